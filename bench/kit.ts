@@ -1,0 +1,92 @@
+// The few tools that benches share: a loop that measures, a comparison that is fair, and a table to print. A claim
+// about speed is a ratio from one run on one machine, with both sides taken in turns: absolute numbers from different
+// runs say more about the machine's mood than about the code.
+
+export interface Measurement {
+  readonly calls: number
+  readonly perSecond: number
+  /** Of one call, in milliseconds. */
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+  readonly max: number
+}
+
+export interface Measuring {
+  readonly seconds: number
+  /** How many calls are under way at a time; 1 unless stated. */
+  readonly concurrency?: number
+}
+
+/** Calls `fn` again and again for that long. A call that fails ends the measurement. */
+export async function measure(fn: () => unknown, { seconds, concurrency = 1 }: Measuring): Promise<Measurement> {
+  const times: number[] = []
+  const started = performance.now()
+  const end = started + seconds * 1000
+  async function loop(): Promise<void> {
+    for (let before = performance.now(); before < end; before = performance.now()) {
+      // Only a promise is awaited: a turn of the event loop would be most of what a quick synchronous call costs.
+      const result = fn()
+      if (result instanceof Promise) await result
+      times.push(performance.now() - before)
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, loop))
+  const elapsed = (performance.now() - started) / 1000
+  const sorted = Float64Array.from(times).toSorted()
+  return {
+    calls: times.length,
+    perSecond: times.length / elapsed,
+    p50: percentile(sorted, 50),
+    p95: percentile(sorted, 95),
+    p99: percentile(sorted, 99),
+    max: percentile(sorted, 100),
+  }
+}
+
+/** The nearest rank: the smallest value that at least `percent` of all do not exceed. NaN of nothing. */
+export function percentile(sorted: ArrayLike<number>, percent: number): number {
+  return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN
+}
+
+export interface Comparison {
+  /** The median over the rounds of a's figure divided by b's. */
+  readonly ratio: number
+  readonly lowest: number
+  readonly highest: number
+}
+
+/**
+ * Takes a figure from each side in turns, so that whatever else the machine does meets both, and compares within each
+ * round. Who begins alternates, because the second one finds warmer caches.
+ */
+export async function interleaved(a: () => Promise<number>, b: () => Promise<number>, rounds: number): Promise<Comparison> {
+  const ratios: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    const first = round % 2 === 0 ? await a() : await b()
+    const second = round % 2 === 0 ? await b() : await a()
+    ratios.push(round % 2 === 0 ? first / second : second / first)
+  }
+  const sorted = Float64Array.from(ratios).toSorted()
+  return { ratio: percentile(sorted, 50), lowest: percentile(sorted, 0), highest: percentile(sorted, 100) }
+}
+
+export type Row = Readonly<Record<string, string | number>>
+
+/** Prints rows as aligned columns, in the order of the first row's fields; numbers with three digits that matter. */
+export function table(rows: readonly Row[], print: (line: string) => void = console.log): void {
+  const names = Object.keys(rows[0] ?? {})
+  const numeric = names.map((name) => rows.every((row) => typeof row[name] === 'number'))
+  const lines = [names, ...rows.map((row) => names.map((name) => cell(row[name])))]
+  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  for (const line of lines) {
+    const cells = line.map((text, column) => (numeric[column] ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0)))
+    print(cells.join('  ').trimEnd())
+  }
+}
+
+function cell(value: string | number | undefined): string {
+  if (typeof value !== 'number') return value ?? ''
+  if (Number.isInteger(value) || Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
+  return value.toPrecision(3)
+}

@@ -1,0 +1,49 @@
+// Starts one of our TypeScript programs on a machine that has only Node 20 or newer and npm: installs what is
+// missing, then hands over to a Node that runs TypeScript as it is. That is the running one when it is new enough,
+// else the one that `npm ci` brought as a platform package. Plain JavaScript, because the old Node must read it.
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import path from 'node:path'
+
+const root = path.dirname(fileURLToPath(import.meta.url))
+const stamp = path.join(root, 'node_modules', '.hawser-installed')
+const lock = createHash('sha256')
+  .update(readFileSync(path.join(root, 'package-lock.json')))
+  .digest('hex')
+
+if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
+  console.error('hawser: installing packages (once) …')
+  // npm's own chatter goes to stderr, so that what our program prints on stdout can be piped.
+  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: root, stdio: ['ignore', 2, 2] })
+  if (done.status !== 0) {
+    console.error('hawser: `npm ci` failed; the lines above say why. It needs the npm registry once.')
+    process.exit(1)
+  }
+  writeFileSync(stamp, lock)
+}
+
+const [major, minor] = process.versions.node.split('.').map(Number)
+const ours = path.join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
+const newEnough = major > 24 || (major === 24 && minor >= 15)
+const node = existsSync(ours) ? ours : newEnough ? process.execPath : undefined
+if (!node) {
+  console.error(
+    `hawser: Node ${process.versions.node} is too old and npm has no Node for ${process.platform}-${process.arch}: install Node 24.15 or newer.`,
+  )
+  process.exit(1)
+}
+
+const child = spawn(
+  node,
+  process.argv.slice(2).map((arg, i) => (i === 0 ? path.join(root, arg) : arg)),
+  { stdio: 'inherit' },
+)
+// The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child decides.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal))
+child.on('exit', (code, signal) => {
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.removeAllListeners(name)
+  if (signal) process.kill(process.pid, signal)
+  else process.exit(code ?? 1)
+})

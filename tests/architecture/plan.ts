@@ -1,0 +1,96 @@
+// The plan of the house as tables: which package and which room of the server may know which, where each third-party
+// package may be imported, and how large things may grow. ARCHITECTURE.md says it in prose; this is what is enforced.
+// Changing a line here is changing the architecture: it wants a decision in docs/decisions.
+
+export interface Place {
+  /** May be imported, values and types. */
+  readonly values: readonly string[]
+  /** May be imported as types only. */
+  readonly types: readonly string[]
+  /** Why nothing else may: the end of the sentence "… may not, because". */
+  readonly because: string
+}
+
+/** Our packages, each shipped to another machine or promised between two of them. */
+export const packages: Readonly<Record<string, Place>> = {
+  contract: { values: [], types: [], because: 'the contract is a promise that everybody reads, so it depends on nobody' },
+  ssh: { values: [], types: [], because: 'ssh is a protocol that works without the rest of us' },
+  server: { values: ['contract', 'ssh'], types: [], because: 'the server meets agents, command line and console on the wire only' },
+  agent: { values: ['contract', 'ssh'], types: [], because: 'the agent is shipped to devices and meets the server on the wire only' },
+  cli: { values: ['contract', 'ssh'], types: [], because: 'the command line is shipped to people and meets the server on the wire only' },
+  console: { values: ['contract'], types: [], because: 'the console runs in a browser and meets the server on the wire only' },
+}
+
+const everyRoom = ['server/kit', 'contract']
+
+/** The folders of server/src. Files beside them (main, config, admin …) put the rooms together and may know everyone. */
+export const rooms: Readonly<Record<string, Place>> = {
+  'server/domain': {
+    values: everyRoom,
+    types: ['storage', 'bus', 'tunnel', 'recording', 'mail', 'billing', 'connectors', 'geo'].map((room) => `server/${room}`),
+    because: 'the domain knows no HTTP, SSH or SQL: it is handed the rooms that serve it and imports at most their types',
+  },
+  'server/storage': { values: everyRoom, types: [], because: 'storage keeps what it is given and knows no rule' },
+  'server/http': {
+    values: everyRoom,
+    types: ['server/domain'],
+    because: 'http reads the contract and names no noun: it is handed the rules and imports at most their types',
+  },
+  'server/gateway': {
+    values: [...everyRoom, 'ssh'],
+    types: ['server/domain', 'server/tunnel', 'server/recording'],
+    because: 'the gateway is an edge: it is handed rules, tunnels and recorders and imports at most their types',
+  },
+  'server/tunnel': {
+    values: everyRoom,
+    types: ['server/bus'],
+    because: 'a tunnel carries bytes and knows no rule; the bus tells it where',
+  },
+  'server/recording': { values: everyRoom, types: [], because: 'a recording is a tap on bytes and knows no rule' },
+  'server/bus': { values: everyRoom, types: [], because: 'the bus carries news and does not know what they are about' },
+  'server/mail': { values: everyRoom, types: [], because: 'mail sends the letters it is given' },
+  'server/billing': { values: everyRoom, types: [], because: 'billing speaks to the payment provider and knows no rule' },
+  'server/connectors': { values: everyRoom, types: [], because: 'connectors speak to container engines and know no rule' },
+  'server/geo': { values: everyRoom, types: [], because: 'geo looks addresses up and knows no rule' },
+  'server/kit': { values: ['contract'], types: [], because: 'the kit has no nouns: every room stands on it, so it knows none' },
+}
+
+/** Single files that may know more than their room. */
+export const fileTypes: Readonly<Record<string, readonly string[]>> = {
+  // A browser's terminal is a session of the gateway that arrives over a WebSocket.
+  'server/src/http/terminal.ts': ['server/gateway'],
+}
+
+/**
+ * Third-party packages, and modules of Node that are as consequential, with the folders that may import them, types
+ * included. A name that ends in a slash stands for a whole scope.
+ */
+export const thirdParty: Readonly<Record<string, readonly string[]>> = {
+  kysely: ['server/src/storage'],
+  pg: ['server/src/storage'],
+  'node:sqlite': ['server/src/storage'],
+  fastify: ['server/src/http'],
+  '@fastify/': ['server/src/http'],
+  ajv: ['server/src/http'],
+  'prom-client': ['server/src/http'],
+  jose: ['server/src/domain'],
+  otpauth: ['server/src/domain'],
+  re2js: ['server/src/domain'],
+  nodemailer: ['server/src/mail'],
+  pino: ['server/src/kit'],
+  typebox: ['contract'],
+  qrcode: [],
+}
+
+/** Packages that also run where there is no Node. */
+export const runsAnywhere: readonly string[] = ['contract', 'console']
+
+/** The files in server/src that read process.env. */
+export const environmentReaders: readonly string[] = ['server/src/config.ts']
+
+export const mostLines = 500
+
+/** Files with more lines than that, each with its reason. */
+export const longFiles: Readonly<Record<string, string>> = {}
+
+export const mostFilesInKit = 10

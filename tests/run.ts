@@ -1,0 +1,49 @@
+// `npm test`: makes sure that the programs which the tests use are there, then hands everything to vitest, arguments
+// and exit code untouched (`npm test -- tests/storage` runs a part). What is missing is installed or named, once and
+// before anything runs; a test that cannot run is never skipped in silence.
+import { spawn, spawnSync } from 'node:child_process'
+import { globSync } from 'node:fs'
+import path from 'node:path'
+import { isThere, missing, needs, remedy, toBeRun } from './harness/needs.ts'
+
+const root = path.join(import.meta.dirname, '..')
+const args = process.argv.slice(2)
+
+const testFiles = globSync('**/*.test.ts', { cwd: root, exclude: (name) => name === 'node_modules' || name.endsWith('/node_modules') })
+const lacking = () => missing(needs, toBeRun(testFiles, args), isThere)
+const apt = isThere({ command: 'apt-get' })
+
+let todo = remedy(lacking(), { root: process.getuid?.() === 0, apt })
+if (todo.kind === 'install') {
+  console.error(todo.line)
+  aptGet(['update'])
+  aptGet(['install', '-y', '--no-install-recommends', ...todo.packages])
+  // A package may be installed and yet not bring what we look for; that must not pass for success.
+  todo = remedy(lacking(), { root: false, apt })
+}
+if (todo.kind === 'refuse') fail(todo.message)
+
+const child = spawn(process.execPath, [path.join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...args], { cwd: root, stdio: 'inherit' })
+// The terminal sends Ctrl-C to the whole group, others signal only us. Either way vitest decides when it is done.
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+for (const signal of signals) process.on(signal, () => child.kill(signal))
+child.on('exit', (code, signal) => {
+  for (const name of signals) process.removeAllListeners(name)
+  if (signal) process.kill(process.pid, signal)
+  else process.exit(code ?? 1)
+})
+
+/** What apt-get prints is of interest only when it fails. */
+function aptGet(words: string[]): void {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  // Twenty times what the largest installation prints; at the limit Node would kill apt-get half-way.
+  const done = spawnSync('apt-get', words, { env, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+  if (done.status !== 0) {
+    fail(`${done.stdout}${done.stderr}\ntests: \`apt-get ${words.join(' ')}\` failed; the lines above say why.`)
+  }
+}
+
+function fail(message: string): never {
+  console.error(message)
+  process.exit(1)
+}
