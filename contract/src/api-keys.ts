@@ -1,0 +1,77 @@
+// API keys: a namespace's own credentials, for scripts. A key never outranks the member who made it and dies with
+// that membership. The key itself is shown once; only its hash is kept.
+import Type, { type Static } from 'typebox'
+import { member, Role } from './access.ts'
+import { sample } from './examples.ts'
+import { OrderBy, paging, patterns, TenantId, Timestamp, UserId } from './fields.ts'
+import { operation } from './operation.ts'
+
+export const ApiKey = Type.Object({
+  tenant_id: TenantId,
+  created_by: UserId,
+  role: Role,
+  name: Type.String(),
+  expires_in: Type.Integer({ description: 'Unix seconds at which it expires; -1: never.' }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+})
+export type ApiKey = Static<typeof ApiKey>
+
+export const apiKeySorts = ['expires_in', 'name', 'role', 'created_by', 'created_at', 'updated_at'] as const
+
+const Name = Type.String({ pattern: '^\\S{3,20}$' })
+
+export const apiKeys = {
+  create: operation({
+    title: 'Create API key',
+    summary: 'Makes an API key and shows it, this once.',
+    method: 'POST',
+    path: '/api/namespaces/api-key',
+    access: member('administrator', { apiKey: false }),
+    body: Type.Object({
+      name: Name,
+      expires_at: Type.Enum([-1, 30, 60, 90, 365], { description: 'Days; -1: never.' }),
+      role: Type.Optional(Role),
+      key: Type.Optional(Type.String({ pattern: patterns.uuid4 })),
+    }),
+    answer: Type.Object({
+      id: Type.String({ description: 'The key itself.' }),
+      user_id: Type.String({ description: 'The same as created_by, as older clients spell it.' }),
+      ...ApiKey.properties,
+    }),
+    failures: ['conflict', 'roleTooLow'],
+    example: { body: { name: 'nightly', expires_at: 30, role: 'observer' } },
+  }),
+  list: operation({
+    title: 'List API keys',
+    summary: 'The API keys of the namespace, without the keys themselves.',
+    method: 'GET',
+    path: '/api/namespaces/api-key',
+    access: member('observer'),
+    query: Type.Object({ ...paging, order_by: OrderBy, sort_by: Type.Enum([...apiKeySorts], { default: 'expires_in' }) }),
+    list: ApiKey,
+    failures: [],
+    example: { query: { order_by: 'asc' } },
+  }),
+  update: operation({
+    title: 'Update an API key',
+    summary: 'Renames an API key or changes its role.',
+    method: 'PATCH',
+    path: '/api/namespaces/api-key/:key',
+    access: member('administrator', { apiKey: false }),
+    params: Type.Object({ key: Type.String({ description: 'The name of the key.' }) }),
+    body: Type.Object({ name: Type.Optional(Name), role: Type.Optional(Role) }),
+    failures: ['conflict', 'roleTooLow'],
+    example: { params: { key: sample.apiKeyName }, body: { name: 'backup-2' } },
+  }),
+  remove: operation({
+    title: 'Delete API key',
+    summary: 'Ends an API key at once.',
+    method: 'DELETE',
+    path: '/api/namespaces/api-key/:key',
+    access: member('administrator', { apiKey: false }),
+    params: Type.Object({ key: Type.String({ description: 'The name of the key.' }) }),
+    failures: [],
+    example: { params: { key: sample.apiKeyName } },
+  }),
+}

@@ -1,0 +1,284 @@
+// Devices: machines with an agent. A device enrols itself with Auth device, waits as `pending`, and can be reached
+// once a member has accepted it.
+import Type, { type Static } from 'typebox'
+import { anyone, device, deviceOr, member } from './access.ts'
+import { sample } from './examples.ts'
+import { DeviceUid, Fingerprint, FilterQuery, OrderBy, paging, Position, Tag, Tags, TenantId, Timestamp } from './fields.ts'
+import { patterns } from './fields.ts'
+import { operation } from './operation.ts'
+
+export const deviceStatuses = ['accepted', 'rejected', 'pending', 'removed', 'unused'] as const
+export const DeviceStatus = Type.Enum([...deviceStatuses])
+export type DeviceStatus = Static<typeof DeviceStatus>
+
+/** What a member may ask for, and what becomes of the device. */
+export const statusChanges = { accept: 'accepted', reject: 'rejected', pending: 'pending', unused: 'unused' } as const
+export type StatusChange = keyof typeof statusChanges
+
+export const DeviceInfo = Type.Object({
+  id: Type.String(),
+  pretty_name: Type.String(),
+  version: Type.String(),
+  arch: Type.String(),
+  platform: Type.String(),
+})
+
+export const Device = Type.Object({
+  uid: DeviceUid,
+  name: Type.String({ description: 'The host name, or the MAC address with dashes.' }),
+  identity: Type.Object({ mac: Type.String() }),
+  info: DeviceInfo,
+  public_key: Type.String(),
+  tenant_id: TenantId,
+  last_seen: Timestamp,
+  online: Type.Boolean(),
+  namespace: Type.String(),
+  status: DeviceStatus,
+  status_update_at: Timestamp,
+  status_updated_at: Type.String({ format: 'date-time', description: 'The same as status_update_at, as older clients spell it.' }),
+  created_at: Timestamp,
+  remote_addr: Type.String(),
+  position: Position,
+  tags: Type.Array(Type.String()),
+  public_url: Type.Boolean(),
+  public_url_address: Type.String(),
+  acceptable: Type.Boolean({ description: 'Whether accepting it now would stay within the device limit.' }),
+})
+export type Device = Static<typeof Device>
+
+/** What Get devices can be sorted by; the same names, and more, can be used in its filter. */
+export const deviceSorts = [
+  'last_seen',
+  'name',
+  'created_at',
+  'status',
+  'status_update_at',
+  'status_updated_at',
+  'online',
+  'uid',
+  'remote_addr',
+  'identity.mac',
+  'info.id',
+  'info.pretty_name',
+  'info.version',
+  'info.arch',
+  'info.platform',
+] as const
+
+const Short = Type.String({ maxLength: 255 })
+const params = Type.Object({ uid: DeviceUid })
+const aDevice = { params: { uid: sample.device } }
+
+export const devices = {
+  auth: operation({
+    title: 'Auth device',
+    summary: 'An agent reports that its device is there, enrolling it at first sight, and gets its token.',
+    method: 'POST',
+    path: '/api/devices/auth',
+    aliases: [{ path: '/api/auth/device' }],
+    access: anyone,
+    body: Type.Object({
+      info: Type.Object({
+        id: Type.Optional(Short),
+        pretty_name: Type.Optional(Short),
+        version: Type.Optional(Short),
+        arch: Type.Optional(Short),
+        platform: Type.Optional(Short),
+      }),
+      sessions: Type.Optional(
+        Type.Array(Type.String({ maxLength: 128 }), { maxItems: 1000, description: 'Sessions the agent still holds.' }),
+      ),
+      hostname: Type.Optional(
+        Type.String({ pattern: '^[a-zA-Z0-9_.-]{0,255}$', description: 'May be absent when identity.mac is there.' }),
+      ),
+      identity: Type.Optional(Type.Object({ mac: Type.Optional(Short) })),
+      public_key: Type.String({ minLength: 1, maxLength: 16_384 }),
+      tenant_id: Type.String({ minLength: 1, maxLength: 64 }),
+    }),
+    answer: Type.Object({ uid: DeviceUid, token: Type.String(), name: Type.String(), namespace: Type.String() }),
+    failures: ['notFound', 'tooMany'],
+    example: {
+      body: {
+        info: { id: 'debian', pretty_name: 'Debian GNU/Linux 12 (bookworm)', version: 'v0.16.4', arch: 'amd64', platform: 'native' },
+        hostname: 'crane',
+        identity: { mac: sample.mac },
+        public_key: sample.publicKeyPem,
+        tenant_id: sample.tenant,
+      },
+    },
+  }),
+
+  authSsh: operation({
+    title: 'Auth SSH public key',
+    summary: 'An agent asks the server to sign for a public-key login that the server is making on this very device.',
+    method: 'POST',
+    path: '/api/auth/ssh',
+    access: device,
+    body: Type.Object({ fingerprint: Fingerprint, data: Type.String({ minLength: 1, maxLength: 16_384 }) }),
+    answer: Type.Object({ signature: Type.String({ description: 'Base64 of RSA PKCS#1 v1.5 over SHA-256 of `data`.' }) }),
+    failures: ['notFound'],
+    example: { body: { fingerprint: sample.fingerprint, data: '{"Username":"root","Namespace":"harbour"}' } },
+  }),
+
+  offline: operation({
+    title: 'Update device status to offline',
+    summary: 'Makes the device count as offline until it is heard from again.',
+    method: 'POST',
+    path: '/api/devices/:uid/offline',
+    aliases: [{ path: '/internal/devices/:uid/offline' }],
+    access: deviceOr('operator'),
+    params,
+    failures: [],
+    example: aDevice,
+  }),
+
+  list: operation({
+    title: 'Get devices',
+    summary: 'The devices of the namespace, in pages.',
+    method: 'GET',
+    path: '/api/devices',
+    access: member('observer'),
+    query: Type.Object({
+      filter: Type.Optional(FilterQuery),
+      ...paging,
+      status: Type.Optional(DeviceStatus),
+      sort_by: Type.Enum([...deviceSorts], { default: 'last_seen' }),
+      order_by: OrderBy,
+    }),
+    list: Device,
+    failures: [],
+    example: { query: { status: 'accepted', per_page: '5' } },
+  }),
+
+  get: operation({
+    title: 'Get device',
+    summary: 'One device.',
+    method: 'GET',
+    path: '/api/devices/:uid',
+    access: member('observer'),
+    params,
+    answer: Device,
+    failures: [],
+    example: aDevice,
+  }),
+
+  remove: operation({
+    title: 'Delete device',
+    summary: 'Removes the device and its sessions. Its agent, if it still runs, enrols it again as pending.',
+    method: 'DELETE',
+    path: '/api/devices/:uid',
+    access: member('administrator'),
+    params,
+    failures: [],
+    example: aDevice,
+  }),
+
+  update: operation({
+    title: 'Update device',
+    summary: 'Renames the device, or changes whether it has a public URL.',
+    method: 'PUT',
+    path: '/api/devices/:uid',
+    access: member('operator'),
+    params,
+    body: Type.Object({
+      name: Type.Optional(Type.String({ pattern: patterns.deviceName })),
+      public_url: Type.Optional(Type.Boolean()),
+    }),
+    failures: ['conflict'],
+    example: { ...aDevice, body: { name: 'gantry' } },
+  }),
+
+  rename: operation({
+    title: 'Rename device',
+    summary: 'The older form of Update device.',
+    method: 'PATCH',
+    path: '/api/devices/:uid',
+    access: member('operator'),
+    params,
+    body: Type.Object({ name: Type.String({ pattern: patterns.deviceName }) }),
+    failures: ['conflict'],
+    example: { ...aDevice, body: { name: 'gantry' } },
+  }),
+
+  accept: operation({
+    title: 'Accept device',
+    summary: 'Lets people reach the device. Works from any state.',
+    method: 'PATCH',
+    path: '/api/devices/:uid/accept',
+    access: member('operator'),
+    params,
+    failures: ['conflict', 'deviceLimit', 'paymentRequired'],
+    example: { params: { uid: sample.pendingDevice } },
+  }),
+
+  setStatus: operation({
+    title: 'Update device status',
+    summary: 'Rejects the device, makes it wait, or sets it aside; leaving `accepted` ends its live sessions.',
+    method: 'PATCH',
+    path: '/api/devices/:uid/:status',
+    access: member('operator'),
+    params: Type.Object({ uid: DeviceUid, status: Type.String() }),
+    failures: ['invalid', 'conflict', 'deviceLimit', 'paymentRequired'],
+    example: { params: { uid: sample.pendingDevice, status: 'reject' } },
+  }),
+
+  addTag: operation({
+    title: 'Create a tag',
+    summary: 'Adds one tag to the device.',
+    method: 'POST',
+    path: '/api/devices/:uid/tags',
+    access: member('operator'),
+    params,
+    body: Type.Object({ tag: Tag }),
+    failures: ['conflict', 'tooManyTags'],
+    example: { ...aDevice, body: { tag: 'starboard' } },
+  }),
+
+  setTags: operation({
+    title: 'Update tags to device',
+    summary: 'Replaces the tags of the device.',
+    method: 'PUT',
+    path: '/api/devices/:uid/tags',
+    access: member('operator'),
+    params,
+    body: Type.Object({ tags: Tags }),
+    failures: [],
+    example: { ...aDevice, body: { tags: ['pier', 'north'] } },
+  }),
+
+  removeTag: operation({
+    title: 'Delete a tag from device',
+    summary: 'Takes one tag off the device.',
+    method: 'DELETE',
+    path: '/api/devices/:uid/tags/:tag',
+    access: member('operator'),
+    params: Type.Object({ uid: DeviceUid, tag: Tag }),
+    failures: [],
+    example: { params: { uid: sample.device, tag: sample.tag } },
+  }),
+
+  mostUsed: operation({
+    title: 'Devices listing',
+    summary: 'The three devices with the most sessions, to choose from when a device limit is reached.',
+    method: 'GET',
+    path: '/api/billing/devices-most-used',
+    access: member('owner'),
+    list: Device,
+    failures: [],
+    example: {},
+  }),
+
+  choose: operation({
+    title: 'Choice devices',
+    summary: 'Keeps the chosen devices accepted and makes every other accepted device pending.',
+    method: 'POST',
+    path: '/api/billing/device-choice',
+    access: member('owner'),
+    body: Type.Object({
+      choices: Type.Optional(Type.Array(Type.String(), { maxItems: 3 })),
+      devices: Type.Optional(Type.Array(Type.Object({ uid: Type.String() }), { maxItems: 3, description: 'The form of an older client.' })),
+    }),
+    failures: ['notFound'],
+    example: { body: { choices: [sample.device] } },
+  }),
+}

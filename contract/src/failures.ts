@@ -1,0 +1,82 @@
+// The closed catalogue of failures: every error that a caller can meet has a name, a status and a sentence that is
+// safe to show. Code throws `new Failure('notFound', …)`; only the HTTP edge turns it into an answer. The cause goes to
+// the log, never to the caller. The reference page and the OpenAPI document are printed from this table.
+
+const catalogue = {
+  invalid: { status: 400, message: 'The request is not valid.' },
+  invalidFields: { status: 400, message: 'These fields are not valid.' },
+  unauthenticated: { status: 401, message: 'missing or malformed jwt or API token' },
+  wrongCredentials: { status: 401, message: 'The username or the password is wrong.' },
+  mfaRequired: { status: 401, message: 'A code of the second factor is needed: see X-MFA-Token.' },
+  wrongCode: { status: 401, message: 'The code is wrong, used or expired.' },
+  wrongToken: { status: 401, message: 'The token is wrong, used or expired.' },
+  paymentRequired: { status: 402, message: 'The device limit is reached; a subscription is needed.' },
+  forbidden: { status: 403, message: 'You may not do this.' },
+  roleTooLow: { status: 403, message: 'Your role in this namespace does not allow this.' },
+  apiKeyRefused: { status: 403, message: 'An API key cannot be used here; sign in as a user.' },
+  deviceRefused: { status: 403, message: 'A device may not call this operation.' },
+  noNamespace: { status: 403, message: 'Your token names no namespace; ask for one that does.' },
+  unconfirmed: { status: 403, message: 'The account is not confirmed yet; see your e-mail.' },
+  registrationClosed: { status: 403, message: 'This server does not take registrations.' },
+  namespaceLimit: { status: 403, message: 'You may not own more namespaces.' },
+  deviceLimit: { status: 403, message: 'The namespace has as many devices as it may have.' },
+  tooManyTags: { status: 403, message: 'There are three tags already, which is the most.' },
+  notFound: { status: 404, message: 'There is no such thing here.' },
+  unknownRoute: { status: 404, message: 'There is no such address on this server.' },
+  wrongMethod: { status: 405, message: 'This address does not take that method.' },
+  conflict: { status: 409, message: 'That is in use already.' },
+  takenFields: { status: 409, message: 'These fields are in use already.' },
+  bodyTooLarge: { status: 413, message: 'The body is larger than 1 MiB.' },
+  wrongContentType: { status: 415, message: 'The body must be application/json.' },
+  unprocessable: { status: 422, message: 'The body cannot be processed.' },
+  providerFailed: { status: 424, message: 'The payment provider refused or cannot be reached.' },
+  engineFailed: { status: 424, message: 'The container engine refused or cannot be reached.' },
+  locked: { status: 429, message: 'Too many wrong attempts; wait until the lock ends.' },
+  tooMany: { status: 429, message: 'Too many calls; wait a little.' },
+  internal: { status: 500, message: 'Internal Server Error' },
+  unavailable: { status: 503, message: 'The server is stopping or not ready; try again.' },
+} as const
+
+export type FailureKind = keyof typeof catalogue
+
+export const failures: Readonly<Record<FailureKind, { readonly status: number; readonly message: string }>> = catalogue
+
+interface Detail {
+  /** Instead of the catalogue's sentence; shown to the caller, so it names nothing that the caller may not know. */
+  message?: string
+  /** The names of the offending fields: the whole body of a 400 or 409 on user operations. */
+  fields?: readonly string[]
+  /** Machine-readable reason in billing answers. */
+  code?: string
+  /** Answer headers that belong to this failure, for example X-Account-Lockout. */
+  headers?: Readonly<Record<string, string>>
+  /** Seconds after which it is worth trying again: sent as Retry-After. */
+  retryAfter?: number
+  cause?: unknown
+}
+
+export class Failure extends Error {
+  readonly kind: FailureKind
+  readonly status: number
+  readonly fields: readonly string[] | undefined
+  readonly code: string | undefined
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(kind: FailureKind, detail: Detail = {}) {
+    super(detail.message ?? catalogue[kind].message, detail.cause === undefined ? undefined : { cause: detail.cause })
+    this.name = 'Failure'
+    this.kind = kind
+    this.status = catalogue[kind].status
+    this.fields = detail.fields
+    this.code = detail.code
+    this.headers =
+      detail.retryAfter === undefined
+        ? (detail.headers ?? {})
+        : { ...detail.headers, 'retry-after': String(Math.max(1, Math.ceil(detail.retryAfter))) }
+  }
+}
+
+/** For what must not be: a broken invariant is a bug of ours and answers 500. */
+export function invariant(condition: unknown, sentence: string): asserts condition {
+  if (!condition) throw new Error(`invariant broken: ${sentence}`)
+}

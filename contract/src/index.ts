@@ -1,0 +1,61 @@
+// The whole promise in one object: noun → verb → operation.
+import { announcements } from './announcements.ts'
+import { apiKeys } from './api-keys.ts'
+import { billing } from './billing.ts'
+import { connectors } from './connectors.ts'
+import { devices } from './devices.ts'
+import { firewall } from './firewall.ts'
+import { mfa } from './mfa.ts'
+import { namespaces } from './namespaces.ts'
+import type { Operation } from './operation.ts'
+import { publicKeys } from './public-keys.ts'
+import { sessions } from './sessions.ts'
+import { system } from './system.ts'
+import { tags } from './tags.ts'
+import { users } from './users.ts'
+
+export const contract = {
+  devices,
+  tags,
+  publicKeys,
+  apiKeys,
+  namespaces,
+  sessions,
+  firewall,
+  announcements,
+  users,
+  mfa,
+  billing,
+  connectors,
+  system,
+} as const
+
+export type Contract = typeof contract
+
+export interface NamedOperation {
+  /** `noun.verb` */
+  readonly id: string
+  readonly noun: keyof Contract
+  readonly verb: string
+  readonly op: Operation
+}
+
+export const operations: readonly NamedOperation[] = Object.entries(contract).flatMap(([noun, verbs]) =>
+  Object.entries(verbs as Record<string, Operation>).map(([verb, op]) => ({
+    id: `${noun}.${verb}`,
+    noun: noun as keyof Contract,
+    verb,
+    op,
+  })),
+)
+
+/** Every address of an operation: its own and its aliases. */
+export function addresses(op: Operation): { method: Operation['method']; path: string }[] {
+  return [
+    { method: op.method, path: op.path },
+    ...(op.aliases ?? []).map((alias) => ({ method: alias.method ?? op.method, path: alias.path })),
+  ]
+}
+
+/** The version that agents are told, which is the version of the interface we keep. */
+export const interfaceVersion = 'v0.16.4'

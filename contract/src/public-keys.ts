@@ -1,0 +1,106 @@
+// Public keys that let people in without a password, on the devices and for the login names that each key names.
+import Type, { type Static } from 'typebox'
+import { member } from './access.ts'
+import { sample } from './examples.ts'
+import { Filter, FilterAnswer, FilterQuery, Fingerprint, paging, patterns, Pattern, Tag, Tags, TenantId, Timestamp } from './fields.ts'
+import { operation } from './operation.ts'
+
+export const PublicKey = Type.Object({
+  data: Type.String({ description: 'Base64 of the OpenSSH public-key line, without its comment.' }),
+  fingerprint: Fingerprint,
+  created_at: Timestamp,
+  tenant_id: TenantId,
+  name: Type.String(),
+  filter: FilterAnswer,
+  username: Type.String(),
+})
+export type PublicKey = Static<typeof PublicKey>
+
+const Name = Type.String({ minLength: 1, maxLength: 255 })
+const params = Type.Object({ fingerprint: Fingerprint })
+const aKey = { params: { fingerprint: sample.fingerprint } }
+const aTaggedKey = { params: { fingerprint: sample.taggedFingerprint } }
+
+export const publicKeys = {
+  list: operation({
+    title: 'Get public keys',
+    summary: 'The public keys of the namespace, oldest first.',
+    method: 'GET',
+    path: '/api/sshkeys/public-keys',
+    access: member('observer'),
+    query: Type.Object({ filter: Type.Optional(FilterQuery), ...paging }),
+    list: PublicKey,
+    failures: [],
+    example: { query: { page: '1' } },
+  }),
+  create: operation({
+    title: 'Create public key',
+    summary: 'Adds a public key.',
+    method: 'POST',
+    path: '/api/sshkeys/public-keys',
+    access: member('administrator'),
+    body: Type.Object({
+      data: Type.String({ pattern: patterns.base64, minLength: 4, maxLength: 65_536 }),
+      filter: Filter,
+      name: Name,
+      username: Pattern,
+    }),
+    answer: Type.Omit(PublicKey, ['created_at']),
+    failures: ['conflict', 'notFound'],
+    example: { body: { data: sample.publicKeyLine, filter: { hostname: '.*' }, name: 'olga at work', username: '^(root|deploy)$' } },
+  }),
+  update: operation({
+    title: 'Update public key',
+    summary: 'Changes what a public key is good for; the key itself stays.',
+    method: 'PUT',
+    path: '/api/sshkeys/public-keys/:fingerprint',
+    access: member('administrator'),
+    params,
+    body: Type.Object({ name: Name, username: Pattern, filter: Filter }),
+    answer: PublicKey,
+    failures: [],
+    example: { ...aKey, body: { name: 'laptop', username: '.*', filter: { tags: [sample.tag] } } },
+  }),
+  remove: operation({
+    title: 'Delete public key',
+    summary: 'Removes a public key.',
+    method: 'DELETE',
+    path: '/api/sshkeys/public-keys/:fingerprint',
+    access: member('administrator'),
+    params,
+    failures: [],
+    example: aKey,
+  }),
+  addTag: operation({
+    title: 'Add tag public key',
+    summary: 'Adds a tag to the filter of a public key.',
+    method: 'POST',
+    path: '/api/sshkeys/public-keys/:fingerprint/tags',
+    access: member('administrator'),
+    params,
+    body: Type.Object({ tag: Tag }),
+    failures: ['conflict', 'tooManyTags'],
+    example: { ...aTaggedKey, body: { tag: sample.spareTag } },
+  }),
+  setTags: operation({
+    title: 'Update tags public key',
+    summary: 'Replaces the tags in the filter of a public key.',
+    method: 'PUT',
+    path: '/api/sshkeys/public-keys/:fingerprint/tags',
+    access: member('administrator'),
+    params,
+    body: Type.Object({ tags: Tags }),
+    failures: [],
+    example: { ...aTaggedKey, body: { tags: [sample.tag, sample.spareTag] } },
+  }),
+  removeTag: operation({
+    title: 'Remove tag public key',
+    summary: 'Takes a tag out of the filter of a public key.',
+    method: 'DELETE',
+    path: '/api/sshkeys/public-keys/:fingerprint/tags/:tag',
+    access: member('administrator'),
+    params: Type.Object({ fingerprint: Fingerprint, tag: Tag }),
+    failures: ['invalid'],
+    example: { params: { fingerprint: sample.taggedFingerprint, tag: sample.tag } },
+  }),
+}

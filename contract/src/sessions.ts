@@ -1,0 +1,122 @@
+// Sessions: connections made through the service to a device, from the first proof of identity to the last byte.
+import Type, { type Static } from 'typebox'
+import { deviceOr, member } from './access.ts'
+import { Device } from './devices.ts'
+import { sample } from './examples.ts'
+import { DeviceUid, Paging, Position, SessionUid, TenantId, Timestamp } from './fields.ts'
+import { operation } from './operation.ts'
+
+export const sessionTypes = ['none', 'shell', 'exec', 'subsystem'] as const
+
+export const Session = Type.Object({
+  uid: SessionUid,
+  device_uid: DeviceUid,
+  device: Device,
+  tenant_id: TenantId,
+  username: Type.String(),
+  ip_address: Type.String(),
+  started_at: Timestamp,
+  last_seen: Timestamp,
+  active: Type.Boolean(),
+  authenticated: Type.Boolean(),
+  recorded: Type.Boolean(),
+  type: Type.String({ description: '`none` until a program starts, then shell, exec or subsystem.' }),
+  term: Type.String({ description: 'The terminal’s kind, as the client names it.' }),
+  position: Position,
+})
+export type Session = Static<typeof Session>
+
+export const Frame = Type.Object({
+  uid: SessionUid,
+  message: Type.String({ description: 'Terminal output.' }),
+  tenant_id: TenantId,
+  time: Timestamp,
+  width: Type.Integer(),
+  height: Type.Integer(),
+})
+export type Frame = Static<typeof Frame>
+
+const params = Type.Object({ uid: SessionUid })
+const aSession = { params: { uid: sample.session } }
+const size = Type.Integer({ minimum: 0, maximum: 65_535 })
+
+export const sessions = {
+  list: operation({
+    title: 'Get sessions',
+    summary: 'The sessions of the namespace, newest first.',
+    method: 'GET',
+    path: '/api/sessions',
+    access: member('observer'),
+    query: Paging,
+    list: Session,
+    failures: [],
+    example: { query: { page: '1' } },
+  }),
+  get: operation({
+    title: 'Get session',
+    summary: 'One session.',
+    method: 'GET',
+    path: '/api/sessions/:uid',
+    access: member('observer'),
+    params,
+    answer: Session,
+    failures: [],
+    example: aSession,
+  }),
+  setAuthenticated: operation({
+    title: 'Set session authentication status',
+    summary: 'Notes that the person of a session has, or has not, proved who they are.',
+    method: 'POST',
+    path: '/api/sessions/:uid',
+    aliases: [{ method: 'PATCH', path: '/api/sessions/:uid' }],
+    access: deviceOr('administrator'),
+    params,
+    body: Type.Object({ authenticated: Type.Optional(Type.Boolean()) }),
+    failures: [],
+    example: { ...aSession, body: { authenticated: true } },
+  }),
+  play: operation({
+    title: 'Get session recorded data',
+    summary: 'What the session’s terminal showed, frame by frame.',
+    method: 'GET',
+    path: '/api/sessions/:uid/play',
+    access: member('administrator'),
+    params,
+    answer: Type.Array(Frame),
+    failures: [],
+    example: aSession,
+  }),
+  close: operation({
+    title: 'Close session',
+    summary: 'Ends a session.',
+    method: 'POST',
+    path: '/api/sessions/:uid/close',
+    access: member('administrator'),
+    params,
+    body: Type.Object({ device: DeviceUid }),
+    failures: [],
+    example: { ...aSession, body: { device: sample.device } },
+  }),
+  record: operation({
+    title: 'Record session',
+    summary: 'Adds a frame to the session’s recording, while the namespace records.',
+    method: 'POST',
+    path: '/api/sessions/:uid/record',
+    access: deviceOr('administrator'),
+    params,
+    body: Type.Object({ uid: SessionUid, message: Type.String(), width: size, height: size }),
+    badInput: 'unprocessable',
+    failures: [],
+    example: { ...aSession, body: { uid: sample.session, message: 'login: ', width: 80, height: 24 } },
+  }),
+  removeRecording: operation({
+    title: 'Delete recorded session',
+    summary: 'Deletes the recording; the session itself stays.',
+    method: 'DELETE',
+    path: '/api/sessions/:uid/record',
+    access: member('administrator'),
+    params,
+    failures: [],
+    example: aSession,
+  }),
+}

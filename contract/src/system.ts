@@ -1,0 +1,91 @@
+// The server itself: what agents ask first, how to install one, health, a namespace's figures, and the first set-up.
+import Type from 'typebox'
+import { anyone, member } from './access.ts'
+import { sample } from './examples.ts'
+import { Email, Password, patterns, Username } from './fields.ts'
+import { operation } from './operation.ts'
+import { UserSession } from './users.ts'
+
+export const system = {
+  info: operation({
+    title: 'Server info',
+    summary: 'The version that agents are to run, and the addresses of the server as the caller reached it.',
+    method: 'GET',
+    path: '/info',
+    aliases: [{ path: '/api/info' }],
+    access: anyone,
+    query: Type.Object({ agent_version: Type.Optional(Type.String({ maxLength: 255 })) }),
+    answer: Type.Object({
+      version: Type.String(),
+      endpoints: Type.Object({ api: Type.String(), ssh: Type.String() }),
+      setup: Type.Boolean({ description: 'Whether the first user has been made.' }),
+    }),
+    failures: [],
+    example: { query: { agent_version: 'v0.16.4' } },
+  }),
+  install: operation({
+    title: 'Install script',
+    summary: 'A shell script that starts an agent for the given namespace.',
+    method: 'GET',
+    path: '/install.sh',
+    aliases: [{ path: '/kickstart.sh' }],
+    access: anyone,
+    query: Type.Object({
+      tenant_id: Type.Optional(Type.String({ pattern: patterns.uuid })),
+      keepalive_interval: Type.Optional(Type.String({ pattern: '^[0-9]{1,6}$' })),
+      preferred_hostname: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9_.-]{1,64}$' })),
+      preferred_identity: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9_.:-]{1,255}$' })),
+    }),
+    text: 'text/x-shellscript',
+    failures: [],
+    example: { query: { tenant_id: sample.tenant } },
+  }),
+  healthcheck: operation({
+    title: 'Gateway health',
+    summary: 'Answers when the server is ready.',
+    method: 'GET',
+    path: '/healthcheck',
+    aliases: [{ path: '/api/healthcheck' }],
+    access: anyone,
+    failures: ['unavailable'],
+    example: {},
+  }),
+  stats: operation({
+    title: 'Stats',
+    summary: 'How many devices and live sessions the namespace has.',
+    method: 'GET',
+    path: '/api/stats',
+    access: member('observer'),
+    answer: Type.Object({
+      registered_devices: Type.Integer({ description: 'Accepted.' }),
+      online_devices: Type.Integer({ description: 'Accepted and online.' }),
+      pending_devices: Type.Integer(),
+      rejected_devices: Type.Integer(),
+      active_sessions: Type.Integer(),
+    }),
+    failures: [],
+    example: {},
+  }),
+  setup: operation({
+    title: 'First-run setup',
+    summary: 'Makes the first user and namespace, with the one-time code that the server printed at its first start.',
+    method: 'POST',
+    path: '/api/setup',
+    access: anyone,
+    body: Type.Object({
+      code: Type.String({ minLength: 1, maxLength: 128 }),
+      name: Type.String({ minLength: 1, maxLength: 64 }),
+      email: Email,
+      username: Username,
+      password: Password,
+      namespace: Type.Optional(Type.String({ pattern: patterns.namespaceName })),
+    }),
+    answer: UserSession,
+    failures: ['wrongToken', 'takenFields'],
+    failureBody: 'fields',
+    badInput: 'invalidFields',
+    example: {
+      body: { code: sample.setupCode, name: 'Sam', email: 'sam@example.com', username: 'sam', password: 'lighthouse', namespace: 'lagoon' },
+    },
+  }),
+}

@@ -1,0 +1,42 @@
+// Tags: plain words on devices, public keys and firewall rules. A tag exists while something carries it.
+import Type from 'typebox'
+import { member } from './access.ts'
+import { sample } from './examples.ts'
+import { Tag } from './fields.ts'
+import { operation } from './operation.ts'
+
+const params = Type.Object({ tag: Tag })
+
+export const tags = {
+  list: operation({
+    title: 'List tags',
+    summary: 'Every tag in use in the namespace, on devices, public keys and firewall rules.',
+    method: 'GET',
+    path: '/api/tags',
+    access: member('observer'),
+    list: Type.String(),
+    failures: [],
+    example: {},
+  }),
+  rename: operation({
+    title: 'Rename tag',
+    summary: 'Renames the tag wherever it is used.',
+    method: 'PUT',
+    path: '/api/tags/:tag',
+    access: member('operator'),
+    params,
+    body: Type.Object({ tag: Tag }),
+    failures: ['conflict'],
+    example: { params: { tag: sample.tag }, body: { tag: 'jetty' } },
+  }),
+  remove: operation({
+    title: 'Delete tag',
+    summary: 'Takes the tag off everything that carries it.',
+    method: 'DELETE',
+    path: '/api/tags/:tag',
+    access: member('operator'),
+    params,
+    failures: [],
+    example: { params: { tag: sample.spareTag } },
+  }),
+}

@@ -1,0 +1,194 @@
+// Users: sign-in, tokens, the profile, registration and the ways back in. Where the interface wants the names of the
+// offending fields, a 400 or 409 is a bare array of them.
+import Type, { type Static } from 'typebox'
+import { anyone, user, userOfAnyRole } from './access.ts'
+import { sample } from './examples.ts'
+import { Email, Password, Username } from './fields.ts'
+import { operation } from './operation.ts'
+
+/** What sign-in and every fresh token answer with. */
+export const UserSession = Type.Object({
+  token: Type.String({ description: 'The JWT for the Authorization header.' }),
+  id: Type.String(),
+  user: Type.String({ description: 'The username.' }),
+  name: Type.String(),
+  email: Type.String(),
+  recovery_email: Type.String(),
+  tenant: Type.String({ description: 'The namespace the token is for; empty: none.' }),
+  role: Type.String({ description: 'The role there; empty: none.' }),
+  mfa: Type.Boolean(),
+})
+export type UserSession = Static<typeof UserSession>
+
+const Secret = Type.String({ minLength: 1, maxLength: 1024 })
+const Identifier = Type.String({ minLength: 1, maxLength: 254 })
+const Name = Type.String({ minLength: 1, maxLength: 64 })
+/** An empty string is told apart from an absent field: it asks to clear, which is refused once there was a value. */
+const RecoveryEmail = Type.Union([Email, Type.Literal('')])
+
+const signInHeaders = Type.Object({ 'x-account-lockout': Type.String({ description: 'Unix seconds at which a lock ends; 0: none.' }) })
+const credentials = Type.Object({ username: Identifier, password: Secret })
+const signIn = {
+  access: anyone,
+  body: credentials,
+  answer: UserSession,
+  headers: signInHeaders,
+  failures: ['wrongCredentials', 'mfaRequired', 'unconfirmed', 'locked'],
+  example: { body: { username: sample.observer.username, password: sample.observer.password } },
+} as const
+
+const profile = {
+  name: Type.Optional(Name),
+  username: Type.Optional(Username),
+  email: Type.Optional(Email),
+  recovery_email: Type.Optional(RecoveryEmail),
+}
+const ownId = Type.Object({ id: Type.String() })
+
+export const users = {
+  login: operation({
+    title: 'Login',
+    summary: 'Signs a user in.',
+    method: 'POST',
+    path: '/api/login',
+    ...signIn,
+  }),
+  auth: operation({
+    title: 'Auth a user',
+    summary: 'The same as Login, at another address.',
+    method: 'POST',
+    path: '/api/auth/user',
+    ...signIn,
+  }),
+  refresh: operation({
+    title: 'User info',
+    summary: 'The caller’s profile with a fresh token; also for a token that a role change has ended.',
+    method: 'GET',
+    path: '/api/auth/user',
+    access: userOfAnyRole,
+    answer: UserSession,
+    failures: [],
+    example: {},
+  }),
+  namespaceToken: operation({
+    title: 'Get a new namespace token',
+    summary: 'A token for another namespace of the caller.',
+    method: 'GET',
+    path: '/api/auth/token/:tenant',
+    access: user,
+    params: Type.Object({ tenant: Type.String() }),
+    answer: UserSession,
+    failures: [],
+    example: { params: { tenant: sample.tenant } },
+  }),
+  token: operation({
+    title: 'Get token',
+    summary: 'The older address of Get a new namespace token.',
+    method: 'GET',
+    path: '/api/token/:tenant',
+    access: user,
+    params: Type.Object({ tenant: Type.String() }),
+    answer: UserSession,
+    failures: [],
+    example: { params: { tenant: sample.tenant } },
+  }),
+  update: operation({
+    title: 'Update user',
+    summary: 'Changes the caller’s own profile or password; absent fields stay as they are.',
+    method: 'PATCH',
+    path: '/api/users',
+    access: user,
+    body: Type.Object({ ...profile, password: Type.Optional(Password), current_password: Type.Optional(Type.String({ maxLength: 1024 })) }),
+    failureBody: 'fields',
+    badInput: 'invalidFields',
+    failures: ['takenFields'],
+    example: { body: { name: 'Vera', recovery_email: 'vera@example.org' } },
+  }),
+  updateData: operation({
+    title: 'Update user data',
+    summary: 'The older form of Update user.',
+    method: 'PATCH',
+    path: '/api/users/:id/data',
+    access: user,
+    deprecated: true,
+    params: ownId,
+    body: Type.Object(profile),
+    failureBody: 'fields',
+    badInput: 'invalidFields',
+    failures: ['takenFields', 'forbidden'],
+    example: { params: { id: sample.observer.id }, body: { name: 'Vera' } },
+  }),
+  updatePassword: operation({
+    title: 'Update user password',
+    summary: 'The older form of a password change.',
+    method: 'PATCH',
+    path: '/api/users/:id/password',
+    access: user,
+    deprecated: true,
+    params: ownId,
+    body: Type.Object({ current_password: Secret, new_password: Password }),
+    failureBody: 'fields',
+    badInput: 'invalidFields',
+    failures: ['forbidden'],
+    example: { params: { id: sample.observer.id }, body: { current_password: sample.observer.password, new_password: 'a-new-rope' } },
+  }),
+  register: operation({
+    title: 'Register user',
+    summary: 'Makes an account that waits for its e-mail address to be confirmed.',
+    method: 'POST',
+    path: '/api/register',
+    access: anyone,
+    body: Type.Object({
+      name: Type.String({ minLength: 3, maxLength: 20 }),
+      email: Email,
+      username: Username,
+      password: Password,
+      email_marketing: Type.Optional(Type.Boolean()),
+    }),
+    failureBody: 'fields',
+    badInput: 'invalidFields',
+    failures: ['takenFields', 'registrationClosed'],
+    example: { body: { name: 'Nora', email: 'nora@example.com', username: 'nora', password: 'lighthouse' } },
+  }),
+  resend: operation({
+    title: 'Resend confirmation',
+    summary: 'Sends the confirmation letter again. The answer does not tell whether there is such a user.',
+    method: 'POST',
+    path: '/api/user/resend_email',
+    access: anyone,
+    body: Type.Object({ username: Identifier }),
+    failures: [],
+    example: { body: { username: sample.unconfirmed.username } },
+  }),
+  activate: operation({
+    title: 'Validate activation link',
+    summary: 'Confirms an account with the token of the letter.',
+    method: 'GET',
+    path: '/api/user/validation_account',
+    access: anyone,
+    query: Type.Object({ email: Identifier, token: Secret }),
+    failures: ['wrongToken'],
+    example: { query: { email: sample.unconfirmed.email, token: sample.activationToken } },
+  }),
+  recover: operation({
+    title: 'Recover password',
+    summary: 'Sends a letter with a link to set a new password. The answer does not tell whether there is such a user.',
+    method: 'POST',
+    path: '/api/user/recover_password',
+    access: anyone,
+    body: Type.Object({ username: Type.Optional(Identifier), email: Type.Optional(Identifier) }),
+    failures: [],
+    example: { body: { username: sample.observer.username } },
+  }),
+  resetPassword: operation({
+    title: 'Update user password from recovery token',
+    summary: 'Sets a new password with the token of the letter.',
+    method: 'POST',
+    path: '/api/user/:uid/update_password',
+    access: anyone,
+    params: Type.Object({ uid: Type.String() }),
+    body: Type.Object({ password: Password, token: Secret }),
+    failures: ['wrongToken'],
+    example: { params: { uid: sample.observer.id }, body: { password: 'a-new-rope', token: sample.recoveryToken } },
+  }),
+}
