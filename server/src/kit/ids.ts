@@ -1,0 +1,36 @@
+// Identifiers. All are random, so that knowing one tells nothing about another; the device uid alone is derived.
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+
+export const newUuid = (): string => randomUUID()
+/** Users: 24 hex characters, as clients of the original expect. */
+export const newUserId = (): string => randomBytes(12).toString('hex')
+/** Sessions: 64 hex characters. */
+export const newUid = (): string => randomBytes(32).toString('hex')
+
+const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+/** `length` characters of RFC 4648 base32: secrets and recovery codes, 5 bits a character. */
+export function newBase32(length: number): string {
+  return Array.from(randomBytes(length), (byte) => base32[byte & 31]).join('')
+}
+
+/** No 0, O, 1, I or L: codes that people copy from a letter by hand. */
+const legible = '23456789ABCDEFGHJKMNPQRSTUVWXYZ'
+export function newLegibleCode(length: number): string {
+  let code = ''
+  while (code.length < length) {
+    const value = randomBytes(1)[0]! & 31
+    // 31 letters do not divide 32: a value past the end is drawn again rather than folded, which would favour some.
+    if (value < legible.length) code += legible[value]
+  }
+  return code
+}
+
+/**
+ * A device is the same device while its identity, key and namespace are: the text below is hashed byte for byte as the
+ * original does (the key's line breaks included, nothing escaped), because existing agents' uids must stay the same.
+ */
+export function deviceUid(device: { mac: string | undefined; public_key: string; tenant_id: string }): string {
+  const identity = device.mac === undefined ? '<invalid Value>' : `{MAC:"${device.mac}"}`
+  const text = `{Identity:${identity},PublicKey:"${device.public_key}",TenantID:"${device.tenant_id}"}`
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,43 @@
+// The gate's two questions, asked on every authenticated request: one point look-up each, joined, so that a removed
+// member, a changed role or a deleted key counts from the very next request.
+import type { Role } from '@hawser/contract/access'
+import { sql } from 'kysely'
+import type { Context } from './context.ts'
+
+export interface UserStanding {
+  username: string
+  epoch: number
+  role: Role | null
+  member_epoch: string | null
+}
+
+export interface KeyStanding {
+  tenant_id: string
+  name: string
+  role: Role
+  created_by: string
+  expires_in: number
+  creator_role: Role
+}
+
+export function callerStore({ db }: Context) {
+  const userQuery = sql`select users.username, users.epoch, members.role, members.epoch as member_epoch from users
+    left join members on members.user_id = users.id and members.tenant_id = ${''} where users.id = ${''}`.compile(db)
+  const keyQuery = sql`select api_keys.tenant_id, api_keys.name, api_keys.role, api_keys.created_by, api_keys.expires_in,
+    members.role as creator_role from api_keys
+    join members on members.tenant_id = api_keys.tenant_id and members.user_id = api_keys.created_by where api_keys.hash = ${''}`.compile(
+    db,
+  )
+  return {
+    /** A user, with the role in the named namespace if there is one. */
+    async user(id: string, tenant_id: string): Promise<UserStanding | undefined> {
+      return (await db.executeQuery<UserStanding>({ ...userQuery, parameters: [tenant_id, id] })).rows[0]
+    },
+    /** A key with its namespace and the present role of its maker; none when the maker has left. */
+    async key(hash: string): Promise<KeyStanding | undefined> {
+      return (await db.executeQuery<KeyStanding>({ ...keyQuery, parameters: [hash] })).rows[0]
+    },
+  }
+}
+
+export type CallerStore = ReturnType<typeof callerStore>

@@ -1,0 +1,35 @@
+// Container-engine connectors of one namespace.
+import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Context, Slice } from './context.ts'
+import { flag, offsetOf } from './context.ts'
+import type { Tables } from './tables.ts'
+
+export type ConnectorRow = Selectable<Tables['connectors']>
+
+export function connectorStore({ db }: Context, tenant_id: string) {
+  const mine = () => db.selectFrom('connectors').where('tenant_id', '=', tenant_id)
+  return {
+    find: (uid: string): Promise<ConnectorRow | undefined> => mine().selectAll().where('uid', '=', uid).executeTakeFirst(),
+    insert: (row: Omit<Insertable<Tables['connectors']>, 'tenant_id'>) =>
+      db
+        .insertInto('connectors')
+        .values({ ...row, tenant_id })
+        .execute(),
+    save: (uid: string, change: Updateable<Tables['connectors']>) =>
+      db.updateTable('connectors').set(change).where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+    async remove(uid: string): Promise<boolean> {
+      return (
+        (await db.deleteFrom('connectors').where('tenant_id', '=', tenant_id).where('uid', '=', uid).executeTakeFirst()).numDeletedRows ===
+        1n
+      )
+    },
+    async list(slice: Slice, enable: boolean | undefined) {
+      const query = enable === undefined ? mine() : mine().where('enable', '=', flag(enable))
+      const items = await query.selectAll().orderBy('created_at').orderBy('uid').limit(slice.per_page).offset(offsetOf(slice)).execute()
+      const { n } = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow()
+      return { items, total: n }
+    },
+  }
+}
+
+export type ConnectorStore = ReturnType<typeof connectorStore>

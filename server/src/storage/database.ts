@@ -1,0 +1,23 @@
+// Opens the database that the settings name, brings its schema up to date, and offers the stores. This room holds all
+// the SQL of the server.
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import type { Opened } from './dialects/dialect.ts'
+import { openPostgres } from './dialects/postgres.ts'
+import { openSqlite } from './dialects/sqlite.ts'
+import { migrate } from './migrations/index.ts'
+
+export interface DatabaseOptions {
+  /** Empty: SQLite in `folder`. */
+  readonly url: string
+  readonly folder: string
+  readonly now: () => string
+  readonly onError: (error: Error) => void
+}
+
+export async function openDatabase(options: DatabaseOptions): Promise<Opened & { migrated: string[] }> {
+  mkdirSync(options.folder, { recursive: true, mode: 0o700 })
+  const opened = options.url ? openPostgres(options.url, options.onError) : openSqlite(path.join(options.folder, 'hawser.db'))
+  const migrated = await migrate(opened, options.now)
+  return Object.assign(opened, { migrated })
+}

@@ -1,0 +1,17 @@
+// The worker that reads lists and counts from the SQLite file, so that a slow filter delays only its own caller.
+// WAL gives it the state of the last commit at the start of each query; it cannot write.
+import { DatabaseSync } from 'node:sqlite'
+import { parentPort, workerData } from 'node:worker_threads'
+import { pragmas, statements } from './sqlite.ts'
+
+const database = new DatabaseSync((workerData as { file: string }).file, { readOnly: true })
+database.exec(pragmas)
+const prepared = statements(database)
+
+parentPort!.on('message', ({ id, sql, parameters }: { id: number; sql: string; parameters: unknown[] }) => {
+  try {
+    parentPort!.postMessage({ id, rows: prepared.run(sql, parameters).rows })
+  } catch (error) {
+    parentPort!.postMessage({ id, error: error instanceof Error ? error.message : String(error) })
+  }
+})

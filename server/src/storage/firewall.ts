@@ -1,0 +1,41 @@
+// Firewall rules of one namespace, in the order in which they are asked.
+import type { Insertable, Selectable } from 'kysely'
+import type { Context, Slice } from './context.ts'
+import { offsetOf } from './context.ts'
+import type { Tables } from './tables.ts'
+
+export type FirewallRow = Selectable<Tables['firewall_rules']>
+export type FirewallChange = Omit<Insertable<Tables['firewall_rules']>, 'tenant_id' | 'id'>
+
+export function firewallStore({ db }: Context, tenant_id: string) {
+  const mine = () => db.selectFrom('firewall_rules').where('tenant_id', '=', tenant_id)
+  return {
+    find: (id: number): Promise<FirewallRow | undefined> => mine().selectAll().where('id', '=', id).executeTakeFirst(),
+    all: (): Promise<FirewallRow[]> => mine().selectAll().orderBy('priority').orderBy('id').execute(),
+    async insert(row: FirewallChange): Promise<number> {
+      const { id } = await db
+        .insertInto('firewall_rules')
+        .values({ ...row, tenant_id })
+        .returning('id')
+        .executeTakeFirstOrThrow()
+      return id
+    },
+    save: (id: number, change: Partial<FirewallChange>) =>
+      db.updateTable('firewall_rules').set(change).where('tenant_id', '=', tenant_id).where('id', '=', id).execute(),
+    async remove(id: number): Promise<boolean> {
+      return (
+        (await db.deleteFrom('firewall_rules').where('tenant_id', '=', tenant_id).where('id', '=', id).executeTakeFirst())
+          .numDeletedRows === 1n
+      )
+    },
+    async list(slice: Slice) {
+      const items = await mine().selectAll().orderBy('priority').orderBy('id').limit(slice.per_page).offset(offsetOf(slice)).execute()
+      const { n } = await mine()
+        .select((eb) => eb.fn.countAll<number>().as('n'))
+        .executeTakeFirstOrThrow()
+      return { items, total: n }
+    },
+  }
+}
+
+export type FirewallStore = ReturnType<typeof firewallStore>

@@ -1,0 +1,56 @@
+// Tokens and codes that work once: activation, password recovery, a sign-in waiting for its second factor, reset
+// codes, the set-up code. Only hashes are kept.
+import type { Context } from './context.ts'
+
+export type TokenKind = 'activation' | 'recovery' | 'mfa-sign-in' | 'mfa-recovered' | 'mfa-reset-main' | 'mfa-reset-recovery' | 'setup'
+
+export function tokenStore({ db }: Context) {
+  return {
+    insert: (token: { kind: TokenKind; hash: string; user_id: string | null; expires_at: string }) =>
+      db
+        .insertInto('one_time_tokens')
+        .values({ ...token, tries: 0 })
+        .execute(),
+
+    /** The token, if it is there and still good. */
+    find: (kind: TokenKind, hash: string, now: string) =>
+      db
+        .selectFrom('one_time_tokens')
+        .selectAll()
+        .where('kind', '=', kind)
+        .where('hash', '=', hash)
+        .where('expires_at', '>', now)
+        .executeTakeFirst(),
+
+    /** Takes the token away; true for the one caller who got it. */
+    async spend(kind: TokenKind, hash: string, now: string): Promise<boolean> {
+      const result = await db
+        .deleteFrom('one_time_tokens')
+        .where('kind', '=', kind)
+        .where('hash', '=', hash)
+        .where('expires_at', '>', now)
+        .executeTakeFirst()
+      return result.numDeletedRows === 1n
+    },
+
+    /** Counts a wrong try against a token and gives the count. */
+    async miss(kind: TokenKind, hash: string): Promise<number> {
+      const row = await db
+        .updateTable('one_time_tokens')
+        .set((eb) => ({ tries: eb('tries', '+', 1) }))
+        .where('kind', '=', kind)
+        .where('hash', '=', hash)
+        .returning('tries')
+        .executeTakeFirst()
+      return row?.tries ?? 0
+    },
+
+    /** All tokens of a kind that a user has. */
+    removeOf: (user_id: string, kind: TokenKind) =>
+      db.deleteFrom('one_time_tokens').where('user_id', '=', user_id).where('kind', '=', kind).execute(),
+    removeKind: (kind: TokenKind) => db.deleteFrom('one_time_tokens').where('kind', '=', kind).execute(),
+    sweep: (now: string) => db.deleteFrom('one_time_tokens').where('expires_at', '<=', now).execute(),
+  }
+}
+
+export type TokenStore = ReturnType<typeof tokenStore>

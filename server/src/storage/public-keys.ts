@@ -1,0 +1,58 @@
+// Public keys of one namespace.
+import type { Group } from '@hawser/contract/filters'
+import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
+import type { Context, Slice } from './context.ts'
+import { offsetOf } from './context.ts'
+import { jsonField, whereGroups, type Columns } from './filter-sql.ts'
+import type { Tables } from './tables.ts'
+
+export type PublicKeyRow = Selectable<Tables['public_keys']>
+
+const text = (column: string) => ({ sql: sql.ref(`public_keys.${column}`), kind: 'text' }) as const
+const columnsOf = (dialect: Context['dialect']): Columns => ({
+  name: text('name'),
+  fingerprint: text('fingerprint'),
+  username: text('username'),
+  data: text('data'),
+  tenant_id: text('tenant_id'),
+  created_at: text('created_at'),
+  'filter.hostname': { sql: jsonField(dialect, 'public_keys.filter', 'hostname', 'text'), kind: 'text' },
+})
+
+export function publicKeyStore({ db, dialect }: Context, tenant_id: string) {
+  const mine = () => db.selectFrom('public_keys').where('tenant_id', '=', tenant_id)
+  return {
+    find: (fingerprint: string): Promise<PublicKeyRow | undefined> =>
+      mine().selectAll().where('fingerprint', '=', fingerprint).executeTakeFirst(),
+    all: (): Promise<PublicKeyRow[]> => mine().selectAll().execute(),
+    insert: (row: Omit<Insertable<Tables['public_keys']>, 'tenant_id'>) =>
+      db
+        .insertInto('public_keys')
+        .values({ ...row, tenant_id })
+        .execute(),
+    save: (fingerprint: string, change: Updateable<Tables['public_keys']>) =>
+      db.updateTable('public_keys').set(change).where('tenant_id', '=', tenant_id).where('fingerprint', '=', fingerprint).execute(),
+    async remove(fingerprint: string): Promise<boolean> {
+      const result = await db
+        .deleteFrom('public_keys')
+        .where('tenant_id', '=', tenant_id)
+        .where('fingerprint', '=', fingerprint)
+        .executeTakeFirst()
+      return result.numDeletedRows === 1n
+    },
+    async list(groups: readonly Group[], slice: Slice) {
+      const query = whereGroups(mine(), groups, columnsOf(dialect), dialect)
+      const items = await query
+        .selectAll()
+        .orderBy('created_at')
+        .orderBy('fingerprint')
+        .limit(slice.per_page)
+        .offset(offsetOf(slice))
+        .execute()
+      const { n } = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow()
+      return { items, total: n }
+    },
+  }
+}
+
+export type PublicKeyStore = ReturnType<typeof publicKeyStore>

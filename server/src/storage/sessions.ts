@@ -1,0 +1,81 @@
+// Sessions of one namespace and their recorded frames.
+import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Context, Slice } from './context.ts'
+import { offsetOf } from './context.ts'
+import type { Tables } from './tables.ts'
+
+export type SessionRow = Selectable<Tables['sessions']>
+
+export function sessionStore({ db, reader }: Context, tenant_id: string) {
+  const mine = () => db.selectFrom('sessions').where('tenant_id', '=', tenant_id)
+  return {
+    find: (uid: string): Promise<SessionRow | undefined> => mine().selectAll().where('uid', '=', uid).executeTakeFirst(),
+    insert: (row: Omit<Insertable<Tables['sessions']>, 'tenant_id'>) =>
+      db
+        .insertInto('sessions')
+        .values({ ...row, tenant_id })
+        .execute(),
+    save: (uid: string, change: Updateable<Tables['sessions']>) =>
+      db.updateTable('sessions').set(change).where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+    removeOfDevice: (device_uid: string) =>
+      db.deleteFrom('sessions').where('tenant_id', '=', tenant_id).where('device_uid', '=', device_uid).execute(),
+    /** A device that took another's place takes its history along. */
+    moveToDevice: (from: string, to: string) =>
+      db.updateTable('sessions').set({ device_uid: to }).where('tenant_id', '=', tenant_id).where('device_uid', '=', from).execute(),
+    /** Ends the live sessions of a device in the records. */
+    closeOfDevice: (device_uid: string) =>
+      db
+        .updateTable('sessions')
+        .set({ active: 0 })
+        .where('tenant_id', '=', tenant_id)
+        .where('device_uid', '=', device_uid)
+        .where('active', '=', 1)
+        .execute(),
+    touch: (device_uid: string, uids: readonly string[], now: string) =>
+      db
+        .updateTable('sessions')
+        .set({ last_seen: now })
+        .where('tenant_id', '=', tenant_id)
+        .where('device_uid', '=', device_uid)
+        .where('active', '=', 1)
+        .where('uid', 'in', uids)
+        .execute(),
+
+    async list(slice: Slice) {
+      const items = await reader
+        .selectFrom('sessions')
+        .selectAll()
+        .where('tenant_id', '=', tenant_id)
+        .orderBy('started_at', 'desc')
+        .orderBy('uid', 'desc')
+        .limit(slice.per_page)
+        .offset(offsetOf(slice))
+        .execute()
+      const tally = await reader
+        .selectFrom('tallies')
+        .select('n')
+        .where('tenant_id', '=', tenant_id)
+        .where('subject', '=', 'sessions')
+        .executeTakeFirst()
+      return { items, total: tally?.n ?? 0 }
+    },
+
+    addFrame: (frame: Omit<Insertable<Tables['frames']>, 'tenant_id'>) =>
+      db
+        .insertInto('frames')
+        .values({ ...frame, tenant_id })
+        .execute(),
+    frames: (session_uid: string) =>
+      reader
+        .selectFrom('frames')
+        .selectAll()
+        .where('tenant_id', '=', tenant_id)
+        .where('session_uid', '=', session_uid)
+        .orderBy('id')
+        .execute(),
+    removeFrames: (session_uid: string) =>
+      db.deleteFrom('frames').where('tenant_id', '=', tenant_id).where('session_uid', '=', session_uid).execute(),
+  }
+}
+
+export type SessionStore = ReturnType<typeof sessionStore>

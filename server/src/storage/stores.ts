@@ -1,0 +1,73 @@
+// All stores, and the one way to the namespaced ones: `of(tenant_id)`. There is no other, so a query on namespaced
+// data cannot be written without its namespace.
+import { announcementStore } from './announcements.ts'
+import { apiKeyStore } from './api-keys.ts'
+import { attemptStore } from './attempts.ts'
+import { callerStore } from './callers.ts'
+import { connectorStore } from './connectors.ts'
+import type { Context } from './context.ts'
+import { deviceStore } from './devices.ts'
+import type { Opened } from './dialects/dialect.ts'
+import { firewallStore } from './firewall.ts'
+import { namespaceStore } from './namespaces.ts'
+import { tokenStore } from './one-time-tokens.ts'
+import { presenceStore } from './presence.ts'
+import { publicKeyStore } from './public-keys.ts'
+import { sessionStore } from './sessions.ts'
+import { signingKeyStore } from './signing-keys.ts'
+import { userStore } from './users.ts'
+
+function within(context: Context, tenant_id: string) {
+  return {
+    get devices() {
+      return deviceStore(context, tenant_id)
+    },
+    get publicKeys() {
+      return publicKeyStore(context, tenant_id)
+    },
+    get firewall() {
+      return firewallStore(context, tenant_id)
+    },
+    get apiKeys() {
+      return apiKeyStore(context, tenant_id)
+    },
+    get sessions() {
+      return sessionStore(context, tenant_id)
+    },
+    get connectors() {
+      return connectorStore(context, tenant_id)
+    },
+  }
+}
+
+function all(context: Context) {
+  return {
+    users: userStore(context),
+    tokens: tokenStore(context),
+    attempts: attemptStore(context),
+    signingKeys: signingKeyStore(context),
+    namespaces: namespaceStore(context),
+    announcements: announcementStore(context),
+    presence: presenceStore(context),
+    callers: callerStore(context),
+    of: (tenant_id: string) => within(context, tenant_id),
+  }
+}
+
+/** Stores inside a transaction. */
+export type StoresInTransaction = ReturnType<typeof all>
+
+export function stores(opened: Opened) {
+  return {
+    ...all({ db: opened.db, reader: opened.reader, dialect: opened.name }),
+    isDuplicate: opened.isDuplicate,
+    /**
+     * All or nothing. Inside, use only the stores that are handed over, and wait for nothing but the database: other
+     * requests wait for a SQLite transaction to end.
+     */
+    transaction: <T>(work: (stores: StoresInTransaction) => Promise<T>): Promise<T> =>
+      opened.db.transaction().execute((trx) => work(all({ db: trx, reader: trx, dialect: opened.name }))),
+  }
+}
+
+export type Stores = ReturnType<typeof stores>

@@ -1,0 +1,156 @@
+// The tables as TypeScript sees them. A column has the wire's name; there are four kinds: text, integer, 0/1 and JSON
+// as text. Moments are ISO 8601 text. What makes the counters, the tag index and the search index true are triggers
+// (see migrations), so no query can forget them.
+import type { DeviceStatus } from '@hawser/contract/devices'
+import type { Role } from '@hawser/contract/access'
+import type { Generated } from 'kysely'
+
+type Flag = 0 | 1
+
+export interface Tables {
+  users: {
+    id: string
+    username: string
+    email: string
+    name: string
+    recovery_email: string | null
+    /** Argon2id, PHC text. */
+    password: string
+    confirmed: Flag
+    /** Part of every token of the user; a new password raises it and so ends them all. */
+    epoch: number
+    email_marketing: Flag
+    /** -1: any number. */
+    max_namespaces: number
+    preferred_tenant: string | null
+    /** Sealed TOTP secret; null: no second factor. */
+    mfa_secret: string | null
+    /** The last time step whose code was used; no code of it or before works again. */
+    mfa_step: number
+    created_at: string
+    last_login_at: string | null
+  }
+  mfa_recovery_codes: { user_id: string; hash: string }
+  /** What Generate gave and Enable has not yet taken. */
+  mfa_drafts: { user_id: string; secret: string; code_hashes: string; created_at: string }
+  /** Tokens and codes from letters, sign-ins in progress, the set-up code: single use, only hashes. */
+  one_time_tokens: {
+    kind: string
+    hash: string
+    user_id: string | null
+    tries: number
+    expires_at: string
+  }
+  /** Wrong attempts, and the locks they led to. */
+  attempts: { subject: string; count: number; locked_until: string | null; expires_at: string }
+  /** RSA keys that sign tokens, sealed. The newest signs; all of them verify. */
+  signing_keys: { kid: string; private_key: string; public_key: string; created_at: string }
+  namespaces: {
+    tenant_id: string
+    name: string
+    owner: string
+    session_record: Flag
+    connection_announcement: string
+    max_devices: number
+    billing: string | null
+    created_at: string
+  }
+  members: { tenant_id: string; user_id: string; role: Role; epoch: string; created_at: string }
+  devices: {
+    id: Generated<number>
+    uid: string
+    tenant_id: string
+    name: string
+    mac: string
+    public_key: string
+    info_id: string
+    info_pretty_name: string
+    info_version: string
+    info_arch: string
+    info_platform: string
+    status: DeviceStatus
+    status_update_at: string
+    created_at: string
+    remote_addr: string
+    /** JSON {latitude, longitude} */
+    position: string
+    public_url: Flag
+    public_url_address: string
+    /** JSON array; device_tags is its index. */
+    tags: string
+    last_seen: string
+    online: Flag
+  }
+  device_tags: { tenant_id: string; tag: string; device_id: number }
+  /** Counters: `devices.<status>`, `online.<status>`, `tag.<status>.<tag>`, `sessions`, `sessions.active`. */
+  tallies: { tenant_id: string; subject: string; n: number }
+  public_keys: {
+    tenant_id: string
+    fingerprint: string
+    data: string
+    name: string
+    username: string
+    /** JSON {hostname} or {tags} */
+    filter: string
+    created_at: string
+  }
+  firewall_rules: {
+    id: Generated<number>
+    tenant_id: string
+    action: 'allow' | 'deny'
+    active: Flag
+    filter: string
+    priority: number
+    source_ip: string
+    username: string
+  }
+  api_keys: {
+    hash: string
+    tenant_id: string
+    name: string
+    role: Role
+    created_by: string
+    expires_in: number
+    created_at: string
+    updated_at: string
+  }
+  sessions: {
+    uid: string
+    tenant_id: string
+    device_uid: string
+    username: string
+    ip_address: string
+    started_at: string
+    last_seen: string
+    active: Flag
+    authenticated: Flag
+    recorded: Flag
+    type: string
+    term: string
+    position: string
+  }
+  frames: {
+    id: Generated<number>
+    tenant_id: string
+    session_uid: string
+    message: string
+    time: string
+    width: number
+    height: number
+  }
+  announcements: { uuid: string; title: string; content: string; date: string }
+  connectors: {
+    uid: string
+    tenant_id: string
+    enable: Flag
+    address: string
+    port: number
+    secure: Flag
+    /** Sealed JSON {ca, cert, key}. */
+    tls: string | null
+    state: string
+    message: string
+    created_at: string
+  }
+  schema_migrations: { number: number; name: string; applied_at: string }
+}

@@ -1,0 +1,94 @@
+// Users, their recovery codes and MFA drafts. Usernames and e-mails arrive here in lower case.
+import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Context } from './context.ts'
+import type { Tables } from './tables.ts'
+
+export type UserRow = Selectable<Tables['users']>
+
+export function userStore({ db }: Context) {
+  return {
+    find: (id: string): Promise<UserRow | undefined> => db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
+
+    /** By username or by e-mail; a username may look like an e-mail, so it is asked first. */
+    async findByIdentifier(identifier: string): Promise<UserRow | undefined> {
+      const rows = await db
+        .selectFrom('users')
+        .selectAll()
+        .where((eb) => eb.or([eb('username', '=', identifier), eb('email', '=', identifier)]))
+        .execute()
+      return rows.find((row) => row.username === identifier) ?? rows[0]
+    },
+
+    /** Which of these are taken by someone else, by the names of the fields. */
+    async taken(fields: { username?: string | undefined; email?: string | undefined }, except?: string): Promise<string[]> {
+      const found: string[] = []
+      for (const field of ['username', 'email'] as const) {
+        const value = fields[field]
+        if (value === undefined) continue
+        const row = await db.selectFrom('users').select('id').where(field, '=', value).executeTakeFirst()
+        if (row && row.id !== except) found.push(field)
+      }
+      return found
+    },
+
+    insert: (row: Insertable<Tables['users']>) => db.insertInto('users').values(row).execute(),
+
+    save: (id: string, change: Updateable<Tables['users']>) => db.updateTable('users').set(change).where('id', '=', id).execute(),
+
+    /** A new password: every token that the user has is worth nothing from here on. */
+    savePassword: (id: string, password: string) =>
+      db
+        .updateTable('users')
+        .set((eb) => ({ password, epoch: eb('epoch', '+', 1) }))
+        .where('id', '=', id)
+        .execute(),
+
+    /** Remembers that the code of this time step was used; false when one of that step or a later one was used before. */
+    async spendStep(id: string, step: number): Promise<boolean> {
+      const result = await db
+        .updateTable('users')
+        .set({ mfa_step: step })
+        .where('id', '=', id)
+        .where('mfa_step', '<', step)
+        .executeTakeFirst()
+      return result.numUpdatedRows === 1n
+    },
+
+    remove: (id: string) => db.deleteFrom('users').where('id', '=', id).execute(),
+
+    list: () => db.selectFrom('users').select(['id', 'username', 'email', 'confirmed', 'created_at']).orderBy('username').execute(),
+
+    async any(): Promise<boolean> {
+      return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
+    },
+
+    async setRecoveryCodes(user_id: string, hashes: readonly string[]): Promise<void> {
+      await db.deleteFrom('mfa_recovery_codes').where('user_id', '=', user_id).execute()
+      if (hashes.length > 0)
+        await db
+          .insertInto('mfa_recovery_codes')
+          .values(hashes.map((hash) => ({ user_id, hash })))
+          .execute()
+    },
+
+    /** Spends a recovery code; false when there is no such one (any more). */
+    async spendRecoveryCode(user_id: string, hash: string): Promise<boolean> {
+      const result = await db.deleteFrom('mfa_recovery_codes').where('user_id', '=', user_id).where('hash', '=', hash).executeTakeFirst()
+      return result.numDeletedRows === 1n
+    },
+
+    async saveDraft(draft: Selectable<Tables['mfa_drafts']>): Promise<void> {
+      const { user_id: _, ...change } = draft
+      await db
+        .insertInto('mfa_drafts')
+        .values(draft)
+        .onConflict((oc) => oc.column('user_id').doUpdateSet(change))
+        .execute()
+    },
+
+    findDraft: (user_id: string) => db.selectFrom('mfa_drafts').selectAll().where('user_id', '=', user_id).executeTakeFirst(),
+    removeDraft: (user_id: string) => db.deleteFrom('mfa_drafts').where('user_id', '=', user_id).execute(),
+  }
+}
+
+export type UserStore = ReturnType<typeof userStore>
