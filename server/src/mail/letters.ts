@@ -1,0 +1,149 @@
+// The letters we send, as plain values: who to, subject, text and HTML. Pure; posting them is `post.ts`. What comes
+// from a person (a name, an address) is put on one line and escaped, so that it can neither add a line to the text, nor
+// an element to the HTML, nor a link that is not ours: anyone can register with someone else's address, and the letter
+// must not carry their words to that person.
+
+export interface Letter {
+  readonly to: { readonly name: string; readonly address: string }
+  readonly subject: string
+  readonly text: string
+  readonly html: string
+}
+
+interface Recipient {
+  /** The e-mail address. */
+  readonly to: string
+  readonly name: string
+  /** Where the console is; links are built on it. */
+  readonly url: string
+}
+
+export function activationLetter(about: Recipient & { readonly email: string; readonly token: string }): Letter {
+  return letter(about, {
+    subject: 'Confirm your account',
+    parts: [
+      { say: 'An account was made for this e-mail address. Please confirm that it is yours:' },
+      { link: link(about.url, 'validation-account', { email: about.email, token: about.token }), label: 'Confirm the account' },
+      { say: 'The link is valid for 24 hours and works once.' },
+      { say: 'If you did not ask for an account, you need not do anything: without this confirmation it cannot be used.' },
+    ],
+  })
+}
+
+export function recoveryLetter(about: Recipient & { readonly id: string; readonly token: string }): Letter {
+  return letter(about, {
+    subject: 'Choose a new password',
+    parts: [
+      { say: 'Someone, probably you, asked to choose a new password for your account. You can do so here:' },
+      { link: link(about.url, 'update-password', { id: about.id, token: about.token }), label: 'Choose a new password' },
+      { say: 'The link is valid for 24 hours and works once.' },
+      { say: 'If you did not ask for it, you need not do anything: your password stays as it is, and only you have got this link.' },
+    ],
+  })
+}
+
+export function mfaResetLetter(
+  about: Recipient & { readonly id: string; readonly code: string; readonly which: 'main' | 'recovery' },
+): Letter {
+  const [here, there] = about.which === 'main' ? ['main', 'recovery'] : ['recovery', 'main']
+  return letter(about, {
+    subject: `Your code to turn off the second factor (${here} address)`,
+    parts: [
+      { say: 'Someone, probably you, asked to turn off the second factor of your account. The code for this address is:' },
+      { code: about.code },
+      { say: `This is your ${here} address. Another code went to your ${there} address, and both are needed here:` },
+      { link: link(about.url, 'reset-mfa', { id: about.id }), label: 'Turn off the second factor' },
+      { say: 'The codes are valid for 24 hours and work once.' },
+      {
+        say: 'If you did not ask for it, give the codes to nobody; your second factor then stays on.',
+      },
+    ],
+  })
+}
+
+/** The letters of one installation: its links all point at `url`. */
+export function letters(url: string) {
+  return {
+    activation: (about: Omit<Parameters<typeof activationLetter>[0], 'url'>): Letter => activationLetter({ ...about, url }),
+    recovery: (about: Omit<Parameters<typeof recoveryLetter>[0], 'url'>): Letter => recoveryLetter({ ...about, url }),
+    mfaReset: (about: Omit<Parameters<typeof mfaResetLetter>[0], 'url'>): Letter => mfaResetLetter({ ...about, url }),
+  }
+}
+export type Letters = ReturnType<typeof letters>
+
+/** Makes one line of a text: control characters, line separators and marks that turn the writing around become spaces. */
+export function oneLine(text: string): string {
+  return text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\s]+/gu, ' ')
+    .trim()
+}
+
+type Part = { readonly say: string } | { readonly code: string } | { readonly link: string; readonly label: string }
+
+function letter(about: Recipient, { subject, parts }: { subject: string; parts: readonly Part[] }): Letter {
+  const greeting = greet(about.name)
+  const foot = `This letter was sent by the Hawser server at ${about.url}`
+  return {
+    to: { name: oneLine(about.name), address: about.to },
+    subject,
+    text: `${[greeting, ...parts.map(inText), `-- \n${foot}`].join('\n\n')}\n`,
+    html: page(subject, [paragraph(greeting), ...parts.map(inHtml), `<p style="${small}">${escape(foot)}</p>`]),
+  }
+}
+
+/** A name that a mail program would turn into a link is left out: it is an advertisement, not a name. */
+function greet(name: string): string {
+  const line = oneLine(name)
+  return line === '' || line.length > 64 || /[/\\@:]|\p{L}\.\p{L}{2}/u.test(line) ? 'Hello,' : `Hello ${line},`
+}
+
+function link(url: string, place: string, query: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`)
+  return `${url.replace(/\/+$/, '')}/${place}?${pairs.join('&')}`
+}
+
+function inText(part: Part): string {
+  if ('say' in part) return part.say
+  return 'code' in part ? part.code : part.link
+}
+
+const fonts = "system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif"
+const sheet = `max-width:560px;margin:0 auto;padding:32px 20px;color:#17202a;font-family:${fonts};font-size:16px;line-height:1.5`
+const small = 'margin:32px 0 0;color:#5b6673;font-size:13px'
+const button =
+  'display:inline-block;padding:12px 20px;border-radius:6px;background:#0b5c7a;color:#ffffff;text-decoration:none;font-weight:600'
+const digits = 'margin:0 0 20px;font-family:ui-monospace,Menlo,Consolas,monospace;font-size:26px;letter-spacing:3px;font-weight:600'
+
+function inHtml(part: Part): string {
+  if ('say' in part) return paragraph(part.say)
+  if ('code' in part) return `<p style="${digits}">${escape(part.code)}</p>`
+  const href = escape(part.link)
+  // The link is also written out, for programs that show no buttons and for people who look before they press.
+  return `<p style="margin:0 0 12px"><a href="${href}" style="${button}">${escape(part.label)}</a></p>
+<p style="margin:0 0 20px;font-size:13px;word-break:break-all"><a href="${href}" style="color:#0b5c7a">${href}</a></p>`
+}
+
+function paragraph(text: string): string {
+  return `<p style="margin:0 0 20px">${escape(text)}</p>`
+}
+
+/** Styles stand on the elements and nothing is a table: mail programs drop style sheets, and screen readers read tables. */
+function page(title: string, blocks: readonly string[]): string {
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escape(title)}</title></head>
+<body style="margin:0;padding:0;background:#ffffff">
+<div style="${sheet}">
+${blocks.join('\n')}
+</div>
+</body>
+</html>
+`
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+function escape(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (sign) => entities[sign]!)
+}
