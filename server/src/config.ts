@@ -1,0 +1,188 @@
+// The settings: one table, read once at the start, the only place that looks at the environment. All mistakes are listed
+// together, each with an example. The reference page is printed from this table.
+import { BlockList, isIP } from 'node:net'
+import path from 'node:path'
+import { logLevels } from './kit/log.ts'
+
+export interface Listen {
+  readonly host: string
+  readonly port: number
+}
+
+interface Setting<T> {
+  readonly doc: string
+  readonly example: string
+  /** What an absent or empty variable means. */
+  readonly fallback: string
+  readonly secret?: boolean
+  /** Throws a sentence when the text does not fit. */
+  readonly read: (text: string) => T
+}
+
+const setting = <T>(shape: Setting<T>): Setting<T> => shape
+const list = (text: string): string[] =>
+  text
+    .split(/[\s,]+/)
+    .map((part) => part.trim())
+    .filter(Boolean)
+
+function listen(text: string): Listen {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]*)):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[3])
+  if (!match || port > 65_535) throw new Error('an address and a port are expected')
+  return { host: match[1] ?? match[2] ?? '0.0.0.0', port }
+}
+
+function choice<const T extends string>(...allowed: readonly T[]): (text: string) => T {
+  return (text) => {
+    const found = allowed.find((value) => value === text)
+    if (!found) throw new Error(`one of ${allowed.join(', ')} is expected`)
+    return found
+  }
+}
+
+function address(...protocols: string[]): (text: string) => string {
+  return (text) => {
+    if (text === '') return ''
+    if (!URL.canParse(text) || !protocols.includes(new URL(text).protocol))
+      throw new Error(`an address with ${protocols.join(' or ')} is expected`)
+    return text.replace(/\/+$/, '')
+  }
+}
+
+/** Addresses and subnets whose word about the caller's address is believed. */
+function proxies(text: string): BlockList {
+  const trusted = new BlockList()
+  if (text === 'none') return trusted
+  for (const part of list(text)) {
+    const [net = '', bits] = part.split('/')
+    const family = isIP(net) === 6 ? 'ipv6' : 'ipv4'
+    if (!isIP(net) || (bits !== undefined && !/^\d{1,3}$/.test(bits))) throw new Error(`${part} is neither an address nor a subnet`)
+    if (bits === undefined) trusted.addAddress(net, family)
+    else trusted.addSubnet(net, Number(bits), family)
+  }
+  return trusted
+}
+
+function rate(text: string): { max: number; window_ms: number } {
+  const match = /^(\d{1,7})\/(\d{1,5})$/.exec(text)
+  if (!match || Number(match[2]) === 0) throw new Error('calls/seconds is expected; 0/10 switches the limit off')
+  return { max: Number(match[1]) || Infinity, window_ms: Number(match[2]) * 1000 }
+}
+
+export const settings = {
+  HAWSER_HTTP: setting({
+    doc: 'Where the HTTP interface listens.',
+    example: '127.0.0.1:8080',
+    fallback: '0.0.0.0:8080',
+    read: listen,
+  }),
+  HAWSER_SSH: setting({ doc: 'Where the SSH gateway listens.', example: '0.0.0.0:22', fallback: '0.0.0.0:2222', read: listen }),
+  HAWSER_DATA: setting({
+    doc: 'The folder for everything the server keeps: database, master key, outbox, control socket.',
+    example: '/var/lib/hawser',
+    fallback: './data',
+    read: (text) => path.resolve(text),
+  }),
+  HAWSER_DATABASE: setting({
+    doc: 'Empty: SQLite in the data folder. Otherwise the address of a PostgreSQL database.',
+    example: 'postgres://hawser:…@db.example.com/hawser',
+    fallback: '',
+    secret: true,
+    read: address('postgres:', 'postgresql:'),
+  }),
+  HAWSER_URL: setting({
+    doc: 'The address under which people reach the server; links in letters start with it. Empty: http://localhost and the HTTP port.',
+    example: 'https://hawser.example.com',
+    fallback: '',
+    read: address('http:', 'https:'),
+  }),
+  HAWSER_SMTP: setting({
+    doc: 'The mail server. Empty: letters are written as .eml files into the outbox of the data folder.',
+    example: 'smtp://user:password@mail.example.com:587',
+    fallback: '',
+    secret: true,
+    read: address('smtp:', 'smtps:'),
+  }),
+  HAWSER_MAIL_FROM: setting({
+    doc: 'The sender of letters.',
+    example: 'Hawser <noreply@example.com>',
+    fallback: 'Hawser <hawser@localhost>',
+    read: (text) => text,
+  }),
+  HAWSER_TRUSTED_PROXIES: setting({
+    doc: 'Addresses or subnets whose X-Real-IP and X-Forwarded-* headers are believed; `none` for nobody.',
+    example: '10.0.0.0/8, ::1',
+    fallback: '127.0.0.0/8, ::1',
+    read: proxies,
+  }),
+  HAWSER_REGISTRATION: setting({
+    doc: 'Whether strangers may register.',
+    example: 'closed',
+    fallback: 'open',
+    read: choice('open', 'closed'),
+  }),
+  HAWSER_LOG: setting({ doc: 'How much is logged.', example: 'debug', fallback: 'info', read: choice(...logLevels) }),
+  HAWSER_METRICS: setting({
+    doc: 'Where Prometheus metrics are served at /metrics, on a port of their own. Empty: nowhere, unless HAWSER_METRICS_TOKEN is set.',
+    example: '127.0.0.1:9090',
+    fallback: '',
+    read: (text) => (text === '' ? undefined : listen(text)),
+  }),
+  HAWSER_METRICS_TOKEN: setting({
+    doc: 'If set, /metrics is also served on the HTTP port to callers with this bearer token.',
+    example: 'a long random text',
+    fallback: '',
+    secret: true,
+    read: (text) => text,
+  }),
+  HAWSER_RATE_LIMIT: setting({
+    doc: 'Calls/seconds that one address may make to operations that need no credential.',
+    example: '200/10',
+    fallback: '100/10',
+    read: rate,
+  }),
+  HAWSER_DEVICE_RATE_LIMIT: setting({
+    doc: 'Calls/seconds that one device may make to Auth device.',
+    example: '5/10',
+    fallback: '20/10',
+    read: rate,
+  }),
+  HAWSER_CONNECTOR_ALLOW: setting({
+    doc: 'Host names or addresses of container engines that are allowed although they are loopback or link-local.',
+    example: '127.0.0.1, localhost',
+    fallback: '',
+    read: list,
+  }),
+}
+
+export type Config = { readonly [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['read']> }
+
+export class ConfigError extends Error {}
+
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  const problems: string[] = []
+  const entries = Object.entries(settings).map(([name, { read, fallback, example }]) => {
+    try {
+      return [name, read(environment[name]?.trim() || fallback)]
+    } catch (error) {
+      problems.push(`${name}: ${(error as Error).message}, for example ${example}`)
+      return [name, undefined]
+    }
+  })
+  for (const name of Object.keys(environment))
+    if (name.startsWith('HAWSER_') && !(name in settings))
+      problems.push(`${name}: there is no such setting; \`hawser admin config print\` lists them`)
+  if (problems.length > 0) throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+  return Object.fromEntries(entries) as Config
+}
+
+/** Lines NAME=value as they are in force; secrets are not shown. */
+export function printConfig(environment: Record<string, string | undefined>): string[] {
+  return Object.entries(settings).map(([name, shape]) => {
+    const value = environment[name]?.trim()
+    return `${name}=${value ? ('secret' in shape && shape.secret ? '[secret]' : value) : shape.fallback}`
+  })
+}
+
+export const environment = (): Record<string, string | undefined> => process.env

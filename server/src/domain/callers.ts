@@ -1,0 +1,121 @@
+// The gate: turns what a request carries into a caller that the operation admits, or into a refusal. Denied unless
+// declared. The order is the same everywhere: who are you (401), may you (403), and only then does anyone look at the
+// input or at what exists. Roles are read from the database on every request; a token only says who asks.
+import { rank, type Access, type Role } from '@hawser/contract/access'
+import { Failure } from '@hawser/contract/failures'
+import type { Clock } from '../kit/clock.ts'
+import { hashOf } from '../kit/secrets.ts'
+import type { Stores } from '../storage/stores.ts'
+import type { Tokens } from './tokens.ts'
+
+/** What every caller has: the address it calls from, and how it reached us. */
+export interface From {
+  /** The TCP peer, or what a trusted proxy says of it. */
+  readonly source: string
+  /** host[:port] as the caller knows the server. */
+  readonly host: string
+  readonly secure: boolean
+}
+export interface Nobody extends From {
+  readonly kind: 'nobody'
+}
+export interface UserCaller extends From {
+  readonly kind: 'user'
+  readonly id: string
+  readonly username: string
+  readonly tenant_id: string | null
+  readonly role: Role | null
+}
+export interface KeyCaller extends From {
+  readonly kind: 'key'
+  readonly name: string
+  readonly created_by: string
+  readonly tenant_id: string
+  readonly role: Role
+}
+export interface DeviceCaller extends From {
+  readonly kind: 'device'
+  readonly uid: string
+  readonly tenant_id: string
+}
+export type MemberCaller = (UserCaller & { readonly tenant_id: string; readonly role: Role }) | KeyCaller
+export type Caller = Nobody | UserCaller | KeyCaller | DeviceCaller
+
+export interface Credentials {
+  readonly bearer: string | undefined
+  readonly apiKey: string | undefined
+  /** The namespace that the path names, where it names one. */
+  readonly tenant: string | undefined
+}
+
+export interface Gate {
+  admit(access: Access, credentials: Credentials, from: From): Promise<Caller>
+}
+
+export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens; clock: Clock }): Gate {
+  async function keyCaller(apiKey: string, from: From): Promise<KeyCaller> {
+    const key = await stores.callers.key(hashOf(apiKey))
+    if (!key || (key.expires_in > 0 && key.expires_in * 1000 <= clock.now())) throw new Failure('unauthenticated')
+    const role = rank(key.role) <= rank(key.creator_role) ? key.role : key.creator_role
+    return { ...from, kind: 'key', name: key.name, created_by: key.created_by, tenant_id: key.tenant_id, role }
+  }
+
+  async function userCaller(bearer: string, anyRole: boolean, from: From): Promise<UserCaller | DeviceCaller> {
+    const claims = await tokens.verify(bearer)
+    if (!claims) throw new Failure('unauthenticated')
+    if (claims.claims === 'device') return deviceCaller(claims, from)
+    const standing = await stores.callers.user(claims.id, claims.tenant)
+    const [epoch, member_epoch] = claims.ver.split('.', 2)
+    if (!standing || String(standing.epoch) !== epoch) throw new Failure('unauthenticated')
+    // The token's namespace counts only while the membership it was made for is the present one.
+    const current = claims.tenant !== '' && standing.role !== null && standing.member_epoch === member_epoch
+    if (claims.tenant !== '' && !current && !anyRole) throw new Failure('unauthenticated')
+    return {
+      ...from,
+      kind: 'user',
+      id: claims.id,
+      username: standing.username,
+      tenant_id: current ? claims.tenant : null,
+      role: current ? standing.role : null,
+    }
+  }
+
+  async function deviceCaller(claims: { uid: string; tenant: string }, from: From): Promise<DeviceCaller> {
+    const device = await stores.of(claims.tenant).devices.find(claims.uid)
+    if (!device || device.status === 'rejected') throw new Failure('unauthenticated')
+    return { ...from, kind: 'device', uid: claims.uid, tenant_id: claims.tenant }
+  }
+
+  /** The caller as a member of the namespace that the path names: there, not in the token's, must the role be held. */
+  async function inNamespace(caller: UserCaller | KeyCaller, tenant: string): Promise<MemberCaller> {
+    if (caller.kind === 'key') {
+      if (caller.tenant_id !== tenant) throw new Failure('notFound')
+      return caller
+    }
+    const member = await stores.namespaces.member(tenant, caller.id)
+    if (!member) throw new Failure('notFound')
+    return { ...caller, tenant_id: tenant, role: member.role }
+  }
+
+  return {
+    async admit(access, { bearer, apiKey, tenant }, from) {
+      if (access.who === 'anyone') return { ...from, kind: 'nobody' }
+      const anyRole = access.who === 'user' && access.anyRole
+      // A key goes first: when both come, the key is used.
+      const caller =
+        apiKey !== undefined ? await keyCaller(apiKey, from) : bearer !== undefined ? await userCaller(bearer, anyRole, from) : undefined
+      if (!caller) throw new Failure('unauthenticated')
+      if (caller.kind === 'device') {
+        if (access.who === 'device' || access.who === 'device-or-member') return caller
+        throw new Failure('deviceRefused')
+      }
+      if (access.who === 'device') throw new Failure('forbidden', { message: 'Only a device may call this operation.' })
+      if (caller.kind === 'key' && (access.who === 'user' || ('apiKey' in access && !access.apiKey))) throw new Failure('apiKeyRefused')
+      if (access.who === 'user' || access.who === 'user-or-key') return caller
+      const member = access.who === 'member' && access.of === 'path' ? await inNamespace(caller, tenant ?? '') : caller
+      if (member.tenant_id === null || member.role === null) throw new Failure('noNamespace')
+      if (rank(member.role) < rank(access.role)) throw new Failure('roleTooLow')
+      return member
+    },
+  }
+}

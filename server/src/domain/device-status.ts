@@ -1,0 +1,37 @@
+// What may become of a device. Pure: given the device, the wish and what stands in its way, the outcome; the caller
+// reads and writes. Accepting works from any state; leaving `accepted` ends the device's live sessions.
+import type { DeviceStatus, StatusChange } from '@hawser/contract/devices'
+import { statusChanges } from '@hawser/contract/devices'
+import { Failure } from '@hawser/contract/failures'
+
+export interface Surroundings {
+  /** Another accepted device of the namespace with the same MAC: the same machine, installed anew. */
+  readonly sameMac: { readonly uid: string } | undefined
+  /** Another accepted device of the namespace with the same name. */
+  readonly sameName: { readonly uid: string } | undefined
+  readonly accepted: number
+  /** Below one: no limit. */
+  readonly max_devices: number
+}
+
+export type Outcome =
+  | { readonly kind: 'change'; readonly status: DeviceStatus; readonly endsSessions: boolean }
+  /** The device takes the place of an older one: its name, tags and history. */
+  | { readonly kind: 'replace'; readonly status: 'accepted'; readonly replaces: string }
+
+export function change(device: { uid: string; status: DeviceStatus }, wish: StatusChange, around: Surroundings): Outcome {
+  const status = statusChanges[wish]
+  if (wish !== 'accept' || device.status === 'accepted') {
+    return { kind: 'change', status, endsSessions: device.status === 'accepted' && status !== 'accepted' }
+  }
+  const { sameMac, sameName } = around
+  if (sameName && sameName.uid !== sameMac?.uid)
+    throw new Failure('conflict', { message: 'Another accepted device of the namespace has this name; rename one of them.' })
+  if (sameMac) return { kind: 'replace', status: 'accepted', replaces: sameMac.uid }
+  if (!hasRoom(around)) throw new Failure('deviceLimit')
+  return { kind: 'change', status: 'accepted', endsSessions: false }
+}
+
+export function hasRoom({ accepted, max_devices }: { accepted: number; max_devices: number }): boolean {
+  return max_devices <= 0 || accepted < max_devices
+}

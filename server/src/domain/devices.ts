@@ -1,0 +1,251 @@
+// Devices as members see and manage them. Enrolment by agents is in enrolment.ts, presence in presence.ts, the rules of
+// status in device-status.ts.
+import { createHash } from 'node:crypto'
+import { statusChanges, type Device, type StatusChange } from '@hawser/contract/devices'
+import { Failure } from '@hawser/contract/failures'
+import type { Bus } from '../bus/bus.ts'
+import { iso, type Clock } from '../kit/clock.ts'
+import type { DeviceRow } from '../storage/devices.ts'
+import type { Stores, StoresInTransaction } from '../storage/stores.ts'
+import type { MemberCaller } from './callers.ts'
+import { change, hasRoom } from './device-status.ts'
+import { parseFilter } from './filters.ts'
+import type { Presence } from './presence.ts'
+import type { Rules } from './rules.ts'
+import type { Signer } from './signer.ts'
+
+export interface DeviceParts {
+  stores: Stores
+  presence: Presence
+  bus: Bus
+  clock: Clock
+  auth: Rules<'devices'>['auth']
+  signer: Signer
+}
+
+const most_tags = 3
+
+const filterable = {
+  uid: 'text',
+  name: 'text',
+  'identity.mac': 'text',
+  'info.id': 'text',
+  'info.pretty_name': 'text',
+  'info.version': 'text',
+  'info.arch': 'text',
+  'info.platform': 'text',
+  public_key: 'text',
+  tenant_id: 'text',
+  namespace: 'text',
+  status: 'text',
+  remote_addr: 'text',
+  last_seen: 'moment',
+  status_update_at: 'moment',
+  status_updated_at: 'moment',
+  created_at: 'moment',
+  online: 'boolean',
+  public_url: 'boolean',
+  acceptable: 'boolean',
+  'position.latitude': 'number',
+  'position.longitude': 'number',
+  tags: 'texts',
+} as const
+
+const columnOf = (sort: string) =>
+  (sort === 'status_updated_at' ? 'status_update_at' : sort.replace('identity.', '').replace('info.', 'info_')) as Parameters<
+    ReturnType<Stores['of']>['devices']['list']
+  >[0]['sort']
+
+/** Devices as the wire has them; sessions show theirs with it too. */
+export interface DeviceView {
+  many(tenant_id: string, rows: readonly DeviceRow[]): Promise<Device[]>
+}
+
+export function deviceView({ stores, presence }: { stores: Stores; presence: Presence }): DeviceView {
+  return {
+    async many(tenant_id, rows) {
+      if (rows.length === 0) return []
+      const namespace = await stores.namespaces.find(tenant_id)
+      if (!namespace) throw new Failure('notFound')
+      const room = hasRoom({
+        accepted: namespace.max_devices > 0 ? await stores.namespaces.deviceCount(tenant_id) : 0,
+        max_devices: namespace.max_devices,
+      })
+      return rows.map((row) => ({
+        uid: row.uid,
+        name: row.name,
+        identity: { mac: row.mac },
+        info: {
+          id: row.info_id,
+          pretty_name: row.info_pretty_name,
+          version: row.info_version,
+          arch: row.info_arch,
+          platform: row.info_platform,
+        },
+        public_key: row.public_key,
+        tenant_id: row.tenant_id,
+        ...presence.of(row),
+        namespace: namespace.name,
+        status: row.status,
+        status_update_at: row.status_update_at,
+        status_updated_at: row.status_update_at,
+        created_at: row.created_at,
+        remote_addr: row.remote_addr,
+        position: JSON.parse(row.position) as Device['position'],
+        tags: JSON.parse(row.tags) as string[],
+        public_url: row.public_url === 1,
+        public_url_address: row.public_url_address,
+        acceptable: row.status !== 'accepted' && room,
+      }))
+    },
+  }
+}
+
+export function devices({ stores, presence, bus, clock, auth, signer }: DeviceParts): Rules<'devices'> {
+  const view = deviceView({ stores, presence })
+
+  async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, uid: string): Promise<DeviceRow> {
+    const row = await inside.of(tenant_id).devices.find(uid)
+    if (!row) throw new Failure('notFound')
+    return row
+  }
+
+  async function setStatus(uid: string, wish: StatusChange, caller: MemberCaller): Promise<void> {
+    const { tenant_id } = caller
+    const now = iso(clock.now())
+    const replaced = await stores.transaction(async (inside) => {
+      const { devices: mine, sessions } = inside.of(tenant_id)
+      const device = await mustFind(inside, tenant_id, uid)
+      const other = (row: DeviceRow | undefined) => (row && row.uid !== uid ? row : undefined)
+      const sameMac = device.mac ? other(await mine.findAcceptedByMac(device.mac)) : undefined
+      const outcome = change(device, wish, {
+        sameMac,
+        sameName: other(await mine.findAcceptedByName(device.name)),
+        accepted: await mine.countWithStatus('accepted'),
+        max_devices: (await inside.namespaces.find(tenant_id))?.max_devices ?? -1,
+      })
+      if (outcome.kind === 'change') {
+        await mine.save(uid, { status: outcome.status, status_update_at: now })
+        if (outcome.endsSessions) await sessions.closeOfDevice(uid)
+        return undefined
+      }
+      await sessions.closeOfDevice(outcome.replaces)
+      await sessions.moveToDevice(outcome.replaces, uid)
+      await mine.remove(outcome.replaces)
+      await mine.save(uid, { status: 'accepted', status_update_at: now, name: sameMac!.name, tags: sameMac!.tags })
+      return outcome.replaces
+    })
+    if (replaced) {
+      presence.forget(replaced)
+      bus.tell('device.changed', { tenant_id, uid: replaced, status: 'gone' })
+    }
+    bus.tell('device.changed', { tenant_id, uid, status: statusChanges[wish] })
+  }
+
+  async function update(uid: string, wanted: { name?: string; public_url?: boolean }, caller: MemberCaller): Promise<void> {
+    const { tenant_id } = caller
+    const nameTaken = () => new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
+    try {
+      await stores.transaction(async (inside) => {
+        const device = await mustFind(inside, tenant_id, uid)
+        const mine = inside.of(tenant_id).devices
+        const name = wanted.name?.toLowerCase() ?? device.name
+        if (name !== device.name && (await mine.findAcceptedByName(name))) throw nameTaken()
+        const public_url = wanted.public_url ?? device.public_url === 1
+        const address = public_url && !device.public_url_address ? createHash('md5').update(uid).digest('hex') : device.public_url_address
+        await mine.save(uid, { name, public_url: public_url ? 1 : 0, public_url_address: address })
+      })
+    } catch (error) {
+      if (stores.isDuplicate(error)) throw nameTaken()
+      throw error
+    }
+    bus.tell('device.changed', { tenant_id, uid, status: (await mustFind(stores, tenant_id, uid)).status })
+  }
+
+  async function setTags(uid: string, caller: MemberCaller, next: (tags: string[]) => string[]): Promise<void> {
+    await stores.transaction(async (inside) => {
+      const device = await mustFind(inside, caller.tenant_id, uid)
+      await inside.of(caller.tenant_id).devices.save(uid, { tags: JSON.stringify(next(JSON.parse(device.tags) as string[])) })
+    })
+  }
+
+  return {
+    auth,
+    authSsh: ({ body }, caller) => ({ signature: signer.sign(caller, body.fingerprint, body.data) }),
+
+    async offline({ params }, caller) {
+      const device = await mustFind(stores, caller.tenant_id, params.uid)
+      if (caller.kind === 'device' && caller.uid !== device.uid) throw new Failure('notFound')
+      await presence.offline(device.uid)
+    },
+
+    async list({ query }, caller) {
+      const groups = parseFilter(query.filter, filterable)
+      await presence.settle()
+      const { items, total } = await stores.of(caller.tenant_id).devices.list({
+        status: query.status,
+        groups,
+        sort: columnOf(query.sort_by),
+        order: query.order_by,
+        page: query.page,
+        per_page: query.per_page,
+      })
+      return { items: await view.many(caller.tenant_id, items), total }
+    },
+
+    async get({ params }, caller) {
+      const row = await mustFind(stores, caller.tenant_id, params.uid)
+      return (await view.many(caller.tenant_id, [row]))[0]!
+    },
+
+    async remove({ params: { uid } }, { tenant_id }) {
+      await stores.transaction(async (inside) => {
+        await inside.of(tenant_id).sessions.removeOfDevice(uid)
+        if (!(await inside.of(tenant_id).devices.remove(uid))) throw new Failure('notFound')
+      })
+      presence.forget(uid)
+      bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
+    },
+
+    update: ({ params, body }, caller) => update(params.uid, body, caller),
+    rename: ({ params, body }, caller) => update(params.uid, body, caller),
+
+    accept: ({ params }, caller) => setStatus(params.uid, 'accept', caller),
+    setStatus({ params }, caller) {
+      if (!Object.hasOwn(statusChanges, params.status))
+        throw new Failure('invalid', { message: 'status: one of accept, reject, pending, unused' })
+      return setStatus(params.uid, params.status as StatusChange, caller)
+    },
+
+    addTag: ({ params, body }, caller) =>
+      setTags(params.uid, caller, (tags) => {
+        if (tags.includes(body.tag)) throw new Failure('conflict', { message: 'The device has this tag already.' })
+        if (tags.length >= most_tags) throw new Failure('tooManyTags')
+        return [...tags, body.tag]
+      }),
+    setTags: ({ params, body }, caller) => setTags(params.uid, caller, () => body.tags),
+    removeTag: ({ params }, caller) =>
+      setTags(params.uid, caller, (tags) => {
+        if (!tags.includes(params.tag)) throw new Failure('notFound')
+        return tags.filter((tag) => tag !== params.tag)
+      }),
+
+    async mostUsed(_, { tenant_id }) {
+      const rows = await stores.of(tenant_id).devices.mostUsed(3)
+      return { items: await view.many(tenant_id, rows), total: rows.length }
+    },
+
+    async choose({ body }, { tenant_id }) {
+      const choices = body.choices ?? body.devices?.map((device) => device.uid)
+      if (!choices) throw new Failure('invalid', { message: 'choices: a list of device uids is needed' })
+      const demoted = await stores.transaction(async (inside) => {
+        const mine = inside.of(tenant_id).devices
+        for (const uid of choices) if ((await mine.find(uid))?.status !== 'accepted') throw new Failure('notFound')
+        const uids = await mine.keepAccepted(choices, iso(clock.now()))
+        for (const uid of uids) await inside.of(tenant_id).sessions.closeOfDevice(uid)
+        return uids
+      })
+      for (const uid of demoted) bus.tell('device.changed', { tenant_id, uid, status: 'pending' })
+    },
+  }
+}

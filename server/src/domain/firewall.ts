@@ -1,0 +1,87 @@
+// Firewall rules as members manage them; how they are applied to a connection is in firewall-rules.ts.
+import { Failure } from '@hawser/contract/failures'
+import type { FirewallRule } from '@hawser/contract/firewall'
+import type { FirewallRow } from '../storage/firewall.ts'
+import type { Stores, StoresInTransaction } from '../storage/stores.ts'
+import { checkPattern } from './patterns.ts'
+import type { Rules } from './rules.ts'
+import { filterTags, readFilter, requireTags, type StoredFilter } from './tag-use.ts'
+
+interface Wanted {
+  action: 'allow' | 'deny'
+  active: boolean
+  filter: StoredFilter
+  priority: number
+  source_ip: string
+  username: string
+}
+
+const present = (row: FirewallRow): FirewallRule => ({
+  ...row,
+  id: String(row.id),
+  active: row.active === 1,
+  filter: readFilter(row.filter),
+})
+
+export function firewall({ stores }: { stores: Stores }): Rules<'firewall'> {
+  function checkPatterns(rule: Wanted): void {
+    checkPattern('source_ip', rule.source_ip)
+    checkPattern('username', rule.username)
+    if ('hostname' in rule.filter) checkPattern('filter.hostname', rule.filter.hostname)
+  }
+
+  async function stored(inside: StoresInTransaction, tenant_id: string, { filter, active, action, priority, source_ip, username }: Wanted) {
+    if ('tags' in filter) await requireTags(inside, tenant_id, filter.tags)
+    return { action, priority, source_ip, username, active: active ? (1 as const) : (0 as const), filter: JSON.stringify(filter) }
+  }
+
+  async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, id: string): Promise<FirewallRow> {
+    const row = await inside.of(tenant_id).firewall.find(Number(id))
+    if (!row) throw new Failure('notFound')
+    return row
+  }
+
+  function changeFilter(
+    tenant_id: string,
+    id: string,
+    next: (inside: StoresInTransaction, filter: StoredFilter) => Promise<StoredFilter> | StoredFilter,
+  ): Promise<void> {
+    return stores.transaction(async (inside) => {
+      const row = await mustFind(inside, tenant_id, id)
+      await inside.of(tenant_id).firewall.save(row.id, { filter: JSON.stringify(await next(inside, readFilter(row.filter))) })
+    })
+  }
+
+  return {
+    create({ body }, { tenant_id }) {
+      checkPatterns(body)
+      return stores.transaction(async (inside) => {
+        const id = await inside.of(tenant_id).firewall.insert(await stored(inside, tenant_id, body))
+        return present(await mustFind(inside, tenant_id, String(id)))
+      })
+    },
+    async list({ query }, { tenant_id }) {
+      const { items, total } = await stores.of(tenant_id).firewall.list(query)
+      return { items: items.map(present), total }
+    },
+    async get({ params }, { tenant_id }) {
+      return present(await mustFind(stores, tenant_id, params.id))
+    },
+    update({ params, body }, { tenant_id }) {
+      checkPatterns(body)
+      return stores.transaction(async (inside) => {
+        const row = await mustFind(inside, tenant_id, params.id)
+        await inside.of(tenant_id).firewall.save(row.id, await stored(inside, tenant_id, body))
+        return present(await mustFind(inside, tenant_id, params.id))
+      })
+    },
+    async remove({ params }, { tenant_id }) {
+      if (!(await stores.of(tenant_id).firewall.remove(Number(params.id)))) throw new Failure('notFound')
+    },
+    addTag: ({ params, body }, { tenant_id }) =>
+      changeFilter(tenant_id, params.id, (inside, filter) => filterTags.add(inside, tenant_id, filter, body.tag)),
+    setTags: ({ params, body }, { tenant_id }) =>
+      changeFilter(tenant_id, params.id, (inside, filter) => filterTags.set(inside, tenant_id, filter, body.tags)),
+    removeTag: ({ params, body }, { tenant_id }) => changeFilter(tenant_id, params.id, (_, filter) => filterTags.remove(filter, body.tag)),
+  }
+}

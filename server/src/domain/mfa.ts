@@ -1,0 +1,191 @@
+// The second factor. TOTP with SHA-1, 6 digits, 30 s, one step either side; a code works once, because the step it
+// belongs to is remembered. Recovery codes and reset codes are single use and kept only as marks. Every wrong code is
+// counted: at sign-in towards the sign-in lock, elsewhere per operation.
+import { Secret, TOTP } from 'otpauth'
+import { Failure } from '@hawser/contract/failures'
+import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../kit/clock.ts'
+import { newBase32, newLegibleCode } from '../kit/ids.ts'
+import type { Lifetime } from '../kit/lifetime.ts'
+import { sameText, type Vault } from '../kit/secrets.ts'
+import type { Letters } from '../mail/letters.ts'
+import type { Post } from '../mail/post.ts'
+import type { Stores, StoresInTransaction } from '../storage/stores.ts'
+import type { UserRow } from '../storage/users.ts'
+import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
+import type { Rules } from './rules.ts'
+import { signInSubject, type SignIn } from './sign-in.ts'
+
+export interface MfaParts {
+  stores: Stores
+  vault: Vault
+  clock: Clock
+  lockout: Lockout
+  signIn: SignIn
+  post: Post
+  letters: Letters
+  background: Lifetime
+}
+
+const period_s = 30
+const recovery_codes = 6
+const wrong_codes_per_sign_in = 5
+const recovered_ms = 10 * minute_ms
+const resets_per_hour = 5
+
+function totp(secret: string, label = ''): TOTP {
+  return new TOTP({ issuer: 'Hawser', label, secret: Secret.fromBase32(secret), algorithm: 'SHA1', digits: 6, period: period_s })
+}
+
+/** The time step whose code this is, if it is one of the present three. */
+function stepOf(secret: string, code: string, now_ms: number): number | undefined {
+  const delta = /^\d{6}$/.test(code) ? totp(secret).validate({ token: code, window: 1, timestamp: now_ms }) : null
+  return delta === null ? undefined : Math.floor(now_ms / 1000 / period_s) + delta
+}
+
+export function mfa({ stores, vault, clock, lockout, signIn, post, letters, background }: MfaParts): Rules<'mfa'> {
+  const wrongCode = () => new Failure('wrongCode')
+  const codeMark = (user_id: string, code: string) => vault.mark('recovery code', `${user_id} ${code.trim().toUpperCase()}`)
+  const resetMark = (kind: string, user_id: string, code: string) => vault.mark(kind, `${user_id} ${code.trim().toUpperCase()}`)
+
+  async function mustFind(id: string): Promise<UserRow> {
+    const user = await stores.users.find(id)
+    if (!user) throw new Failure('unauthenticated')
+    return user
+  }
+
+  /** True for a code of the user's secret that was not used before; it is used by this. */
+  async function spendCode(user: UserRow, code: string): Promise<boolean> {
+    if (user.mfa_secret === null) return false
+    const step = stepOf(vault.open('mfa secret', user.mfa_secret), code, clock.now())
+    return step !== undefined && (await stores.users.spendStep(user.id, step))
+  }
+
+  async function switchOff(inside: StoresInTransaction, user_id: string): Promise<void> {
+    await inside.users.save(user_id, { mfa_secret: null })
+    await inside.users.setRecoveryCodes(user_id, [])
+    for (const kind of ['mfa-sign-in', 'mfa-recovered', 'mfa-reset-main', 'mfa-reset-recovery'] as const)
+      await inside.tokens.removeOf(user_id, kind)
+  }
+
+  return {
+    async authenticate({ body }, caller) {
+      const kind = 'mfa-sign-in'
+      const hash = vault.mark(kind, body.token)
+      const token = await stores.tokens.find(kind, hash, iso(clock.now()))
+      const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
+      if (!user) throw wrongCode()
+      await lockout.judge(signInSubject(caller.source, user.id), signInPolicy, wrongCode, async () => {
+        if (await spendCode(user, body.code)) return true
+        if ((await stores.tokens.miss(kind, hash)) >= wrong_codes_per_sign_in) await stores.tokens.spend(kind, hash, iso(clock.now()))
+        return undefined
+      })
+      if (!(await stores.tokens.spend(kind, hash, iso(clock.now())))) throw wrongCode()
+      return signIn.signedIn(user)
+    },
+
+    async recover({ body }) {
+      const identifier = body.identifier.toLowerCase()
+      const user = await stores.users.findByIdentifier(identifier)
+      const hash = codeMark(user?.id ?? '', body.recovery_code)
+      const expires_ms = clock.now() + recovered_ms
+      await lockout.judge(`mfa recover ${user?.id ?? identifier}`, fiveTries, wrongCode, async () => {
+        if (!user?.mfa_secret) return undefined
+        return stores.transaction(async (inside) => {
+          if (!(await inside.users.spendRecoveryCode(user.id, hash))) return undefined
+          await inside.tokens.removeOf(user.id, 'mfa-recovered')
+          await inside.tokens.insert({ kind: 'mfa-recovered', hash, user_id: user.id, expires_at: iso(expires_ms) })
+          return true
+        })
+      })
+      return { answer: await signIn.signedIn(user!), headers: { 'x-expires-at': String(Math.floor(expires_ms / 1000)) } }
+    },
+
+    requestReset({ body }) {
+      // After the answer, so that it takes as long for a stranger as for a user.
+      background.later('letter.mfa-reset', async () => {
+        const user = await stores.users.findByIdentifier(body.identifier.toLowerCase())
+        if (!user?.mfa_secret || !user.recovery_email) return
+        const now = clock.now()
+        if ((await stores.attempts.count(`letter mfa-reset ${user.id}`, iso(now), iso(now + hour_ms))) > resets_per_hour) return
+        const addresses = { main: user.email, recovery: user.recovery_email }
+        for (const which of ['main', 'recovery'] as const) {
+          const kind = `mfa-reset-${which}` as const
+          const code = newLegibleCode(8)
+          await stores.tokens.removeOf(user.id, kind)
+          await stores.tokens.insert({ kind, hash: resetMark(kind, user.id, code), user_id: user.id, expires_at: iso(now + day_ms) })
+          await post.send(letters.mfaReset({ to: addresses[which], name: user.name, id: user.id, code, which }))
+        }
+      })
+    },
+
+    async reset({ params, body }) {
+      const id = params.user_id
+      await lockout.judge(`mfa reset ${id}`, fiveTries, wrongCode, async () => {
+        const now = iso(clock.now())
+        const main = resetMark('mfa-reset-main', id, body.main_email_code)
+        const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
+        // Both or none: one right code alone is not used up, and does not show that it was right.
+        if (!(await stores.tokens.find('mfa-reset-main', main, now)) || !(await stores.tokens.find('mfa-reset-recovery', recovery, now)))
+          return undefined
+        return stores.transaction(async (inside) => {
+          if (
+            !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
+            !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
+          )
+            return undefined
+          await switchOff(inside, id)
+          return true
+        })
+      })
+      return signIn.signedIn(await mustFind(id))
+    },
+
+    async generate(_, caller) {
+      const user = await mustFind(caller.id)
+      if (user.mfa_secret !== null) throw new Failure('conflict', { message: 'The second factor is on already.' })
+      const secret = newBase32(32)
+      const codes = Array.from({ length: recovery_codes }, () => newBase32(16))
+      await stores.users.saveDraft({
+        user_id: user.id,
+        secret: vault.seal('mfa draft', secret),
+        code_hashes: JSON.stringify(codes.map((code) => codeMark(user.id, code))),
+        created_at: iso(clock.now()),
+      })
+      return { link: totp(secret, user.username).toString(), secret, recovery_codes: codes }
+    },
+
+    async enable({ body }, caller) {
+      const user = await mustFind(caller.id)
+      if (user.mfa_secret !== null) throw new Failure('conflict', { message: 'The second factor is on already.' })
+      if (user.recovery_email === null) throw new Failure('invalid', { message: 'Set a recovery e-mail address first.' })
+      const draft = await stores.users.findDraft(user.id)
+      const given = body.recovery_codes.map((code) => codeMark(user.id, code)).toSorted()
+      const known = draft ? (JSON.parse(draft.code_hashes) as string[]).toSorted() : []
+      if (!draft || !sameText(vault.open('mfa draft', draft.secret), body.secret) || given.join() !== known.join())
+        throw new Failure('invalid', { message: 'secret and recovery_codes must be those that Generate MFA credentials gave last.' })
+      const step = await lockout.judge(`mfa enable ${user.id}`, fiveTries, wrongCode, async () =>
+        stepOf(body.secret, body.code, clock.now()),
+      )
+      await stores.transaction(async (inside) => {
+        await inside.users.save(user.id, { mfa_secret: vault.seal('mfa secret', body.secret), mfa_step: step })
+        await inside.users.setRecoveryCodes(user.id, known)
+        await inside.users.removeDraft(user.id)
+      })
+    },
+
+    async disable({ body }, caller) {
+      const user = await mustFind(caller.id)
+      if (user.mfa_secret === null) throw new Failure('conflict', { message: 'The second factor is off already.' })
+      const { code, recovery_code } = body
+      if (!code && !recovery_code) throw new Failure('invalid', { message: 'code or recovery_code: one of them is needed' })
+      await lockout.judge(`mfa disable ${user.id}`, fiveTries, wrongCode, async () => {
+        if (code) return (await spendCode(user, code)) || undefined
+        const hash = codeMark(user.id, recovery_code!)
+        const spent =
+          (await stores.users.spendRecoveryCode(user.id, hash)) || (await stores.tokens.spend('mfa-recovered', hash, iso(clock.now())))
+        return spent || undefined
+      })
+      await stores.transaction((inside) => switchOff(inside, user.id))
+    },
+  }
+}

@@ -1,0 +1,28 @@
+// Sweeps: what has run out is removed, and devices that a crash left marked as online are marked as gone. Every sweep
+// is safe to repeat and to run on several nodes at once.
+import { iso, minute_ms, type Clock } from '../kit/clock.ts'
+import type { Stores } from '../storage/stores.ts'
+import { online_ms } from './presence.ts'
+
+const every_ms = 5 * minute_ms
+/** How far what is written may be behind what another node has in memory (see presence.ts). */
+const lag_ms = 5 * minute_ms
+
+export interface SweepParts {
+  stores: Stores
+  clock: Clock
+  onError: (error: unknown) => void
+}
+
+export async function sweeps({ stores, clock, onError }: SweepParts): Promise<Disposable> {
+  const sweep = async (): Promise<void> => {
+    const now = clock.now()
+    await stores.tokens.sweep(iso(now))
+    await stores.attempts.sweep(iso(now))
+    await stores.presence.forgetOlderThan(iso(now - online_ms - lag_ms))
+  }
+  await sweep()
+  const timer = setInterval(() => void sweep().catch(onError), every_ms)
+  timer.unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}

@@ -1,0 +1,241 @@
+// Users: sign-in with a password, tokens, the profile, registration and the ways back in. Answers and timing do not
+// tell whether a user exists, except where the interface wants a 409 at registration.
+import { Failure } from '@hawser/contract/failures'
+import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../kit/clock.ts'
+import { newUserId, newUuid } from '../kit/ids.ts'
+import type { Lifetime } from '../kit/lifetime.ts'
+import type { Vault } from '../kit/secrets.ts'
+import type { Post } from '../mail/post.ts'
+import type { Letters } from '../mail/letters.ts'
+import type { TokenKind } from '../storage/one-time-tokens.ts'
+import type { Stores } from '../storage/stores.ts'
+import type { UserRow } from '../storage/users.ts'
+import { hashPassword, passwordMatches } from './credentials.ts'
+import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
+import type { Rules } from './rules.ts'
+import { signInSubject, type SignIn } from './sign-in.ts'
+
+export interface UserParts {
+  stores: Stores
+  vault: Vault
+  clock: Clock
+  lockout: Lockout
+  signIn: SignIn
+  post: Post
+  letters: Letters
+  background: Lifetime
+  registration: 'open' | 'closed'
+}
+
+/** Letters to one person about one thing: enough for the clumsy, too few to flood a mailbox. */
+const letters_per_hour = 5
+const mfa_token_ms = 30 * minute_ms
+
+export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministration } {
+  const { stores, vault, clock, lockout, signIn, background } = parts
+
+  async function login(username: string, password: string, source: string) {
+    const identifier = username.toLowerCase()
+    const found = await stores.users.findByIdentifier(identifier)
+    const user = await lockout.judge(
+      signInSubject(source, found?.id ?? identifier),
+      signInPolicy,
+      (headers) => new Failure('wrongCredentials', { headers }),
+      async () => ((await passwordMatches(password, found?.password)) ? found : undefined),
+      // The count goes on to the second factor: else knowing the password would buy any number of codes.
+      (row) => row.mfa_secret !== null,
+    )
+    const headers = { 'x-account-lockout': '0' }
+    if (user.confirmed === 0) throw new Failure('unconfirmed', { headers })
+    if (user.mfa_secret !== null) {
+      const token = await issue('mfa-sign-in', user.id, mfa_token_ms)
+      throw new Failure('mfaRequired', { headers: { ...headers, 'x-mfa-token': token } })
+    }
+    return { answer: await signIn.signedIn(user), headers }
+  }
+
+  /** A new single-use token of which only the mark is kept. */
+  async function issue(kind: TokenKind, user_id: string, lives_ms: number): Promise<string> {
+    const token = newUuid()
+    await stores.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at: iso(clock.now() + lives_ms) })
+    return token
+  }
+
+  /** A link by letter. It happens after the answer, so that the answer takes as long for a stranger as for a user. */
+  function sendLink(kind: 'activation' | 'recovery', identifier: string, wanted: (user: UserRow) => boolean): void {
+    background.later(`letter.${kind}`, async () => {
+      const user = await stores.users.findByIdentifier(identifier.toLowerCase())
+      if (!user || !wanted(user)) return
+      const now = clock.now()
+      if ((await stores.attempts.count(`letter ${kind} ${user.id}`, iso(now), iso(now + hour_ms))) > letters_per_hour) return
+      await stores.tokens.removeOf(user.id, kind)
+      const token = await issue(kind, user.id, day_ms)
+      const to = { to: user.email, name: user.name }
+      await parts.post.send(
+        kind === 'activation'
+          ? parts.letters.activation({ ...to, email: user.email, token })
+          : parts.letters.recovery({ ...to, id: user.id, token }),
+      )
+    })
+  }
+
+  async function namespaceToken(id: string, tenant: string) {
+    const user = await stores.users.find(id)
+    const session = user && (await signIn.session(user, tenant))
+    if (!session) throw new Failure('notFound')
+    return session
+  }
+
+  interface Profile {
+    name?: string
+    username?: string
+    email?: string
+    recovery_email?: string
+  }
+
+  async function updateProfile(id: string, change: Profile): Promise<void> {
+    const user = await stores.users.find(id)
+    if (!user) throw new Failure('unauthenticated')
+    const next = {
+      name: change.name ?? user.name,
+      username: change.username?.toLowerCase() ?? user.username,
+      email: change.email?.toLowerCase() ?? user.email,
+      recovery_email: change.recovery_email === undefined ? user.recovery_email : change.recovery_email.toLowerCase() || null,
+    }
+    if (change.recovery_email === '' && user.recovery_email !== null) throw new Failure('invalidFields', { fields: ['recovery_email'] })
+    if (next.recovery_email !== null && (next.recovery_email === next.email || next.recovery_email === user.email))
+      throw new Failure('invalidFields', { fields: ['email', 'recovery_email'] })
+    await orTaken(next, id, () => stores.users.save(id, next))
+  }
+
+  /** Refuses with the names of the fields that others hold; also when another request took them a moment ago. */
+  async function orTaken(
+    fields: { username: string; email: string },
+    except: string | undefined,
+    write: () => Promise<unknown>,
+  ): Promise<void> {
+    const refuse = async () => {
+      const taken = await stores.users.taken(fields, except)
+      if (taken.length > 0) throw new Failure('takenFields', { fields: taken })
+    }
+    await refuse()
+    try {
+      await write()
+    } catch (error) {
+      if (stores.isDuplicate(error)) await refuse()
+      throw error
+    }
+  }
+
+  async function changePassword(id: string, current: string | undefined, next: string): Promise<void> {
+    const wrong = () => new Failure('invalidFields', { fields: ['current_password'] })
+    if (!current) throw wrong()
+    const user = await stores.users.find(id)
+    if (!user) throw new Failure('unauthenticated')
+    await lockout.judge(`password ${id}`, fiveTries, wrong, async () => (await passwordMatches(current, user.password)) || undefined)
+    await stores.users.savePassword(id, await hashPassword(next))
+  }
+
+  async function create(fields: NewUser, confirmed: boolean): Promise<UserRow> {
+    const row: UserRow = {
+      id: newUserId(),
+      name: fields.name,
+      username: fields.username.toLowerCase(),
+      email: fields.email.toLowerCase(),
+      recovery_email: null,
+      password: await hashPassword(fields.password),
+      confirmed: confirmed ? 1 : 0,
+      epoch: 1,
+      email_marketing: fields.email_marketing ? 1 : 0,
+      max_namespaces: -1,
+      preferred_tenant: null,
+      mfa_secret: null,
+      mfa_step: 0,
+      created_at: iso(clock.now()),
+      last_login_at: null,
+    }
+    await orTaken(row, undefined, () => stores.users.insert(row))
+    return row
+  }
+
+  return {
+    admin: { create },
+
+    login: ({ body }, caller) => login(body.username, body.password, caller.source),
+    auth: ({ body }, caller) => login(body.username, body.password, caller.source),
+
+    async refresh(_, caller) {
+      const user = await stores.users.find(caller.id)
+      if (!user) throw new Failure('unauthenticated')
+      return (await signIn.session(user))!
+    },
+    namespaceToken: ({ params }, caller) => namespaceToken(caller.id, params.tenant),
+    token: ({ params }, caller) => namespaceToken(caller.id, params.tenant),
+
+    async update({ body }, caller) {
+      const { password, current_password, ...profile } = body
+      if (password !== undefined) await changePassword(caller.id, current_password, password)
+      await updateProfile(caller.id, profile)
+    },
+    async updateData({ params, body }, caller) {
+      if (params.id !== caller.id) throw new Failure('forbidden')
+      await updateProfile(caller.id, body)
+    },
+    async updatePassword({ params, body }, caller) {
+      if (params.id !== caller.id) throw new Failure('forbidden')
+      await changePassword(caller.id, body.current_password, body.new_password)
+    },
+
+    async register({ body }) {
+      if (parts.registration === 'closed') throw new Failure('registrationClosed')
+      const user = await create(body, false)
+      sendLink('activation', user.username, () => true)
+    },
+    resend({ body }) {
+      sendLink('activation', body.username, (user) => user.confirmed === 0)
+    },
+    async activate({ query }) {
+      const kind = 'activation'
+      const hash = vault.mark(kind, query.token)
+      const now = iso(clock.now())
+      const token = await stores.tokens.find(kind, hash, now)
+      const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
+      if (!user || user.email !== query.email.toLowerCase()) throw new Failure('wrongToken')
+      await stores.transaction(async (inside) => {
+        if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
+        await inside.users.save(user.id, { confirmed: 1 })
+      })
+    },
+    recover({ body }) {
+      const identifier = body.username ?? body.email
+      if (identifier === undefined) throw new Failure('invalid', { message: 'username or email: one of them is needed' })
+      sendLink('recovery', identifier, () => true)
+    },
+    async resetPassword({ params, body }) {
+      const kind = 'recovery'
+      const hash = vault.mark(kind, body.token)
+      const now = iso(clock.now())
+      const token = await stores.tokens.find(kind, hash, now)
+      if (!token || token.user_id !== params.uid) throw new Failure('wrongToken')
+      const password = await hashPassword(body.password)
+      await stores.transaction(async (inside) => {
+        if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
+        await inside.users.savePassword(params.uid, password)
+        await inside.tokens.removeOf(params.uid, kind)
+      })
+    },
+  }
+}
+
+export interface NewUser {
+  name: string
+  username: string
+  email: string
+  password: string
+  email_marketing?: boolean
+}
+
+/** What set-up and the administrator's commands use besides. */
+export interface UserAdministration {
+  create(fields: NewUser, confirmed: boolean): Promise<UserRow>
+}

@@ -1,0 +1,60 @@
+// Turns failures into answers, in one place: status, body shape, headers. What is not a Failure is a bug or a broken
+// part: it is logged with its cause and answered with a bare 500. A cause never reaches the caller.
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { Failure, type FailureKind } from '@hawser/contract/failures'
+import type { NamedOperation } from '@hawser/contract'
+import { fieldsOf, sentenceOf } from './validate.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    named?: NamedOperation
+  }
+}
+
+/** Fastify's own refusals by our names. */
+const known: Record<string, FailureKind> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'wrongContentType',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'bodyTooLarge',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'invalid',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid',
+  FST_ERR_BAD_URL: 'invalid',
+  FST_ERR_ASYNC_CONSTRAINT: 'invalid',
+}
+
+export function toFailure(error: FastifyError | Failure, named: NamedOperation | undefined): Failure {
+  if (error instanceof Failure) return error
+  const badInput = named?.op.badInput ?? 'invalid'
+  if (error.validation) {
+    const errors = error.validation as Parameters<typeof fieldsOf>[0]
+    return new Failure(badInput, { fields: fieldsOf(errors), message: sentenceOf(errors) })
+  }
+  if (error instanceof SyntaxError || error.code === 'FST_ERR_CTP_INVALID_JSON_BODY')
+    return new Failure(badInput, { message: 'The body is not valid JSON.' })
+  const kind = known[error.code]
+  if (kind) return new Failure(kind)
+  return new Failure('internal', { cause: error })
+}
+
+export function bodyOf(failure: Failure, named: NamedOperation | undefined): unknown {
+  const shape = named?.op.failureBody ?? 'message'
+  if (shape === 'fields' && failure.fields) return failure.fields
+  if (shape === 'code')
+    return { message: failure.message, code: failure.code ?? failure.kind.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) }
+  return { message: failure.message }
+}
+
+export function answerFailure(error: FastifyError | Failure, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { named } = request.routeOptions.config
+  const failure = toFailure(error, named)
+  if (failure.status >= 500) request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
+  return (
+    reply
+      .code(failure.status)
+      .headers(failure.headers)
+      .type('application/json; charset=utf-8')
+      // Not the operation's serialiser: that one knows only the body of a 200.
+      .serializer((body: unknown) => JSON.stringify(body))
+      .send(bodyOf(failure, named))
+  )
+}

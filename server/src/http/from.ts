@@ -1,0 +1,45 @@
+// Where a request comes from. The caller's address is the TCP peer; X-Real-IP and X-Forwarded-* count only when the peer
+// is a trusted proxy, and only if they hold what they should: anything else is as if it were not there.
+import { isIP, type BlockList } from 'node:net'
+import type { IncomingMessage } from 'node:http'
+import type { From } from '../domain/callers.ts'
+
+const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
+
+const first = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)?.trim()
+
+export function whereFrom(trusted: BlockList): (request: IncomingMessage) => From {
+  const trusts = (address: string): boolean => {
+    const family = isIP(address)
+    return family !== 0 && trusted.check(address, family === 6 ? 'ipv6' : 'ipv4')
+  }
+
+  return ({ headers, socket }) => {
+    const peer = plain(socket.remoteAddress ?? '')
+    const secure = 'encrypted' in socket && socket.encrypted === true
+    const host = headers.host ?? ''
+    if (!trusts(peer)) return { source: peer, host, secure }
+    return {
+      source: realAddress(headers['x-real-ip'], headers['x-forwarded-for'], peer, trusts),
+      host: first(headers['x-forwarded-host']) ?? host,
+      secure: first(headers['x-forwarded-proto']) === 'https' || secure,
+    }
+  }
+}
+
+function realAddress(
+  real: string | string[] | undefined,
+  forwarded: string | string[] | undefined,
+  peer: string,
+  trusts: (address: string) => boolean,
+): string {
+  const given = plain(first(real) ?? '')
+  if (isIP(given)) return given
+  // The right-most address that is not one of our own proxies was seen by one of them; all left of it is hearsay.
+  const chain = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',').map((part) => plain(part.trim()))
+  for (const address of chain.toReversed()) {
+    if (!isIP(address)) return peer
+    if (!trusts(address)) return address
+  }
+  return peer
+}

@@ -1,0 +1,70 @@
+// What the server serves beside the contract's operations: the OpenAPI document, its browsable reference, metrics for
+// those who may see them, and the console's files. Each is listed in `extraRoutes`, which the access test pins.
+import fastifyStatic from '@fastify/static'
+import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
+import { openapi } from '@hawser/contract/openapi'
+import { Failure } from '@hawser/contract/failures'
+import { sameText } from '../kit/secrets.ts'
+import { answerFailure } from './answer.ts'
+import type { Metrics } from './metrics.ts'
+import { referenceCss, referenceHtml, referenceJs } from './reference.ts'
+
+/** Addresses outside the contract and who may read them. */
+export const extraRoutes = {
+  'GET /openapi.json': 'anyone',
+  'GET /docs': 'anyone',
+  'GET /docs/reference.css': 'anyone',
+  'GET /docs/reference.js': 'anyone',
+  'GET /metrics': 'the bearer of HAWSER_METRICS_TOKEN; not served without one',
+  'GET /': 'anyone: the console',
+} as const
+
+const pageSecurity = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'cache-control': 'no-cache',
+}
+
+export interface PageParts {
+  version: string
+  metrics: Metrics
+  metricsToken: string
+  /** The console's files; absent: no console. */
+  console: string | undefined
+}
+
+export function servePages(app: FastifyInstance, parts: PageParts): void {
+  const document = openapi({ version: parts.version })
+  const json = JSON.stringify(document)
+  // Rendered when first asked for: most servers are never asked.
+  let html: string | undefined
+  const page = (reply: FastifyReply, type: string, body: string) => reply.headers(pageSecurity).type(type).send(body)
+  app.get('/openapi.json', (_request, reply) => reply.type('application/json; charset=utf-8').send(json))
+  app.get('/docs', (_request, reply) => page(reply, 'text/html; charset=utf-8', (html ??= referenceHtml(document))))
+  app.get('/docs/reference.css', (_request, reply) => page(reply, 'text/css; charset=utf-8', referenceCss))
+  app.get('/docs/reference.js', (_request, reply) => page(reply, 'text/javascript; charset=utf-8', referenceJs))
+
+  if (parts.metricsToken)
+    app.get('/metrics', async (request, reply) => {
+      const given = /^bearer +(.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
+      if (!sameText(given, parts.metricsToken)) return answerFailure(new Failure('unauthenticated'), request, reply)
+      return reply.type(parts.metrics.contentType).send(await parts.metrics.text())
+    })
+
+  if (parts.console) {
+    app.register(fastifyStatic, {
+      root: parts.console,
+      wildcard: false,
+      setHeaders: (reply) => {
+        for (const [name, value] of Object.entries(pageSecurity)) reply.header(name, value)
+      },
+    })
+  }
+}
+
+/** Metrics on a port of their own. */
+export function metricsServer(metrics: Metrics): FastifyInstance {
+  const app = fastify()
+  app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()))
+  return app
+}

@@ -1,0 +1,205 @@
+// The HTTP edge. It reads the contract and names no noun: for every operation it makes the routes, lets the gate judge
+// the caller before anything is parsed, checks the input, calls the rule and serialises the answer by the schema, so
+// that a field which was not promised cannot leak. Order of refusals: 401, 403, 400/422, 404.
+import fastify, {
+  LogController,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifySchemaCompiler,
+  type RouteOptions,
+} from 'fastify'
+import { randomUUID } from 'node:crypto'
+import type { BlockList } from 'node:net'
+import { addresses, operations, type NamedOperation } from '@hawser/contract'
+import { Failure } from '@hawser/contract/failures'
+import type { Page } from '@hawser/contract/operation'
+import type { Caller, Gate } from '../domain/callers.ts'
+import type { AllRules } from '../domain/rules.ts'
+import type { Limiter } from '../kit/limiter.ts'
+import type { Log } from '../kit/log.ts'
+import { answerFailure } from './answer.ts'
+import { whereFrom } from './from.ts'
+import type { Metrics } from './metrics.ts'
+import { checker, queryReader, type Check } from './validate.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: Caller
+  }
+}
+
+export interface HttpParts {
+  rules: AllRules
+  gate: Gate
+  log: Log
+  trusted: BlockList
+  /** Calls of one address to all open operations together, whatever their address. */
+  openCalls: Limiter
+  metrics: Metrics
+}
+
+const largest_body = 1024 * 1024
+
+/** On every answer. Nothing we send may be framed, sniffed, cached by others or leak where one came from. */
+const security = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cache-control': 'no-store',
+}
+
+/** Limited by their own rules (per device) or asked by machines all the time. */
+const unlimited = new Set(['devices.auth', 'system.healthcheck'])
+
+/** Fastify looks for the reasons of a refusal on the function itself. */
+type FastifyValidate = ((data: never) => boolean) & { errors?: unknown }
+
+type AnyRule = (input: { params: unknown; query: unknown; body: unknown }, caller: Caller) => unknown
+
+export function httpServer(parts: HttpParts): FastifyInstance {
+  const { log, metrics } = parts
+  const from = whereFrom(parts.trusted)
+  const app = fastify({
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: largest_body,
+    exposeHeadRoutes: false,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    forceCloseConnections: 'idle',
+    genReqId: () => randomUUID(),
+    frameworkErrors: (error, request, reply) => void answerFailure(error, request, reply),
+    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: true },
+  }) as unknown as FastifyInstance
+
+  app.decorateRequest('caller', null as never)
+  acceptJson(app)
+  app.setErrorHandler(answerFailure)
+  app.setNotFoundHandler((request, reply) =>
+    answerFailure(new Failure(knownPath(request.url) ? 'wrongMethod' : 'unknownRoute'), request, reply),
+  )
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.headers(security)
+    reply.header('x-request-id', request.id)
+    done()
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    const id = request.routeOptions.config.named?.id ?? 'other'
+    metrics.answered(id, reply.statusCode, reply.elapsedTime)
+    if (log.isLevelEnabled('debug'))
+      request.log.debug({
+        event: 'request.answered',
+        operation: id,
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+        source: request.caller?.source,
+      })
+    done()
+  })
+  for (const named of operations) for (const route of routesOf(named, parts, from)) app.route(route)
+  return app
+}
+
+/** JSON only; an empty body is no body, whatever its type says. */
+function acceptJson(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined)
+    else void parse(request, body as string, done)
+  })
+}
+
+function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<typeof whereFrom>): RouteOptions[] {
+  const { op, id } = named
+  const rule = (parts.rules[named.noun] as unknown as Record<string, AnyRule>)[named.verb]
+  if (!rule) throw new Error(`no rule for ${id}`)
+  const limited = op.access.who === 'anyone' && !unlimited.has(id)
+  const checkParams = op.params && checker(op.params)
+  const bodyIsObject = op.body !== undefined && 'properties' in op.body
+
+  async function admit(request: FastifyRequest): Promise<void> {
+    const origin = from(request.raw)
+    if (limited) {
+      const wait = parts.openCalls.take(origin.source)
+      if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
+    }
+    const { authorization, 'x-api-key': apiKey } = request.headers
+    request.caller = await parts.gate.admit(
+      op.access,
+      {
+        bearer: bearerOf(authorization),
+        apiKey: typeof apiKey === 'string' ? apiKey : undefined,
+        tenant: (request.params as { tenant?: string }).tenant,
+      },
+      origin,
+    )
+  }
+
+  async function handle(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (checkParams && !checkParams(request.params)) throw new Failure('notFound')
+    const result = await rule!({ params: request.params, query: request.query, body: request.body }, request.caller)
+    let answer = result
+    if (op.headers) {
+      const full = result as { answer: unknown; headers: Record<string, string> }
+      reply.headers(full.headers)
+      answer = full.answer
+    }
+    if (op.list) {
+      const page = answer as Page<unknown>
+      reply.header('x-total-count', page.total)
+      return page.items
+    }
+    if (op.text) return reply.type(op.text).send(answer)
+    if (!op.answer) return reply.type('application/json; charset=utf-8').serializer(String).send('')
+    return answer
+  }
+
+  return addresses(op).map(({ method, path }) => ({
+    method,
+    url: path,
+    config: { named },
+    onRequest: admit,
+    preValidation: (request, _reply, done) => {
+      if (bodyIsObject && request.body === undefined) request.body = {}
+      done()
+    },
+    schema: {
+      ...(op.body ? { body: op.body } : {}),
+      ...(op.query ? { querystring: op.query } : {}),
+      ...(op.list ? { response: { 200: { type: 'array', items: op.list } } } : op.answer ? { response: { 200: op.answer } } : {}),
+    },
+    validatorCompiler: ({ httpPart }) => inputCheck(named, httpPart) as ReturnType<FastifySchemaCompiler<unknown>>,
+    handler: handle,
+  }))
+}
+
+function inputCheck({ op }: NamedOperation, part: string | undefined): FastifyValidate {
+  if (part !== 'querystring') return checker(op.body!, op.badInput === 'invalidFields') as FastifyValidate
+  const read = queryReader(op.query!)
+  const check = checker(op.query!)
+  const checkQuery = (query: Record<string, unknown>): boolean => {
+    read(query)
+    const fits = check(query)
+    checkQuery.errors = check.errors
+    return fits
+  }
+  checkQuery.errors = undefined as Check['errors']
+  return checkQuery
+}
+
+function bearerOf(header: string | undefined): string | undefined {
+  return header === undefined ? undefined : /^bearer +([^ ]+)$/i.exec(header)?.[1]
+}
+
+const paths = operations.flatMap(({ op }) =>
+  addresses(op).map(({ path }) => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}/?$`)),
+)
+
+/** Whether any method is served there: the difference between 405 and 404. */
+function knownPath(url: string): boolean {
+  const [path = ''] = url.split('?', 1)
+  return paths.some((pattern) => pattern.test(path))
+}

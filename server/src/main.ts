@@ -1,0 +1,80 @@
+// The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the administrator.
+import { Failure } from '@hawser/contract/failures'
+import { parseCommand, runCommand, usage } from './admin.ts'
+import { ConfigError, environment, printConfig, readConfig } from './config.ts'
+import { askServer, sentence, serveControl } from './control.ts'
+import { openLog } from './kit/log.ts'
+import { openRooms, startServer, version } from './server.ts'
+
+const write = (line: string): void => void process.stdout.write(`${line}\n`)
+const complain = (line: string): void => void process.stderr.write(`${line}\n`)
+
+async function serve(): Promise<void> {
+  const config = readConfig(environment())
+  const log = openLog(config.HAWSER_LOG)
+  const server = await startServer({ config, log })
+  const control = await serveControl(config.HAWSER_DATA, server.rooms, log)
+  const code = await server.rooms.setupCode()
+  log.info({ event: 'server.ready', version, url: server.rooms.url, data: config.HAWSER_DATA, ms: Math.round(performance.now()) })
+  if (!config.HAWSER_SMTP) log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: letters are written to the outbox folder' })
+  if (code !== undefined) welcome(`${server.rooms.url}/setup?code=${code}`)
+
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<NodeJS.Signals>()
+  process.once('SIGTERM', stop).once('SIGINT', stop)
+  const signal = await stopped
+  log.info({ event: 'server.stopping', signal })
+  // Told twice: the second time it is meant.
+  process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
+  await control[Symbol.asyncDispose]()
+  await server[Symbol.asyncDispose]()
+}
+
+/** For the person at the terminal; it goes to stderr, so that stdout stays one JSON object a line. */
+function welcome(link: string): void {
+  complain(
+    ['', '  Hawser is running, and has no user yet. Make the first one here (the link works once):', '', `    ${link}`, ''].join('\n'),
+  )
+}
+
+async function admin(args: string[]): Promise<void> {
+  if (args.length === 0 || args[0] === 'help' || args[0] === '--help') return write(usage())
+  if (args.join(' ') === 'config print') return printConfig(environment()).forEach(write)
+  const config = readConfig(environment())
+  const log = openLog('silent')
+  if (args.join(' ') === 'migrate') {
+    const rooms = await openRooms({ config, log })
+    await rooms[Symbol.asyncDispose]()
+    return write('The schema is up to date.')
+  }
+  const command = parseCommand(args)
+  const asked = await askServer(config.HAWSER_DATA, command)
+  if (asked && 'failure' in asked) throw new Failure('invalid', { message: asked.failure })
+  if (asked) return asked.lines.forEach(write)
+  await using rooms = await openRooms({ config, log })
+  for (const line of await runCommand(rooms, command)) write(line)
+}
+
+export async function main(args: string[]): Promise<void> {
+  const [verb, ...rest] = args
+  // What we write is for this user alone, whatever the folder's own mode is.
+  process.umask(0o077)
+  try {
+    if (verb === 'serve') await serve()
+    else await admin(rest)
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof Failure) complain(sentence(error))
+    else complain(explain(error))
+    process.exitCode = 1
+  }
+}
+
+/** What a person can act on, for the mistakes that are usual; anything else in full. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { message, stack } = error
+  const code = 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE') return `${message}: another program listens there. Stop it, or set HAWSER_HTTP to another address.`
+  if (code === 'EACCES') return `${message}: choose a port above 1023, another HAWSER_DATA, or give this user the right to it.`
+  if (code === 'ECONNREFUSED') return `${message}: the database does not answer; see HAWSER_DATABASE.`
+  return stack ?? message
+}

@@ -1,0 +1,195 @@
+// Composition: every room is made here, in order, and handed what it needs. Nothing else knows everyone. What is opened
+// is closed in reverse order when the server is disposed.
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fingerprintMd5, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
+import { localBus } from './bus/local.ts'
+import type { Config } from './config.ts'
+import { engine } from './connectors/engine.ts'
+import { announcements } from './domain/announcements.ts'
+import { apiKeys } from './domain/api-keys.ts'
+import { billing } from './domain/billing.ts'
+import { gate } from './domain/callers.ts'
+import { connectors } from './domain/connectors.ts'
+import { devices, deviceView } from './domain/devices.ts'
+import { enrolment } from './domain/enrolment.ts'
+import { firewall } from './domain/firewall.ts'
+import { lockout } from './domain/lockout.ts'
+import { mfa } from './domain/mfa.ts'
+import { namespaces } from './domain/namespaces.ts'
+import { presence } from './domain/presence.ts'
+import { publicKeys } from './domain/public-keys.ts'
+import type { AllRules } from './domain/rules.ts'
+import { sessions } from './domain/sessions.ts'
+import { signIn } from './domain/sign-in.ts'
+import { signer } from './domain/signer.ts'
+import { sweeps } from './domain/sweeps.ts'
+import { system } from './domain/system.ts'
+import { tags } from './domain/tags.ts'
+import { tokens } from './domain/tokens.ts'
+import { users } from './domain/users.ts'
+import { metrics } from './http/metrics.ts'
+import { metricsServer, servePages } from './http/pages.ts'
+import { httpServer } from './http/serve.ts'
+import { systemClock, type Clock } from './kit/clock.ts'
+import { lifetime, type Lifetime } from './kit/lifetime.ts'
+import { limiter } from './kit/limiter.ts'
+import type { Log } from './kit/log.ts'
+import { masterKey, vault } from './kit/secrets.ts'
+import { letters } from './mail/letters.ts'
+import { post } from './mail/post.ts'
+import { openDatabase } from './storage/database.ts'
+import { stores as openStores } from './storage/stores.ts'
+
+export const version = '0.1.0'
+
+export interface ServerOptions {
+  config: Config
+  log: Log
+  clock?: Clock
+}
+
+/** Everything but the doors: what the administrator's commands need, and what the doors are put on. */
+export async function openRooms({ config, log, clock = systemClock }: ServerOptions) {
+  const background = lifetime((what, err) => log.error({ event: `${what}.failed`, err }))
+  try {
+    return await makeRooms(background, config, log, clock)
+  } catch (error) {
+    await background[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+async function makeRooms(background: Lifetime, config: Config, log: Log, clock: Clock) {
+  const folder = config.HAWSER_DATA
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const opened = background.own(
+    await openDatabase({
+      url: config.HAWSER_DATABASE,
+      folder,
+      now: () => new Date(clock.now()).toISOString(),
+      onError: (err) => log.error({ event: 'database.failed', err }),
+    }),
+  )
+  for (const name of opened.migrated) log.info({ event: 'schema.migrated', name })
+  const stores = openStores(opened)
+  const secrets = vault(masterKey(folder))
+  const bus = localBus()
+  const url = config.HAWSER_URL || `http://localhost:${config.HAWSER_HTTP.port}`
+  const mail = background.own(
+    post({ smtp: config.HAWSER_SMTP || undefined, from: config.HAWSER_MAIL_FROM, outbox: path.join(folder, 'outbox'), log }),
+  )
+  const issued = await tokens({ stores, vault: secrets, clock })
+  const locks = lockout({ stores, clock })
+  const who = signIn({ stores, tokens: issued, clock })
+  const present = background.own(presence({ stores, clock, onError: (err) => log.error({ event: 'presence.failed', err }) }))
+  // One process owns a SQLite file, so what it says is online was ours; on PostgreSQL other nodes may hold it.
+  if (opened.name === 'sqlite') present.adopt(await stores.presence.online())
+  background.own(await sweeps({ stores, clock, onError: (err) => log.error({ event: 'sweep.failed', err }) }))
+
+  const people = { stores, vault: secrets, clock, lockout: locks, signIn: who, post: mail, letters: letters(url), background }
+  const userRules = users({ ...people, registration: config.HAWSER_REGISTRATION })
+  const namespaceRules = namespaces({ stores, bus, clock })
+  let draining = false
+  const systemRules = system({
+    stores,
+    vault: secrets,
+    clock,
+    lockout: locks,
+    signIn: who,
+    users: userRules.admin,
+    namespaces: namespaceRules.admin,
+    url: config.HAWSER_URL,
+    sshPort: config.HAWSER_SSH.port,
+    ready: async () => !draining,
+  })
+  const auth = enrolment({
+    stores,
+    tokens: issued,
+    presence: present,
+    bus,
+    clock,
+    callsPerDevice: limiter(clock, config.HAWSER_DEVICE_RATE_LIMIT),
+    newPerSource: limiter(clock, config.HAWSER_RATE_LIMIT),
+  })
+  const rules: AllRules = {
+    devices: devices({ stores, presence: present, bus, clock, auth, signer: signer(clock) }),
+    tags: tags({ stores }),
+    publicKeys: publicKeys({ stores, clock, keys: { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 } }),
+    apiKeys: apiKeys({ stores, clock }),
+    namespaces: namespaceRules,
+    sessions: sessions({ stores, view: deviceView({ stores, presence: present }), bus, clock }),
+    firewall: firewall({ stores }),
+    announcements: announcements({ stores }),
+    users: userRules,
+    mfa: mfa(people),
+    billing: billing(),
+    connectors: connectors({ stores, vault: secrets, engine: engine({ allow: config.HAWSER_CONNECTOR_ALLOW }), clock }),
+    system: systemRules,
+  }
+  return {
+    rules,
+    gate: gate({ stores, tokens: issued, clock }),
+    stores,
+    tokens: issued,
+    vault: secrets,
+    clock,
+    users: userRules.admin,
+    namespaces: namespaceRules.admin,
+    setupCode: systemRules.setupCode,
+    url,
+    background,
+    drain: () => void (draining = true),
+    [Symbol.asyncDispose]: () => background[Symbol.asyncDispose](),
+  }
+}
+
+export type Rooms = Awaited<ReturnType<typeof openRooms>>
+
+/** The rooms behind their HTTP door, listening. */
+export async function startServer(options: ServerOptions) {
+  const { config, log, clock = systemClock } = options
+  const rooms = await openRooms(options)
+  const figures = metrics()
+  const app = httpServer({
+    rules: rooms.rules,
+    gate: rooms.gate,
+    log,
+    trusted: config.HAWSER_TRUSTED_PROXIES,
+    openCalls: limiter(clock, config.HAWSER_RATE_LIMIT),
+    metrics: figures,
+  })
+  servePages(app, {
+    version,
+    metrics: figures,
+    metricsToken: config.HAWSER_METRICS_TOKEN,
+    console: fileURLToPath(new URL('../../console/static', import.meta.url)),
+  })
+  const doors = [app]
+  try {
+    await app.listen(config.HAWSER_HTTP)
+    if (config.HAWSER_METRICS) {
+      const own = metricsServer(figures)
+      await own.listen(config.HAWSER_METRICS)
+      doors.push(own)
+    }
+  } catch (error) {
+    for (const door of doors) await door.close()
+    await rooms[Symbol.asyncDispose]()
+    throw error
+  }
+  const { port } = app.server.address() as { port: number }
+  log.info({ event: 'http.listening', host: config.HAWSER_HTTP.host, port })
+  return {
+    rooms,
+    port,
+    /** Stops taking requests, finishes those under way, writes what waits, closes. */
+    async [Symbol.asyncDispose]() {
+      rooms.drain()
+      for (const door of doors) await door.close()
+      await rooms[Symbol.asyncDispose]()
+      log.info({ event: 'server.stopped' })
+    },
+  }
+}
