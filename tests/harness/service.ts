@@ -1,0 +1,93 @@
+// A whole server for a test: fresh storage, a free port, a clock that the test moves, a typed client for each person.
+// `await using service = await startService()`; disposal stops it and removes its folder.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { Writable } from 'node:stream'
+import PostalMime, { type Email } from 'postal-mime'
+import { client, type Client, type ClientOptions } from '@hawser/contract/client'
+import { readConfig } from '../../server/src/config.ts'
+import { openLog } from '../../server/src/kit/log.ts'
+import { startServer } from '../../server/src/server.ts'
+
+export interface Service extends AsyncDisposable {
+  readonly url: string
+  readonly folder: string
+  readonly rooms: Awaited<ReturnType<typeof startServer>>['rooms']
+  /** Moves the server's time forward. */
+  readonly clock: { now(): number; forward(ms: number): void }
+  /** What was logged so far, one object a line. */
+  log(): string
+  api(options?: Omit<ClientOptions, 'url'>): Client
+  /** The newest letter to this address; waits until there is one more than `after`. */
+  letter(to: string, after?: number): Promise<Email>
+  letters(): Promise<Email[]>
+}
+
+export interface ServiceOptions {
+  /** Settings beside the ones every test service has. */
+  env?: Record<string, string>
+  /** Use this PostgreSQL database instead of a fresh SQLite file. */
+  database?: string
+  /** Start on this folder, and leave it there at the end. */
+  folder?: string
+}
+
+export async function startService({ env = {}, database = '', folder }: ServiceOptions = {}): Promise<Service> {
+  const data = folder ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-test-'))
+  const config = readConfig({
+    HAWSER_HTTP: '127.0.0.1:0',
+    HAWSER_DATA: data,
+    HAWSER_DATABASE: database,
+    HAWSER_LOG: 'debug',
+    HAWSER_RATE_LIMIT: '0/10',
+    HAWSER_DEVICE_RATE_LIMIT: '0/10',
+    HAWSER_URL: 'http://hawser.test',
+    ...env,
+  })
+  const lines: string[] = []
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(chunk.toString())
+      done()
+    },
+  })
+  let ahead = 0
+  const clock = { now: () => Date.now() + ahead, forward: (ms: number) => void (ahead += ms) }
+  const server = await startServer({ config, log: openLog(config.HAWSER_LOG, sink), clock })
+  const url = `http://127.0.0.1:${server.port}`
+  const outbox = path.join(data, 'outbox')
+
+  async function letters(): Promise<Email[]> {
+    await server.rooms.background.settled()
+    let files: string[] = []
+    try {
+      files = readdirSync(outbox)
+        .filter((file) => file.endsWith('.eml'))
+        .toSorted()
+    } catch {
+      // No letter was written yet, so there is no folder either.
+    }
+    return Promise.all(files.map((file) => PostalMime.parse(readFileSync(path.join(outbox, file)))))
+  }
+
+  return {
+    url,
+    folder: data,
+    rooms: server.rooms,
+    clock,
+    log: () => lines.join(''),
+    api: (options = {}) => client({ url, ...options }),
+    letters,
+    async letter(to, after = 0) {
+      const found = (await letters()).filter((letter) => letter.to?.some((address) => address.address === to))
+      const newest = found.at(-1)
+      if (found.length <= after || !newest) throw new Error(`no letter to ${to} after the first ${after}; there are ${found.length}`)
+      return newest
+    },
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]()
+      if (folder === undefined) rmSync(data, { recursive: true, force: true })
+    },
+  }
+}

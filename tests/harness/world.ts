@@ -1,0 +1,178 @@
+// The small world of the contract's examples (contract/src/examples.ts), built in a service: two namespaces, people of
+// every role, a device, keys, rules, letters' tokens. Every example of the contract works in it as it stands.
+import { TOTP, Secret } from 'otpauth'
+import { sample } from '@hawser/contract/examples'
+import type { Role } from '@hawser/contract/access'
+import { hashPassword } from '../../server/src/domain/credentials.ts'
+import { iso, day_ms } from '../../server/src/kit/clock.ts'
+import { hashOf } from '../../server/src/kit/secrets.ts'
+import type { Service } from './service.ts'
+
+type Person = 'owner' | 'administrator' | 'operator' | 'observer' | 'stranger' | 'unconfirmed' | 'careful'
+
+export interface World {
+  /** A token for the person in the sample namespace (the stranger: in the other one). */
+  token(person: Exclude<Person, 'unconfirmed'>): Promise<string>
+  /** A token of the sample device. */
+  deviceToken(): Promise<string>
+  /** The code of the moment. */
+  totp(secret: string): string
+}
+
+let passwordHash: string | undefined
+
+export async function buildWorld(service: Service): Promise<World> {
+  const { stores, vault, namespaces, rules } = service.rooms
+  const now = iso(service.clock.now())
+  const later = iso(service.clock.now() + day_ms)
+  // One hash for all: they have the same password, and hashing is slow on purpose.
+  passwordHash ??= await hashPassword(sample.owner.password)
+
+  for (const person of ['owner', 'administrator', 'operator', 'observer', 'stranger', 'unconfirmed', 'careful'] as const) {
+    const { id, username, email } = sample[person]
+    await stores.users.insert({
+      id,
+      username,
+      email,
+      name: username,
+      recovery_email: person === 'careful' || person === 'administrator' ? `${username}@example.org` : null,
+      password: passwordHash,
+      confirmed: person === 'unconfirmed' ? 0 : 1,
+      epoch: 1,
+      email_marketing: 0,
+      max_namespaces: -1,
+      preferred_tenant: null,
+      mfa_secret: person === 'careful' ? vault.seal('mfa secret', sample.mfaSecret) : null,
+      mfa_step: 0,
+      created_at: now,
+      last_login_at: null,
+    })
+  }
+  await namespaces.create(sample.owner.id, sample.namespace, sample.tenant)
+  await namespaces.create(sample.stranger.id, 'elsewhere', sample.otherTenant)
+  for (const role of ['administrator', 'operator', 'observer'] as const satisfies readonly Role[])
+    await namespaces.join(sample.tenant, sample[role].id, role)
+  await namespaces.join(sample.tenant, sample.careful.id, 'observer')
+
+  const here = stores.of(sample.tenant)
+  for (const [uid, name, status, tags] of [
+    [sample.device, 'crane-1', 'accepted', [sample.tag, sample.spareTag]],
+    [sample.pendingDevice, 'buoy', 'pending', []],
+  ] as const) {
+    await here.devices.insert({
+      uid,
+      name,
+      mac: uid === sample.device ? '00:00:5e:00:53:aa' : '00:00:5e:00:53:bb',
+      public_key: sample.publicKeyPem,
+      info_id: 'debian',
+      info_pretty_name: 'Debian GNU/Linux 12 (bookworm)',
+      info_version: 'v0.16.4',
+      info_arch: 'amd64',
+      info_platform: 'native',
+      status,
+      status_update_at: now,
+      created_at: now,
+      remote_addr: '192.0.2.7',
+      position: '{"latitude":0,"longitude":0}',
+      public_url: 0,
+      public_url_address: '',
+      tags: JSON.stringify(tags),
+      last_seen: now,
+      online: 0,
+    })
+  }
+  await here.sessions.insert({
+    uid: sample.session,
+    device_uid: sample.device,
+    username: 'root',
+    ip_address: '192.0.2.9',
+    started_at: now,
+    last_seen: now,
+    active: 1,
+    authenticated: 0,
+    recorded: 0,
+    type: 'shell',
+    term: 'xterm',
+    position: '{"latitude":0,"longitude":0}',
+  })
+  for (const [fingerprint, filter] of [
+    [sample.fingerprint, { hostname: '.*' }],
+    [sample.taggedFingerprint, { tags: [sample.tag] }],
+  ] as const)
+    await here.publicKeys.insert({
+      fingerprint,
+      data: 'c3No',
+      name: 'laptop',
+      username: '.*',
+      filter: JSON.stringify(filter),
+      created_at: now,
+    })
+  for (const filter of [{ hostname: '.*' }, { tags: [sample.tag] }])
+    await here.firewall.insert({ action: 'allow', active: 1, filter: JSON.stringify(filter), priority: 1, source_ip: '.*', username: '.*' })
+  await here.apiKeys.insert({
+    hash: hashOf(sample.apiKey),
+    name: sample.apiKeyName,
+    role: 'administrator',
+    created_by: sample.administrator.id,
+    expires_in: -1,
+    created_at: now,
+    updated_at: now,
+  })
+  await here.connectors.insert({
+    uid: sample.connector,
+    enable: 0,
+    address: 'engine.invalid',
+    port: 2375,
+    secure: 0,
+    tls: null,
+    state: 'disconnected',
+    message: '',
+    created_at: now,
+  })
+  await stores.announcements.insert({ uuid: sample.announcement, title: 'High tide', content: 'At **noon**.', date: now })
+  const token = (kind: Parameters<typeof stores.tokens.insert>[0]['kind'], hash: string, user_id: string | null) =>
+    stores.tokens.insert({ kind, hash, user_id, expires_at: later })
+  await token('activation', vault.mark('activation', sample.activationToken), sample.unconfirmed.id)
+  await token('recovery', vault.mark('recovery', sample.recoveryToken), sample.observer.id)
+  await token('mfa-sign-in', vault.mark('mfa-sign-in', sample.mfaToken), sample.careful.id)
+  await token('mfa-reset-main', vault.mark('mfa-reset-main', `${sample.careful.id} ${sample.resetCodes.main}`), sample.careful.id)
+  await token(
+    'mfa-reset-recovery',
+    vault.mark('mfa-reset-recovery', `${sample.careful.id} ${sample.resetCodes.recovery}`),
+    sample.careful.id,
+  )
+  await token('setup', vault.mark('setup', sample.setupCode), null)
+  await stores.users.setRecoveryCodes(sample.careful.id, [vault.mark('recovery code', `${sample.careful.id} ${sample.recoveryCode}`)])
+  await stores.users.saveDraft({
+    user_id: sample.administrator.id,
+    secret: vault.seal('mfa draft', sample.draftSecret),
+    code_hashes: JSON.stringify([vault.mark('recovery code', `${sample.administrator.id} ${sample.recoveryCode}`)]),
+    created_at: now,
+  })
+
+  const from = { kind: 'nobody', source: '127.0.0.1', host: 'hawser.test', secure: false } as const
+  const tokens = new Map<string, string>()
+  return {
+    async token(person) {
+      const known = tokens.get(person)
+      if (known) return known
+      const { username, password } = sample[person]
+      if (person === 'careful') {
+        const answer = await rules.mfa.recover(
+          { params: {}, query: {}, body: { identifier: username, recovery_code: sample.recoveryCode } },
+          from,
+        )
+        tokens.set(person, answer.answer.token)
+        // The code was spent for this token; the examples need it again.
+        await stores.users.setRecoveryCodes(sample.careful.id, [vault.mark('recovery code', `${sample.careful.id} ${sample.recoveryCode}`)])
+        await stores.tokens.removeOf(sample.careful.id, 'mfa-recovered')
+        return answer.answer.token
+      }
+      const { answer } = await rules.users.login({ params: {}, query: {}, body: { username, password } }, from)
+      tokens.set(person, answer.token)
+      return answer.token
+    },
+    deviceToken: () => service.rooms.tokens.forDevice({ uid: sample.device, tenant: sample.tenant }),
+    totp: (secret) => new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: service.clock.now() }),
+  }
+}
