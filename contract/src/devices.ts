@@ -217,7 +217,7 @@ export const devices = {
     method: 'PATCH',
     path: '/api/devices/:uid/:status',
     access: member('operator'),
-    params: Type.Object({ uid: DeviceUid, status: Type.String() }),
+    params: Type.Object({ uid: DeviceUid, status: Type.String({ description: 'accept, reject, pending or unused.' }) }),
     failures: ['invalid', 'conflict', 'deviceLimit', 'paymentRequired'],
     example: { params: { uid: sample.pendingDevice, status: 'reject' } },
   }),

@@ -10,7 +10,7 @@ const catalogue = {
   mfaRequired: { status: 401, message: 'A code of the second factor is needed: see X-MFA-Token.' },
   wrongCode: { status: 401, message: 'The code is wrong, used or expired.' },
   wrongToken: { status: 401, message: 'The token is wrong, used or expired.' },
-  paymentRequired: { status: 402, message: 'The device limit is reached; a subscription is needed.' },
+  paymentRequired: { status: 402, message: 'A subscription, or the payment of an open invoice, is needed.' },
   forbidden: { status: 403, message: 'You may not do this.' },
   roleTooLow: { status: 403, message: 'Your role in this namespace does not allow this.' },
   apiKeyRefused: { status: 403, message: 'An API key cannot be used here; sign in as a user.' },

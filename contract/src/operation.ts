@@ -29,9 +29,9 @@ export interface Operation {
   readonly list?: TSchema
   /** The content type of an answer that is text, not JSON. */
   readonly text?: string
-  /** Headers of the answer, lower case, beside its body. */
+  /** Headers of the answer, lower case, beside its body. One with a default is on every answer, refusals included. */
   readonly headers?: TObject
-  /** What may go wrong beyond what every operation shares (see `commonFailures`). */
+  /** What may go wrong beyond what every operation shares (see `allFailures`). */
   readonly failures: readonly FailureKind[]
   readonly failureBody?: FailureBody
   /** The failure for input that does not fit; `invalid` unless stated. */
@@ -81,14 +81,17 @@ export type Output<O extends Operation> = O extends { readonly headers: infer H 
 export function allFailures(op: Operation): FailureKind[] {
   const kinds = new Set<FailureKind>(op.failures)
   if (op.body ?? op.query) kinds.add(op.badInput ?? 'invalid')
+  if (op.body) kinds.add('wrongContentType').add('bodyTooLarge')
   if (op.params) kinds.add('notFound')
   if (op.access.who === 'anyone') kinds.add('tooMany')
   else kinds.add('unauthenticated')
+  if (op.access.who === 'device') kinds.add('forbidden')
   if (op.access.who === 'member' || op.access.who === 'device-or-member') {
-    kinds.add('roleTooLow')
+    kinds.add('roleTooLow').add('noNamespace')
+    if (op.access.who === 'member') kinds.add('deviceRefused')
     if (!op.access.apiKey) kinds.add('apiKeyRefused')
   }
-  if (op.access.who === 'user') kinds.add('apiKeyRefused')
+  if (op.access.who === 'user') kinds.add('apiKeyRefused').add('deviceRefused')
   kinds.add('internal')
   return [...kinds]
 }

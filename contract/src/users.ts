@@ -26,7 +26,7 @@ const Name = Type.String({ minLength: 1, maxLength: 64 })
 /** An empty string is told apart from an absent field: it asks to clear, which is refused once there was a value. */
 const RecoveryEmail = Type.Union([Email, Type.Literal('')])
 
-const signInHeaders = Type.Object({ 'x-account-lockout': Type.String({ description: 'Unix seconds at which a lock ends; 0: none.' }) })
+const signInHeaders = Type.Object({ 'x-account-lockout': Type.String({ default: '0', description: 'Unix seconds at which a lock ends; 0: none.' }) })
 const credentials = Type.Object({ username: Identifier, password: Secret })
 const signIn = {
   access: anyone,
@@ -48,7 +48,7 @@ const ownId = Type.Object({ id: Type.String() })
 export const users = {
   login: operation({
     title: 'Login',
-    summary: 'Signs a user in.',
+    summary: 'Signs a user in. With a second factor on, the answer is 401 with X-MFA-Token, for Auth MFA.',
     method: 'POST',
     path: '/api/login',
     ...signIn,

@@ -1,4 +1,6 @@
 // The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the administrator.
+import v8 from 'node:v8'
+import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
 import { parseCommand, runCommand, usage } from './admin.ts'
 import { ConfigError, environment, printConfig, readConfig } from './config.ts'
@@ -18,6 +20,7 @@ async function serve(): Promise<void> {
   log.info({ event: 'server.ready', version, url: server.rooms.url, data: config.HAWSER_DATA, ms: Math.round(performance.now()) })
   if (!config.HAWSER_SMTP) log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: letters are written to the outbox folder' })
   if (code !== undefined) welcome(`${server.rooms.url}/setup?code=${code}`)
+  giveBackMemory()
 
   const { promise: stopped, resolve: stop } = Promise.withResolvers<NodeJS.Signals>()
   process.once('SIGTERM', stop).once('SIGINT', stop)
@@ -27,6 +30,13 @@ async function serve(): Promise<void> {
   process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
   await control[Symbol.asyncDispose]()
   await server[Symbol.asyncDispose]()
+}
+
+/** Starting leaves some 40 MB of garbage that an idle process would keep for good: nothing else makes V8 collect it. */
+function giveBackMemory(): void {
+  v8.setFlagsFromString('--expose-gc')
+  const collect = vm.runInNewContext('gc') as (options: object) => void
+  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
 
 /** For the person at the terminal; it goes to stderr, so that stdout stays one JSON object a line. */

@@ -72,6 +72,7 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   fastify: ['server/src/http'],
   '@fastify/': ['server/src/http'],
   ajv: ['server/src/http'],
+  'fast-json-stringify': ['server/src/http'],
   'prom-client': ['server/src/http'],
   jose: ['server/src/domain'],
   otpauth: ['server/src/domain'],

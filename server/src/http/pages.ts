@@ -1,13 +1,12 @@
 // What the server serves beside the contract's operations: the OpenAPI document, its browsable reference, metrics for
 // those who may see them, and the console's files. Each is listed in `extraRoutes`, which the access test pins.
 import fastifyStatic from '@fastify/static'
-import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
-import { openapi } from '@hawser/contract/openapi'
+import fastify, { type FastifyInstance } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
 import { sameText } from '../kit/secrets.ts'
 import { answerFailure } from './answer.ts'
+import { serveDocs } from './docs.ts'
 import type { Metrics } from './metrics.ts'
-import { referenceCss, referenceHtml, referenceJs } from './reference.ts'
 
 /** Addresses outside the contract and who may read them. */
 export const extraRoutes = {
@@ -34,15 +33,7 @@ export interface PageParts {
 }
 
 export function servePages(app: FastifyInstance, parts: PageParts): void {
-  const document = openapi({ version: parts.version })
-  const json = JSON.stringify(document)
-  // Rendered when first asked for: most servers are never asked.
-  let html: string | undefined
-  const page = (reply: FastifyReply, type: string, body: string) => reply.headers(pageSecurity).type(type).send(body)
-  app.get('/openapi.json', (_request, reply) => reply.type('application/json; charset=utf-8').send(json))
-  app.get('/docs', (_request, reply) => page(reply, 'text/html; charset=utf-8', (html ??= referenceHtml(document))))
-  app.get('/docs/reference.css', (_request, reply) => page(reply, 'text/css; charset=utf-8', referenceCss))
-  app.get('/docs/reference.js', (_request, reply) => page(reply, 'text/javascript; charset=utf-8', referenceJs))
+  serveDocs(app, parts.version, pageSecurity)
 
   if (parts.metricsToken)
     app.get('/metrics', async (request, reply) => {

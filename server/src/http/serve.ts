@@ -21,6 +21,7 @@ import type { Log } from '../kit/log.ts'
 import { answerFailure } from './answer.ts'
 import { whereFrom } from './from.ts'
 import type { Metrics } from './metrics.ts'
+import { listSerialiser, serialiser, type Serialise } from './serialise.ts'
 import { checker, queryReader, type Check } from './validate.ts'
 
 declare module 'fastify' {
@@ -37,6 +38,8 @@ export interface HttpParts {
   /** Calls of one address to all open operations together, whatever their address. */
   openCalls: Limiter
   metrics: Metrics
+  /** Takes note of every route that there is. */
+  served: string[]
 }
 
 const largest_body = 1024 * 1024
@@ -75,6 +78,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   }) as unknown as FastifyInstance
 
   app.decorateRequest('caller', null as never)
+  // First of all: a route made before this hook would not be noted.
+  app.addHook('onRoute', ({ method, url }) => void parts.served.push(...[method].flat().map((one) => `${one} ${url}`)))
   acceptJson(app)
   app.setErrorHandler(answerFailure)
   app.setNotFoundHandler((request, reply) =>
@@ -118,9 +123,16 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
   if (!rule) throw new Error(`no rule for ${id}`)
   const limited = op.access.who === 'anyone' && !unlimited.has(id)
   const checkParams = op.params && checker(op.params)
+  const contentType = op.text ?? 'application/json; charset=utf-8'
+  const serialise: Serialise = op.list ? listSerialiser(op.list) : op.answer ? serialiser(op.answer) : (text) => String(text ?? '')
   const bodyIsObject = op.body !== undefined && 'properties' in op.body
+  const always = Object.entries(op.headers?.properties ?? {}).flatMap(([name, schema]) =>
+    'default' in schema ? [[name, String(schema.default)]] : [],
+  )
+  const headers = Object.fromEntries(always) as Record<string, string>
 
-  async function admit(request: FastifyRequest): Promise<void> {
+  async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    reply.headers(headers)
     const origin = from(request.raw)
     if (limited) {
       const wait = parts.openCalls.take(origin.source)
@@ -138,7 +150,7 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
     )
   }
 
-  async function handle(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     if (checkParams && !checkParams(request.params)) throw new Failure('notFound')
     const result = await rule!({ params: request.params, query: request.query, body: request.body }, request.caller)
     let answer = result
@@ -150,11 +162,9 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
     if (op.list) {
       const page = answer as Page<unknown>
       reply.header('x-total-count', page.total)
-      return page.items
+      answer = page.items
     }
-    if (op.text) return reply.type(op.text).send(answer)
-    if (!op.answer) return reply.type('application/json; charset=utf-8').serializer(String).send('')
-    return answer
+    return reply.type(contentType).send(serialise(answer))
   }
 
   return addresses(op).map(({ method, path }) => ({
@@ -169,7 +179,6 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
     schema: {
       ...(op.body ? { body: op.body } : {}),
       ...(op.query ? { querystring: op.query } : {}),
-      ...(op.list ? { response: { 200: { type: 'array', items: op.list } } } : op.answer ? { response: { 200: op.answer } } : {}),
     },
     validatorCompiler: ({ httpPart }) => inputCheck(named, httpPart) as ReturnType<FastifySchemaCompiler<unknown>>,
     handler: handle,

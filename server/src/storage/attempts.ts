@@ -7,7 +7,10 @@ export function attemptStore({ db }: Context) {
     find: (subject: string, now: string) =>
       db.selectFrom('attempts').selectAll().where('subject', '=', subject).where('expires_at', '>', now).executeTakeFirst(),
 
-    /** Counts one more wrong attempt in one statement, so that parallel guesses cannot share a count. */
+    /**
+     * Counts one more attempt in one statement, so that parallel guesses cannot share a count. The count lives until the
+     * moment that its first attempt set: else whoever keeps asking would never let it end.
+     */
     async count(subject: string, now: string, expires_at: string): Promise<number> {
       const row = await db
         .insertInto('attempts')
@@ -21,7 +24,7 @@ export function attemptStore({ db }: Context) {
               .else(1)
               .end(),
             locked_until: null,
-            expires_at,
+            expires_at: eb.case().when('attempts.expires_at', '>', now).then(eb.ref('attempts.expires_at')).else(expires_at).end(),
           })),
         )
         .returning('count')

@@ -19,14 +19,21 @@ export function userStore({ db }: Context) {
       return rows.find((row) => row.username === identifier) ?? rows[0]
     },
 
-    /** Which of these are taken by someone else, by the names of the fields. */
+    /**
+     * Which of these are taken by someone else, by the names of the fields. One signs in with either of the two, and a
+     * username may look like an e-mail: so one person's username cannot be another's e-mail, nor the reverse.
+     */
     async taken(fields: { username?: string | undefined; email?: string | undefined }, except?: string): Promise<string[]> {
       const found: string[] = []
       for (const field of ['username', 'email'] as const) {
         const value = fields[field]
         if (value === undefined) continue
-        const row = await db.selectFrom('users').select('id').where(field, '=', value).executeTakeFirst()
-        if (row && row.id !== except) found.push(field)
+        const rows = await db
+          .selectFrom('users')
+          .select('id')
+          .where((eb) => eb.or([eb('username', '=', value), eb('email', '=', value)]))
+          .execute()
+        if (rows.some((row) => row.id !== except)) found.push(field)
       }
       return found
     },

@@ -2,7 +2,7 @@
 // WAL gives it the state of the last commit at the start of each query; it cannot write.
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
-import { pragmas, statements } from './sqlite.ts'
+import { pragmas, statements } from './sqlite-statements.ts'
 
 const database = new DatabaseSync((workerData as { file: string }).file, { readOnly: true })
 database.exec(pragmas)

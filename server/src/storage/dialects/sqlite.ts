@@ -1,7 +1,7 @@
 // SQLite through node:sqlite: one file, one writing connection on the main thread, one read-only connection in a
 // worker. WAL and synchronous=FULL: what was committed survives kill -9 and power loss. node:sqlite is synchronous, so
 // only point queries run here; lists and counts go to the worker (see sqlite-reader.ts).
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
 import {
   Kysely,
@@ -16,35 +16,7 @@ import {
 } from 'kysely'
 import type { Tables } from '../tables.ts'
 import type { Opened } from './dialect.ts'
-
-export interface Statements {
-  run(sql: string, parameters: readonly unknown[]): { rows: unknown[]; changes: number }
-}
-
-/** How many prepared statements are kept; lists with filters make many shapes, the hot ones stay. */
-const cached_statements = 500
-
-/** Prepared statements by their text. Kysely builds the same text for the same query, so almost every call is a hit. */
-export function statements(database: DatabaseSync): Statements {
-  const cache = new Map<string, { statement: StatementSync; reads: boolean }>()
-  return {
-    run(sql, parameters) {
-      let entry = cache.get(sql)
-      if (!entry) {
-        const statement = database.prepare(sql)
-        entry = { statement, reads: statement.columns().length > 0 }
-        if (cache.size >= cached_statements) cache.delete(cache.keys().next().value!)
-        cache.set(sql, entry)
-      }
-      const values = parameters as SQLInputValue[]
-      if (entry.reads) return { rows: entry.statement.all(...values), changes: 0 }
-      return { rows: [], changes: Number(entry.statement.run(...values).changes) }
-    },
-  }
-}
-
-/** Settings of every connection to the file; a writer that waits longer than this for another process gives up. */
-export const pragmas = 'pragma busy_timeout = 10000; pragma foreign_keys = on; pragma cache_size = -32768; pragma temp_store = memory;'
+import { pragmas, statements } from './sqlite-statements.ts'
 
 type Execute = (query: CompiledQuery) => Promise<{ rows: unknown[]; changes: number }>
 
@@ -68,6 +40,8 @@ function dialect(execute: Execute, control: { begin(): void; commit(): void; rol
   const driver: Driver = {
     init: async () => undefined,
     async acquireConnection() {
+      // The worker takes one question after the other by itself.
+      if (!control) return connection
       const before = free
       const mine = Promise.withResolvers<void>()
       free = mine.promise
@@ -89,34 +63,51 @@ function dialect(execute: Execute, control: { begin(): void; commit(): void; rol
   }
 }
 
-/** Sends queries to the worker and matches its answers to them, in order of their numbers. */
+/** Sends queries to the worker and matches its answers to them by number. A worker that died is replaced at the next. */
 function readerWorker(file: string): { execute: Execute; close(): Promise<void> } {
-  const worker = new Worker(new URL('./sqlite-reader.ts', import.meta.url), { workerData: { file } })
-  worker.unref()
-  const waiting = new Map<number, PromiseWithResolvers<unknown[]>>()
+  interface Asked {
+    readonly waiting: Map<number, PromiseWithResolvers<unknown[]>>
+    readonly worker: Worker
+  }
+  let current: Asked | undefined
   let last = 0
-  worker.on('message', (answer: { id: number; rows?: unknown[]; error?: string }) => {
-    const asked = waiting.get(answer.id)
-    waiting.delete(answer.id)
-    if (waiting.size === 0) worker.unref()
-    if (answer.error === undefined) asked?.resolve(answer.rows ?? [])
-    else asked?.reject(new Error(answer.error))
-  })
-  worker.on('error', (error) => {
-    for (const asked of waiting.values()) asked.reject(error)
-    waiting.clear()
-  })
+
+  function start(): Asked {
+    const worker = new Worker(new URL('./sqlite-reader.ts', import.meta.url), {
+      workerData: { file },
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    })
+    const waiting: Asked['waiting'] = new Map()
+    const asked = { waiting, worker }
+    const end = (error: Error): void => {
+      if (current === asked) current = undefined
+      for (const { reject } of waiting.values()) reject(error)
+      waiting.clear()
+    }
+    worker.on('message', (answer: { id: number; rows?: unknown[]; error?: string }) => {
+      const question = waiting.get(answer.id)
+      waiting.delete(answer.id)
+      if (waiting.size === 0) worker.unref()
+      if (answer.error === undefined) question?.resolve(answer.rows ?? [])
+      else question?.reject(new Error(answer.error))
+    })
+    worker.on('error', end)
+    worker.on('exit', () => end(new Error('the reading worker ended')))
+    return asked
+  }
+
   return {
     async execute(query) {
+      const { waiting, worker } = (current ??= start())
       const id = ++last
-      const asked = Promise.withResolvers<unknown[]>()
-      waiting.set(id, asked)
+      const question = Promise.withResolvers<unknown[]>()
+      waiting.set(id, question)
       // A pending list keeps the process alive until it is answered; an idle worker does not.
       worker.ref()
       worker.postMessage({ id, sql: query.sql, parameters: query.parameters })
-      return { rows: await asked.promise, changes: 0 }
+      return { rows: await question.promise, changes: 0 }
     },
-    close: async () => void (await worker.terminate()),
+    close: async () => void (await current?.worker.terminate()),
   }
 }
 
@@ -131,10 +122,8 @@ export function openSqlite(file: string): Opened {
       rollback: () => database.exec('rollback'),
     }),
   })
-  let worker: ReturnType<typeof readerWorker> | undefined
-  const reader = new Kysely<Tables>({
-    dialect: dialect((query) => (worker ??= readerWorker(file)).execute(query), null),
-  })
+  const worker = readerWorker(file)
+  const reader = new Kysely<Tables>({ dialect: dialect(worker.execute, null) })
   return {
     name: 'sqlite',
     db,
@@ -143,7 +132,7 @@ export function openSqlite(file: string): Opened {
     exclusively: (work) => work(),
     isDuplicate: (error) => error instanceof Error && 'errcode' in error && (error.errcode === 2067 || error.errcode === 1555),
     async [Symbol.asyncDispose]() {
-      await worker?.close()
+      await worker.close()
       await reader.destroy()
       await db.destroy()
       database.exec('pragma optimize')

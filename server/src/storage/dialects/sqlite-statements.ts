@@ -1,0 +1,32 @@
+// Prepared statements on one SQLite connection, and the settings of every connection. Apart from the dialect, so that
+// the reading worker loads nothing else.
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+
+export interface Statements {
+  run(sql: string, parameters: readonly unknown[]): { rows: unknown[]; changes: number }
+}
+
+/** How many prepared statements are kept; lists with filters make many shapes, the hot ones stay. */
+const cached_statements = 500
+
+/** Prepared statements by their text. Kysely builds the same text for the same query, so almost every call is a hit. */
+export function statements(database: DatabaseSync): Statements {
+  const cache = new Map<string, { statement: StatementSync; reads: boolean }>()
+  return {
+    run(sql, parameters) {
+      let entry = cache.get(sql)
+      if (!entry) {
+        const statement = database.prepare(sql)
+        entry = { statement, reads: statement.columns().length > 0 }
+        if (cache.size >= cached_statements) cache.delete(cache.keys().next().value!)
+        cache.set(sql, entry)
+      }
+      const values = parameters as SQLInputValue[]
+      if (entry.reads) return { rows: entry.statement.all(...values), changes: 0 }
+      return { rows: [], changes: Number(entry.statement.run(...values).changes) }
+    },
+  }
+}
+
+/** Settings of every connection to the file; a writer that waits longer than this for another process gives up. */
+export const pragmas = 'pragma busy_timeout = 10000; pragma foreign_keys = on; pragma cache_size = -32768; pragma temp_store = memory;'
