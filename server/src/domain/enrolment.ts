@@ -48,8 +48,17 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
   const { stores, tokens, presence, bus, clock } = parts
   const known = new Map<string, Known>()
   const namespaceNames = new Map<string, string>()
-  bus.hear('device.changed', ({ uid }) => known.delete(uid))
-  bus.hear('namespace.changed', ({ tenant_id }) => namespaceNames.delete(tenant_id))
+  // What was read before some news must not be remembered after it: it may be about the very device that is gone.
+  let news = 0
+  bus.hear('device.changed', ({ uid }) => {
+    news++
+    known.delete(uid)
+  })
+  bus.hear('namespace.changed', ({ tenant_id }) => {
+    news++
+    namespaceNames.delete(tenant_id)
+    for (const [uid, device] of known) if (device.tenant_id === tenant_id) known.delete(uid)
+  })
 
   return async function auth({ body }, caller) {
     const mac = body.identity?.mac || undefined
@@ -65,13 +74,16 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     let device = known.get(uid)
     let namespace = namespaceNames.get(tenant_id)
     if (device?.facts !== facts || namespace === undefined) {
+      const before = news
       const found = uuid.test(tenant_id) ? await stores.namespaces.find(tenant_id) : undefined
       if (!found) throw new Failure('notFound', { message: 'There is no namespace with this tenant_id.' })
       namespace = found.name
       device = await record()
-      namespaceNames.set(tenant_id, namespace)
-      if (known.size >= remembered) known.delete(known.keys().next().value!)
-      known.set(uid, device)
+      if (news === before) {
+        namespaceNames.set(tenant_id, namespace)
+        if (known.size >= remembered) known.delete(known.keys().next().value!)
+        known.set(uid, device)
+      }
     }
     presence.seen(uid)
     if (body.sessions?.length) await stores.of(tenant_id).sessions.touch(uid, body.sessions, iso(clock.now()))

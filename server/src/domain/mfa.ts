@@ -88,15 +88,15 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, back
       const user = await stores.users.findByIdentifier(identifier)
       const hash = codeMark(user?.id ?? '', body.recovery_code)
       const expires_ms = clock.now() + recovered_ms
-      await lockout.judge(`mfa recover ${user?.id ?? identifier}`, fiveTries, wrongCode, async () => {
-        if (!user?.mfa_secret) return undefined
-        return stores.transaction(async (inside) => {
-          if (!(await inside.users.spendRecoveryCode(user.id, hash))) return undefined
+      // For nobody the same look-up is made, so that time does not tell who exists.
+      await lockout.judge(`mfa recover ${user?.id ?? identifier}`, fiveTries, wrongCode, () =>
+        stores.transaction(async (inside) => {
+          if (!(await inside.users.spendRecoveryCode(user?.id ?? '', hash)) || !user) return undefined
           await inside.tokens.removeOf(user.id, 'mfa-recovered')
           await inside.tokens.insert({ kind: 'mfa-recovered', hash, user_id: user.id, expires_at: iso(expires_ms) })
           return true
-        })
-      })
+        }),
+      )
       return { answer: await signIn.signedIn(user!), headers: { 'x-expires-at': String(Math.floor(expires_ms / 1000)) } }
     },
 

@@ -27,6 +27,16 @@ export function whereFrom(trusted: BlockList): (request: IncomingMessage) => Fro
   }
 }
 
+/** What is limited together: an address, or the /64 that one IPv6 host usually has to itself. */
+export function neighbourhood(address: string): string {
+  if (isIP(address) !== 6) return address
+  const [head = '', tail] = address.split('::')
+  const groups = head ? head.split(':') : []
+  // `::` stands for as many zeros as are missing; only the first four groups matter.
+  if (tail !== undefined) while (groups.length < 8 - (tail ? tail.split(':').length : 0)) groups.push('0')
+  return `${groups.slice(0, 4).join(':')}::/64`
+}
+
 function realAddress(
   real: string | string[] | undefined,
   forwarded: string | string[] | undefined,

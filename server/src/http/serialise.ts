@@ -11,7 +11,7 @@ const made = new Map<Schema, Serialise>()
 export function serialiser(schema: Schema): Serialise {
   const known = made.get(schema)
   if (known) return known
-  const serialise = build(schema as Parameters<typeof build>[0]) as Serialise
+  const serialise: Serialise = build(schema as Parameters<typeof build>[0])
   made.set(schema, serialise)
   return serialise
 }

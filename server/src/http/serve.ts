@@ -19,7 +19,7 @@ import type { AllRules } from '../domain/rules.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
 import { answerFailure } from './answer.ts'
-import { whereFrom } from './from.ts'
+import { neighbourhood, whereFrom } from './from.ts'
 import type { Metrics } from './metrics.ts'
 import { listSerialiser, serialiser, type Serialise } from './serialise.ts'
 import { checker, queryReader, type Check } from './validate.ts'
@@ -74,7 +74,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     forceCloseConnections: 'idle',
     genReqId: () => randomUUID(),
     frameworkErrors: (error, request, reply) => void answerFailure(error, request, reply),
-    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: true },
+    routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
   }) as unknown as FastifyInstance
 
   app.decorateRequest('caller', null as never)
@@ -91,20 +91,40 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     done()
   })
   app.addHook('onResponse', (request, reply, done) => {
-    const id = request.routeOptions.config.named?.id ?? 'other'
-    metrics.answered(id, reply.statusCode, reply.elapsedTime)
-    if (log.isLevelEnabled('debug'))
-      request.log.debug({
-        event: 'request.answered',
-        operation: id,
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime * 10) / 10,
-        source: request.caller?.source,
-      })
+    const { named } = request.routeOptions.config
+    metrics.answered(named?.id ?? 'other', reply.statusCode, reply.elapsedTime)
+    const level = levelOf(named)
+    if (log.isLevelEnabled(level)) request.log[level](line(request, reply), 'request')
     done()
   })
   for (const named of operations) for (const route of routesOf(named, parts, from)) app.route(route)
   return app
+}
+
+/** Who changed what is worth a line always; reading, and the agents' heartbeats, only when someone looks for a fault. */
+function levelOf(named: NamedOperation | undefined): 'info' | 'debug' {
+  return named && named.op.method !== 'GET' && named.id !== 'devices.auth' ? 'info' : 'debug'
+}
+
+function line(request: FastifyRequest, reply: FastifyReply): object {
+  const caller: Caller | null = request.caller
+  return {
+    event: 'request.answered',
+    operation: request.routeOptions.config.named?.id ?? `${request.method} (unknown)`,
+    status: reply.statusCode,
+    ms: Math.round(reply.elapsedTime * 10) / 10,
+    source: caller?.source,
+    by:
+      caller?.kind === 'user'
+        ? caller.username
+        : caller?.kind === 'key'
+          ? `key ${caller.name}`
+          : caller?.kind === 'device'
+            ? caller.uid
+            : undefined,
+    tenant_id: caller && 'tenant_id' in caller ? caller.tenant_id : undefined,
+    params: request.params,
+  }
 }
 
 /** JSON only; an empty body is no body, whatever its type says. */
@@ -124,7 +144,7 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
   const limited = op.access.who === 'anyone' && !unlimited.has(id)
   const checkParams = op.params && checker(op.params)
   const contentType = op.text ?? 'application/json; charset=utf-8'
-  const serialise: Serialise = op.list ? listSerialiser(op.list) : op.answer ? serialiser(op.answer) : (text) => String(text ?? '')
+  const serialise: Serialise = op.list ? listSerialiser(op.list) : op.answer ? serialiser(op.answer) : (text) => (text as string | undefined) ?? ''
   const bodyIsObject = op.body !== undefined && 'properties' in op.body
   const always = Object.entries(op.headers?.properties ?? {}).flatMap(([name, schema]) =>
     'default' in schema ? [[name, String(schema.default)]] : [],
@@ -135,7 +155,7 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
     reply.headers(headers)
     const origin = from(request.raw)
     if (limited) {
-      const wait = parts.openCalls.take(origin.source)
+      const wait = parts.openCalls.take(neighbourhood(origin.source))
       if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
     }
     const { authorization, 'x-api-key': apiKey } = request.headers
