@@ -17,7 +17,12 @@ export interface DatabaseOptions {
 
 export async function openDatabase(options: DatabaseOptions): Promise<Opened & { migrated: string[] }> {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
-  const opened = options.url ? openPostgres(options.url, options.onError) : openSqlite(path.join(options.folder, 'hawser.db'))
-  const migrated = await migrate(opened, options.now)
-  return Object.assign(opened, { migrated })
+  const opened = options.url ? openPostgres(options.url, options.onError) : await openSqlite(path.join(options.folder, 'hawser.db'))
+  try {
+    return Object.assign(opened, { migrated: await migrate(opened, options.now) })
+  } catch (error) {
+    // Open connections would keep the process from ending.
+    await opened[Symbol.asyncDispose]()
+    throw error
+  }
 }

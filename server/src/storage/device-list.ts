@@ -10,7 +10,7 @@ import { sql, type SqlBool } from 'kysely'
 import type { Context, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
 import type { DeviceRow } from './devices.ts'
-import { jsonField, likeText, whereGroups, type Columns, type Tagged } from './filter-sql.ts'
+import { containsSql, jsonField, namesRows, whereGroups, type Columns, type Tagged } from './filter-sql.ts'
 import { searched_columns, type sorted_columns } from './migrations/0001-beginning.ts'
 
 export interface DeviceQuery extends Slice {
@@ -28,8 +28,10 @@ const most_gathered = 1000
 
 export async function listDevices(context: Context, tenant_id: string, query: DeviceQuery): Promise<{ items: DeviceRow[]; total: number }> {
   const statuses = query.status ? [query.status] : deviceStatuses
-  const total = (await counted(context, tenant_id, query, statuses)) ?? (await capped(context, tenant_id, query, statuses))
-  if (total <= offsetOf(query) && total < most_counted) return { items: [], total }
+  const exact = await counted(context, tenant_id, query, statuses)
+  const total = exact ?? (await capped(context, tenant_id, query, statuses))
+  // Beyond the end there is nothing to look for, however far beyond.
+  if (total <= offsetOf(query) && (exact !== undefined || total < most_counted)) return { items: [], total }
   const gather = query.groups.length > 0 && total <= most_gathered
   return { items: gather ? await gathered(context, tenant_id, query, statuses) : await walked(context, tenant_id, query, statuses), total }
 }
@@ -49,28 +51,30 @@ async function counted(
 }
 
 async function capped(context: Context, tenant_id: string, query: DeviceQuery, statuses: readonly DeviceStatus[]): Promise<number> {
-  const { reader, dialect } = context
-  let matching = reader
-    .selectFrom('devices')
-    .select('id')
-    .where('tenant_id', '=', tenant_id)
-    .where('status', 'in', statuses)
-    .limit(most_counted)
-  matching = whereGroups(matching, query.groups, columnsOf(tenant_id, dialect), dialect, true)
-  const { n } = await reader
-    .selectFrom(matching.as('matching'))
+  const { n } = await context.reader
+    .selectFrom(fitting(context, tenant_id, query, statuses).select('id').limit(most_counted).as('fitting'))
     .select((eb) => eb.fn.countAll<number>().as('n'))
     .executeTakeFirstOrThrow()
   return n
 }
 
+/** The rows that fit, in no order. */
+function fitting({ reader, dialect }: Context, tenant_id: string, { groups }: DeviceQuery, statuses: readonly DeviceStatus[]) {
+  const columns = columnsOf(tenant_id, dialect)
+  // A unary plus keeps SQLite from an index. It knows too little to see that a filter by an index of its own names fewer
+  // rows than the namespace has, and would look at all of those. PostgreSQL decides by its own figures.
+  const byFilter = dialect === 'sqlite' && namesRows(groups, columns)
+  const of = (column: 'tenant_id' | 'status') => (byFilter ? sql<string>`+${sql.ref(column)}` : sql.ref<string>(column))
+  const base = reader.selectFrom('devices').where(of('tenant_id'), '=', tenant_id).where(of('status'), 'in', statuses)
+  return whereGroups(base, groups, columns, dialect)
+}
+
 async function gathered(context: Context, tenant_id: string, query: DeviceQuery, statuses: readonly DeviceStatus[]): Promise<DeviceRow[]> {
-  const { reader, dialect } = context
-  const base = reader.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id).where('status', 'in', statuses)
   return (
-    whereGroups(base, query.groups, columnsOf(tenant_id, dialect), dialect, true)
-      // A unary plus keeps SQLite from walking the sort index after all; PostgreSQL decides by its own figures.
-      .orderBy(dialect === 'sqlite' ? sql`+${sql.ref(query.sort)}` : sql.ref(query.sort), query.order)
+    fitting(context, tenant_id, query, statuses)
+      .selectAll()
+      // Likewise: it is not to walk the index of the order after all.
+      .orderBy(context.dialect === 'sqlite' ? sql`+${sql.ref(query.sort)}` : sql.ref(query.sort), query.order)
       .$if(query.sort === 'status', (sorted) => sorted.orderBy('last_seen', query.order))
       .orderBy('id', query.order)
       .limit(query.per_page)
@@ -81,56 +85,59 @@ async function gathered(context: Context, tenant_id: string, query: DeviceQuery,
 
 async function walked(context: Context, tenant_id: string, query: DeviceQuery, statuses: readonly DeviceStatus[]): Promise<DeviceRow[]> {
   const { reader, dialect } = context
-  const depth = offsetOf(query) + query.per_page
-  const walk = (status: DeviceStatus, limit: number, offset: number) =>
+  // All rows of one walk have the same status: by status means by what comes next, the time it was last seen.
+  const keys = query.sort === 'status' ? (['status', 'last_seen'] as const) : ([query.sort] as const)
+  const base = (status: DeviceStatus) =>
     whereGroups(
       reader
         .selectFrom('devices')
-        .select(['id', sql.ref(query.sort).as('sort')])
+        .select(['id', ...keys])
         .where('tenant_id', '=', tenant_id)
         .where('status', '=', status),
       query.groups,
       columnsOf(tenant_id, dialect),
       dialect,
+      false,
     )
-      // All rows of one walk have the same status: by status means by what comes next, the time it was last seen.
-      .orderBy(query.sort === 'status' ? 'last_seen' : query.sort, query.order)
-      .orderBy('id', query.order)
-      .limit(limit)
-      .offset(offset)
+  const sorted = (rows: ReturnType<typeof base>) =>
+    keys.reduce((some, key) => some.orderBy(key, query.order), rows).orderBy('id', query.order)
+  // SQLite merges walks as it goes. PostgreSQL would gather and sort them; told how far to go it walks each of them, too.
+  const depth = offsetOf(query) + query.per_page
+  const walk = (status: DeviceStatus) =>
+    dialect === 'sqlite' || statuses.length === 1
+      ? base(status)
+      : reader.selectFrom(sorted(base(status)).limit(depth).as('walk')).select(['id', ...keys])
   // Only ids are walked; the wide rows are read for the page alone.
-  let ids: number[]
-  if (statuses.length === 1) ids = (await walk(statuses[0]!, query.per_page, offsetOf(query)).execute()).map((row) => row.id)
-  else {
-    const walks = await Promise.all(statuses.map((status) => walk(status, depth, 0).execute()))
-    ids = merge(walks, query).slice(offsetOf(query), depth)
-  }
-  if (ids.length === 0) return []
+  const found = await sorted(
+    statuses.slice(1).reduce((all, status) => all.unionAll(walk(status)), walk(statuses[0]!)) as ReturnType<typeof base>,
+  )
+    .limit(query.per_page)
+    .offset(offsetOf(query))
+    .execute()
+  if (found.length === 0) return []
+  const ids = found.map((row) => row.id)
   const rows = await reader.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id).where('id', 'in', ids).execute()
   const byId = new Map(rows.map((row) => [row.id, row]))
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
 
-/** Joins walks that are each in order. */
-function merge(walks: { id: number; sort: unknown }[][], { sort, order }: DeviceQuery): number[] {
-  const sign = order === 'asc' ? 1 : -1
-  type Key = string | number
-  return walks
-    .flat()
-    .toSorted((a, b) => {
-      const [x, y] = [a.sort as Key, b.sort as Key]
-      // Sorting is stable: rows of one status keep the order of their walk.
-      return sign * (x < y ? -1 : x > y ? 1 : sort === 'status' ? 0 : a.id - b.id)
-    })
-    .map((row) => row.id)
-}
-
-/** Three letters make a trigram; shorter texts have none and are looked for row by row. */
+/**
+ * Three letters make a trigram; shorter texts have none and are looked for row by row. The trigrams also ignore the case
+ * of letters beyond ASCII, which no other way of searching does: what they find is looked at once more.
+ */
 function searchSqlite(column: string) {
   return (text: string) =>
     [...text].length < 3
       ? undefined
-      : sql<SqlBool>`devices.id in (select rowid from device_search where device_search match ${`${column} : "${text.replaceAll('"', '""')}"`})`
+      : sql<SqlBool>`(devices.id in (select rowid from device_search where device_search match ${`${column} : "${text.replaceAll('"', '""')}"`})
+          and ${containsSql('sqlite', sql.ref(`devices.${column}`), text)})`
+}
+
+/** As an answer shows it: not accepted yet, and the namespace has room for one more. */
+function acceptable(tenant_id: string) {
+  const most = sql`(select max_devices from namespaces where tenant_id = ${tenant_id})`
+  const accepted = sql`(select coalesce(sum(n), 0) from tallies where tenant_id = ${tenant_id} and subject = 'devices.accepted')`
+  return sql`(case when devices.status <> 'accepted' and (${most} <= 0 or ${accepted} < ${most}) then 1 else 0 end)`
 }
 
 function columnsOf(tenant_id: string, dialect: Context['dialect']): Columns {
@@ -162,15 +169,17 @@ function columnsOf(tenant_id: string, dialect: Context['dialect']): Columns {
     created_at: text('created_at'),
     online: { sql: sql.ref('devices.online'), kind: 'flag' },
     public_url: { sql: sql.ref('devices.public_url'), kind: 'flag' },
-    acceptable: { sql: sql`(case when devices.status = 'accepted' then 0 else 1 end)`, kind: 'flag' },
+    acceptable: { sql: acceptable(tenant_id), kind: 'flag' },
     'position.latitude': within('latitude'),
     'position.longitude': within('longitude'),
     tags: {
       sql: sql.ref('devices.tags'),
       kind: 'tags',
-      tagged: (wanted: Tagged) => {
-        const which = 'is' in wanted ? sql`tag = ${wanted.is}` : sql`lower(tag) like ${likeText(wanted.contains.toLowerCase())} escape '\\'`
-        return sql<SqlBool>`devices.id in (select device_id from device_tags where tenant_id = ${tenant_id} and ${which})`
+      tagged: (wanted: Tagged, indexed: boolean) => {
+        const which = 'is' in wanted ? sql`tag = ${wanted.is}` : containsSql(dialect, sql.ref('tag'), wanted.contains)
+        return indexed
+          ? sql<SqlBool>`devices.id in (select device_id from device_tags where tenant_id = ${tenant_id} and ${which})`
+          : sql<SqlBool>`exists (select 1 from device_tags where tenant_id = ${tenant_id} and device_id = devices.id and ${which})`
       },
     },
   }

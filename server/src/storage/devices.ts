@@ -2,7 +2,7 @@
 // planned in device-list.ts.
 import type { DeviceStatus } from '@hawser/contract/devices'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
-import type { Context } from './context.ts'
+import { held, type Context } from './context.ts'
 import { listDevices, type DeviceQuery } from './device-list.ts'
 import type { Tables } from './tables.ts'
 
@@ -12,7 +12,7 @@ export function deviceStore(context: Context, tenant_id: string) {
   const { db, reader } = context
   const mine = () => db.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id)
   return {
-    find: (uid: string): Promise<DeviceRow | undefined> => mine().where('uid', '=', uid).executeTakeFirst(),
+    find: (uid: string): Promise<DeviceRow | undefined> => held(context, mine().where('uid', '=', uid)).executeTakeFirst(),
     findMany: (uids: readonly string[]): Promise<DeviceRow[]> =>
       uids.length === 0 ? Promise.resolve([]) : mine().where('uid', 'in', uids).execute(),
     findAcceptedByName: (name: string): Promise<DeviceRow | undefined> =>
@@ -97,6 +97,7 @@ export function deviceStore(context: Context, tenant_id: string) {
         .select(['devices.uid', 'devices.tags'])
         .where('device_tags.tenant_id', '=', tenant_id)
         .where('tag', '=', tag)
+        .$if(context.holds, (query) => query.forNoKeyUpdate('devices'))
         .execute(),
 
     async hasTag(tag: string): Promise<boolean> {

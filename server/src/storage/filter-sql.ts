@@ -10,16 +10,19 @@ export interface Column {
   readonly kind: 'text' | 'number' | 'flag' | 'tags'
   /** How to find rows by substring through an index, where there is one; without it the rows are looked at one by one. */
   readonly search?: (text: string) => RawBuilder<SqlBool> | undefined
-  /** How to find rows by tag. */
-  readonly tagged?: (tag: Tagged) => RawBuilder<SqlBool>
+  /** How to find rows by tag: through the index of tags, or by a look at each row. */
+  readonly tagged?: (tag: Tagged, indexed: boolean) => RawBuilder<SqlBool>
 }
 
 export type Tagged = { is: string } | { contains: string }
 export type Columns = Readonly<Record<string, Column>>
 
-/** Wildcards in the searched text are meant as themselves. */
-export function likeText(text: string): string {
-  return `%${text.replaceAll(/[\\%_]/g, (character) => `\\${character}`)}%`
+/** A text somewhere in another, without regard to the case of ASCII letters. Wildcards in it are meant as themselves. */
+export function containsSql(dialect: Opened['name'], value: RawBuilder<unknown>, text: string): RawBuilder<SqlBool> {
+  // SQLite's LIKE ignores the case of ASCII letters by itself, as ILIKE does under the collation that our columns have.
+  const like = dialect === 'postgres' ? sql`ilike` : sql`like`
+  const pattern = `%${text.replaceAll(/[\\%_]/g, (character) => `\\${character}`)}%`
+  return sql<SqlBool>`${value} ${like} ${pattern} escape '\\'`
 }
 
 /** A field of a column that holds JSON as text. */
@@ -29,12 +32,23 @@ export function jsonField(dialect: Opened['name'], column: string, field: string
   return kind === 'number' && dialect === 'postgres' ? sql`cast(${value} as double precision)` : value
 }
 
+/** Whether an index gives the rows of some group by itself: of one of its conditions, or of each where any will do. */
+export function namesRows(groups: readonly Group[], columns: Columns): boolean {
+  const named = ({ property, operator, value }: Condition): boolean => {
+    const column = columns[property]
+    if (column?.kind === 'tags') return operator !== 'ne'
+    return operator === 'contains' && column?.search?.(String(value)) !== undefined
+  }
+  return groups.some(({ join, conditions }) => (join === 'and' ? conditions.some(named) : conditions.every(named)))
+}
+
+/** Without `indexed` the rows are come by in another way, and no condition tempts the database to leave it. */
 export function whereGroups<Q extends { where(condition: Expression<SqlBool>): Q }>(
   query: Q,
   groups: readonly Group[],
   columns: Columns,
   dialect: Opened['name'],
-  indexed = false,
+  indexed = true,
 ): Q {
   for (const group of groups) {
     const parts = group.conditions.map((condition) => toSql(condition, columns, dialect, indexed))
@@ -47,23 +61,23 @@ function toSql(condition: Condition, columns: Columns, dialect: Opened['name'], 
   const column = columns[condition.property]
   invariant(column, `the filterable property ${condition.property} has a column`)
   const { operator, value } = condition
-  if (column.kind === 'tags') return tagsSql(column, operator, value)
+  if (column.kind === 'tags') return tagsSql(column, operator, value, indexed)
   if (operator === 'contains') {
     const text = String(value)
     const found = indexed ? column.search?.(text) : undefined
-    if (found) return found
-    // SQLite's LIKE ignores the case of ASCII letters by itself.
-    const like = dialect === 'postgres' ? sql`ilike` : sql`like`
-    return sql<SqlBool>`${column.sql} ${like} ${likeText(text)} escape '\\'`
+    return found ?? containsSql(dialect, column.sql, text)
   }
   const plain = column.kind === 'flag' ? (value === true ? 1 : 0) : value
   const sign = { eq: sql`=`, ne: sql`<>`, gt: sql`>`, lt: sql`<` }[operator]
-  return sql<SqlBool>`${column.sql} ${sign} ${plain}`
+  // PostgreSQL would read the number as one of the column's type, and refuse 1.5 or a very large one for an integer.
+  const operand = column.kind === 'number' && dialect === 'postgres' ? sql`cast(${plain} as double precision)` : sql`${plain}`
+  const left = dialect === 'sqlite' && !indexed ? sql`+${column.sql}` : column.sql
+  return sql<SqlBool>`${left} ${sign} ${operand}`
 }
 
-function tagsSql(column: Column, operator: Condition['operator'], value: Condition['value']): RawBuilder<SqlBool> {
+function tagsSql(column: Column, operator: Condition['operator'], value: Condition['value'], indexed: boolean): RawBuilder<SqlBool> {
   invariant(column.tagged, 'a tags column knows how to find tags')
-  const tagged = column.tagged
+  const tagged = (wanted: Tagged) => column.tagged!(wanted, indexed)
   if (operator === 'ne') return sql<SqlBool>`not ${tagged({ is: String(value) })}`
   if (operator === 'eq') return tagged({ is: String(value) })
   if (typeof value === 'string') return tagged({ contains: value })

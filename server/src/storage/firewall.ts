@@ -1,16 +1,18 @@
 // Firewall rules of one namespace, in the order in which they are asked.
 import type { Insertable, Selectable } from 'kysely'
 import type { Context, Slice } from './context.ts'
-import { offsetOf } from './context.ts'
+import { held, offsetOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type FirewallRow = Selectable<Tables['firewall_rules']>
 export type FirewallChange = Omit<Insertable<Tables['firewall_rules']>, 'tenant_id' | 'id'>
 
-export function firewallStore({ db }: Context, tenant_id: string) {
+export function firewallStore(context: Context, tenant_id: string) {
+  const { db } = context
   const mine = () => db.selectFrom('firewall_rules').where('tenant_id', '=', tenant_id)
   return {
-    find: (id: number): Promise<FirewallRow | undefined> => mine().selectAll().where('id', '=', id).executeTakeFirst(),
+    find: (id: number): Promise<FirewallRow | undefined> =>
+      held(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
     all: (): Promise<FirewallRow[]> => mine().selectAll().orderBy('priority').orderBy('id').execute(),
     async insert(row: FirewallChange): Promise<number> {
       const { id } = await db

@@ -4,7 +4,7 @@ import type { Role } from '@hawser/contract/access'
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
 import type { Context, Slice } from './context.ts'
-import { offsetOf } from './context.ts'
+import { held, offsetOf } from './context.ts'
 import { whereGroups, type Columns } from './filter-sql.ts'
 import type { Tables } from './tables.ts'
 
@@ -29,10 +29,14 @@ const columns: Columns = {
   'settings.connection_announcement': { sql: sql.ref('namespaces.connection_announcement'), kind: 'text' },
 }
 
-export function namespaceStore({ db, reader, dialect }: Context) {
+export function namespaceStore(context: Context) {
+  const { db, reader, dialect } = context
   return {
     find: (tenant_id: string): Promise<NamespaceRow | undefined> =>
       db.selectFrom('namespaces').selectAll().where('tenant_id', '=', tenant_id).executeTakeFirst(),
+    /** The same, for a transaction that counts what the namespace has before it adds to it: others wait until it ends. */
+    hold: (tenant_id: string): Promise<NamespaceRow | undefined> =>
+      held(context, db.selectFrom('namespaces').selectAll().where('tenant_id', '=', tenant_id)).executeTakeFirst(),
     findByName: (name: string): Promise<NamespaceRow | undefined> =>
       db.selectFrom('namespaces').selectAll().where('name', '=', name).executeTakeFirst(),
     all: () =>

@@ -2,7 +2,7 @@
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
 import type { Context, Slice } from './context.ts'
-import { offsetOf } from './context.ts'
+import { held, offsetOf } from './context.ts'
 import { jsonField, whereGroups, type Columns } from './filter-sql.ts'
 import type { Tables } from './tables.ts'
 
@@ -19,11 +19,12 @@ const columnsOf = (dialect: Context['dialect']): Columns => ({
   'filter.hostname': { sql: jsonField(dialect, 'public_keys.filter', 'hostname', 'text'), kind: 'text' },
 })
 
-export function publicKeyStore({ db, dialect }: Context, tenant_id: string) {
+export function publicKeyStore(context: Context, tenant_id: string) {
+  const { db, dialect } = context
   const mine = () => db.selectFrom('public_keys').where('tenant_id', '=', tenant_id)
   return {
     find: (fingerprint: string): Promise<PublicKeyRow | undefined> =>
-      mine().selectAll().where('fingerprint', '=', fingerprint).executeTakeFirst(),
+      held(context, mine().selectAll().where('fingerprint', '=', fingerprint)).executeTakeFirst(),
     all: (): Promise<PublicKeyRow[]> => mine().selectAll().execute(),
     insert: (row: Omit<Insertable<Tables['public_keys']>, 'tenant_id'>) =>
       db

@@ -59,14 +59,19 @@ export type StoresInTransaction = ReturnType<typeof all>
 
 export function stores(opened: Opened) {
   return {
-    ...all({ db: opened.db, reader: opened.reader, dialect: opened.name }),
+    ...all({ db: opened.db, reader: opened.reader, dialect: opened.name, holds: false }),
     isDuplicate: opened.isDuplicate,
     /**
      * All or nothing. Inside, use only the stores that are handed over, and wait for nothing but the database: other
-     * requests wait for a SQLite transaction to end.
+     * requests wait for a SQLite transaction to end. The work may be run again from its beginning when it met another
+     * transaction on PostgreSQL, so it changes nothing but the database.
      */
     transaction: <T>(work: (stores: StoresInTransaction) => Promise<T>): Promise<T> =>
-      opened.db.transaction().execute((trx) => work(all({ db: trx, reader: trx, dialect: opened.name }))),
+      opened.again(() =>
+        opened.db
+          .transaction()
+          .execute((trx) => work(all({ db: trx, reader: trx, dialect: opened.name, holds: opened.name === 'postgres' }))),
+      ),
   }
 }
 

@@ -11,6 +11,14 @@ export interface Opened extends AsyncDisposable {
   readonly reader: Kysely<Tables>
   /** Runs `work` while no other node migrates. */
   exclusively<T>(work: () => Promise<T>): Promise<T>
+  /** Runs a transaction, and runs it again when the database ended it because it met another one. */
+  again<T>(transaction: () => Promise<T>): Promise<T>
   /** Whether an error says that a unique constraint was hit. */
   isDuplicate(error: unknown): boolean
+}
+
+/** PostgreSQL cannot keep the character NUL in a text, and SQLite's search stops at it: both get the sign for a lost one. */
+export function storable(parameters: readonly unknown[]): readonly unknown[] {
+  const hasNul = (value: unknown): value is string => typeof value === 'string' && value.includes('\0')
+  return parameters.some(hasNul) ? parameters.map((value) => (hasNul(value) ? value.replaceAll('\0', '\ufffd') : value)) : parameters
 }

@@ -1,10 +1,14 @@
 // PostgreSQL through pg. Every statement text gets a name, so the server prepares it once per connection. Lists use
 // connections of their own with custom plans: a cached generic plan can be forty times slower on filters.
+// A server that is away is told as the failure `unavailable`, here and nowhere else, and nothing waits for it without
+// end; when it is back, the pools connect again by themselves.
 import { createHash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Failure } from '@hawser/contract/failures'
 import { Kysely, PostgresDialect, type PostgresPool } from 'kysely'
 import pg from 'pg'
 import type { Tables } from '../tables.ts'
-import type { Opened } from './dialect.ts'
+import { storable, type Opened } from './dialect.ts'
 
 /** bigint columns hold counts and numbers far below 2^53. */
 const parsers: pg.CustomTypesConfig = {
@@ -15,39 +19,141 @@ const parsers: pg.CustomTypesConfig = {
 /** Any number: two nodes that start together take turns on it. */
 const migration_lock = 727_469_001
 
+/** An answer that takes longer than this may be slow or lost; whether the server is there at all is then asked anew. */
+const silence_ms = 5000
+/** How long a new connection, or the answer to that question, may take. */
+const connect_ms = 10_000
+/** What fails more often than this does not fail in passing. */
+const most_attempts = 10
+
 function pool(url: string, max: number, options: string): pg.Pool {
   return new pg.Pool({
     connectionString: url,
     max,
     options,
     types: parsers,
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: connect_ms,
     idleTimeoutMillis: 60_000,
     application_name: 'hawser',
   })
 }
 
-/** Gives each query a name made from its text; pg then sends only the values from the second call on. */
-function named(source: pg.Pool): PostgresPool {
-  const names = new Map<string, string>()
-  const nameOf = (text: string): string => {
-    let name = names.get(text)
-    if (name === undefined) {
-      if (names.size >= 1000) names.clear()
-      name = createHash('sha1').update(text).digest('base64url')
-      names.set(text, name)
+/** From the server: too many connections, no memory or disk, shutting down, starting up (appendix A of its manual). */
+const not_now = /^(08|53|57P)/
+/** A table got another column, from a newer node: what was prepared before gives the old ones and is of no use. */
+const outdated = '0A000'
+/** It ended one of two transactions that waited for each other, or would not fit one after the other. */
+const passing: readonly unknown[] = ['40P01', '40001', outdated]
+
+const codeOf = (error: unknown): unknown => (error instanceof pg.DatabaseError ? error.code : undefined)
+
+/** What the server did not say itself comes from the way to it: refused, cut, silent. */
+function isAway(error: unknown): boolean {
+  return error instanceof pg.DatabaseError ? not_now.test(error.code ?? '') : !(error instanceof TypeError)
+}
+
+function away(cause: unknown): Failure {
+  return new Failure('unavailable', { message: 'The database cannot be reached at the moment; try again.', retryAfter: 5, cause })
+}
+
+/** Tries again what failed in passing, after a pause that differs, so that two who met do not meet again. */
+async function again<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (attempt === most_attempts || !passing.includes(codeOf(error))) throw error
+      await pause(Math.random() * 30 * attempt)
     }
-    return name
   }
+}
+
+/** Gives each query a name made from its text; pg then sends only the values from the second call on. */
+function namer() {
+  const names = new Map<string, string>()
+  let generation = 0
+  return {
+    of(text: string): string {
+      let name = names.get(text)
+      if (name === undefined) {
+        if (names.size >= 1000) names.clear()
+        name = createHash('sha1').update(`${generation} ${text}`).digest('base64url')
+        names.set(text, name)
+      }
+      return name
+    },
+    /** All are prepared anew, under other names. */
+    renew(): void {
+      generation++
+      names.clear()
+    },
+  }
+}
+
+/** Rejects when the server does not answer a new connection either. Those who wonder at the same time ask once. */
+function pulse(connectionString: string): () => Promise<void> {
+  async function ask(): Promise<void> {
+    const client = new pg.Client({ connectionString, connectionTimeoutMillis: connect_ms, query_timeout: connect_ms })
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      await client.query('select 1')
+    } catch (error) {
+      // Whoever refuses is there.
+      if (!(error instanceof pg.DatabaseError)) throw error
+    } finally {
+      void client.end().catch(() => undefined)
+    }
+  }
+  let asking: Promise<void> | undefined
+  return () => (asking ??= ask().finally(() => (asking = undefined)))
+}
+
+function guarded(source: pg.Pool, alive: () => Promise<void>): PostgresPool {
+  const names = namer()
   return {
     options: source.options,
     end: () => source.end(),
     async connect() {
-      const client = await source.connect()
+      const client = await source.connect().catch((error: unknown) => {
+        throw away(error)
+      })
+      let broken: unknown
+      const onError = (error: Error): void => void (broken ??= error)
+      // A connection may break between two statements, when nobody waits for it; unheard, that would end the process.
+      client.on('error', onError)
+
+      /** A network that swallows everything gives no sign; without the watch nobody would ever hear. */
+      const answer = (query: pg.QueryConfig) =>
+        new Promise<pg.QueryResult>((resolve, reject) => {
+          const watch = setInterval(() => void alive().catch(reject), silence_ms)
+          void client
+            .query(query)
+            .then(resolve, reject)
+            .finally(() => clearInterval(watch))
+        })
+
+      async function ask(text: string, values: unknown[] | undefined): Promise<pg.QueryResult> {
+        // Nothing more is asked of a connection that may still be busy with a question that was given up.
+        if (broken !== undefined) throw away(broken)
+        try {
+          return await answer(values?.length ? { text, name: names.of(text), values: storable(values) as unknown[] } : { text })
+        } catch (error) {
+          if (codeOf(error) === outdated) names.renew()
+          if (!isAway(error)) throw error
+          broken = error
+          throw away(error)
+        }
+      }
+
       return {
-        query: ((text: string, values: unknown[]) =>
-          values?.length ? client.query({ name: nameOf(text), text, values }) : client.query(text)) as never,
-        release: () => client.release(),
+        query: ((text: string, values?: unknown[]) =>
+          // A statement by itself is its own transaction; one inside a transaction ends with it, and that is run again.
+          client.getTransactionStatus() === 'I' ? again(() => ask(text, values)) : ask(text, values)) as never,
+        release(discard?: boolean) {
+          client.off('error', onError)
+          client.release(broken !== undefined || discard === true)
+        },
       }
     },
   }
@@ -59,22 +165,27 @@ export function openPostgres(url: string, onError: (error: Error) => void): Open
   // An idle connection that the server closes must not end the process; the pool opens another when asked.
   writing.on('error', onError)
   reading.on('error', onError)
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: named(writing) }) })
-  const reader = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: named(reading) }) })
+  const alive = pulse(url)
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded(writing, alive) }) })
+  const reader = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded(reading, alive) }) })
   return {
     name: 'postgres',
     db,
     reader,
     async exclusively(work) {
       const client = await writing.connect()
+      client.once('error', onError)
       try {
         await client.query('select pg_advisory_lock($1)', [migration_lock])
         return await work()
       } finally {
-        await client.query('select pg_advisory_unlock($1)', [migration_lock]).catch(() => undefined)
-        client.release()
+        client.off('error', onError)
+        const unlocked = await client.query('select pg_advisory_unlock($1)', [migration_lock]).catch(() => undefined)
+        // With the connection the lock would go, too.
+        client.release(unlocked === undefined)
       }
     },
+    again,
     isDuplicate: (error) => error instanceof Error && 'code' in error && error.code === '23505',
     async [Symbol.asyncDispose]() {
       await reader.destroy()

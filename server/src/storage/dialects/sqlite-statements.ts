@@ -28,5 +28,5 @@ export function statements(database: DatabaseSync): Statements {
   }
 }
 
-/** Settings of every connection to the file; a writer that waits longer than this for another process gives up. */
+/** Settings of every connection to the file. */
 export const pragmas = 'pragma busy_timeout = 10000; pragma foreign_keys = on; pragma cache_size = -32768; pragma temp_store = memory;'

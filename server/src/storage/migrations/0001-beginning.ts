@@ -114,56 +114,61 @@ function tables(dialect: Opened['name']): string[] {
   ]
 }
 
+/**
+ * What a device adds to the counters, as rows of (tenant_id, subject, delta). `row` is the trigger's old or new one.
+ * The tags come from the device's own list: device_tags changes in the same statement, before or after.
+ */
+function counted(dialect: Opened['name'], row: 'old' | 'new'): string {
+  const delta = row === 'new' ? '1' : '-1'
+  const each = dialect === 'sqlite' ? `json_each(${row}.tags)` : `json_array_elements_text(${row}.tags::json) as value`
+  return `select ${row}.tenant_id as tenant_id, 'devices.' || ${row}.status as subject, ${delta} as delta
+    union all select ${row}.tenant_id, 'online.' || ${row}.status, ${delta} * ${row}.online
+    union all select ${row}.tenant_id, 'tag.' || ${row}.status || '.' || value, ${delta} from ${each}`
+}
+
+/** Adds such rows up, in the order of their subjects: two statements that meet wait for each other and never in a circle. */
+function tallied(rows: string): string {
+  return `insert into tallies (tenant_id, subject, n)
+    select tenant_id, subject, sum(delta) from (${rows}) as counted group by tenant_id, subject having sum(delta) <> 0 order by tenant_id, subject
+    on conflict (tenant_id, subject) do update set n = tallies.n + excluded.n;`
+}
+
+/** A change of presence alone is by far the most frequent one and touches one counter; all others are counted afresh. */
+const only_online_changed = 'old.online <> new.online and old.status = new.status and old.tags = new.tags'
+const more_changed = 'old.status <> new.status or old.tags <> new.tags'
+
 function sqliteTriggers(): string[] {
   const tally = (tenant: string, subject: string, by: string) =>
     `insert into tallies (tenant_id, subject, n) values (${tenant}, ${subject}, ${by}) on conflict (tenant_id, subject) do update set n = n + excluded.n;`
-  const tagged = (row: string) =>
-    `insert into device_tags (tenant_id, tag, device_id) select ${row}.tenant_id, value, ${row}.id from json_each(${row}.tags);`
+  const tagged = `insert into device_tags (tenant_id, tag, device_id) select new.tenant_id, value, new.id from json_each(new.tags);`
   const searched = searched_columns.join(', ')
   const values = (row: string) => searched_columns.map((column) => `${row}.${column}`).join(', ')
+  const [before, after] = [counted('sqlite', 'old'), counted('sqlite', 'new')]
   return [
     `create virtual table device_search using fts5 (${searched}, content = '', contentless_delete = 1, tokenize = 'trigram', detail = 'full')`,
     `create trigger devices_inserted after insert on devices begin
-      ${tally('new.tenant_id', `'devices.' || new.status`, '1')}
-      ${tally('new.tenant_id', `'online.' || new.status`, 'new.online')}
-      ${tagged('new')}
+      ${tallied(after)}
+      ${tagged}
       insert into device_search (rowid, ${searched}) values (new.id, ${values('new')});
     end`,
-    // Before, not after: the tags' own trigger still needs the device's status.
-    `create trigger devices_deleted before delete on devices begin
-      delete from device_tags where device_id = old.id;
+    `create trigger devices_deleted after delete on devices begin
       delete from device_search where rowid = old.id;
-      ${tally('old.tenant_id', `'devices.' || old.status`, '-1')}
-      ${tally('old.tenant_id', `'online.' || old.status`, '-old.online')}
+      ${tallied(before)}
     end`,
-    `create trigger devices_status_changed after update of status on devices when old.status <> new.status begin
-      ${tally('old.tenant_id', `'devices.' || old.status`, '-1')}
-      ${tally('old.tenant_id', `'online.' || old.status`, '-old.online')}
-      ${tally('new.tenant_id', `'devices.' || new.status`, '1')}
-      ${tally('new.tenant_id', `'online.' || new.status`, 'new.online')}
-      insert into tallies (tenant_id, subject, n) select tenant_id, 'tag.' || old.status || '.' || tag, -1 from device_tags where device_id = old.id
-        on conflict (tenant_id, subject) do update set n = n - 1;
-      insert into tallies (tenant_id, subject, n) select tenant_id, 'tag.' || new.status || '.' || tag, 1 from device_tags where device_id = new.id
-        on conflict (tenant_id, subject) do update set n = n + 1;
-    end`,
-    // A change of status and online in one statement is counted by the trigger above.
-    `create trigger devices_online_changed after update of online on devices when old.online <> new.online and old.status = new.status begin
+    `create trigger devices_online_changed after update of online on devices when ${only_online_changed} begin
       ${tally('new.tenant_id', `'online.' || new.status`, 'new.online - old.online')}
+    end`,
+    `create trigger devices_changed after update of status, online, tags on devices when ${more_changed} begin
+      ${tallied(`${before} union all ${after}`)}
     end`,
     `create trigger devices_tags_changed after update of tags on devices when old.tags <> new.tags begin
       delete from device_tags where device_id = old.id;
-      ${tagged('new')}
+      ${tagged}
     end`,
     `create trigger devices_search_changed after update of ${searched} on devices
       when ${searched_columns.map((column) => `old.${column} <> new.${column}`).join(' or ')} begin
       delete from device_search where rowid = old.id;
       insert into device_search (rowid, ${searched}) values (new.id, ${values('new')});
-    end`,
-    `create trigger device_tags_inserted after insert on device_tags begin
-      ${tally('new.tenant_id', `'tag.' || (select status from devices where id = new.device_id) || '.' || new.tag`, '1')}
-    end`,
-    `create trigger device_tags_deleted after delete on device_tags begin
-      ${tally('old.tenant_id', `'tag.' || (select status from devices where id = old.device_id) || '.' || old.tag`, '-1')}
     end`,
     `create trigger sessions_inserted after insert on sessions begin
       ${tally('new.tenant_id', `'sessions'`, '1')}
@@ -180,87 +185,57 @@ function sqliteTriggers(): string[] {
 }
 
 function postgresTriggers(): string[] {
-  const trigger = (name: string, table: string, when: string, body: string): string[] => [
-    `create function ${name}() returns trigger language plpgsql as $$ begin ${body} return coalesce(new, old); end $$`,
-    `create trigger ${name} ${when} on ${table} for each row execute function ${name}()`,
+  const trigger = (name: string, table: string, event: string, when: string, body: string): string[] => [
+    `create function ${name}() returns trigger language plpgsql as $$ begin ${body} return null; end $$`,
+    `create trigger ${name} after ${event} on ${table} for each row ${when && `when (${when})`} execute function ${name}()`,
   ]
   const tally = (tenant: string, subject: string, by: string) => `perform tally(${tenant}, ${subject}, ${by});`
   const tagged = `insert into device_tags (tenant_id, tag, device_id)
     select new.tenant_id, value, new.id from json_array_elements_text(new.tags::json) as value;`
+  const [before, after] = [counted('postgres', 'old'), counted('postgres', 'new')]
   return [
     'create extension if not exists pg_trgm',
     ...searched_columns.map((column) => `create index devices_search_${column} on devices using gin (${column} gin_trgm_ops)`),
     `create function tally(tenant text, what text, delta bigint) returns void language sql as $$
       insert into tallies (tenant_id, subject, n) values (tenant, what, delta)
       on conflict (tenant_id, subject) do update set n = tallies.n + excluded.n $$`,
-    ...trigger(
-      'devices_inserted',
-      'devices',
-      'after insert',
-      `${tally('new.tenant_id', `'devices.' || new.status`, '1')} ${tally('new.tenant_id', `'online.' || new.status`, 'new.online')} ${tagged}`,
-    ),
-    ...trigger(
-      'devices_deleted',
-      'devices',
-      'before delete',
-      `delete from device_tags where device_id = old.id;
-       ${tally('old.tenant_id', `'devices.' || old.status`, '-1')} ${tally('old.tenant_id', `'online.' || old.status`, '-old.online')}
-       return old;`,
-    ),
-    ...trigger(
-      'devices_status_changed',
-      'devices',
-      'after update of status',
-      `if old.status <> new.status then
-        ${tally('old.tenant_id', `'devices.' || old.status`, '-1')} ${tally('old.tenant_id', `'online.' || old.status`, '-old.online')}
-        ${tally('new.tenant_id', `'devices.' || new.status`, '1')} ${tally('new.tenant_id', `'online.' || new.status`, 'new.online')}
-        perform tally(tenant_id, 'tag.' || old.status || '.' || tag, -1), tally(tenant_id, 'tag.' || new.status || '.' || tag, 1)
-          from device_tags where device_id = new.id;
-      end if;`,
-    ),
+    ...trigger('devices_inserted', 'devices', 'insert', '', `${tallied(after)} ${tagged}`),
+    ...trigger('devices_deleted', 'devices', 'delete', '', tallied(before)),
     ...trigger(
       'devices_online_changed',
       'devices',
-      'after update of online',
-      `if old.online <> new.online and old.status = new.status then
-        ${tally('new.tenant_id', `'online.' || new.status`, 'new.online - old.online')}
-      end if;`,
+      'update of online',
+      only_online_changed,
+      tally('new.tenant_id', `'online.' || new.status`, 'new.online - old.online'),
     ),
+    ...trigger('devices_changed', 'devices', 'update of status, online, tags', more_changed, tallied(`${before} union all ${after}`)),
     ...trigger(
       'devices_tags_changed',
       'devices',
-      'after update of tags',
-      `if old.tags <> new.tags then delete from device_tags where device_id = old.id; ${tagged} end if;`,
-    ),
-    ...trigger(
-      'device_tags_inserted',
-      'device_tags',
-      'after insert',
-      tally('new.tenant_id', `'tag.' || (select status from devices where id = new.device_id) || '.' || new.tag`, '1'),
-    ),
-    ...trigger(
-      'device_tags_deleted',
-      'device_tags',
-      'after delete',
-      tally('old.tenant_id', `'tag.' || (select status from devices where id = old.device_id) || '.' || old.tag`, '-1'),
+      'update of tags',
+      'old.tags <> new.tags',
+      `delete from device_tags where device_id = old.id; ${tagged}`,
     ),
     ...trigger(
       'sessions_inserted',
       'sessions',
-      'after insert',
+      'insert',
+      '',
       `${tally('new.tenant_id', `'sessions'`, '1')} ${tally('new.tenant_id', `'sessions.active'`, 'new.active')}`,
     ),
     ...trigger(
       'sessions_deleted',
       'sessions',
-      'after delete',
+      'delete',
+      '',
       `${tally('old.tenant_id', `'sessions'`, '-1')} ${tally('old.tenant_id', `'sessions.active'`, '-old.active')}`,
     ),
     ...trigger(
       'sessions_active_changed',
       'sessions',
-      'after update of active',
-      `if old.active <> new.active then ${tally('new.tenant_id', `'sessions.active'`, 'new.active - old.active')} end if;`,
+      'update of active',
+      'old.active <> new.active',
+      tally('new.tenant_id', `'sessions.active'`, 'new.active - old.active'),
     ),
   ]
 }
