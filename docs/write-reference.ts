@@ -1,24 +1,27 @@
 // Writes docs/reference/ from the contract: what every operation takes and gives, who may call it, how it can fail, and
-// the OpenAPI document. The pages are checked in, so that they can be read without running anything; a test compares
-// them with what `referencePages` gives, so that they cannot fall behind. A new page is one more row of `pages`.
+// the OpenAPI document; and from the table of settings how a server is configured. The pages are checked in, so that
+// they can be read without running anything; a test compares them with what `referencePages` gives, so that they cannot
+// fall behind. A new page is one more row of `pages`.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { addresses, type NamedOperation, operations } from '@hawser/contract'
 import { type Access, rank, type Role, roles } from '@hawser/contract/access'
 import { failures, type FailureKind } from '@hawser/contract/failures'
 import { type DocumentedOperation, type Field, fieldsOf, nouns, openapi, rulesOf, type Schema, typeOf } from '@hawser/contract/openapi'
 import { allFailures } from '@hawser/contract/operation'
+import { settings } from '../server/src/config.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const document = openapi({ version })
 const documented = new Map(
   Object.values(document.paths).flatMap((methods) => Object.values(methods).map((entry) => [entry.operationId, entry] as const)),
 )
-const notice = '<!-- Written by `npm run reference` from the contract; changes made here are lost. -->'
+const notice = '<!-- Written by `npm run reference` from the code; changes made here are lost. -->'
 
 const pages: Record<string, () => string> = {
   'operations.md': operationsPage,
   'access.md': accessPage,
   'failures.md': failuresPage,
+  'configuration.md': configurationPage,
   'openapi.json': () => `${JSON.stringify(document, null, 2)}\n`,
 }
 
@@ -177,6 +180,24 @@ function failuresPage(): string {
       'is instead a bare array of the names of the offending fields, and billing adds a `code`; the operation’s own entry says so in ' +
       '[openapi.json](openapi.json). The sentence may be more precise than the one here; programs look at the status.',
     table(['Name', 'Status', 'Sentence', 'Operations'], rows),
+  )
+}
+
+// configuration.md
+
+function configurationPage(): string {
+  const rows = Object.entries(settings).map(([name, { doc, fallback, example }]) => [
+    code(name),
+    doc,
+    fallback === '' ? 'empty' : code(fallback),
+    code(example),
+  ])
+  return page(
+    '# Configuration',
+    'The server reads its settings from the environment, once, when it starts. A setting that cannot be used stops it with a list of ' +
+      'all that are wrong; so does a variable that begins with `HAWSER_` and is none of these. `hawser admin config print` shows what ' +
+      'is in force, without the secrets.',
+    table(['Setting', 'Meaning', 'Default', 'Example'], rows),
   )
 }
 

@@ -137,7 +137,7 @@ export const namespaces = {
     params,
     body: Type.Object({ session_record: Type.Boolean({ default: false }) }),
     failures: [],
-    example: { ...here, body: { session_record: true } },
+    example: { ...here, body: { session_record: false } },
   }),
   getSessionRecord: operation({
     title: 'Get session-record setting',

@@ -26,7 +26,9 @@ const Name = Type.String({ minLength: 1, maxLength: 64 })
 /** An empty string is told apart from an absent field: it asks to clear, which is refused once there was a value. */
 const RecoveryEmail = Type.Union([Email, Type.Literal('')])
 
-const signInHeaders = Type.Object({ 'x-account-lockout': Type.String({ default: '0', description: 'Unix seconds at which a lock ends; 0: none.' }) })
+const signInHeaders = Type.Object({
+  'x-account-lockout': Type.String({ default: '0', description: 'Unix seconds at which a lock ends; 0: none.' }),
+})
 const credentials = Type.Object({ username: Identifier, password: Secret })
 const signIn = {
   access: anyone,

@@ -30,7 +30,7 @@ function listen(text: string): Listen {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]*)):(\d{1,5})$/.exec(text)
   const port = Number(match?.[3])
   if (!match || port > 65_535) throw new Error('an address and a port are expected')
-  return { host: match[1] ?? match[2] ?? '0.0.0.0', port }
+  return { host: match[1] ?? (match[2] || '0.0.0.0'), port }
 }
 
 function choice<const T extends string>(...allowed: readonly T[]): (text: string) => T {

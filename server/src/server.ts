@@ -98,6 +98,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     clock,
     lockout: locks,
     signIn: who,
+    presence: present,
     users: userRules.admin,
     namespaces: namespaceRules.admin,
     url: config.HAWSER_URL,
@@ -132,6 +133,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     rules,
     gate: gate({ stores, tokens: issued, clock }),
     stores,
+    database: opened,
     tokens: issued,
     vault: secrets,
     clock,
@@ -152,6 +154,7 @@ export async function startServer(options: ServerOptions) {
   const { config, log, clock = systemClock } = options
   const rooms = await openRooms(options)
   const figures = metrics()
+  const served: string[] = []
   const app = httpServer({
     rules: rooms.rules,
     gate: rooms.gate,
@@ -159,6 +162,7 @@ export async function startServer(options: ServerOptions) {
     trusted: config.HAWSER_TRUSTED_PROXIES,
     openCalls: limiter(clock, config.HAWSER_RATE_LIMIT),
     metrics: figures,
+    served,
   })
   servePages(app, {
     version,
@@ -184,6 +188,8 @@ export async function startServer(options: ServerOptions) {
   return {
     rooms,
     port,
+    /** `METHOD /path` of every route, so that a test can hold them against the contract. */
+    served,
     /** Stops taking requests, finishes those under way, writes what waits, closes. */
     async [Symbol.asyncDispose]() {
       rooms.drain()

@@ -7,6 +7,7 @@ import { lookup } from 'node:dns/promises'
 import http from 'node:http'
 import https from 'node:https'
 import { BlockList, isIP } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import type { ConnectorTls } from '@hawser/contract/connectors'
 
 export interface EngineAddress {
@@ -68,7 +69,7 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
         headers: { host: `${isIP(address) === 6 ? `[${address}]` : address}:${port}`, accept: 'application/json' },
         signal: AbortSignal.timeout(answer_ms),
         agent: false,
-        ...(secure ? { ...tls, servername: isIP(address) ? '' : address, minVersion: 'TLSv1.2' as const } : {}),
+        ...(secure ? { secureContext: contextOf(tls), servername: isIP(address) ? '' : address } : {}),
       }
       const text = await ask(secure ? https : http, options)
       try {
@@ -79,6 +80,15 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
       }
       throw new Error('What answers there is not a container engine.')
     },
+  }
+}
+
+/** Made here and not by the request, so that what OpenSSL says of a bad key does not reach the caller. */
+function contextOf(tls: ConnectorTls | undefined): SecureContext {
+  try {
+    return createSecureContext({ ...tls, minVersion: 'TLSv1.2' })
+  } catch (cause) {
+    throw new Error('The certificates or the key for TLS cannot be used.', { cause })
   }
 }
 

@@ -110,11 +110,25 @@ export function devices({ stores, presence, bus, clock, auth, signer }: DevicePa
     return row
   }
 
+  const nameTaken = () => new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
+
+  /** A transaction that may give a device an accepted name; another one may have taken it a moment ago. */
+  async function orNameTaken<T>(work: (inside: StoresInTransaction) => Promise<T>): Promise<T> {
+    try {
+      return await stores.transaction(work)
+    } catch (error) {
+      if (stores.isDuplicate(error)) throw nameTaken()
+      throw error
+    }
+  }
+
   async function setStatus(uid: string, wish: StatusChange, caller: MemberCaller): Promise<void> {
     const { tenant_id } = caller
     const now = iso(clock.now())
-    const replaced = await stores.transaction(async (inside) => {
+    const replaced = await orNameTaken(async (inside) => {
       const { devices: mine, sessions } = inside.of(tenant_id)
+      // Whoever accepts counts, so others who accept wait here until this one is counted.
+      const namespace = wish === 'accept' ? await inside.namespaces.hold(tenant_id) : undefined
       const device = await mustFind(inside, tenant_id, uid)
       const other = (row: DeviceRow | undefined) => (row && row.uid !== uid ? row : undefined)
       const sameMac = device.mac ? other(await mine.findAcceptedByMac(device.mac)) : undefined
@@ -122,7 +136,7 @@ export function devices({ stores, presence, bus, clock, auth, signer }: DevicePa
         sameMac,
         sameName: other(await mine.findAcceptedByName(device.name)),
         accepted: await mine.countWithStatus('accepted'),
-        max_devices: (await inside.namespaces.find(tenant_id))?.max_devices ?? -1,
+        max_devices: namespace?.max_devices ?? -1,
       })
       if (outcome.kind === 'change') {
         await mine.save(uid, { status: outcome.status, status_update_at: now })
@@ -144,21 +158,15 @@ export function devices({ stores, presence, bus, clock, auth, signer }: DevicePa
 
   async function update(uid: string, wanted: { name?: string; public_url?: boolean }, caller: MemberCaller): Promise<void> {
     const { tenant_id } = caller
-    const nameTaken = () => new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
-    try {
-      await stores.transaction(async (inside) => {
-        const device = await mustFind(inside, tenant_id, uid)
-        const mine = inside.of(tenant_id).devices
-        const name = wanted.name?.toLowerCase() ?? device.name
-        if (name !== device.name && (await mine.findAcceptedByName(name))) throw nameTaken()
-        const public_url = wanted.public_url ?? device.public_url === 1
-        const address = public_url && !device.public_url_address ? createHash('md5').update(uid).digest('hex') : device.public_url_address
-        await mine.save(uid, { name, public_url: public_url ? 1 : 0, public_url_address: address })
-      })
-    } catch (error) {
-      if (stores.isDuplicate(error)) throw nameTaken()
-      throw error
-    }
+    await orNameTaken(async (inside) => {
+      const device = await mustFind(inside, tenant_id, uid)
+      const mine = inside.of(tenant_id).devices
+      const name = wanted.name?.toLowerCase() ?? device.name
+      if (name !== device.name && (await mine.findAcceptedByName(name))) throw nameTaken()
+      const public_url = wanted.public_url ?? device.public_url === 1
+      const address = public_url && !device.public_url_address ? createHash('md5').update(uid).digest('hex') : device.public_url_address
+      await mine.save(uid, { name, public_url: public_url ? 1 : 0, public_url_address: address })
+    })
     bus.tell('device.changed', { tenant_id, uid, status: (await mustFind(stores, tenant_id, uid)).status })
   }
 

@@ -35,6 +35,8 @@ interface Known {
 const remembered = 1_000_000
 const uuid = new RegExp(patterns.uuid)
 
+const noNamespace = () => new Failure('notFound', { message: 'There is no namespace with this tenant_id.' })
+
 /** The name of a device that gave none: its identity in the letters that a name may have. */
 export function nameFrom(hostname: string, mac: string): string {
   const name = (hostname || mac)
@@ -76,7 +78,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     if (device?.facts !== facts || namespace === undefined) {
       const before = news
       const found = uuid.test(tenant_id) ? await stores.namespaces.find(tenant_id) : undefined
-      if (!found) throw new Failure('notFound', { message: 'There is no namespace with this tenant_id.' })
+      if (!found) throw noNamespace()
       namespace = found.name
       device = await record()
       if (news === before) {
@@ -128,7 +130,11 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
           })
         } catch (error) {
           // Another call of the same device was quicker; what it inserted is what we would have.
-          if (!stores.isDuplicate(error)) throw error
+          if (!stores.isDuplicate(error)) {
+            // The namespace may have been deleted a moment ago.
+            if (!(await stores.namespaces.find(tenant_id))) throw noNamespace()
+            throw error
+          }
         }
       }
       return { token: known.get(uid)?.token ?? (await tokens.forDevice({ uid, tenant: tenant_id })), name, tenant_id, facts }

@@ -1,5 +1,5 @@
-// Lock-out: three wrong attempts of one subject lead to a lock of 1, 4, 16 and then 60 minutes; other counted
-// operations allow five tries and then rest for fifteen minutes. While a lock lasts nothing is tried and nothing is
+// Lock-out: three wrong attempts of one subject lead to a lock of 1, 4, 16 and then 60 minutes, of which the third
+// attempt is told already; other counted operations answer five tries and then rest for fifteen minutes. While a lock lasts nothing is tried and nothing is
 // counted, not even a right password. One subject's attempts are judged one after the other: a hundred guesses sent at
 // once are still a hundred attempts.
 import { Failure } from '@hawser/contract/failures'
@@ -10,6 +10,8 @@ import type { Stores } from '../storage/stores.ts'
 export interface Policy {
   /** After the nth wrong attempt: how long it is locked and how long the count is remembered, in minutes. */
   readonly after: (wrong: number) => { lock: number; remember: number }
+  /** Whether the attempt that leads to a lock is itself refused as locked, or still as a wrong one. */
+  readonly tellsAtOnce: boolean
 }
 
 export const signInPolicy: Policy = {
@@ -17,10 +19,12 @@ export const signInPolicy: Policy = {
     const minutes = Math.min(4 ** (wrong - 3), 60)
     return { lock: wrong < 3 ? 0 : Math.trunc(minutes), remember: Math.trunc(Math.max(Math.min(2.5 * minutes, 60), 2)) }
   },
+  tellsAtOnce: true,
 }
 
 export const fiveTries: Policy = {
   after: (wrong) => ({ lock: wrong < 5 ? 0 : 15, remember: 15 }),
+  tellsAtOnce: false,
 }
 
 export interface Lockout {
@@ -65,8 +69,8 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
         const { lock, remember } = policy.after(count)
         const until = lock === 0 ? 0 : after + lock * minute_ms
         await stores.attempts.lock(subject, until === 0 ? null : iso(until), iso(after + Math.max(remember, lock) * minute_ms))
-        if (until !== 0) refuse(until)
-        throw wrong(header(0))
+        if (until !== 0 && policy.tellsAtOnce) refuse(until)
+        throw wrong(header(until))
       })
       if (!turn) throw new Failure('tooMany', { headers: header(0), retryAfter: 5 })
       return turn

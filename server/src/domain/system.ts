@@ -9,6 +9,7 @@ import type { Stores } from '../storage/stores.ts'
 import type { From } from './callers.ts'
 import { fiveTries, type Lockout } from './lockout.ts'
 import type { NamespaceAdministration } from './namespaces.ts'
+import type { Presence } from './presence.ts'
 import type { Rules } from './rules.ts'
 import type { SignIn } from './sign-in.ts'
 import type { UserAdministration } from './users.ts'
@@ -19,6 +20,7 @@ export interface SystemParts {
   clock: Clock
   lockout: Lockout
   signIn: SignIn
+  presence: Presence
   users: UserAdministration
   namespaces: NamespaceAdministration
   /** The public address, where one is set. */
@@ -56,6 +58,8 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
     },
 
     async stats(_, { tenant_id }) {
+      // As lists do, so that both show the same.
+      await parts.presence.settle()
       const tallies = await stores.of(tenant_id).devices.tallies()
       const of = (subject: string): number => tallies.get(subject) ?? 0
       return {

@@ -93,24 +93,45 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     recovery_email?: string
   }
 
-  async function updateProfile(id: string, change: Profile): Promise<void> {
+  /** The columns that a change of the profile writes, and no others: somebody else may be writing those. */
+  function columnsOf(user: UserRow, change: Profile): Partial<UserRow> {
+    const email = change.email?.toLowerCase() ?? user.email
+    const recovery_email = change.recovery_email === undefined ? user.recovery_email : change.recovery_email.toLowerCase() || null
+    if (change.recovery_email === '' && user.recovery_email !== null) throw new Failure('invalidFields', { fields: ['recovery_email'] })
+    if (recovery_email !== null && (recovery_email === email || recovery_email === user.email))
+      throw new Failure('invalidFields', { fields: ['email', 'recovery_email'] })
+    return {
+      ...(change.name === undefined ? {} : { name: change.name }),
+      ...(change.username === undefined ? {} : { username: change.username.toLowerCase() }),
+      ...(change.email === undefined ? {} : { email }),
+      ...(change.recovery_email === undefined ? {} : { recovery_email }),
+    }
+  }
+
+  /** All or nothing: an address that is refused must not leave a new password behind. */
+  async function change(id: string, profile: Profile, passwords?: { current: string | undefined; next: string }): Promise<void> {
     const user = await stores.users.find(id)
     if (!user) throw new Failure('unauthenticated')
-    const next = {
-      name: change.name ?? user.name,
-      username: change.username?.toLowerCase() ?? user.username,
-      email: change.email?.toLowerCase() ?? user.email,
-      recovery_email: change.recovery_email === undefined ? user.recovery_email : change.recovery_email.toLowerCase() || null,
-    }
-    if (change.recovery_email === '' && user.recovery_email !== null) throw new Failure('invalidFields', { fields: ['recovery_email'] })
-    if (next.recovery_email !== null && (next.recovery_email === next.email || next.recovery_email === user.email))
-      throw new Failure('invalidFields', { fields: ['email', 'recovery_email'] })
-    await orTaken(next, id, () => stores.users.save(id, next))
+    const columns = columnsOf(user, profile)
+    const password = passwords && (await newHash(user, passwords.current, passwords.next))
+    await orTaken(columns, id, () =>
+      stores.transaction(async (inside) => {
+        if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
+        if (password !== undefined) await inside.users.savePassword(id, password)
+      }),
+    )
+  }
+
+  async function newHash(user: UserRow, current: string | undefined, next: string): Promise<string> {
+    const wrong = () => new Failure('invalidFields', { fields: ['current_password'] })
+    if (!current) throw wrong()
+    await lockout.judge(`password ${user.id}`, fiveTries, wrong, async () => (await passwordMatches(current, user.password)) || undefined)
+    return hashPassword(next)
   }
 
   /** Refuses with the names of the fields that others hold; also when another request took them a moment ago. */
   async function orTaken(
-    fields: { username: string; email: string },
+    fields: { username?: string; email?: string },
     except: string | undefined,
     write: () => Promise<unknown>,
   ): Promise<void> {
@@ -125,15 +146,6 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       if (stores.isDuplicate(error)) await refuse()
       throw error
     }
-  }
-
-  async function changePassword(id: string, current: string | undefined, next: string): Promise<void> {
-    const wrong = () => new Failure('invalidFields', { fields: ['current_password'] })
-    if (!current) throw wrong()
-    const user = await stores.users.find(id)
-    if (!user) throw new Failure('unauthenticated')
-    await lockout.judge(`password ${id}`, fiveTries, wrong, async () => (await passwordMatches(current, user.password)) || undefined)
-    await stores.users.savePassword(id, await hashPassword(next))
   }
 
   async function create(fields: NewUser, confirmed: boolean): Promise<UserRow> {
@@ -172,18 +184,17 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     namespaceToken: ({ params }, caller) => namespaceToken(caller.id, params.tenant),
     token: ({ params }, caller) => namespaceToken(caller.id, params.tenant),
 
-    async update({ body }, caller) {
+    update({ body }, caller) {
       const { password, current_password, ...profile } = body
-      if (password !== undefined) await changePassword(caller.id, current_password, password)
-      await updateProfile(caller.id, profile)
+      return change(caller.id, profile, password === undefined ? undefined : { current: current_password, next: password })
     },
     async updateData({ params, body }, caller) {
       if (params.id !== caller.id) throw new Failure('forbidden')
-      await updateProfile(caller.id, body)
+      await change(caller.id, body)
     },
     async updatePassword({ params, body }, caller) {
       if (params.id !== caller.id) throw new Failure('forbidden')
-      await changePassword(caller.id, body.current_password, body.new_password)
+      await change(caller.id, {}, { current: body.current_password, next: body.new_password })
     },
 
     async register({ body }) {

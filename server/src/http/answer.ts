@@ -1,5 +1,7 @@
 // Turns failures into answers, in one place: status, body shape, headers. What is not a Failure is a bug or a broken
 // part: it is logged with its cause and answered with a bare 500. A cause never reaches the caller.
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure, type FailureKind } from '@hawser/contract/failures'
 import type { NamedOperation } from '@hawser/contract'
@@ -38,7 +40,7 @@ export function toFailure(error: FastifyError | Failure, named: NamedOperation |
 
 export function bodyOf(failure: Failure, named: NamedOperation | undefined): unknown {
   const shape = named?.op.failureBody ?? 'message'
-  if (shape === 'fields' && failure.fields) return failure.fields
+  if (shape === 'fields' && failure.fields?.length) return failure.fields
   if (shape === 'code')
     return { message: failure.message, code: failure.code ?? failure.kind.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) }
   return { message: failure.message }
@@ -57,4 +59,25 @@ export function answerFailure(error: FastifyError | Failure, request: FastifyReq
       .serializer((body: unknown) => JSON.stringify(body))
       .send(bodyOf(failure, named))
   )
+}
+
+const broken: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
+
+/** What is not HTTP never becomes a request; it gets an answer of the same shape all the same. */
+export function answerBroken(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const status = broken[error.code ?? ''] ?? 400
+  const reason = STATUS_CODES[status] ?? ''
+  const body = JSON.stringify({ message: reason })
+  const head = [
+    `HTTP/1.1 ${status} ${reason}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${body.length}`,
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }

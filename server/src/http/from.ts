@@ -32,8 +32,12 @@ export function neighbourhood(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')
   const groups = head ? head.split(':') : []
-  // `::` stands for as many zeros as are missing; only the first four groups matter.
-  if (tail !== undefined) while (groups.length < 8 - (tail ? tail.split(':').length : 0)) groups.push('0')
+  if (tail !== undefined) {
+    // `::` stands for as many zeros as are missing between what is before and after it.
+    const after = tail ? tail.split(':') : []
+    while (groups.length + after.length < 8) groups.push('0')
+    groups.push(...after)
+  }
   return `${groups.slice(0, 4).join(':')}::/64`
 }
 

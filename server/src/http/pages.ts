@@ -16,6 +16,31 @@ export const extraRoutes = {
   'GET /docs/reference.js': 'anyone',
   'GET /metrics': 'the bearer of HAWSER_METRICS_TOKEN; not served without one',
   'GET /': 'anyone: the console',
+  'GET /login': 'anyone: the console',
+  'GET /sign-up': 'anyone: the console',
+  'GET /setup': 'anyone: the console',
+  'GET /confirm-account': 'anyone: the console',
+  'GET /validation-account': 'anyone: the console',
+  'GET /update-password': 'anyone: the console',
+  'GET /reset-mfa': 'anyone: the console',
+  'GET /assets/style.css': 'anyone: the console',
+  'GET /assets/mark.svg': 'anyone: the console',
+  'GET /assets/rope.svg': 'anyone: the console',
+  'GET /assets/parts.js': 'anyone: the console',
+  'GET /assets/people.js': 'anyone: the console',
+  'GET /assets/overview.js': 'anyone: the console',
+} as const
+
+/** The console's pages by their addresses, which letters and the first start print. */
+const consolePages = {
+  '/': 'index.html',
+  '/login': 'login.html',
+  '/sign-up': 'sign-up.html',
+  '/setup': 'setup.html',
+  '/confirm-account': 'confirm-account.html',
+  '/validation-account': 'validation-account.html',
+  '/update-password': 'update-password.html',
+  '/reset-mfa': 'reset-mfa.html',
 } as const
 
 const pageSecurity = {
@@ -46,10 +71,14 @@ export function servePages(app: FastifyInstance, parts: PageParts): void {
     app.register(fastifyStatic, {
       root: parts.console,
       wildcard: false,
+      // A page has one address, and it is in the table.
+      globIgnore: ['**/*.html'],
       setHeaders: (reply) => {
         for (const [name, value] of Object.entries(pageSecurity)) reply.header(name, value)
       },
     })
+    for (const [url, file] of Object.entries(consolePages))
+      app.route({ method: ['HEAD', 'GET'], url, handler: (_request, reply) => reply.sendFile(file) })
   }
 }
 

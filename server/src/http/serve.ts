@@ -18,7 +18,7 @@ import type { Caller, Gate } from '../domain/callers.ts'
 import type { AllRules } from '../domain/rules.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
-import { answerFailure } from './answer.ts'
+import { answerBroken, answerFailure } from './answer.ts'
 import { neighbourhood, whereFrom } from './from.ts'
 import type { Metrics } from './metrics.ts'
 import { listSerialiser, serialiser, type Serialise } from './serialise.ts'
@@ -43,6 +43,8 @@ export interface HttpParts {
 }
 
 const largest_body = 1024 * 1024
+/** Room for the longest filter that the contract takes, percent-encoded here and there, and a token. */
+const largest_head = 32 * 1024
 
 /** On every answer. Nothing we send may be framed, sniffed, cached by others or leak where one came from. */
 const security = {
@@ -68,12 +70,15 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: largest_body,
+    http: { maxHeaderSize: largest_head },
+    clientErrorHandler: answerBroken,
     exposeHeadRoutes: false,
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     forceCloseConnections: 'idle',
     genReqId: () => randomUUID(),
-    frameworkErrors: (error, request, reply) => void answerFailure(error, request, reply),
+    // A path that cannot be decoded is refused before any hook.
+    frameworkErrors: (error, request, reply) => void answerFailure(error, request, secured(request, reply)),
     routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
   }) as unknown as FastifyInstance
 
@@ -82,12 +87,14 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   app.addHook('onRoute', ({ method, url }) => void parts.served.push(...[method].flat().map((one) => `${one} ${url}`)))
   acceptJson(app)
   app.setErrorHandler(answerFailure)
-  app.setNotFoundHandler((request, reply) =>
-    answerFailure(new Failure(knownPath(request.url) ? 'wrongMethod' : 'unknownRoute'), request, reply),
-  )
+  const methodsAt = methodsByPath(parts.served)
+  app.setNotFoundHandler((request, reply) => {
+    const methods = methodsAt(request.url)
+    const failure = methods ? new Failure('wrongMethod', { headers: { allow: methods } }) : new Failure('unknownRoute')
+    return answerFailure(failure, request, reply)
+  })
   app.addHook('onRequest', (request, reply, done) => {
-    reply.headers(security)
-    reply.header('x-request-id', request.id)
+    secured(request, reply)
     done()
   })
   app.addHook('onResponse', (request, reply, done) => {
@@ -144,7 +151,11 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
   const limited = op.access.who === 'anyone' && !unlimited.has(id)
   const checkParams = op.params && checker(op.params)
   const contentType = op.text ?? 'application/json; charset=utf-8'
-  const serialise: Serialise = op.list ? listSerialiser(op.list) : op.answer ? serialiser(op.answer) : (text) => (text as string | undefined) ?? ''
+  const serialise: Serialise = op.list
+    ? listSerialiser(op.list)
+    : op.answer
+      ? serialiser(op.answer)
+      : (text) => (text as string | undefined) ?? ''
   const bodyIsObject = op.body !== undefined && 'properties' in op.body
   const always = Object.entries(op.headers?.properties ?? {}).flatMap(([name, schema]) =>
     'default' in schema ? [[name, String(schema.default)]] : [],
@@ -164,7 +175,8 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
       {
         bearer: bearerOf(authorization),
         apiKey: typeof apiKey === 'string' ? apiKey : undefined,
-        tenant: (request.params as { tenant?: string }).tenant,
+        // A malformed one names no namespace, and no database is asked about it.
+        tenant: !checkParams || checkParams(request.params) ? (request.params as { tenant?: string }).tenant : undefined,
       },
       origin,
     )
@@ -223,12 +235,20 @@ function bearerOf(header: string | undefined): string | undefined {
   return header === undefined ? undefined : /^bearer +([^ ]+)$/i.exec(header)?.[1]
 }
 
-const paths = operations.flatMap(({ op }) =>
-  addresses(op).map(({ path }) => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}/?$`)),
-)
+function secured(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return reply.headers(security).header('x-request-id', request.id)
+}
 
-/** Whether any method is served there: the difference between 405 and 404. */
-function knownPath(url: string): boolean {
-  const [path = ''] = url.split('?', 1)
-  return paths.some((pattern) => pattern.test(path))
+/** The methods that are served at an address, as `Allow` lists them; none: there is nothing, which is 404, not 405. */
+function methodsByPath(served: readonly string[]): (url: string) => string {
+  // Made when first asked for: by then every route is there.
+  let routes: { method: string; pattern: RegExp }[] | undefined
+  return (url) => {
+    routes ??= served.map((route) => {
+      const [method = '', path = ''] = route.split(' ', 2)
+      return { method, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}/?$`) }
+    })
+    const [path = ''] = url.split('?', 1)
+    return [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].join(', ')
+  }
 }

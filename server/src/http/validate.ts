@@ -6,13 +6,29 @@ import type { Operation } from '@hawser/contract/operation'
 
 // A default is filled in where a field is absent; unknown fields are left alone and never read.
 const options = { strict: false, useDefaults: true, formats: { 'date-time': true }, $data: false } as const
-const ajv = new Ajv(options)
-const thorough = new Ajv({ ...options, allErrors: true })
+/** PostgreSQL cannot hold NUL in text; it is refused whatever the database, so that both take the same. */
+const nul = {
+  keyword: 'nul',
+  type: 'string',
+  schemaType: 'boolean',
+  validate: (_: boolean, text: string) => !text.includes('\0'),
+  error: { message: 'may not contain a NUL character' },
+} as const
+const ajv = new Ajv(options).addKeyword(nul)
+const thorough = new Ajv({ ...options, allErrors: true }).addKeyword(nul)
 
 export type Check = ValidateFunction
 
 export function checker(schema: NonNullable<Operation['body']>, everyField = false): Check {
-  return (everyField ? thorough : ajv).compile(schema)
+  return (everyField ? thorough : ajv).compile(withoutNul(schema) as object)
+}
+
+/** The same schema, for texts without NUL. */
+function withoutNul(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutNul)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const inner = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, withoutNul(value)]))
+  return inner.type === 'string' ? { ...inner, nul: false } : inner
 }
 
 /** Reads the integers and booleans of a query in place. What is not one stays text, and the check refuses it. */
@@ -40,15 +56,27 @@ export function fieldsOf(errors: readonly ErrorObject[]): string[] {
   return [...new Set(names.filter(Boolean))]
 }
 
-/** One sentence about the first error, naming the field. */
+/** What is wrong, in words; ajv's own are made for those who wrote the schema. */
+const wording: Record<string, (params: Record<string, unknown>) => string> = {
+  enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).join(', ')}`,
+  minLength: ({ limit }) => (limit === 1 ? 'may not be empty' : `needs at least ${String(limit)} characters`),
+  maxLength: ({ limit }) => `may have at most ${String(limit)} characters`,
+  minItems: ({ limit }) => `needs at least ${String(limit)}`,
+  maxItems: ({ limit }) => `may have at most ${String(limit)}`,
+  uniqueItems: () => 'may not repeat itself',
+  minimum: ({ limit }) => `must be ${String(limit)} or more`,
+  maximum: ({ limit }) => `must be ${String(limit)} or less`,
+  type: ({ type }) => `must be of the type ${String(type)}`,
+  pattern: () => 'has characters or a length that it may not have',
+  anyOf: () => 'has none of the forms that it may have',
+}
+
+/** One sentence about an error, naming the field; the last one sums up where a choice was given. */
 export function sentenceOf(errors: readonly ErrorObject[]): string {
-  const [error] = errors
+  const error = errors.find(({ keyword }) => keyword === 'anyOf') ?? errors[0]
   if (!error) return 'The request is not valid.'
   const field = error.instancePath.slice(1).replaceAll('/', '.')
-  if (error.keyword === 'required') {
-    const { missingProperty } = error.params as { missingProperty: string }
-    return `${field ? `${field}.` : ''}${missingProperty}: is needed`
-  }
-  if (error.keyword === 'enum') return `${field}: must be one of ${(error.params as { allowedValues: unknown[] }).allowedValues.join(', ')}`
-  return `${field || 'body'}: ${error.message ?? 'is not valid'}`
+  const params = error.params as Record<string, unknown>
+  if (error.keyword === 'required') return `${field ? `${field}.` : ''}${String(params.missingProperty)}: is needed`
+  return `${field || 'body'}: ${wording[error.keyword]?.(params) ?? error.message ?? 'is not valid'}`
 }

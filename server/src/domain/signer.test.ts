@@ -1,0 +1,89 @@
+// The signing call signs for one login on one device, once, and only while that login is going on.
+import { createVerify, generateKeyPairSync } from 'node:crypto'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Failure } from '@hawser/contract/failures'
+import { signer, type Login, type Signer } from './signer.ts'
+
+const pair = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+})
+const device = { uid: 'a'.repeat(64), tenant_id: '00000000-0000-4000-8000-000000000001' }
+const fingerprint = '19:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f'
+const login: Login = { tenant_id: device.tenant_id, device_uid: device.uid, username: 'root', fingerprint, privateKey: pair.privateKey }
+const data = JSON.stringify({ Username: 'root', Namespace: 'crane-1' })
+
+let now: number
+let signing: Signer
+beforeEach(() => {
+  now = 1_700_000_000_000
+  signing = signer({ now: () => now })
+})
+
+function signs(caller = device, print = fingerprint, text = data): boolean {
+  try {
+    signing.sign(caller, print, text)
+    return true
+  } catch (error) {
+    if (error instanceof Failure && error.kind === 'notFound') return false
+    throw error
+  }
+}
+
+test('an agent verifies the signature with SHA-256 and the key of the login', () => {
+  using _ = signing.open(login)
+  const signature = signing.sign(device, fingerprint, data)
+  expect(createVerify('sha256').update(data).verify(pair.publicKey, signature, 'base64')).toBe(true)
+  expect(createVerify('sha256').update(`${data} `).verify(pair.publicKey, signature, 'base64')).toBe(false)
+})
+
+test('without an open login nothing is signed', () => expect(signs()).toBe(false))
+
+test('one login is good for one signature', () => {
+  using _ = signing.open(login)
+  expect([signs(), signs()]).toEqual([true, false])
+})
+
+test('two logins that go on together get one signature each', () => {
+  using one = signing.open(login)
+  using two = signing.open(login)
+  expect(one).not.toBe(two)
+  expect([signs(), signs(), signs()]).toEqual([true, true, false])
+})
+
+describe('a login is not good for', () => {
+  test.each<[string, typeof device, string, string]>([
+    ['another device', { ...device, uid: 'b'.repeat(64) }, fingerprint, data],
+    ['the same device of another namespace', { ...device, tenant_id: '00000000-0000-4000-8000-000000000002' }, fingerprint, data],
+    ['another key', device, fingerprint.replace('19', '20'), data],
+    ['another user name', device, fingerprint, JSON.stringify({ Username: 'deploy', Namespace: 'crane-1' })],
+    ['a user name in other letters', device, fingerprint, JSON.stringify({ Username: 'Root', Namespace: 'crane-1' })],
+    ['data without a user name', device, fingerprint, JSON.stringify({ Namespace: 'crane-1' })],
+    ['a user name that is no text', device, fingerprint, JSON.stringify({ Username: ['root'] })],
+    ['data that is no JSON', device, fingerprint, 'root'],
+    ['data that is no object', device, fingerprint, '"root"'],
+    ['null', device, fingerprint, 'null'],
+  ])('%s', (_, caller, print, text) => {
+    signing.open(login)
+    expect(signs(caller, print, text)).toBe(false)
+    // What was refused has not used it up.
+    expect(signs()).toBe(true)
+  })
+})
+
+test('a login ends by itself after 30 seconds', () => {
+  signing.open(login)
+  now += 29_999
+  expect(signs()).toBe(true)
+  signing.open(login)
+  now += 30_000
+  expect(signs()).toBe(false)
+})
+
+test('a login that is over signs nothing more', () => {
+  {
+    using _ = signing.open(login)
+  }
+  expect(signs()).toBe(false)
+})
