@@ -67,9 +67,9 @@ test('the machine is asked for commands and for files', () => {
 test.each([
   ['tests/storage/devices.test.ts', []],
   ['ssh/src/keys/public-key.test.ts', []],
-  ['tests/clients/forwarding.test.ts', ['ssh']],
+  ['tests/clients/forwarding-openssh.test.ts', ['ssh', 'sshd']],
   ['ssh/src/both-roles-openssh.test.ts', ['ssh', 'sshd']],
-  ['tests/clients/browser.test.ts', ['ssh', 'chromium']],
+  ['tests/clients/console-browser.test.ts', ['chromium']],
   ['server/src/bus/nats.test.ts', ['nats-server']],
 ])('%s needs %j', (file, commands) => {
   expect(missing(needs, [file], nothing).map((need) => need.found)).toEqual(commands.map((command) => ({ command })))

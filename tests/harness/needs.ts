@@ -21,7 +21,7 @@ export const needs: readonly Need[] = [
     found: { command: 'ssh' },
     debianPackage: 'openssh-client',
     why: 'real clients (ssh, scp, sftp) connect through the gateway',
-    usedBy: ['tests/clients/**', '**/*openssh*'],
+    usedBy: ['**/*openssh*'],
   },
   {
     name: 'OpenSSH server',

@@ -14,6 +14,8 @@ export interface Service extends AsyncDisposable {
   readonly url: string
   readonly folder: string
   readonly rooms: Awaited<ReturnType<typeof startServer>>['rooms']
+  /** `METHOD /path` of every route. */
+  readonly served: readonly string[]
   /** Moves the server's time forward. */
   readonly clock: { now(): number; forward(ms: number): void }
   /** What was logged so far, one object a line. */
@@ -75,6 +77,7 @@ export async function startService({ env = {}, database = '', folder }: ServiceO
     url,
     folder: data,
     rooms: server.rooms,
+    served: server.served,
     clock,
     log: () => lines.join(''),
     api: (options = {}) => client({ url, ...options }),

@@ -1,0 +1,69 @@
+// The contents of a whole database: to see whether a call has changed anything, and to put everything back after one
+// that has, which is far quicker than a fresh server for each. It works through the server's own connection, so it waits
+// for its transactions, and on either database. What triggers derive (device_tags, device_search) comes back by the
+// triggers; the tallies are written last, because what was counted down to zero is a row too.
+import type { Rooms } from '../../server/src/server.ts'
+import type { Tables as Schema } from '../../server/src/storage/tables.ts'
+
+/** In an order in which rows can be inserted. Signing keys and the list of migrations never change. */
+const kept = [
+  'users',
+  'mfa_recovery_codes',
+  'mfa_drafts',
+  'one_time_tokens',
+  'attempts',
+  'namespaces',
+  'members',
+  'devices',
+  'public_keys',
+  'firewall_rules',
+  'api_keys',
+  'sessions',
+  'frames',
+  'announcements',
+  'connectors',
+  'tallies',
+] as const satisfies readonly (keyof Schema)[]
+
+type Row = Record<string, unknown>
+export type Contents = Record<(typeof kept)[number], readonly Row[]>
+
+export interface Tables {
+  read(): Promise<Contents>
+  /** Makes the database hold exactly this. */
+  write(contents: Contents): Promise<void>
+}
+
+export function tablesOf({ database, background }: Rooms): Tables {
+  const { db } = database
+  return {
+    async read() {
+      // Letters and their tokens are written after the answer.
+      await background.settled()
+      const contents: [string, Row[]][] = []
+      for (const table of kept) contents.push([table, await db.selectFrom(table).selectAll().execute()])
+      return Object.fromEntries(contents) as unknown as Contents
+    },
+    write: (contents) =>
+      db.transaction().execute(async (trx) => {
+        for (const table of kept.toReversed()) await trx.deleteFrom(table).execute()
+        for (const table of kept) {
+          if (table === 'tallies') await trx.deleteFrom(table).execute()
+          if (contents[table].length > 0) await trx.insertInto(table).values(contents[table]).execute()
+        }
+      }),
+  }
+}
+
+/** As one text, the same for the same rows in whatever order; without what goes on by itself: attempts and presence. */
+export function fingerprint(contents: Contents): string {
+  const { attempts: _, devices, tallies, ...others } = contents
+  const lasting: Record<string, readonly Row[]> = {
+    ...others,
+    devices: devices.map((row) => ({ ...row, last_seen: undefined, online: undefined })),
+    tallies: tallies.filter((row) => !String(row.subject).startsWith('online.')),
+  }
+  return Object.entries(lasting)
+    .flatMap(([table, rows]) => rows.map((row) => `${table} ${JSON.stringify(row)}`).toSorted())
+    .join('\n')
+}

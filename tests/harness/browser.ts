@@ -1,0 +1,64 @@
+// A real browser for a test: Debian's Chromium, found on the path, driven by playwright. A `visit` is one person's
+// window; whatever goes wrong in it (an error of a script, something the content security policy has stopped, a request
+// to anyone but the server) is written down, so that a test can end with "and nothing did".
+import { accessSync, constants } from 'node:fs'
+import path from 'node:path'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import type { Service } from './service.ts'
+
+export async function openBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: programOnPath('chromium'),
+    // Its sandbox wants rights that a container does not have; the pages are our own.
+    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
+  })
+}
+
+function programOnPath(name: string): string {
+  const files = (process.env.PATH ?? '').split(path.delimiter).map((folder) => path.join(folder, name))
+  const found = files.find((file) => {
+    try {
+      accessSync(file, constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+  if (!found) throw new Error(`${name} is not on the path`)
+  return found
+}
+
+export interface Visit extends AsyncDisposable {
+  readonly page: Page
+  /** What went wrong so far, refusals of the server aside. */
+  readonly troubles: readonly string[]
+  /** What the server refused, as `status path`, in order: the browser logs each of them as an error. */
+  readonly refusals: readonly string[]
+}
+
+export async function visit(browser: Browser, service: Service, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext({ baseURL: service.url, ...options })
+  context.setDefaultTimeout(60_000)
+  const troubles: string[] = []
+  const refusals: string[] = []
+  // The browser would log a violation too, but in words of its own.
+  await context.addInitScript(
+    `document.addEventListener('securitypolicyviolation', (event) => console.error('stopped by the policy: ' + event.effectiveDirective))`,
+  )
+  const page = await context.newPage()
+  page.on('pageerror', (error) => troubles.push(`script: ${error.message}`))
+  page.on('crash', () => troubles.push('the page crashed'))
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${service.url}/`)) troubles.push(`asked elsewhere: ${request.url()}`)
+  })
+  page.on('response', (response) => {
+    if (response.status() >= 400) refusals.push(`${response.status()} ${new URL(response.url()).pathname}`)
+  })
+  page.on('console', (message) => {
+    if (!['error', 'warning'].includes(message.type())) return
+    // A refused call is an error to the browser. It is in `refusals`; one that is no call (a lost file) stays an error.
+    const refused = message.text().startsWith('Failed to load resource') && new URL(message.location().url).pathname.startsWith('/api/')
+    if (!refused) troubles.push(`${message.type()}: ${message.text()}`)
+  })
+  return { page, troubles, refusals, [Symbol.asyncDispose]: () => context.close() }
+}

@@ -1,0 +1,212 @@
+// The databases that the storage suite runs over, and rows to put into them. A test says `for (const database of
+// databases) describe(database.name, …)`, so that whatever it claims is claimed of SQLite and of a real PostgreSQL alike.
+// Rows come whole and valid; a test names only the columns that it is about.
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { openDatabase } from '../../server/src/storage/database.ts'
+import type { DeviceRow } from '../../server/src/storage/devices.ts'
+import type { SessionRow } from '../../server/src/storage/sessions.ts'
+import { stores, type Stores } from '../../server/src/storage/stores.ts'
+import type { UserRow } from '../../server/src/storage/users.ts'
+import { freshDatabase } from '../harness/postgres.ts'
+
+export type Opened = Awaited<ReturnType<typeof openDatabase>>
+
+/** Where a database is: enough to open it again. */
+export interface Place {
+  readonly url: string
+  readonly folder: string
+}
+
+export interface Storage extends AsyncDisposable {
+  readonly opened: Opened
+  readonly stores: Stores
+}
+
+export interface Database {
+  readonly name: string
+  /** An empty place that goes with the test. */
+  fresh(): Promise<Place & Disposable>
+}
+
+export const now = '2026-05-01T12:00:00.000Z'
+export const later = '2026-05-02T12:00:00.000Z'
+export const earlier = '2026-04-30T12:00:00.000Z'
+
+export const databases: readonly Database[] = [
+  { name: 'SQLite', fresh: async () => placeOf('') },
+  { name: 'PostgreSQL', fresh: async () => placeOf(await freshDatabase()) },
+]
+
+function placeOf(url: string): Place & Disposable {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-storage-'))
+  return { url, folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** Opens what is there, or makes it. */
+export async function openAt(place: Place): Promise<Storage> {
+  const onError = (error: Error): never => {
+    throw error
+  }
+  const opened = await openDatabase({ url: place.url, folder: place.folder, now: () => now, onError })
+  return { opened, stores: stores(opened), [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
+}
+
+/** A fresh database, open; both go together. */
+export async function openFresh(database: Database): Promise<Storage> {
+  const place = await database.fresh()
+  const storage = await openAt(place)
+  return {
+    ...storage,
+    async [Symbol.asyncDispose]() {
+      await storage[Symbol.asyncDispose]()
+      place[Symbol.dispose]()
+    },
+  }
+}
+
+let made = 0
+/** A text that no other row has. */
+export const unique = (what: string): string => `${what}-${++made}`
+
+export function user(change: Partial<UserRow> = {}): UserRow {
+  const id = change.id ?? unique('user')
+  return {
+    id,
+    username: id,
+    email: `${id}@example.com`,
+    name: id,
+    recovery_email: null,
+    password: 'hash',
+    confirmed: 1,
+    epoch: 1,
+    email_marketing: 0,
+    max_namespaces: -1,
+    preferred_tenant: null,
+    mfa_secret: null,
+    mfa_step: 0,
+    created_at: now,
+    last_login_at: null,
+    ...change,
+  }
+}
+
+/** A namespace with its owner, both inserted. */
+export async function namespace({ stores }: Pick<Storage, 'stores'>, name = unique('namespace')) {
+  const owner = user()
+  await stores.users.insert(owner)
+  const tenant_id = unique('tenant')
+  await stores.namespaces.insert({
+    tenant_id,
+    name,
+    owner: owner.id,
+    session_record: 1,
+    connection_announcement: '',
+    max_devices: -1,
+    billing: null,
+    created_at: now,
+  })
+  await stores.namespaces.addMember({ tenant_id, user_id: owner.id, role: 'owner', epoch: 'first', created_at: now })
+  return { tenant_id, name, owner, here: stores.of(tenant_id) }
+}
+
+export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}): Omit<DeviceRow, 'id' | 'tenant_id'> {
+  const uid = change.uid ?? unique('device')
+  return {
+    uid,
+    name: uid,
+    mac: '00:00:5e:00:53:01',
+    public_key: 'key',
+    info_id: 'debian',
+    info_pretty_name: 'Debian',
+    info_version: 'v1',
+    info_arch: 'amd64',
+    info_platform: 'native',
+    status: 'pending',
+    status_update_at: now,
+    created_at: now,
+    remote_addr: '192.0.2.1',
+    position: '{"latitude":0,"longitude":0}',
+    public_url: 0,
+    public_url_address: '',
+    tags: '[]',
+    last_seen: now,
+    online: 0,
+    ...change,
+  }
+}
+
+export function session(device_uid: string, change: Partial<Omit<SessionRow, 'tenant_id'>> = {}): Omit<SessionRow, 'tenant_id'> {
+  return {
+    uid: unique('session'),
+    device_uid,
+    username: 'root',
+    ip_address: '192.0.2.2',
+    started_at: now,
+    last_seen: now,
+    active: 1,
+    authenticated: 0,
+    recorded: 0,
+    type: 'shell',
+    term: 'xterm',
+    position: '{"latitude":0,"longitude":0}',
+    ...change,
+  }
+}
+
+export const publicKey = (fingerprint: string, change: object = {}) => ({
+  fingerprint,
+  data: 'c3No',
+  name: fingerprint,
+  username: '.*',
+  filter: '{"hostname":".*"}',
+  created_at: now,
+  ...change,
+})
+
+export const firewallRule = (change: object = {}) => ({
+  action: 'allow' as const,
+  active: 1 as const,
+  filter: '{"hostname":".*"}',
+  priority: 1,
+  source_ip: '.*',
+  username: '.*',
+  ...change,
+})
+
+export const apiKey = (created_by: string, change: object = {}) => ({
+  hash: unique('hash'),
+  name: unique('key'),
+  role: 'observer' as const,
+  created_by,
+  expires_in: -1,
+  created_at: now,
+  updated_at: now,
+  ...change,
+})
+
+export const connector = (change: object = {}) => ({
+  uid: unique('connector'),
+  enable: 0 as const,
+  address: 'engine.invalid',
+  port: 2375,
+  secure: 0 as const,
+  tls: null,
+  state: 'disconnected',
+  message: '',
+  created_at: now,
+  ...change,
+})
+
+/** What a statement was refused with, so that its kind can be looked at. */
+export async function refusal(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work
+  } catch (error) {
+    return error
+  }
+  throw new Error('it was not refused')
+}
+
+export const page = (per_page = 100, number = 1) => ({ page: number, per_page })

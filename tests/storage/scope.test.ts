@@ -1,0 +1,218 @@
+// No method of a namespaced store reads or changes another namespace's rows, on either database. The table below has a
+// call for every method of every such store, made with the names of somebody else's things; the compiler refuses it when
+// a method is missing. Each call must come out as it would if those things did not exist, and must leave them untouched.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Stores } from '../../server/src/storage/stores.ts'
+import {
+  apiKey,
+  connector,
+  databases,
+  device,
+  firewallRule,
+  later,
+  namespace,
+  now,
+  openFresh,
+  page,
+  publicKey,
+  session,
+  unique,
+  type Storage,
+} from './databases.ts'
+
+type Within = ReturnType<Stores['of']>
+
+/** The names by which a namespace's things are asked for. */
+interface Names {
+  readonly tenant_id: string
+  readonly owner: string
+  readonly device: string
+  readonly name: string
+  readonly mac: string
+  readonly tag: string
+  readonly session: string
+  readonly fingerprint: string
+  readonly rule: number
+  readonly key: string
+  readonly connector: string
+}
+
+type Calls = {
+  readonly [S in keyof Within]: { readonly [M in keyof Within[S]]: (store: Within[S], theirs: Names) => Promise<unknown> }
+}
+
+const everything = { groups: [], sort: 'name', order: 'asc', ...page() } as const
+
+const calls: Calls = {
+  devices: {
+    find: (store, theirs) => store.find(theirs.device),
+    findMany: (store, theirs) => store.findMany([theirs.device]),
+    findAcceptedByName: (store, theirs) => store.findAcceptedByName(theirs.name),
+    findAcceptedByMac: (store, theirs) => store.findAcceptedByMac(theirs.mac),
+    insert: (store, theirs) => store.insert(device({ name: theirs.name, mac: theirs.mac, status: 'accepted', tags: `["${theirs.tag}"]` })),
+    save: (store, theirs) => store.save(theirs.device, { name: 'taken over', status: 'rejected', tags: '[]', online: 0 }),
+    remove: (store, theirs) => store.remove(theirs.device),
+    keepAccepted: (store) => store.keepAccepted([], later),
+    list: (store, theirs) =>
+      store.list({
+        ...everything,
+        groups: [
+          {
+            join: 'or',
+            conditions: [
+              { property: 'name', operator: 'contains', value: theirs.name },
+              { property: 'uid', operator: 'eq', value: theirs.device },
+              { property: 'tags', operator: 'eq', value: theirs.tag },
+              { property: 'tenant_id', operator: 'eq', value: theirs.tenant_id },
+              { property: 'status', operator: 'ne', value: 'unused' },
+            ],
+          },
+        ],
+      }),
+    mostUsed: (store) => store.mostUsed(10),
+    tallies: (store) => store.tallies(),
+    tags: (store) => store.tags(),
+    withTag: (store, theirs) => store.withTag(theirs.tag),
+    hasTag: (store, theirs) => store.hasTag(theirs.tag),
+    countWithStatus: (store) => store.countWithStatus('accepted'),
+  },
+  publicKeys: {
+    find: (store, theirs) => store.find(theirs.fingerprint),
+    all: (store) => store.all(),
+    insert: (store, theirs) => store.insert(publicKey(theirs.fingerprint)),
+    save: (store, theirs) => store.save(theirs.fingerprint, { name: 'taken over' }),
+    remove: (store, theirs) => store.remove(theirs.fingerprint),
+    list: (store, theirs) =>
+      store.list([{ join: 'or', conditions: [{ property: 'fingerprint', operator: 'contains', value: theirs.fingerprint }] }], page()),
+  },
+  firewall: {
+    find: (store, theirs) => store.find(theirs.rule),
+    all: (store) => store.all(),
+    // The number that it gives is another each time, and nobody's before.
+    insert: async (store, theirs) => void expect(await store.insert(firewallRule())).not.toBe(theirs.rule),
+    save: (store, theirs) => store.save(theirs.rule, { priority: 99 }),
+    remove: (store, theirs) => store.remove(theirs.rule),
+    list: (store) => store.list(page()),
+  },
+  apiKeys: {
+    find: (store, theirs) => store.find(theirs.key),
+    insert: (store, theirs) => store.insert(apiKey(theirs.owner, { name: theirs.key })),
+    save: (store, theirs) => store.save(theirs.key, { role: 'owner' }),
+    remove: (store, theirs) => store.remove(theirs.key),
+    removeOf: (store, theirs) => store.removeOf(theirs.owner),
+    list: (store) => store.list(page(), 'name', 'asc'),
+  },
+  sessions: {
+    find: (store, theirs) => store.find(theirs.session),
+    insert: (store, theirs) => store.insert(session(theirs.device)),
+    save: (store, theirs) => store.save(theirs.session, { active: 0, recorded: 0 }),
+    removeOfDevice: (store, theirs) => store.removeOfDevice(theirs.device),
+    moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, 'mine'),
+    closeOfDevice: (store, theirs) => store.closeOfDevice(theirs.device),
+    touch: (store, theirs) => store.touch(theirs.device, [theirs.session], later),
+    list: (store) => store.list(page()),
+    addFrame: async (store, theirs) => {
+      // Whether a frame of a session that is not here is refused is left open; it must not show up over there.
+      await store.addFrame({ session_uid: theirs.session, message: 'forged', time: now, width: 1, height: 1 }).catch(() => undefined)
+    },
+    frames: (store, theirs) => store.frames(theirs.session),
+    removeFrames: (store, theirs) => store.removeFrames(theirs.session),
+  },
+  connectors: {
+    find: (store, theirs) => store.find(theirs.connector),
+    insert: (store) => store.insert(connector()),
+    save: (store, theirs) => store.save(theirs.connector, { address: 'taken.over' }),
+    remove: (store, theirs) => store.remove(theirs.connector),
+    list: (store) => store.list(page(), undefined),
+  },
+}
+
+/** A namespace with one of everything. */
+async function furnished(storage: Storage): Promise<Names> {
+  const { tenant_id, owner, here } = await namespace(storage)
+  const [name, mac, tag, fingerprint] = ['name', 'mac', 'tag', 'fingerprint'].map(unique) as [string, string, string, string]
+  const one = device({ name, mac, status: 'accepted', online: 1, tags: JSON.stringify([tag]) })
+  await here.devices.insert(one)
+  const live = session(one.uid, { recorded: 1 })
+  await here.sessions.insert(live)
+  await here.sessions.addFrame({ session_uid: live.uid, message: 'seen', time: now, width: 80, height: 24 })
+  await here.publicKeys.insert(publicKey(fingerprint))
+  const rule = await here.firewall.insert(firewallRule())
+  const key = apiKey(owner.id)
+  await here.apiKeys.insert(key)
+  const engine = connector()
+  await here.connectors.insert(engine)
+  const names = { device: one.uid, name, mac, tag, session: live.uid, fingerprint, rule, key: key.name, connector: engine.uid }
+  return { tenant_id, owner: owner.id, ...names }
+}
+
+const nothing: Names = {
+  tenant_id: 'no-tenant',
+  owner: 'no-owner',
+  device: 'no-device',
+  name: 'no-name',
+  mac: 'no-mac',
+  tag: 'no-tag',
+  session: 'no-session',
+  fingerprint: 'no-fingerprint',
+  rule: 987_654_321,
+  key: 'no-key',
+  connector: 'no-connector',
+}
+
+const tables = [
+  'devices',
+  'device_tags',
+  'tallies',
+  'sessions',
+  'frames',
+  'public_keys',
+  'firewall_rules',
+  'api_keys',
+  'connectors',
+] as const
+
+async function rowsOf({ opened }: Storage, tenant_id: string): Promise<string[]> {
+  const found: string[] = []
+  for (const table of tables) {
+    const rows = await opened.db.selectFrom(table).selectAll().where('tenant_id', '=', tenant_id).execute()
+    found.push(...rows.map((row) => `${table} ${JSON.stringify(row)}`).toSorted())
+  }
+  return found
+}
+
+for (const database of databases) {
+  describe(database.name, () => {
+    let storage: Storage
+    let theirs: Names
+    beforeAll(async () => {
+      storage = await openFresh(database)
+      theirs = await furnished(storage)
+    })
+    afterAll(() => storage[Symbol.asyncDispose]())
+
+    test('the namespace that is left alone has a row in every table', async () => {
+      const rows = await rowsOf(storage, theirs.tenant_id)
+      for (const table of tables) expect(rows.some((row) => row.startsWith(`${table} `))).toBe(true)
+    })
+
+    for (const [noun, methods] of Object.entries(calls) as [keyof Within, Record<string, Call>][]) {
+      describe(noun, () => {
+        test('every method has its call', async () => {
+          expect(Object.keys(methods).toSorted()).toEqual(Object.keys((await namespace(storage)).here[noun]).toSorted())
+        })
+
+        for (const [method, call] of Object.entries(methods))
+          test(`${method} neither sees nor changes what another namespace has`, async () => {
+            const before = await rowsOf(storage, theirs.tenant_id)
+            const [alone, beside] = [await namespace(storage), await namespace(storage)]
+            const expected = await call(alone.here[noun], nothing)
+            expect(await call(beside.here[noun], theirs)).toEqual(expected)
+            expect(await rowsOf(storage, theirs.tenant_id)).toEqual(before)
+          })
+      })
+    }
+  })
+}
+
+type Call = (store: Within[keyof Within], names: Names) => Promise<unknown>
