@@ -1,7 +1,7 @@
 // The measuring itself: percentiles, turns and columns, on numbers that are known beforehand.
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { interleaved, measure, percentile, table } from './kit.ts'
+import { inTurns, interleaved, measure, percentile, table } from './kit.ts'
 
 test('a percentile is the nearest rank', () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -38,8 +38,15 @@ test('a comparison takes turns and gives the median of the ratios', async () => 
     order.push(name)
     return Promise.resolve(figures[name].shift() ?? Number.NaN)
   }
-  expect(await interleaved(side('a'), side('b'), 3)).toEqual({ ratio: 3, lowest: 2, highest: 4 })
+  expect(await interleaved(side('a'), side('b'), 3)).toEqual({ ratio: 3, lowest: 2, highest: 4, a: 8, b: 2 })
   expect(order.join('')).toBe('abbaab')
+})
+
+test('any number of sides take turns, every other round backwards', async () => {
+  const order: string[] = []
+  const side = (name: string) => () => Promise.resolve(order.push(name))
+  expect(await inTurns({ a: side('a'), b: side('b'), c: side('c') }, 2)).toEqual({ a: [1, 6], b: [2, 5], c: [3, 4] })
+  expect(order.join('')).toBe('abccba')
 })
 
 test('a table has aligned columns, numbers to the right', () => {

@@ -49,26 +49,51 @@ export function percentile(sorted: ArrayLike<number>, percent: number): number {
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN
 }
 
+/**
+ * Takes a figure from every side in each round, so that whatever else the machine does meets all of them. Every other
+ * round goes backwards, because whoever comes later finds warmer caches. Gives each side's figures, round by round.
+ */
+export async function inTurns<Name extends string>(
+  sides: Readonly<Record<Name, () => Promise<number>>>,
+  rounds: number,
+): Promise<Record<Name, number[]>> {
+  const names = Object.keys(sides) as Name[]
+  const figures = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>
+  for (let round = 0; round < rounds; round++)
+    for (const name of round % 2 === 0 ? names : names.toReversed()) figures[name].push(await sides[name]())
+  return figures
+}
+
+export function median(figures: readonly number[]): number {
+  return percentile(Float64Array.from(figures).toSorted(), 50)
+}
+
 export interface Comparison {
   /** The median over the rounds of a's figure divided by b's. */
   readonly ratio: number
   readonly lowest: number
   readonly highest: number
+  /** The sides' own medians, for the reader's feeling; the claim is the ratio. */
+  readonly a: number
+  readonly b: number
 }
 
-/**
- * Takes a figure from each side in turns, so that whatever else the machine does meets both, and compares within each
- * round. Who begins alternates, because the second one finds warmer caches.
- */
-export async function interleaved(a: () => Promise<number>, b: () => Promise<number>, rounds: number): Promise<Comparison> {
-  const ratios: number[] = []
-  for (let round = 0; round < rounds; round++) {
-    const first = round % 2 === 0 ? await a() : await b()
-    const second = round % 2 === 0 ? await b() : await a()
-    ratios.push(round % 2 === 0 ? first / second : second / first)
+/** Compares figures that were taken in turns, within each round. */
+export function compare(a: readonly number[], b: readonly number[]): Comparison {
+  const ratios = Float64Array.from(a, (figure, round) => figure / (b[round] ?? Number.NaN)).toSorted()
+  return {
+    ratio: percentile(ratios, 50),
+    lowest: percentile(ratios, 0),
+    highest: percentile(ratios, 100),
+    a: median(a),
+    b: median(b),
   }
-  const sorted = Float64Array.from(ratios).toSorted()
-  return { ratio: percentile(sorted, 50), lowest: percentile(sorted, 0), highest: percentile(sorted, 100) }
+}
+
+/** Takes a figure from each of two sides in turns and compares. */
+export async function interleaved(a: () => Promise<number>, b: () => Promise<number>, rounds: number): Promise<Comparison> {
+  const figures = await inTurns({ a, b }, rounds)
+  return compare(figures.a, figures.b)
 }
 
 export type Row = Readonly<Record<string, string | number>>

@@ -1,13 +1,13 @@
 // `npm run bench -- <name>` runs the bench of that name: imports bench/<name>.ts and calls its default export with the
 // words that follow. Without a name it lists the benches, each with the first sentence of the comment it opens with.
+// What has no default export is no bench but a part of one.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
 const folder = import.meta.dirname
-const own = new Set(['run', 'kit'])
 const names = globSync('*.ts', { cwd: folder, exclude: ['*.test.ts'] })
+  .filter((file) => /^export default /m.test(readFileSync(path.join(folder, file), 'utf8')))
   .map((file) => path.basename(file, '.ts'))
-  .filter((name) => !own.has(name))
   .toSorted()
 
 const [name, ...args] = process.argv.slice(2)
