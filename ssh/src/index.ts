@@ -1,4 +1,52 @@
 // What the SSH package offers to the server, the agent and the command line: the protocol and its keys, and no policy.
 // Nothing that is not named here is for use outside of the package.
-export { fingerprintMd5, fingerprintSha256, KeyFormatError, parsePublicKeyLine, publicKeyLine } from './keys/public-key.ts'
+export { allAlgorithms, clientAlgorithms, serverAlgorithms } from './algorithms.ts'
+export type { Algorithms } from './algorithms.ts'
+export type { Answer, Proof, Questions } from './auth/client.ts'
+export type { Attempt, Decision, Prompt, ShownKey } from './auth/server.ts'
+export { connect, openClient } from './client.ts'
+export type { ClientOptions, ConnectOptions, Unauthenticated } from './client.ts'
+export type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
+export { OpenFailure } from './connection/connection.ts'
+export type { Connection, GlobalRequest, Opening } from './connection/connection.ts'
+export {
+  joinSocket,
+  readListen,
+  readPath,
+  readPort,
+  readTcpForward,
+  writeDirectPath,
+  writeForwardedPath,
+  writeListen,
+  writePath,
+  writePort,
+  writeTcpForward,
+} from './connection/forwarding.ts'
+export type { TcpForward } from './connection/forwarding.ts'
+export { readRequest, writeRequest } from './connection/requests.ts'
+export type { Exit, Program, Pty, SessionRequest, Size } from './connection/requests.ts'
+export { receiveSession, SessionRefused, startSession } from './connection/session.ts'
+export type { RunningSession, Session, SessionEvent, SessionWish } from './connection/session.ts'
+export { AuthenticationFailed, ChannelClosed, ChannelRefused, ConnectionEnded, ProtocolError, Reason, SshError } from './errors.ts'
+export { AgentFailure, agentKeys } from './keys/agent.ts'
+export type { AgentKey } from './keys/agent.ts'
+export { judgeCertificate, parseCertificate } from './keys/certificate.ts'
+export type { Certificate, CertificateJudgement, CertificateUse } from './keys/certificate.ts'
+export { generatePrivateKey, parsePrivateKey, PassphraseNeeded, privateKeyFile, privateKeyFrom } from './keys/private-key.ts'
+export type { PrivateKey } from './keys/private-key.ts'
+export {
+  fingerprintMd5,
+  fingerprintSha256,
+  KeyFormatError,
+  parsePublicKeyBlob,
+  parsePublicKeyLine,
+  publicKeyLine,
+} from './keys/public-key.ts'
 export type { PublicKeyLine } from './keys/public-key.ts'
+export { verifySignature } from './keys/signature.ts'
+export { withCertificate } from './keys/signer.ts'
+export type { Signer } from './keys/signer.ts'
+export { joinChannels, pipe } from './pipe.ts'
+export type { PipeOptions, Side, Tap } from './pipe.ts'
+export { acceptConnection } from './server.ts'
+export type { ServerConnection, ServerOptions } from './server.ts'

@@ -67,19 +67,27 @@ export function parsePublicKeyLine(text: string): PublicKeyLine {
   if (type.endsWith('-cert-v01@openssh.com')) {
     throw new KeyFormatError('This is a certificate, not a public key; give the public key of the authority that signed it.')
   }
-  const body = bodies.get(type)
-  if (!body) {
+  if (!bodies.has(type)) {
     throw new KeyFormatError('The line must start with the type of the key, such as ssh-ed25519; options before it are not allowed.')
   }
 
   const blob = Buffer.from(base64, 'base64')
   // Buffer skips what is not base64; only what encodes back to the same text was all of it.
   if (base64 === '' || blob.toString('base64') !== base64) throw new KeyFormatError('The key after its type is not base64.')
+  const key = parsePublicKeyBlob(blob)
+  if (key.type !== type) throw new KeyFormatError('The key is not of the type that its line says.')
+  return { type, blob, comment: comment.trim(), bits: key.bits }
+}
+
+/** The same for a blob without its line, as it comes in messages. Certificates are read by certificate.ts. */
+export function parsePublicKeyBlob(blob: Buffer): { readonly type: string; readonly bits: number | null } {
   const reader = read(blob)
-  if (!reader.string().equals(Buffer.from(type))) throw new KeyFormatError('The key is not of the type that its line says.')
+  const type = reader.string().toString('latin1')
+  const body = bodies.get(type)
+  if (!body) throw new KeyFormatError('The type of the key is not known.')
   const bits = body(reader)
   if (!reader.done) throw new KeyFormatError('There are bytes after the end of the key.')
-  return { type, blob, comment: comment.trim(), bits }
+  return { type, bits }
 }
 
 /** As `ssh-keygen -l -E md5` prints it, without the leading `MD5:`. */

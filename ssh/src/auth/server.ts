@@ -1,0 +1,238 @@
+// Authentication, seen from the server (RFC 4252, 4256). The rules are the caller's: each attempt is handed to one async
+// function with what was proved and nothing more, and judged alone; nothing that an earlier attempt did can help a later
+// one. A key that is merely offered and a key that signed are different attempts, so that they cannot be mixed up.
+// Guarded here: proofs are verified before anyone hears of them, attempts are counted, messages are taken in order.
+import { ProtocolError, Reason, SshError } from '../errors.ts'
+import { isCertificate, parseCertificate, plainName, type Certificate } from '../keys/certificate.ts'
+import { knownKey } from '../keys/key-object.ts'
+import { KeyFormatError } from '../keys/public-key.ts'
+import { verifySignature } from '../keys/signature.ts'
+import { Message } from '../messages.ts'
+import type { Transport } from '../transport/transport.ts'
+import { message, Reader } from '../wire.ts'
+import { authService, connectionService, proofData } from './proof.ts'
+
+export interface ShownKey {
+  /** Of the plain key, also when a certificate was shown. */
+  readonly type: string
+  readonly blob: Buffer
+  readonly bits: number | null
+  /** Signed by the authority that it names; whether that one is trusted is not known yet. */
+  readonly certificate: Certificate | undefined
+}
+
+export interface Prompt {
+  readonly text: string
+  readonly echo: boolean
+}
+
+interface AnyAttempt {
+  readonly user: string
+  /** Aborted when the client is gone: whoever waits for a person can stop. */
+  readonly signal: AbortSignal
+  /** Shows a text to the user now. */
+  banner(text: string): void
+}
+
+export type Attempt = AnyAttempt &
+  (
+    | { readonly method: 'none' }
+    | { readonly method: 'password'; readonly password: string }
+    /** Would this key do? Nothing is proved. */
+    | { readonly method: 'publickey-offer'; readonly key: ShownKey }
+    /** The client has the private key. */
+    | { readonly method: 'publickey'; readonly key: ShownKey }
+    | {
+        readonly method: 'keyboard-interactive'
+        /** Asks the user; can be called again. */
+        ask(prompts: readonly Prompt[], title?: string, instruction?: string): Promise<string[]>
+      }
+  )
+
+/** Refusals and partial successes may say which methods can go on; else the connection's own list is said. */
+export type Decision = 'accept' | 'refuse' | { readonly refuse: readonly string[] } | { readonly partial: readonly string[] }
+
+export interface ServerAuthOptions {
+  /** As they are listed to the client. */
+  readonly methods: readonly string[]
+  authenticate(attempt: Attempt): Promise<Decision>
+  /** Failed attempts; the first `none` is free. */
+  readonly mostFailures: number
+}
+
+/** Requests of any kind, so that accepted offers cannot go on for ever either. */
+const mostRequests = 256
+const longestUser = 1_024
+const longestPassword = 4_096
+const mostPrompts = 32
+
+/** A new request came instead of the answers: the old one needs no reply (RFC 4252 section 5.1). */
+class Abandoned extends Error {}
+
+/** Resolves with the name of the user who is in; throws when it is over. */
+export async function authenticateClient(transport: Transport, options: ServerAuthOptions): Promise<string> {
+  const gone = new AbortController()
+  void transport.ended.then((how) => gone.abort(how))
+  await acceptService(transport)
+
+  let user: string | undefined
+  let failures = 0
+  let next: Buffer | undefined
+  for (let requests = 0; requests < mostRequests; requests += 1) {
+    const payload = next ?? (await transport.receive())
+    next = undefined
+    const request = readRequest(payload)
+    if (user !== undefined && user !== request.user) throw new ProtocolError('The user name changed between attempts.')
+    user = request.user
+
+    const refuse = (methods: readonly string[], partial: boolean): void =>
+      transport.send(message(Message.authFailure).names(methods).boolean(partial))
+    const read = readAttempt(transport, request, (abandoning) => {
+      next = abandoning
+    })
+    let decision: Decision = 'refuse'
+    if (read) {
+      try {
+        decision = await options.authenticate({ ...read.attempt, user, signal: gone.signal, banner: (text) => banner(transport, text) })
+      } catch (error) {
+        if (error instanceof Abandoned) continue
+        throw error
+      }
+    }
+    if (gone.signal.aborted) throw await transport.ended
+    if (decision === 'accept' && read?.attempt.method === 'publickey-offer') {
+      transport.send(message(Message.authKeyOk, 1_200).string(read.algorithm).string(read.blob))
+      continue
+    }
+    if (decision === 'accept') {
+      transport.send(message(Message.authSuccess))
+      return user
+    }
+    if (typeof decision === 'object' && 'partial' in decision) {
+      refuse(decision.partial, true)
+      continue
+    }
+    if (request.method !== 'none' || requests > 0) failures += 1
+    if (failures >= options.mostFailures) break
+    refuse(decision === 'refuse' ? options.methods : decision.refuse, false)
+  }
+  throw new SshError(Reason.protocolError, 'Too many authentication failures.')
+}
+
+async function acceptService(transport: Transport): Promise<void> {
+  const reader = new Reader(await transport.receive())
+  if (reader.byte() !== Message.serviceRequest) throw new ProtocolError('A service must be asked for first.')
+  const service = reader.text()
+  if (service !== authService) throw new SshError(Reason.serviceNotAvailable, 'The only service before authentication is that.')
+  transport.send(message(Message.serviceAccept).string(service))
+}
+
+function banner(transport: Transport, text: string): void {
+  // Lines end with CR LF on the wire (RFC 4252 section 5.4).
+  const lines = text.replaceAll(/\r?\n/g, '\r\n')
+  transport.send(
+    message(Message.authBanner, lines.length + 16)
+      .string(lines)
+      .string(''),
+  )
+}
+
+interface Request {
+  readonly user: string
+  readonly method: string
+  readonly fields: Reader
+}
+
+/** byte 50, string user, string service, string method, fields of the method. */
+function readRequest(payload: Buffer): Request {
+  const fields = new Reader(payload)
+  if (fields.byte() !== Message.authRequest) throw new ProtocolError('Only authentication is possible now.')
+  const user = fields.text(longestUser)
+  if (fields.text() !== connectionService) throw new SshError(Reason.serviceNotAvailable, 'There is no such service.')
+  return { user, method: fields.text(), fields }
+}
+
+type AnAttempt<A extends Attempt = Attempt> = A extends Attempt ? Omit<A, keyof AnyAttempt> : never
+
+interface ReadAttempt {
+  readonly attempt: AnAttempt
+  /** Of a key, as the client wrote them. */
+  readonly algorithm: string
+  readonly blob: Buffer
+}
+
+/** The attempt with its proof verified, or undefined where there is nothing to decide: the method or the proof is bad. */
+function readAttempt(transport: Transport, request: Request, abandon: (payload: Buffer) => void): ReadAttempt | undefined {
+  const { fields, method } = request
+  const plain = (attempt: AnAttempt): ReadAttempt => ({ attempt, algorithm: '', blob: Buffer.alloc(0) })
+  switch (method) {
+    case 'none':
+      return plain({ method })
+    case 'password': {
+      // With true, a change of the password is meant (RFC 4252 section 8); we never asked for one.
+      if (fields.boolean()) return undefined
+      return plain({ method, password: fields.text(longestPassword) })
+    }
+    case 'keyboard-interactive':
+      return plain({
+        method,
+        ask: async (prompts, title = '', instruction = '') => askUser(transport, prompts, title, instruction, abandon),
+      })
+    case 'publickey':
+      return readKey(transport, request)
+    default:
+      return undefined
+  }
+}
+
+function readKey(transport: Transport, { user, fields }: Request): ReadAttempt | undefined {
+  const signed = fields.boolean()
+  const [algorithm, blob] = [fields.text(), Buffer.from(fields.string())]
+  const signature = signed ? fields.string() : undefined
+  fields.end()
+  let key: ShownKey
+  try {
+    key = shownKey(blob)
+  } catch (error) {
+    if (error instanceof KeyFormatError) return undefined
+    throw error
+  }
+  // A certificate goes by the certificate's name of an algorithm, a plain key by the plain one.
+  const signs = plainName(algorithm)
+  if ((signs !== undefined) !== (key.certificate !== undefined)) return undefined
+  if (signature === undefined) return { attempt: { method: 'publickey-offer', key }, algorithm, blob }
+  const data = proofData(transport.sessionId, user, algorithm, blob)
+  if (!verifySignature(key.blob, signs ?? algorithm, data, signature)) return undefined
+  return { attempt: { method: 'publickey', key }, algorithm, blob }
+}
+
+function shownKey(blob: Buffer): ShownKey {
+  const certificate = isCertificate(blob) ? parseCertificate(blob) : undefined
+  const plain = certificate?.key ?? blob
+  const { type, bits } = knownKey(plain)
+  return { type, bits, blob: plain, certificate }
+}
+
+/** RFC 4256 sections 3.2 to 3.4. */
+async function askUser(
+  transport: Transport,
+  prompts: readonly Prompt[],
+  title: string,
+  instruction: string,
+  abandon: (payload: Buffer) => void,
+): Promise<string[]> {
+  if (prompts.length > mostPrompts) throw new TypeError('Too many questions at once.')
+  const written = message(Message.authInfoRequest, 512).string(title).string(instruction).string('').uint32(prompts.length)
+  for (const prompt of prompts) written.string(prompt.text).boolean(prompt.echo)
+  transport.send(written)
+  const payload = await transport.receive()
+  const reader = new Reader(payload)
+  if (reader.byte() !== Message.authInfoResponse) {
+    abandon(payload)
+    throw new Abandoned('Another attempt was made instead.')
+  }
+  if (reader.uint32() !== prompts.length) throw new ProtocolError('Not every question was answered.')
+  const answers = prompts.map(() => reader.text(longestPassword))
+  reader.end()
+  return answers
+}

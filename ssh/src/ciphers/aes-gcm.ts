@@ -1,0 +1,71 @@
+// aes128-gcm@openssh.com and aes256-gcm@openssh.com (RFC 5647 section 7, with the negotiation of OpenSSH's PROTOCOL file,
+// section 1.6). On the wire:
+//   uint32 packet_length in clear, authenticated as additional data
+//   packet_length encrypted bytes, a multiple of 16
+//   16 bytes of tag
+// The nonce is 4 fixed bytes and a counter of 8, both from the derived IV; the counter goes up by one with each packet.
+import { createCipheriv, createDecipheriv } from 'node:crypto'
+import { Reason, SshError } from '../errors.ts'
+import { macFailure, type Cipher } from './cipher.ts'
+
+const tagBytes = 16
+
+function gcm(name: string, algorithm: 'aes-128-gcm' | 'aes-256-gcm', key_bytes: number): Cipher {
+  return {
+    name,
+    key_bytes,
+    iv_bytes: 12,
+    needsMac: false,
+    sealer({ key, iv }) {
+      const nonce = Buffer.from(iv)
+      return {
+        block: 16,
+        padsLength: false,
+        seal(packet) {
+          const cipher = createCipheriv(algorithm, key, nonce)
+          const length = packet.subarray(0, 4)
+          cipher.setAAD(length)
+          const body = cipher.update(packet.subarray(4))
+          // Returns nothing in a mode of a stream, but computes the tag.
+          cipher.final()
+          countUp(nonce)
+          return [length, body, cipher.getAuthTag()]
+        },
+      }
+    },
+    opener({ key, iv }) {
+      const nonce = Buffer.from(iv)
+      return {
+        tag: tagBytes,
+        block: 16,
+        padsLength: false,
+        length: (head) => head.readUInt32BE(0),
+        open(packet) {
+          const end = packet.length - tagBytes
+          const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
+          decipher.setAAD(packet.subarray(0, 4))
+          decipher.setAuthTag(packet.subarray(end))
+          const body = decipher.update(packet.subarray(4, end))
+          try {
+            decipher.final()
+          } catch (cause) {
+            throw new SshError(Reason.macError, macFailure, { cause })
+          }
+          countUp(nonce)
+          return body
+        },
+      }
+    },
+  }
+}
+
+/** Adds one to the last eight bytes. */
+function countUp(nonce: Buffer): void {
+  for (let at = 11; at >= 4; at -= 1) {
+    nonce[at] = (nonce[at]! + 1) & 0xff
+    if (nonce[at] !== 0) return
+  }
+}
+
+export const aes128Gcm = gcm('aes128-gcm@openssh.com', 'aes-128-gcm', 16)
+export const aes256Gcm = gcm('aes256-gcm@openssh.com', 'aes-256-gcm', 32)

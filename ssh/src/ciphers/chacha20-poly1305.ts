@@ -1,0 +1,76 @@
+// chacha20-poly1305@openssh.com (OpenSSH's PROTOCOL.chacha20poly1305; draft-ietf-sshm-chacha20-poly1305). On the wire:
+//   4 bytes: packet_length under ChaCha20 with the second half of the key
+//   packet_length bytes under ChaCha20 with the first half, from block 1 on
+//   16 bytes: Poly1305 over all of the above, its key being the first 32 bytes of block 0
+// The nonce of each packet is its sequence number as a uint64. This is not the AEAD of RFC 8439, whose tag covers other
+// bytes, so that the two primitives are put together here.
+import * as crypto from 'node:crypto'
+import { Reason, SshError } from '../errors.ts'
+import { macFailure, type Cipher } from './cipher.ts'
+
+/** Newer than the type declarations of Node that we have. */
+type CreateMac = (algorithm: 'poly1305', key: Uint8Array) => { update(bytes: Uint8Array): void; final(): Buffer }
+const createMac = (crypto as unknown as { readonly createMac?: CreateMac }).createMac
+
+const tagBytes = 16
+const zeros = Buffer.alloc(64)
+
+function poly1305(key: Buffer, ...parts: Buffer[]): Buffer {
+  const mac = createMac!('poly1305', key)
+  for (const part of parts) mac.update(part)
+  return mac.final()
+}
+
+/** OpenSSL's nonce is the block counter, little-endian, and then ours. */
+function nonceOf(sequence: number): Buffer {
+  const nonce = Buffer.alloc(16)
+  nonce.writeUInt32BE(sequence, 12)
+  return nonce
+}
+
+function chacha20(key: Buffer, nonce: Buffer): crypto.Cipheriv {
+  return crypto.createCipheriv('chacha20', key, nonce)
+}
+
+export const chacha20Poly1305: Cipher = {
+  name: 'chacha20-poly1305@openssh.com',
+  key_bytes: 64,
+  iv_bytes: 0,
+  needsMac: false,
+  sealer({ key }) {
+    const [main, header] = [key.subarray(0, 32), key.subarray(32)]
+    return {
+      block: 8,
+      padsLength: false,
+      seal(packet, sequence) {
+        const nonce = nonceOf(sequence)
+        const length = chacha20(header, nonce).update(packet.subarray(0, 4))
+        const stream = chacha20(main, nonce)
+        const macKey = stream.update(zeros).subarray(0, 32)
+        const body = stream.update(packet.subarray(4))
+        return [length, body, poly1305(macKey, length, body)]
+      },
+    }
+  },
+  opener({ key }) {
+    const [main, header] = [key.subarray(0, 32), key.subarray(32)]
+    return {
+      tag: tagBytes,
+      block: 8,
+      padsLength: false,
+      length: (head, sequence) => chacha20(header, nonceOf(sequence)).update(head).readUInt32BE(0),
+      open(packet, sequence) {
+        const end = packet.length - tagBytes
+        const stream = chacha20(main, nonceOf(sequence))
+        const macKey = stream.update(zeros).subarray(0, 32)
+        if (!crypto.timingSafeEqual(poly1305(macKey, packet.subarray(0, end)), packet.subarray(end))) {
+          throw new SshError(Reason.macError, macFailure)
+        }
+        return stream.update(packet.subarray(4, end))
+      },
+    }
+  },
+}
+
+/** Older Nodes have no Poly1305; there the cipher is not offered. */
+export const hasPoly1305 = createMac !== undefined

@@ -1,0 +1,47 @@
+// What every cipher offers to the packet layer, one direction at a time. A packet before sealing is
+//   uint32 packet_length, byte padding_length, payload, padding        (RFC 4253 section 6)
+// and `open` returns what follows packet_length. All primitives are those of node:crypto.
+
+export interface Sealer {
+  /** What the padded bytes must be a multiple of. */
+  readonly block: number
+  /** Whether packet_length is among the padded bytes; not so where it is sent in clear or under a key of its own. */
+  readonly padsLength: boolean
+  /** Returns the bytes for the wire, in order. */
+  seal(packet: Buffer, sequence: number): Buffer[]
+}
+
+export interface Opener {
+  /** Bytes of the tag or MAC behind each packet. */
+  readonly tag: number
+  readonly block: number
+  readonly padsLength: boolean
+  /** packet_length from the first four bytes. It is a stranger's number until the packet was opened. */
+  length(head: Buffer, sequence: number): number
+  /** Takes packet_length, the rest and the tag as they came; throws when the tag is wrong. */
+  open(packet: Buffer, sequence: number): Buffer
+}
+
+export interface Keys {
+  readonly iv: Buffer
+  readonly key: Buffer
+  readonly mac: Buffer
+}
+
+export interface Cipher {
+  readonly name: string
+  readonly key_bytes: number
+  readonly iv_bytes: number
+  /** False where the tag is part of the cipher and no MAC is negotiated. */
+  readonly needsMac: boolean
+  sealer(keys: Keys, mac: Mac | undefined): Sealer
+  opener(keys: Keys, mac: Mac | undefined): Opener
+}
+
+export interface Mac {
+  readonly name: string
+  readonly hash: string
+  readonly bytes: number
+}
+
+export const macFailure = 'A packet was changed on its way.'

@@ -1,0 +1,75 @@
+// The client's face. `connect` does all of it; `openClient` stops before authentication, for whoever gets the proofs one
+// by one while the connection stands, as a gateway does.
+//   await using connection = await connect(socket, { user, proofs: [{ method: 'password', password }], checkHostKey })
+//   const { channel, exit } = await startSession(connection, { program: { type: 'exec', command: 'uname -a' } })
+import type { Duplex } from 'node:stream'
+import { clientAlgorithms } from './algorithms.ts'
+import { clientAuth, type Answer, type Proof } from './auth/client.ts'
+import { openConnection, type Connection } from './connection/connection.ts'
+import { AuthenticationFailed, Reason, SshError } from './errors.ts'
+import { defaults, hurry, obeySignal, within, type CommonOptions } from './options.ts'
+import { openTransport, type Transport } from './transport/transport.ts'
+
+export interface ClientOptions extends CommonOptions {
+  /** Whether this is the server that was meant: nothing is told to it before. The key is a blob. */
+  checkHostKey(key: Buffer): boolean | Promise<boolean>
+  onBanner?(text: string): void
+  /** Say nothing before the server has: some tunnels need it. */
+  readonly speakSecond?: boolean
+}
+
+/** A server that has proved who it is, and does not yet know who we are. */
+export interface Unauthenticated {
+  readonly transport: Transport
+  attempt(user: string, proof: Proof): Promise<Answer>
+  /** After an attempt was accepted. */
+  connection(): Connection
+}
+
+export async function openClient(socket: Duplex, options: ClientOptions): Promise<Unauthenticated> {
+  const settings = { ...defaults, algorithms: clientAlgorithms, speakSecond: false, ...options }
+  hurry(socket)
+  const transport = openTransport(socket, { ...settings, role: 'client', hostKeys: [] })
+  obeySignal(transport, options.signal)
+  await within(transport, settings.handshake_ms, async () => {
+    await transport.established
+    if (await options.checkHostKey(transport.hostKey)) return
+    throw new SshError(Reason.hostKeyNotVerifiable, 'The host key is not the one that was expected.')
+  })
+  const auth = clientAuth(transport, (text) => options.onBanner?.(text))
+  let accepted = false
+  return {
+    transport,
+    async attempt(user, proof) {
+      return within(transport, settings.handshake_ms, async () => {
+        const answer = await auth.attempt(user, proof)
+        accepted ||= answer.accepted
+        return answer
+      })
+    },
+    connection() {
+      if (!accepted) throw new Error('The server has not accepted anybody yet.')
+      return openConnection(transport, settings)
+    },
+  }
+}
+
+export interface ConnectOptions extends ClientOptions {
+  readonly user: string
+  /** Tried in this order, as far as the server goes along. */
+  readonly proofs: readonly Proof[]
+}
+
+export async function connect(socket: Duplex, options: ConnectOptions): Promise<Connection> {
+  const client = await openClient(socket, options)
+  let methods: readonly string[] | undefined
+  for (const proof of options.proofs) {
+    if (methods && !methods.includes(proof.method)) continue
+    const answer = await client.attempt(options.user, proof)
+    if (answer.accepted) return client.connection()
+    methods = answer.methods
+  }
+  const failure = new AuthenticationFailed('The server accepted none of the proofs.', methods ?? [])
+  client.transport.end(failure)
+  throw failure
+}

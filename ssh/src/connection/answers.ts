@@ -1,0 +1,26 @@
+// Replies carry no number: they are matched to requests by their order alone (RFC 4254 sections 4 and 5.4). Whoever decides
+// may take their time with each; here the answers wait for those before them.
+import { ProtocolError } from '../errors.ts'
+
+/** A peer that asks on and on while nothing is answered is not waiting for answers. */
+const mostUnanswered = 2_048
+
+export interface OrderedAnswers<T> {
+  /** For one request, in order of arrival: the function to call with its answer. Only the first call counts. */
+  expect(): (answer: T) => void
+}
+
+export function orderedAnswers<T>(send: (answer: T) => void): OrderedAnswers<T> {
+  const slots: { answer?: { readonly value: T } }[] = []
+  return {
+    expect() {
+      const slot: { answer?: { readonly value: T } } = {}
+      if (slots.push(slot) > mostUnanswered) throw new ProtocolError('Too many requests wait for a reply.')
+      return (value) => {
+        if (slot.answer) return
+        slot.answer = { value }
+        while (slots[0]?.answer) send(slots.shift()!.answer!.value)
+      }
+    },
+  }
+}

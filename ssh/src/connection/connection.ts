@@ -1,0 +1,346 @@
+// The connection protocol (RFC 4254) on one authenticated transport: many channels, requests about the whole, and fairness
+// between them. It is a value: ask it to open a channel or for a favour, read what the peer wants from `channels` and
+// `requests`, dispose of it when done. Types of channels and requests that its owner did not name are refused here, at
+// once and honestly; what waits for the owner is bounded, and beyond the bound refused.
+import type { ConnectionEnded } from '../errors.ts'
+import { ChannelRefused, ProtocolError, Reason, SshError } from '../errors.ts'
+import { Message } from '../messages.ts'
+import { queue, type Queue } from '../queue.ts'
+import type { Transport } from '../transport/transport.ts'
+import { message, Reader } from '../wire.ts'
+import { orderedAnswers } from './answers.ts'
+import { openChannel, type Channel, type ChannelInside } from './channel.ts'
+
+/** RFC 4254 section 5.1. */
+export const OpenFailure = { prohibited: 1, connectFailed: 2, unknownType: 3, resourceShortage: 4 } as const
+
+/** The peer wants to open a channel: exactly one of the two functions must be called. */
+export interface Opening {
+  readonly type: string
+  /** What follows the fields that every type has. */
+  readonly payload: Buffer
+  accept(payload?: Uint8Array): Channel
+  refuse(reason: number, text: string): void
+}
+
+export interface GlobalRequest {
+  readonly name: string
+  readonly wantReply: boolean
+  readonly payload: Buffer
+  accept(payload?: Uint8Array): void
+  refuse(): void
+}
+
+export interface ConnectionOptions {
+  /** Types of channels that the peer may ask for. */
+  readonly channelTypes: readonly string[] | 'all'
+  /** Names of global requests that are for the owner. */
+  readonly globalRequests: readonly string[] | 'all'
+  readonly mostChannels: number
+  /** What the peer may send on a channel before somebody reads it, and in one packet. */
+  readonly window_bytes: number
+  readonly packet_bytes: number
+  /** After so long without a sign of life the peer is asked for one; after so many questions it is gone. */
+  readonly keepalive_ms: number
+  readonly mostUnanswered: number
+  /** Global requests that need no owner: undefined for those that do. */
+  answer?(name: string, payload: Buffer): Uint8Array | undefined
+}
+
+export interface Connection extends AsyncDisposable {
+  /** What the peer wants to open. */
+  readonly channels: Queue<Opening>
+  readonly requests: Queue<GlobalRequest>
+  open(type: string, payload?: Uint8Array): Promise<Channel>
+  /** Resolves with the payload of the peer's answer, undefined if it refused. */
+  request(name: string, payload?: Uint8Array): Promise<Buffer | undefined>
+  /** The same without an answer. */
+  tell(name: string, payload?: Uint8Array): void
+  /** New keys now. */
+  rekey(): void
+  /** Says goodbye; channels that are open break off. */
+  end(reason?: number, text?: string): Promise<void>
+  readonly ended: Promise<ConnectionEnded>
+  readonly transport: Transport
+}
+
+const mostOpenings = 64
+const mostGlobalRequests = 64
+/** However large the peer says that packets may be. */
+const largestSent_bytes = 128 * 1024
+
+interface Slot {
+  inside?: ChannelInside
+  /** Of a channel that we want to open. */
+  readonly opening?: { readonly type: string } & PromiseWithResolvers<Channel>
+}
+
+export function openConnection(transport: Transport, options: ConnectionOptions): Connection {
+  const slots = new Map<number, Slot>()
+  const freeIds: number[] = []
+  const ready = new Set<ChannelInside>()
+  const channels = queue<Opening>(mostOpenings)
+  const requests = queue<GlobalRequest>(mostGlobalRequests)
+  const replies: PromiseWithResolvers<Buffer | undefined>[] = []
+  const answers = orderedAnswers<Uint8Array | false>((answer) => {
+    if (answer === false) transport.send(message(Message.requestFailure))
+    else transport.send(message(Message.requestSuccess, answer.length).raw(answer))
+  })
+  let over: ConnectionEnded | undefined
+
+  const pump = (): void => {
+    // One packet each in turn: a channel with much to say does not silence the others.
+    while (ready.size > 0 && !transport.congested) {
+      const [inside] = ready
+      ready.delete(inside!)
+      if (inside!.sendOne()) ready.add(inside!)
+    }
+  }
+
+  const takeId = (slot: Slot): number => {
+    const id = freeIds.pop() ?? slots.size
+    slots.set(id, slot)
+    return id
+  }
+  const forget = (id: number): void => {
+    if (slots.delete(id)) freeIds.push(id)
+  }
+
+  interface Remote {
+    readonly id: number
+    readonly window_bytes: number
+    readonly packet_bytes: number
+  }
+
+  const readRemote = (reader: Reader): Remote => {
+    const remote = { id: reader.uint32(), window_bytes: reader.uint32(), packet_bytes: Math.min(reader.uint32(), largestSent_bytes) }
+    if (remote.packet_bytes === 0) throw new ProtocolError('A channel without packets is of no use.')
+    return remote
+  }
+
+  const makeChannel = (type: string, id: number, remote: Remote): ChannelInside => {
+    const inside: ChannelInside = openChannel({
+      type,
+      remoteId: remote.id,
+      window_bytes: options.window_bytes,
+      packet_bytes: options.packet_bytes,
+      remoteWindow_bytes: remote.window_bytes,
+      remotePacket_bytes: remote.packet_bytes,
+      send: transport.send,
+      ready() {
+        ready.add(inside)
+        pump()
+      },
+      forget() {
+        ready.delete(inside)
+        forget(id)
+      },
+    })
+    return inside
+  }
+
+  const onOpen = (reader: Reader): void => {
+    const type = reader.text(256)
+    const remote = readRemote(reader)
+    const slot: Slot = {}
+    const wanted = options.channelTypes === 'all' || options.channelTypes.includes(type)
+    const id = wanted && slots.size < options.mostChannels ? takeId(slot) : undefined
+    const refuse = (reason: number, text: string): void => {
+      if (id !== undefined) forget(id)
+      transport.send(
+        message(Message.channelOpenFailure, 64 + text.length)
+          .uint32(remote.id)
+          .uint32(reason)
+          .string(text)
+          .string(''),
+      )
+    }
+    if (!wanted) return refuse(OpenFailure.unknownType, 'Channels of this type are not opened here.')
+    if (id === undefined) return refuse(OpenFailure.resourceShortage, 'There are too many channels.')
+    const opening: Opening = {
+      type,
+      payload: reader.rest(),
+      accept(payload = Buffer.alloc(0)) {
+        slot.inside = makeChannel(type, id, remote)
+        const written = message(Message.channelOpenConfirmation, 16 + payload.length)
+          .uint32(remote.id)
+          .uint32(id)
+        transport.send(written.uint32(options.window_bytes).uint32(options.packet_bytes).raw(payload))
+        if (over) slot.inside.onLost(over)
+        return slot.inside.channel
+      },
+      refuse,
+    }
+    if (!channels.push(opening)) refuse(OpenFailure.resourceShortage, 'Too many channels are waiting to be opened.')
+  }
+
+  /** The answer to an opening of ours. */
+  const onOpened = (reader: Reader, confirmed: boolean): void => {
+    const id = reader.uint32()
+    const slot = slots.get(id)
+    if (!slot?.opening || slot.inside) throw new ProtocolError('A channel was opened that nobody asked for.')
+    if (confirmed) {
+      slot.inside = makeChannel(slot.opening.type, id, readRemote(reader))
+      slot.opening.resolve(slot.inside.channel)
+    } else {
+      forget(id)
+      slot.opening.reject(new ChannelRefused(reader.uint32(), reader.text(4_096)))
+    }
+  }
+
+  const onGlobalRequest = (reader: Reader): void => {
+    const [name, wantReply] = [reader.text(256), reader.boolean()]
+    const answer: (answered: Uint8Array | false) => void = wantReply ? answers.expect() : () => undefined
+    const payload = reader.rest()
+    const known = options.answer?.(name, payload)
+    if (known) return answer(known)
+    const wanted = options.globalRequests === 'all' || options.globalRequests.includes(name)
+    const request: GlobalRequest = {
+      name,
+      wantReply,
+      payload,
+      accept: (answered = Buffer.alloc(0)) => answer(answered),
+      refuse: () => answer(false),
+    }
+    if (!wanted || !requests.push(request)) request.refuse()
+  }
+
+  const onReply = (answer: Buffer | undefined): void => {
+    const reply = replies.shift()
+    if (!reply) throw new ProtocolError('A reply came to no request.')
+    reply.resolve(answer)
+  }
+
+  const receive = (payload: Buffer): void => {
+    const reader = new Reader(payload)
+    const type = reader.byte()
+    // Attempts that were on their way when one succeeded are to be ignored (RFC 4252 section 5.1).
+    if (type === Message.authRequest) return
+    switch (type) {
+      case Message.globalRequest:
+        return onGlobalRequest(reader)
+      case Message.requestSuccess:
+        return onReply(Buffer.from(reader.rest()))
+      case Message.requestFailure:
+        return onReply(undefined)
+      case Message.channelOpen:
+        return onOpen(reader)
+      case Message.channelOpenConfirmation:
+        return onOpened(reader, true)
+      case Message.channelOpenFailure:
+        return onOpened(reader, false)
+      default:
+        return onChannelMessage(type, reader)
+    }
+  }
+
+  const onChannelMessage = (type: number, reader: Reader): void => {
+    if (type < Message.channelWindowAdjust) throw new ProtocolError('A message came at a wrong time.')
+    const inside = slots.get(reader.uint32())?.inside
+    if (!inside) throw new ProtocolError('A message came for a channel that does not exist.')
+    switch (type) {
+      case Message.channelWindowAdjust:
+        return inside.onAdjust(reader.uint32())
+      case Message.channelData:
+        return inside.onData(reader.string(), 0)
+      case Message.channelExtendedData: {
+        const stream = reader.uint32()
+        return inside.onData(reader.string(), stream)
+      }
+      case Message.channelEof:
+        return inside.onEof()
+      case Message.channelClose:
+        return inside.onClose()
+      case Message.channelRequest: {
+        const name = reader.text(256)
+        const wantReply = reader.boolean()
+        return inside.onRequest(name, wantReply, reader.rest())
+      }
+      case Message.channelSuccess:
+        return inside.onReply(true)
+      default:
+        return inside.onReply(false)
+    }
+  }
+
+  const stopWatching = watchLife(transport, options, (name) => void ask(name).catch(() => undefined))
+
+  async function ask(name: string, payload: Uint8Array = Buffer.alloc(0)): Promise<Buffer | undefined> {
+    if (over) throw over
+    const reply = Promise.withResolvers<Buffer | undefined>()
+    replies.push(reply)
+    transport.send(
+      message(Message.globalRequest, 64 + payload.length)
+        .string(name)
+        .boolean(true)
+        .raw(payload),
+    )
+    return reply.promise
+  }
+
+  void transport.ended.then((how) => {
+    over = how
+    stopWatching()
+    for (const reply of replies.splice(0)) reply.reject(how)
+    for (const slot of slots.values()) {
+      if (slot.inside) slot.inside.onLost(how)
+      else slot.opening?.reject(how)
+    }
+    ready.clear()
+    channels.end()
+    requests.end()
+  })
+  transport.takeOver(receive, pump)
+
+  return {
+    channels,
+    requests,
+    transport,
+    ended: transport.ended,
+    async open(type, payload = Buffer.alloc(0)) {
+      if (over) throw over
+      if (slots.size >= options.mostChannels) throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
+      const opening = { type, ...Promise.withResolvers<Channel>() }
+      const id = takeId({ opening })
+      const written = message(Message.channelOpen, 64 + payload.length)
+        .string(type)
+        .uint32(id)
+      transport.send(written.uint32(options.window_bytes).uint32(options.packet_bytes).raw(payload))
+      return opening.promise
+    },
+    request: ask,
+    tell(name, payload = Buffer.alloc(0)) {
+      transport.send(
+        message(Message.globalRequest, 64 + payload.length)
+          .string(name)
+          .boolean(false)
+          .raw(payload),
+      )
+    },
+    rekey: transport.rekey,
+    async end(reason = Reason.byApplication, text = 'Goodbye.') {
+      transport.end(new SshError(reason, text))
+      await transport.ended
+    },
+    async [Symbol.asyncDispose]() {
+      await this.end()
+    },
+  }
+}
+
+/** Asks a silent peer for a sign of life; any packet is one. Returns what stops it. */
+function watchLife(transport: Transport, options: ConnectionOptions, ask: (name: string) => void): () => void {
+  if (options.keepalive_ms === 0) return () => undefined
+  let seen = transport.received
+  let unanswered = 0
+  const timer = setInterval(() => {
+    if (transport.received !== seen) unanswered = 0
+    else if (unanswered >= options.mostUnanswered) transport.end(new SshError(Reason.connectionLost, 'The peer does not answer.'))
+    if (transport.received === seen) {
+      unanswered += 1
+      ask('keepalive@openssh.com')
+    }
+    seen = transport.received
+  }, options.keepalive_ms).unref()
+  return () => clearInterval(timer)
+}

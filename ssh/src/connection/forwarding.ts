@@ -1,0 +1,122 @@
+// Forwarded connections (RFC 4254 section 7 and OpenSSH's PROTOCOL file, section 2.4): what the channels and requests
+// carry, and the joining of a channel with a socket. Who may forward where is the caller's to decide: nothing here dials
+// or listens by itself.
+//   direct-tcpip                     string host, uint32 port, string origin, uint32 origin port
+//   forwarded-tcpip                  string bound address, uint32 bound port, string origin, uint32 origin port
+//   tcpip-forward and cancel-…       string address, uint32 port      (answer for port 0: uint32 port)
+//   direct-streamlocal@openssh.com   string path, string reserved, uint32 reserved
+//   forwarded-streamlocal@openssh.com  string path, string reserved
+//   streamlocal-forward@openssh.com and cancel-…   string path
+import type { Duplex } from 'node:stream'
+import { Reader, Writer } from '../wire.ts'
+import type { Channel } from './channel.ts'
+
+/** For the last bytes of a socket whose channel is gone. */
+const linger_ms = 10_000
+
+export interface TcpForward {
+  /** To dial, or that was listened on. */
+  readonly host: string
+  readonly port: number
+  readonly origin: string
+  readonly originPort: number
+}
+
+export function readTcpForward(payload: Buffer): TcpForward {
+  const reader = new Reader(payload)
+  return { host: reader.text(1_024), port: reader.uint32(), origin: reader.text(1_024), originPort: reader.uint32() }
+}
+
+export function writeTcpForward({ host, port, origin, originPort }: TcpForward): Buffer {
+  return new Writer().string(host).uint32(port).string(origin).uint32(originPort).bytes()
+}
+
+export function readListen(payload: Buffer): { readonly host: string; readonly port: number } {
+  const reader = new Reader(payload)
+  return { host: reader.text(1_024), port: reader.uint32() }
+}
+
+export function writeListen(host: string, port: number): Buffer {
+  return new Writer().string(host).uint32(port).bytes()
+}
+
+export function writePort(port: number): Buffer {
+  return new Writer(4).uint32(port).bytes()
+}
+
+export function readPort(payload: Buffer): number {
+  return new Reader(payload).uint32()
+}
+
+/** The path of any of the streamlocal messages. */
+export function readPath(payload: Buffer): string {
+  return new Reader(payload).text(4_096)
+}
+
+export function writeDirectPath(path: string): Buffer {
+  return new Writer().string(path).string('').uint32(0).bytes()
+}
+
+export function writeForwardedPath(path: string): Buffer {
+  return new Writer().string(path).string('').bytes()
+}
+
+export function writePath(path: string): Buffer {
+  return new Writer().string(path).bytes()
+}
+
+/** Resolves when both directions have ended; each end is passed on as it comes, and each side's pace is the other's. */
+export async function joinSocket(channel: Channel, socket: Duplex): Promise<void> {
+  const inward = async (): Promise<void> => {
+    for await (const { bytes, stream } of channel) {
+      if (stream === 0 && !socket.write(bytes)) await drained(socket)
+    }
+    socket.end()
+  }
+  const outward = async (): Promise<void> => {
+    // Iterating as such would destroy the socket at its end of input, with what is still to be written to it.
+    const input: AsyncIterable<Buffer> = socket.iterator({ destroyOnReturn: false })
+    for await (const bytes of input) await channel.write(bytes)
+    await channel.end()
+  }
+  const reading = inward()
+  // A channel that is gone has nothing more to say: its last bytes leave, then the socket goes, too.
+  const gone = channel.closed.then(async () => {
+    await reading.catch(() => undefined)
+    await finished(socket)
+    socket.destroy()
+  })
+  try {
+    await Promise.all([reading, outward()])
+    await channel.close()
+  } catch {
+    socket.destroy()
+    await channel.close('now')
+  }
+  await gone
+}
+
+/** Waits until what was written has left, or for as long as a socket may take that nobody reads from any more. */
+async function finished(socket: Duplex): Promise<void> {
+  if (socket.writableFinished || socket.destroyed) return
+  await new Promise<void>((resolve) => {
+    const limit = setTimeout(resolve, linger_ms)
+    socket.once('finish', resolve)
+    socket.once('close', resolve)
+    socket.once('close', () => clearTimeout(limit))
+  })
+}
+
+async function drained(socket: Duplex): Promise<void> {
+  if (socket.destroyed) throw new Error('The socket is closed.')
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      socket.off('drain', done)
+      socket.off('close', done)
+      resolve()
+    }
+    socket.on('drain', done)
+    socket.on('close', done)
+  })
+  if (socket.destroyed) throw new Error('The socket was closed.')
+}

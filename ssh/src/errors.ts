@@ -1,0 +1,77 @@
+// What can go wrong on a connection, by name. Every SshError carries the reason code of RFC 4253 section 11.1 with which
+// the peer is told goodbye; its message is safe to show to that peer, because the peer is who reads it.
+
+export const Reason = {
+  hostNotAllowed: 1,
+  protocolError: 2,
+  keyExchangeFailed: 3,
+  macError: 5,
+  serviceNotAvailable: 7,
+  versionNotSupported: 8,
+  hostKeyNotVerifiable: 9,
+  connectionLost: 10,
+  byApplication: 11,
+  tooManyConnections: 12,
+  authCancelled: 13,
+  noMoreAuthMethods: 14,
+  illegalUserName: 15,
+} as const
+
+export class SshError extends Error {
+  override readonly name: string = 'SshError'
+  readonly reason: number
+  constructor(reason: number, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.reason = reason
+  }
+}
+
+/** The peer broke a rule of the protocol; the connection ends. */
+export class ProtocolError extends SshError {
+  override readonly name = 'ProtocolError'
+  constructor(message: string, options?: ErrorOptions) {
+    super(Reason.protocolError, message, options)
+  }
+}
+
+/** The connection is over: the peer said goodbye, or the network did. */
+export class ConnectionEnded extends SshError {
+  override readonly name = 'ConnectionEnded'
+  readonly by: 'us' | 'peer' | 'network'
+  constructor(by: 'us' | 'peer' | 'network', reason: number, message: string, options?: ErrorOptions) {
+    super(reason, message, options)
+    this.by = by
+  }
+}
+
+/** None of the client's ways to prove itself was accepted. */
+export class AuthenticationFailed extends SshError {
+  override readonly name = 'AuthenticationFailed'
+  /** The methods that the server would still take. */
+  readonly methods: readonly string[]
+  constructor(message: string, methods: readonly string[]) {
+    super(Reason.noMoreAuthMethods, message)
+    this.methods = methods
+  }
+}
+
+/** The peer refused to open a channel (RFC 4254 section 5.1). */
+export class ChannelRefused extends Error {
+  override readonly name = 'ChannelRefused'
+  readonly reason: number
+  constructor(reason: number, message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
+
+/** Something was written to, or asked of, a channel that is closed. */
+export class ChannelClosed extends Error {
+  override readonly name = 'ChannelClosed'
+}
+
+export function errorFrom(cause: unknown): SshError {
+  if (cause instanceof SshError) return cause
+  // What went wrong inside is for our log, not for the peer.
+  return new SshError(Reason.byApplication, 'Internal error.', { cause })
+}

@@ -1,0 +1,135 @@
+// Two connections joined: what the near peer (a client) wants is asked of the far one (a server), and the other way round.
+// Channels, requests, replies, bytes, EOF and CLOSE pass in order; each side's pace is the other's, because a chunk is taken
+// from one only when the one before was written to the other. Bytes are not looked at and copied once, into the packet in
+// which they leave. A tap sees what passes before it is passed on; a slow tap slows the pipe.
+import type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
+import { OpenFailure, type Connection, type GlobalRequest, type Opening } from './connection/connection.ts'
+import { ChannelRefused, type ConnectionEnded } from './errors.ts'
+
+export type Side = 'near' | 'far'
+
+export interface Tap {
+  /** Bytes from the side, before the other gets them. What it throws ends the channel. */
+  data?(from: Side, chunk: Chunk): Promise<void> | void
+  request?(from: Side, request: ChannelRequest): void
+  /** Before the near channel is closed because the far one is gone: the last moment to say something on it. */
+  ending?(near: Channel, how: { readonly lost: boolean; readonly exited: boolean }): Promise<void> | void
+}
+
+export interface PipeOptions {
+  /** Whether a channel may be opened, and who watches it. What it refuses is refused to the peer as not allowed. */
+  channel?(from: Side, opening: Opening): { readonly allow: boolean; readonly tap?: Tap | undefined }
+  /** Whether a request about the whole connection is passed on. */
+  request?(from: Side, request: GlobalRequest): boolean
+}
+
+/** For input that a far program does not read, once the near side is gone. */
+const linger_ms = 10_000
+
+const programs = new Set(['shell', 'exec', 'subsystem'])
+
+/** Resolves when one of the two has ended, with what it ended with; the other is the caller's to end. */
+export async function pipe(near: Connection, far: Connection, options: PipeOptions = {}): Promise<{ side: Side; ended: ConnectionEnded }> {
+  void passOpenings('near', near, far, options)
+  void passOpenings('far', far, near, options)
+  void passRequests('near', near, far, options)
+  void passRequests('far', far, near, options)
+  return Promise.race([
+    near.ended.then((ended) => ({ side: 'near' as const, ended })),
+    far.ended.then((ended) => ({ side: 'far' as const, ended })),
+  ])
+}
+
+async function passOpenings(from: Side, source: Connection, target: Connection, options: PipeOptions): Promise<void> {
+  for await (const opening of source.channels) void passOpening(from, opening, target, options)
+}
+
+async function passOpening(from: Side, opening: Opening, target: Connection, options: PipeOptions): Promise<void> {
+  const verdict = options.channel?.(from, opening) ?? { allow: true }
+  if (!verdict.allow) return opening.refuse(OpenFailure.prohibited, 'This is not allowed.')
+  let opened: Channel
+  try {
+    opened = await target.open(opening.type, opening.payload)
+  } catch (error) {
+    if (error instanceof ChannelRefused) return opening.refuse(error.reason, error.message)
+    return opening.refuse(OpenFailure.connectFailed, 'The other side is gone.')
+  }
+  const accepted = opening.accept()
+  await (from === 'near' ? joinChannels(accepted, opened, verdict.tap) : joinChannels(opened, accepted, verdict.tap))
+}
+
+async function passRequests(from: Side, source: Connection, target: Connection, options: PipeOptions): Promise<void> {
+  for await (const request of source.requests) {
+    if (options.request?.(from, request) === false) request.refuse()
+    else if (!request.wantReply) target.tell(request.name, request.payload)
+    else {
+      void target.request(request.name, request.payload).then(
+        (answer) => (answer ? request.accept(answer) : request.refuse()),
+        () => request.refuse(),
+      )
+    }
+  }
+}
+
+/** Resolves when both channels are closed. */
+export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): Promise<void> {
+  let exited = false
+  let lost = false
+  // A server drops what comes for a session before it has a program, so that input waits until that was asked for.
+  const started = Promise.withResolvers<void>()
+  if (near.type !== 'session') started.resolve()
+
+  const passData = async (from: Side, source: Channel, target: Channel): Promise<void> => {
+    if (from === 'near') await started.promise
+    for (;;) {
+      const chunk = await source.read()
+      if (!chunk) break
+      const tapped = tap.data?.(from, chunk)
+      if (tapped) await tapped
+      await target.write(chunk.bytes, chunk.stream)
+    }
+    await target.end()
+  }
+
+  const passChannelRequests = async (from: Side, source: Channel, target: Channel): Promise<void> => {
+    for await (const request of source.requests) {
+      tap.request?.(from, request)
+      if (from === 'far' && request.type.startsWith('exit-')) exited = true
+      void target.request(request.type, request.payload, request.wantReply).then(request.reply, () => request.reply(false))
+      if (from === 'near' && programs.has(request.type)) started.resolve()
+    }
+    if (from === 'near') started.resolve()
+  }
+
+  const outward = async (): Promise<void> => {
+    const data = passData('near', near, far)
+    const requests = passChannelRequests('near', near, far)
+    await near.closed
+    await requests
+    // The near side is gone: what it sent last is delivered if the program reads it.
+    const limit = setTimeout(() => void far.close('now'), linger_ms)
+    const delivered = await data.then(
+      () => true,
+      () => false,
+    )
+    clearTimeout(limit)
+    await far.close(delivered ? undefined : 'now')
+  }
+
+  const inward = async (): Promise<void> => {
+    const requests = passChannelRequests('far', far, near)
+    try {
+      // However slowly the near side reads, it gets all of the output.
+      await passData('far', far, near)
+      await far.closed
+    } catch {
+      lost = true
+      await far.close('now')
+    }
+    await requests
+    await tap.ending?.(near, { lost, exited })
+    await near.close(lost ? 'now' : undefined)
+  }
+
+  await Promise.all([outward(), inward()])
+}

@@ -1,0 +1,56 @@
+// A queue between someone who pushes at once and someone who takes in time, with a named bound: `push` says no when it is
+// full, and what happens then is for the caller to say. After `end` what is left can still be taken.
+
+export interface Queue<T> extends AsyncIterable<T> {
+  /** False when the queue is full or has ended; the item was not taken. */
+  push(item: T): boolean
+  /** The next item, undefined after the last; throws the error that the queue ended with. */
+  next(): Promise<T | undefined>
+  end(error?: Error): void
+  readonly length: number
+}
+
+export function queue<T>(most: number): Queue<T> {
+  const items: T[] = []
+  const waiting: { resolve: (item: T | undefined) => void; reject: (error: Error) => void }[] = []
+  let ended = false
+  let failure: Error | undefined
+
+  const next = async (): Promise<T | undefined> => {
+    if (items.length > 0) return items.shift()
+    if (failure) throw failure
+    if (ended) return undefined
+    return new Promise((resolve, reject) => void waiting.push({ resolve, reject }))
+  }
+
+  return {
+    push(item) {
+      if (ended) return false
+      const taker = waiting.shift()
+      if (taker) taker.resolve(item)
+      else if (items.length >= most) return false
+      else items.push(item)
+      return true
+    },
+    next,
+    end(error) {
+      if (ended) return
+      ended = true
+      failure = error
+      for (const taker of waiting.splice(0)) {
+        if (error) taker.reject(error)
+        else taker.resolve(undefined)
+      }
+    },
+    get length() {
+      return items.length
+    },
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        const item = await next()
+        if (item === undefined) return
+        yield item
+      }
+    },
+  }
+}

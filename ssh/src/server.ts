@@ -1,0 +1,40 @@
+// The server's face: a socket and the rules go in, an authenticated connection comes out.
+//   await using connection = await acceptConnection(socket, { hostKeys, methods: ['publickey'], authenticate })
+//   for await (const opening of connection.channels) …
+import type { Duplex } from 'node:stream'
+import { serverAlgorithms } from './algorithms.ts'
+import { authenticateClient, type ServerAuthOptions } from './auth/server.ts'
+import { openConnection, type Connection } from './connection/connection.ts'
+import { hostKeysName, proveHostKeys, proveName, writeHostKeys } from './connection/host-keys.ts'
+import type { PrivateKey } from './keys/private-key.ts'
+import { defaults, hurry, obeySignal, within, type CommonOptions } from './options.ts'
+import { openTransport } from './transport/transport.ts'
+
+export interface ServerOptions extends CommonOptions, Omit<ServerAuthOptions, 'mostFailures'> {
+  /** One of a type; the first is for nobody in particular, a client's preference decides. */
+  readonly hostKeys: readonly PrivateKey[]
+  readonly mostFailures?: number
+}
+
+export interface ServerConnection extends Connection {
+  readonly user: string
+}
+
+/** Resolves when the client is in. Throws when it never will be; the connection is then over. */
+export async function acceptConnection(socket: Duplex, options: ServerOptions): Promise<ServerConnection> {
+  const settings = { ...defaults, algorithms: serverAlgorithms, mostFailures: 6, ...options }
+  hurry(socket)
+  const transport = openTransport(socket, { ...settings, role: 'server', speakSecond: false })
+  obeySignal(transport, options.signal)
+  return within(transport, settings.handshake_ms, async () => {
+    await transport.established
+    const user = await authenticateClient(transport, settings)
+    const connection = openConnection(transport, {
+      ...settings,
+      answer: (name, payload) =>
+        name === proveName ? proveHostKeys(options.hostKeys, transport.sessionId, transport.negotiated.hostKey, payload) : undefined,
+    })
+    connection.tell(hostKeysName, writeHostKeys(options.hostKeys))
+    return { ...connection, user }
+  })
+}

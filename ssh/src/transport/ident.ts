@@ -1,0 +1,58 @@
+// The first line of either side (RFC 4253 section 4.2):
+//   SSH-2.0-software comments CR LF        at most 255 bytes
+// A server may say other lines before it. What comes after the line, in the same chunk or not, belongs to the packets and
+// is handed on; what comes before it is bounded.
+import { ProtocolError, Reason, SshError } from '../errors.ts'
+
+const longestLine_bytes = 255
+/** Of a server's lines before its ident, which nobody reads. */
+const mostBefore_bytes = 8_192
+
+export interface IdentReader {
+  /** The ident and the bytes after it, or undefined while more bytes are needed. */
+  push(chunk: Buffer): { readonly ident: string; readonly rest: Buffer } | undefined
+}
+
+export function identReader(from: 'client' | 'server'): IdentReader {
+  let held: Buffer = Buffer.alloc(0)
+  let before_bytes = 0
+  return {
+    push(chunk) {
+      held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+      for (;;) {
+        const end = held.subarray(0, longestLine_bytes + 1).indexOf(0x0a)
+        if (end === -1) {
+          // Lines before the ident are cut in pieces when they are long; an ident is not.
+          const possible = held.subarray(0, 4).equals(Buffer.from('SSH-').subarray(0, held.length))
+          if (held.length > longestLine_bytes && (possible || from === 'client')) throw new ProtocolError('The ident is too long.')
+          if (held.length <= longestLine_bytes) {
+            if (from === 'client' && !possible) throw new ProtocolError('This is not SSH.')
+            return undefined
+          }
+        }
+        const line_bytes = end === -1 ? longestLine_bytes : end + 1
+        const line = held
+          .subarray(0, line_bytes)
+          .toString('latin1')
+          .replace(/\r?\n$/, '')
+        held = held.subarray(line_bytes)
+        if (line.startsWith('SSH-')) return { ident: checked(line), rest: held }
+        before_bytes += line_bytes
+        if (from === 'client' || before_bytes > mostBefore_bytes) throw new ProtocolError('This is not SSH.')
+      }
+    },
+  }
+}
+
+function checked(line: string): string {
+  // A server that still speaks version 1 too says 1.99 (section 5.1).
+  if (!/^SSH-(?:2\.0|1\.99)-/.test(line)) throw new SshError(Reason.versionNotSupported, 'Only version 2 of SSH is spoken here.')
+  return line
+}
+
+/** The ident as it is sent; `software` has no spaces or dashes in it. */
+export function identOf(software: string): string {
+  if (!/^[\x21-\x2c\x2e-\x7e]{1,200}(?: [\x20-\x7e]{0,40})?$/.test(software))
+    throw new TypeError('The software name of an ident is malformed.')
+  return `SSH-2.0-${software}`
+}

@@ -1,0 +1,145 @@
+// Packets in and out of bytes (RFC 4253 section 6), under whatever cipher is in force.
+//   uint32 packet_length    of all that follows but the MAC
+//   byte   padding_length   at least 4
+//   payload, padding, MAC
+// Incoming bytes are used where they lie: only a packet that spans chunks is put together in a buffer of its size.
+// Padding comes from a pool of random bytes, because asking for a few at a time costs more than encrypting them.
+import { randomFillSync } from 'node:crypto'
+import { plainOpener, plainSealer } from '../ciphers/none.ts'
+import type { Opener, Sealer } from '../ciphers/cipher.ts'
+import { ProtocolError } from '../errors.ts'
+import type { Writer } from '../wire.ts'
+
+/** What everybody must be able to take (RFC 4253 section 6.1), and all that a stranger may make us hold. */
+export const strangersPacket_bytes = 35_000
+/** What OpenSSH takes, too. */
+export const largestPacket_bytes = 256 * 1024
+const shortestPadding_bytes = 4
+const pool = Buffer.alloc(16_384)
+let poolAt = pool.length
+
+function pad(gap: Buffer): void {
+  if (poolAt + gap.length > pool.length) {
+    randomFillSync(pool)
+    poolAt = 0
+  }
+  pool.copy(gap, 0, poolAt, (poolAt += gap.length))
+}
+
+export interface PacketWriter {
+  /** The bytes of a message for the wire. */
+  seal(written: Writer): Buffer[]
+  use(sealer: Sealer, resetSequence: boolean): void
+  readonly sequence: number
+}
+
+export function packetWriter(): PacketWriter {
+  let sealer = plainSealer
+  let sequence = 0
+  return {
+    seal(written) {
+      const counted = written.length - (sealer.padsLength ? 0 : 4)
+      let padding = sealer.block - (counted % sealer.block)
+      if (padding < shortestPadding_bytes) padding += sealer.block
+      // The shortest packet has 16 bytes (RFC 4253 section 6); with a block of eight bytes it could come out shorter.
+      if (written.length + padding < 16) padding += sealer.block
+      pad(written.gap(padding))
+      const packet = written.bytes()
+      packet.writeUInt32BE(packet.length - 4, 0)
+      packet[4] = padding
+      const sealed = sealer.seal(packet, sequence)
+      sequence = (sequence + 1) >>> 0
+      return sealed
+    },
+    use(next, resetSequence) {
+      sealer = next
+      if (resetSequence) sequence = 0
+    },
+    get sequence() {
+      return sequence
+    },
+  }
+}
+
+export interface PacketReader {
+  push(chunk: Buffer): void
+  /** The payload of the next whole packet. */
+  next(): Buffer | undefined
+  use(opener: Opener, resetSequence: boolean): void
+  /** How large a packet may be from now on. */
+  allow(largest_bytes: number): void
+  /** The number of the packet that `next` returned last. */
+  readonly sequence: number
+}
+
+export function packetReader(): PacketReader {
+  let opener: Opener = plainOpener
+  let sequence = 0
+  let largest_bytes = strangersPacket_bytes
+  /** What is left of the last chunk. */
+  let chunk: Buffer = Buffer.alloc(0)
+  /** A packet that spans chunks, and how much of it is here. */
+  let partial: Buffer | undefined
+  let filled = 0
+  /** Bytes of the packet at hand with its MAC, once its length is known. */
+  let whole = 0
+
+  /** The first so many bytes that were not consumed yet, if they are all here. */
+  const gather = (count: number): Buffer | undefined => {
+    if (!partial) {
+      if (chunk.length >= count) return chunk.subarray(0, count)
+      if (chunk.length === 0) return undefined
+      partial = Buffer.allocUnsafe(count)
+      filled = 0
+    } else if (partial.length < count) {
+      const larger = Buffer.allocUnsafe(count)
+      partial.copy(larger, 0, 0, filled)
+      partial = larger
+    }
+    const copied = chunk.copy(partial, filled, 0, count - filled)
+    filled += copied
+    chunk = chunk.subarray(copied)
+    return filled === count ? partial : undefined
+  }
+
+  const consume = (count: number): void => {
+    if (partial) partial = undefined
+    else chunk = chunk.subarray(count)
+    whole = 0
+  }
+
+  return {
+    push(more) {
+      chunk = chunk.length === 0 ? more : Buffer.concat([chunk, more])
+    },
+    next() {
+      if (whole === 0) {
+        const head = gather(4)
+        if (!head) return undefined
+        const length = opener.length(head, sequence)
+        // Five bytes of padding_length and padding are the least; the rest must be whole blocks.
+        if (length < 1 + shortestPadding_bytes || length > largest_bytes) throw new ProtocolError('A packet has an impossible length.')
+        if ((length + (opener.padsLength ? 4 : 0)) % opener.block !== 0) throw new ProtocolError('A packet is not padded to whole blocks.')
+        whole = 4 + length + opener.tag
+      }
+      const packet = gather(whole)
+      if (!packet) return undefined
+      const body = opener.open(packet, sequence)
+      consume(whole)
+      const padding = body[0]!
+      if (padding < shortestPadding_bytes || padding > body.length - 2) throw new ProtocolError('A packet has an impossible padding.')
+      sequence = (sequence + 1) >>> 0
+      return body.subarray(1, body.length - padding)
+    },
+    use(next, resetSequence) {
+      opener = next
+      if (resetSequence) sequence = 0
+    },
+    allow(largest) {
+      largest_bytes = largest
+    },
+    get sequence() {
+      return (sequence - 1) >>> 0
+    },
+  }
+}

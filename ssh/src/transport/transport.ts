@@ -1,0 +1,442 @@
+// The transport of one connection (RFC 4253): idents, packets, key exchanges, and the few messages that belong to no
+// service. Whoever is above sees messages in order, may send at any time, and is told when to hold data back.
+// Invariants: nothing but the exchange itself is sent between our KEXINIT and our NEWKEYS; nothing else is taken between
+// the peer's; with strict key exchange (the answer to the Terrapin attack) nothing else is taken at all before the first
+// keys, and packets are counted from zero after every NEWKEYS. Every wait here has a limit.
+import type { Duplex } from 'node:stream'
+import type { Algorithms } from '../algorithms.ts'
+import type { Opener } from '../ciphers/cipher.ts'
+import { ConnectionEnded, errorFrom, ProtocolError, Reason, SshError } from '../errors.ts'
+import type { PrivateKey } from '../keys/private-key.ts'
+import { signatureAlgorithms } from '../keys/signature.ts'
+import { isKexMessage, Message } from '../messages.ts'
+import { message, payloadOf, Reader, type Writer } from '../wire.ts'
+import { identOf, identReader } from './ident.ts'
+import { deriveKeys, keyExchange, type Exchanged, type KeyExchange } from './key-exchange.ts'
+import { extInfoMarker, negotiate, readKexInit, strictMarker, writeKexInit, type Negotiated, type Role } from './kexinit.ts'
+import { outbox } from './outbox.ts'
+import { largestPacket_bytes, packetReader, packetWriter } from './packets.ts'
+
+export interface TransportOptions {
+  readonly role: Role
+  /** The software part of our ident. */
+  readonly software: string
+  readonly algorithms: Algorithms
+  readonly hostKeys: readonly PrivateKey[]
+  /** New keys are made after so many bytes in either direction, and after so long. */
+  readonly rekey_bytes: number
+  readonly rekey_ms: number
+  /** Say nothing before the peer has: some tunnels need it. */
+  readonly speakSecond: boolean
+}
+
+export interface Transport {
+  readonly role: Role
+  /** Resolves with the first keys. */
+  readonly established: Promise<void>
+  /** Resolves, never rejects, when the connection is over. */
+  readonly ended: Promise<ConnectionEnded>
+  readonly sessionId: Buffer
+  readonly peerIdent: string
+  /** The server's host key. */
+  readonly hostKey: Buffer
+  readonly negotiated: Negotiated
+  /** What the server said it verifies (RFC 8308); undefined if it said nothing. */
+  readonly serverSigAlgs: readonly string[] | undefined
+  /** Packets that have arrived; whoever watches it sees whether the peer lives. */
+  readonly received: number
+  /** The next message, until somebody took over. */
+  receive(): Promise<Buffer>
+  /** From now on messages go to this function as they arrive, and the peer may send large packets. */
+  takeOver(receive: (payload: Buffer) => void, onRoom: () => void): void
+  send(written: Writer): void
+  /** True while data should wait. */
+  readonly congested: boolean
+  rekey(): void
+  /** Says goodbye and ends. */
+  end(error: SshError): void
+}
+
+/** Messages that wait for whoever authenticates; then the socket waits. */
+const mostWaiting = 32
+/** How long an exchange may take, over a slow line that is full of data. */
+const exchange_ms = 300_000
+/** How long the goodbye may take to leave. */
+const farewell_ms = 2_000
+/** Answers that wait for the end of an exchange; data does not, it is held back. */
+const mostHeld_bytes = 1024 * 1024
+const longestPing_bytes = 4_096
+const longestGoodbye = 512
+
+export function openTransport(socket: Duplex, options: TransportOptions): Transport {
+  const { role } = options
+  const peer: Role = role === 'client' ? 'server' : 'client'
+  const reader = packetReader()
+  const writer = packetWriter()
+  const ident = identOf(options.software)
+  const identIn = identReader(peer)
+  const algorithms = withKeys(options.algorithms, role, options.hostKeys)
+
+  const established = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<ConnectionEnded>()
+  established.promise.catch(() => undefined)
+  let over: ConnectionEnded | undefined
+  let spoke = false
+  let peerIdent: string | undefined
+  let sessionId: Buffer | undefined
+  let hostKey: Buffer | undefined
+  let negotiated: Negotiated | undefined
+  let serverSigAlgs: string[] | undefined
+  let received = 0
+
+  /** The exchange under way. `ours` from our KEXINIT, `theirs` from the peer's, both until the peer's NEWKEYS. */
+  let ours: Buffer | undefined
+  let theirs: Buffer | undefined
+  let exchange: KeyExchange | undefined
+  let nextOpener: Opener | undefined
+  let ignoreGuess = false
+  let strict = false
+  /** Between our KEXINIT and our NEWKEYS. */
+  let holding = true
+  let held: Writer[] = []
+  let held_bytes = 0
+  /** After the first NEWKEYS of the peer. */
+  let keyed = false
+  let sinceKeys_bytes = 0
+  let timer: NodeJS.Timeout | undefined
+
+  /** Until somebody takes over, messages wait here. */
+  const inbox: Buffer[] = []
+  let taker: PromiseWithResolvers<Buffer> | undefined
+  let paused = false
+  let deliver: ((payload: Buffer) => void) | undefined
+  let room: () => void = () => undefined
+
+  const out = outbox(socket, () => {
+    if (!holding) room()
+  })
+
+  const speak = (): void => {
+    spoke = true
+    socket.write(`${ident}\r\n`)
+    beginExchange()
+  }
+
+  const sendNow = (written: Writer): void => {
+    const sealed = writer.seal(written)
+    for (const part of sealed) sinceKeys_bytes += part.length
+    out.push(sealed)
+  }
+
+  const send = (written: Writer): void => {
+    if (over) return
+    try {
+      if (!holding) {
+        sendNow(written)
+        rekeyIfDue()
+      } else {
+        held.push(written)
+        held_bytes += written.length
+        if (held_bytes > mostHeld_bytes) throw new ProtocolError('The peer does not finish the key exchange.')
+      }
+    } catch (error) {
+      end(errorFrom(error))
+    }
+  }
+
+  const beginExchange = (): void => {
+    if (ours) return
+    const init = writeKexInit(role, algorithms)
+    ours = Buffer.from(payloadOf(init))
+    holding = true
+    sendNow(init)
+    watch(exchange_ms, () => end(new SshError(Reason.keyExchangeFailed, 'The key exchange took too long.')))
+  }
+
+  const rekeyIfDue = (): void => {
+    if (sinceKeys_bytes > options.rekey_bytes && sessionId && !ours) beginExchange()
+  }
+
+  const watch = (after_ms: number, then: () => void): void => {
+    clearTimeout(timer)
+    timer = setTimeout(then, after_ms).unref()
+  }
+
+  const onKexInit = (payload: Buffer): void => {
+    if (theirs) throw new ProtocolError('A KEXINIT came during a key exchange.')
+    beginExchange()
+    theirs = Buffer.from(payload)
+    const inits = { [role]: ours, [peer]: theirs } as Record<Role, Buffer>
+    const [client, server] = [readKexInit(inits.client), readKexInit(inits.server)]
+    if (!sessionId) {
+      strict = client.kex.includes(strictMarker.client) && server.kex.includes(strictMarker.server)
+      if (strict && reader.sequence !== 0) throw new ProtocolError('Something came before the KEXINIT.')
+    }
+    const agreed = negotiate(client, server)
+    ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
+    exchange = keyExchange({
+      role,
+      negotiated: agreed,
+      idents: { [role]: ident, [peer]: peerIdent! } as Record<Role, string>,
+      inits,
+      hostKey: options.hostKeys.find((key) => key.algorithms.includes(agreed.hostKey)),
+      send: sendNow,
+      done: (exchanged) => onExchanged(exchanged, agreed, client.kex.includes(extInfoMarker)),
+    })
+  }
+
+  const onExchanged = (exchanged: Exchanged, agreed: Negotiated, wantsExtInfo: boolean): void => {
+    const first = !sessionId
+    if (hostKey && !hostKey.equals(exchanged.hostKey)) throw new SshError(Reason.hostKeyNotVerifiable, 'The host key changed.')
+    sessionId ??= exchanged.digest
+    hostKey = exchanged.hostKey
+    negotiated = agreed
+    const keysOf = (towards: Role) => {
+      const direction = towards === 'server' ? agreed.toServer : agreed.toClient
+      return { ...direction, keys: deriveKeys(exchanged, sessionId!, towards, direction) }
+    }
+    const [outward, inward] = [keysOf(peer), keysOf(role)]
+    nextOpener = inward.cipher.opener(inward.keys, inward.mac)
+    sendNow(message(Message.newKeys))
+    writer.use(outward.cipher.sealer(outward.keys, outward.mac), strict)
+    holding = false
+    held_bytes = 0
+    sinceKeys_bytes = 0
+    if (first && role === 'server' && wantsExtInfo) sendNow(extInfo())
+    for (const written of held.splice(0)) send(written)
+    // Not before the caller knows of the first keys.
+    if (!first && !out.congested) room()
+  }
+
+  const onNewKeys = (payload: Buffer): void => {
+    if (!nextOpener || payload.length !== 1) throw new ProtocolError('NEWKEYS came out of order.')
+    reader.use(nextOpener, strict)
+    nextOpener = exchange = ours = theirs = undefined
+    keyed = true
+    watch(options.rekey_ms, () => beginExchangeSafely())
+    established.resolve()
+  }
+
+  const beginExchangeSafely = (): void => {
+    try {
+      if (!over && sessionId) beginExchange()
+    } catch (error) {
+      end(errorFrom(error))
+    }
+  }
+
+  const onMessage = (payload: Buffer): void => {
+    const type = payload[0]!
+    received += 1
+    if (type === Message.disconnect) return onDisconnect(payload)
+    if (isKexMessage(type)) {
+      if (type === Message.kexInit) return onKexInit(payload)
+      if (type === Message.newKeys) return onNewKeys(payload)
+      if (ignoreGuess) {
+        ignoreGuess = false
+        return
+      }
+      if (!exchange) throw new ProtocolError('A message of a key exchange came without one.')
+      return exchange.receive(payload)
+    }
+    if (!keyed && (strict || type > Message.debug)) throw new ProtocolError('A message came before the first keys.')
+    if (type === Message.ignore || type === Message.debug || type === Message.unimplemented) return
+    // After its KEXINIT the peer may send nothing else until its NEWKEYS (RFC 4253 section 7.1).
+    if (theirs) throw new ProtocolError('A message came in the middle of a key exchange.')
+    if (type === Message.extInfo) return onExtInfo(payload)
+    if (type === Message.ping) {
+      const echoed = new Reader(payload, 1).string()
+      if (echoed.length > longestPing_bytes) throw new ProtocolError('A ping is too long.')
+      return send(message(Message.pong, 4 + echoed.length).string(echoed))
+    }
+    if (type === Message.pong) return
+    if (!isServiceMessage(type)) return send(message(Message.unimplemented).uint32(reader.sequence))
+    if (deliver) return deliver(payload)
+    if (taker) {
+      const waiting = taker
+      taker = undefined
+      return waiting.resolve(payload)
+    }
+    inbox.push(payload)
+    if (inbox.length >= mostWaiting) {
+      paused = true
+      socket.pause()
+    }
+  }
+
+  const onExtInfo = (payload: Buffer): void => {
+    const fields = new Reader(payload, 1)
+    for (let count = fields.uint32(); count > 0; count -= 1) {
+      const [name, value] = [fields.text(), fields.string()]
+      if (name === 'server-sig-algs' && role === 'client') serverSigAlgs = value.toString('latin1').split(',')
+    }
+  }
+
+  const onDisconnect = (payload: Buffer): void => {
+    const fields = new Reader(payload, 1)
+    const reason = fields.uint32()
+    finish(new ConnectionEnded('peer', reason, fields.text().slice(0, longestGoodbye)))
+    socket.destroy()
+  }
+
+  const unpack = (): void => {
+    try {
+      for (;;) {
+        const payload = over || paused ? undefined : reader.next()
+        if (!payload) break
+        onMessage(payload)
+      }
+      rekeyIfDue()
+    } catch (error) {
+      end(errorFrom(error))
+    }
+  }
+
+  const onData = (chunk: Buffer): void => {
+    if (over) return
+    sinceKeys_bytes += chunk.length
+    if (!spoke) speak()
+    if (peerIdent === undefined) {
+      try {
+        const found = identIn.push(chunk)
+        if (!found) return
+        peerIdent = found.ident
+        reader.push(found.rest)
+      } catch (error) {
+        return end(errorFrom(error))
+      }
+    } else {
+      reader.push(chunk)
+    }
+    unpack()
+  }
+
+  const unpause = (): void => {
+    if (!paused || inbox.length >= mostWaiting) return
+    paused = false
+    unpack()
+    if (!paused && !over) socket.resume()
+  }
+
+  /** Nothing is sent or taken after this. */
+  const finish = (how: ConnectionEnded): void => {
+    if (over) return
+    over = how
+    clearTimeout(timer)
+    held = []
+    established.reject(how)
+    taker?.reject(how)
+    ended.resolve(how)
+  }
+
+  const end = (error: SshError): void => {
+    if (over) return
+    try {
+      if (spoke)
+        sendNow(
+          message(Message.disconnect, error.message.length + 16)
+            .uint32(error.reason)
+            .string(error.message)
+            .string(''),
+        )
+    } catch {
+      // A goodbye that cannot be said is not worth another failure.
+    }
+    out.flush()
+    finish(new ConnectionEnded('us', error.reason, error.message, { cause: error }))
+    socket.end()
+    socket.resume()
+    const farewell = setTimeout(() => socket.destroy(), farewell_ms)
+    socket.once('close', () => clearTimeout(farewell))
+  }
+
+  const lost = (cause?: Error): void => {
+    finish(new ConnectionEnded('network', Reason.connectionLost, 'The connection was lost.', { cause }))
+    socket.destroy()
+  }
+
+  socket.on('data', onData)
+  socket.on('end', () => lost())
+  socket.on('close', () => lost())
+  socket.on('error', (error: Error) => lost(error))
+  watch(exchange_ms, () => end(new SshError(Reason.keyExchangeFailed, 'The key exchange took too long.')))
+  if (!options.speakSecond) speak()
+
+  const known = <T>(value: T | undefined): T => {
+    if (value === undefined) throw new Error('This is known only after the first key exchange.')
+    return value
+  }
+
+  return {
+    role,
+    established: established.promise,
+    ended: ended.promise,
+    get sessionId() {
+      return known(sessionId)
+    },
+    get peerIdent() {
+      return known(peerIdent)
+    },
+    get hostKey() {
+      return known(hostKey)
+    },
+    get negotiated() {
+      return known(negotiated)
+    },
+    get serverSigAlgs() {
+      return serverSigAlgs
+    },
+    get received() {
+      return received
+    },
+    async receive() {
+      const waiting = inbox.shift()
+      if (waiting) {
+        unpause()
+        return waiting
+      }
+      if (over) throw over
+      taker ??= Promise.withResolvers<Buffer>()
+      return taker.promise
+    },
+    takeOver(receive, onRoom) {
+      reader.allow(largestPacket_bytes)
+      deliver = receive
+      room = onRoom
+      try {
+        for (const payload of inbox.splice(0)) receive(payload)
+      } catch (error) {
+        end(errorFrom(error))
+      }
+      unpause()
+    },
+    send,
+    get congested() {
+      return holding || over !== undefined || out.congested
+    },
+    rekey: beginExchangeSafely,
+    end,
+  }
+}
+
+/** A server offers only what it has keys for. */
+function withKeys(algorithms: Algorithms, role: Role, hostKeys: readonly PrivateKey[]): Algorithms {
+  if (role === 'client') return algorithms
+  const hostKey = algorithms.hostKey.filter((name) => hostKeys.some((key) => key.algorithms.includes(name)))
+  if (hostKey.length === 0) throw new TypeError('A server needs a host key for one of its algorithms.')
+  return { ...algorithms, hostKey }
+}
+
+function isServiceMessage(type: number): boolean {
+  return type === Message.serviceRequest || type === Message.serviceAccept || (type >= 50 && type <= Message.channelFailure)
+}
+
+/** RFC 8308 section 2.3. */
+function extInfo(): Writer {
+  return message(Message.extInfo, 300)
+    .uint32(2)
+    .string('server-sig-algs')
+    .string(signatureAlgorithms.join(','))
+    .string('ping@openssh.com')
+    .string('0')
+}
