@@ -77,8 +77,7 @@ export function servePages(app: FastifyInstance, parts: PageParts): void {
         for (const [name, value] of Object.entries(pageSecurity)) reply.header(name, value)
       },
     })
-    for (const [url, file] of Object.entries(consolePages))
-      app.route({ method: ['HEAD', 'GET'], url, handler: (_request, reply) => reply.sendFile(file) })
+    for (const [url, file] of Object.entries(consolePages)) app.get(url, (_request, reply) => reply.sendFile(file))
   }
 }
 

@@ -72,7 +72,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     bodyLimit: largest_body,
     http: { maxHeaderSize: largest_head },
     clientErrorHandler: answerBroken,
-    exposeHeadRoutes: false,
+    // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers.
+    exposeHeadRoutes: true,
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     forceCloseConnections: 'idle',
