@@ -275,6 +275,18 @@ describe('a device token', () => {
     await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject({ status: 403 })))
   })
 
+  test('asks for a signature in vain while nobody logs in with that key, and nobody else may ask', async () => {
+    const { token } = (await place.nobody.devices.auth({ body: another() })).body
+    const asked = { fingerprint: sample.fingerprint, data: '{"Username":"root","Namespace":"crane"}' }
+    const device = place.api({ token })
+    await expect(device.devices.authSsh({ body: asked })).rejects.toMatchObject({ status: 404 })
+    for (const more of [{ fingerprint: '' }, { fingerprint: 'SHA256:abc' }, { data: '' }, { data: undefined as unknown as string }])
+      await expect(device.devices.authSsh({ body: { ...asked, ...more } })).rejects.toMatchObject({ status: 400 })
+    for (const client of [place.owner, place.key])
+      await expect(client.devices.authSsh({ body: asked })).rejects.toMatchObject({ status: 403 })
+    await expect(place.nobody.devices.authSsh({ body: asked })).rejects.toMatchObject({ status: 401 })
+  })
+
   test('of before a restart still works after it', async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-restart-'))
     try {

@@ -63,11 +63,11 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
   })
 
   return async function auth({ body }, caller) {
-    const mac = body.identity?.mac || undefined
+    const mac = body.identity?.mac ?? ''
     const hostname = body.hostname ?? ''
     if (!mac && !hostname) throw new Failure('invalid', { message: 'hostname or identity.mac: one of them is needed' })
     const { tenant_id } = body
-    const uid = deviceUid({ mac, public_key: body.public_key, tenant_id })
+    const uid = deviceUid({ mac: body.identity ? mac : undefined, public_key: body.public_key, tenant_id })
     const wait = parts.callsPerDevice.take(uid)
     if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
 
@@ -104,7 +104,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         remote_addr: caller.source,
       }
       const row = await devices.find(uid)
-      const name = row?.name ?? nameFrom(hostname, mac ?? '')
+      const name = row?.name ?? nameFrom(hostname, mac)
       if (row) {
         const changed = (Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])
         if (changed) await devices.save(uid, told)
@@ -116,7 +116,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
             ...told,
             uid,
             name,
-            mac: mac ?? '',
+            mac,
             public_key: body.public_key,
             status: 'pending',
             status_update_at: now,

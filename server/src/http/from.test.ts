@@ -125,3 +125,20 @@ describe('what is limited together', () => {
     expect(neighbourhood(address)).toBe(together)
   })
 })
+
+describe('the port that people use', () => {
+  test.each([
+    ['is added where the proxy names it apart', 'hawser.example', '8443', 'hawser.example:8443'],
+    ['is not added twice', 'hawser.example:8443', '9000', 'hawser.example:8443'],
+    ['goes without saying when it is the usual one', 'hawser.example', '443', 'hawser.example'],
+    ['is ignored when it is no port', 'hawser.example', '80; rm', 'hawser.example'],
+  ])('%s', async (_, host, port, expected) => {
+    const headers = { 'x-forwarded-host': host, 'x-forwarded-port': port }
+    expect((await seen(loopback, '127.0.0.1', headers)).host).toBe(expected)
+  })
+
+  test('is not taken from anybody else', async () => {
+    const headers = { host: 'hawser.example', 'x-forwarded-port': '8443' }
+    expect((await seen('none', '127.0.0.1', headers)).host).toBe('hawser.example')
+  })
+})

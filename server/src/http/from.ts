@@ -21,10 +21,16 @@ export function whereFrom(trusted: BlockList): (request: IncomingMessage) => Fro
     if (!trusts(peer)) return { source: peer, host, secure }
     return {
       source: realAddress(headers['x-real-ip'], headers['x-forwarded-for'], peer, trusts),
-      host: first(headers['x-forwarded-host']) ?? host,
+      host: publicHost(first(headers['x-forwarded-host']) ?? host, first(headers['x-forwarded-port'])),
       secure: first(headers['x-forwarded-proto']) === 'https' || secure,
     }
   }
+}
+
+/** The port that people use, where the proxy names it apart; the usual ones go without saying. */
+function publicHost(host: string, port: string | undefined): string {
+  const named = /:\d+$/.test(host)
+  return port === undefined || named || !/^[1-9]\d{0,4}$/.test(port) || port === '80' || port === '443' ? host : `${host}:${port}`
 }
 
 /** What is limited together: an address, or the /64 that one IPv6 host usually has to itself. */
