@@ -9,6 +9,7 @@ const root = path.join(import.meta.dirname, '..')
 // The programs of packages, started with our own Node: the links in .bin would start the system's, which may be old.
 const parts: Readonly<Record<string, readonly string[]>> = {
   types: ['node_modules/typescript/bin/tsc', '-p', '.'],
+  'console types': ['node_modules/typescript/bin/tsc', '-p', 'console'],
   lint: ['node_modules/oxlint/bin/oxlint'],
   format: ['node_modules/oxfmt/bin/oxfmt', '--check', '.'],
   architecture: ['node_modules/vitest/vitest.mjs', 'run', 'tests/architecture.test.ts'],

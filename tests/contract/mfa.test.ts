@@ -7,7 +7,7 @@ import { mfa } from '@hawser/contract/mfa'
 import { minute_ms } from '../../server/src/kit/clock.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
-import { foundIn, from, lockOf, ownFolder, refused, statusesOf, statusOf, toStepStart, totpAt, wrongTotp } from './people.ts'
+import { codeIn, foundIn, from, lockOf, ownFolder, refused, statusesOf, statusOf, toStepStart, totpAt, wrongTotp } from './people.ts'
 
 const { careful, observer, administrator, mfaSecret } = sample
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -115,8 +115,9 @@ describe('the whole way', () => {
     const { body } = await service.api().mfa.authenticate({ body: { token, code: totpAt(service, secret, 1) } })
     await service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: recovery_codes[0]! } })
     await service.api().mfa.requestReset({ body: { identifier: observer.username } })
-    await service.letters()
-    const secrets = [secret, ...recovery_codes, token, body.token]
+    const resetCodes = (await service.letters()).map(codeIn)
+    expect(resetCodes).toHaveLength(2)
+    const secrets = [secret, ...recovery_codes, token, body.token, ...resetCodes]
     expect(foundIn(service.folder, secrets)).toEqual([])
     for (const text of [...secrets, `"${code}"`]) expect(service.log()).not.toContain(text)
   })

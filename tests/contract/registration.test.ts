@@ -337,6 +337,17 @@ describe('a forgotten password', () => {
     expect(await reset(service, observer.id, fresh.token)).toBe(200)
   })
 
+  test('one that was used ends the others of the same user', async () => {
+    await using service = await startService()
+    await buildWorld(service)
+    const { stores, vault, clock } = service.rooms
+    const expires_at = new Date(clock.now() + day_ms).toISOString()
+    // Two letters that were asked for at the same moment leave two tokens.
+    await stores.tokens.insert({ kind: 'recovery', hash: vault.mark('recovery', 'the-other-one'), user_id: observer.id, expires_at })
+    expect(await reset(service, observer.id, sample.recoveryToken)).toBe(200)
+    expect(await reset(service, observer.id, 'the-other-one')).toBe(401)
+  })
+
   test('there are at most five letters an hour', async () => {
     await using service = await startService()
     await buildWorld(service)

@@ -4,6 +4,7 @@
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../bus/bus.ts'
+import { neighbourhood } from '../kit/address.ts'
 import { iso, type Clock } from '../kit/clock.ts'
 import { deviceUid } from '../kit/ids.ts'
 import type { Limiter } from '../kit/limiter.ts'
@@ -109,7 +110,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         const changed = (Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])
         if (changed) await devices.save(uid, told)
       } else {
-        const full = parts.newPerSource.take(caller.source)
+        const full = parts.newPerSource.take(neighbourhood(caller.source))
         if (full > 0) throw new Failure('tooMany', { message: 'Too many new devices from one address; wait a little.', retryAfter: full })
         try {
           await devices.insert({

@@ -1,6 +1,7 @@
 // Which connections the firewall lets through, and which logins a public key is good for. Pure: the same rules and the
 // same connection always give the same answer, whatever order the rules come in. A rule whose pattern cannot be run
 // throws, so that the connection is refused; it never counts as a rule that does not match.
+import { plainAddress } from '../kit/address.ts'
 import { matches } from './patterns.ts'
 
 /** Which devices a rule or a key is about: by a pattern on the name, or by having at least one of the tags. */
@@ -60,12 +61,4 @@ export function keyFits(
   login: { readonly username: string; readonly device: FilteredDevice },
 ): boolean {
   return matches(key.username, login.username) && filterMatches(key.filter, login.device)
-}
-
-/**
- * A socket that listens for both families shows an IPv4 peer as `::ffff:192.0.2.1` (RFC 4291 section 2.5.5.2). Rules
- * are written for the plain form, and `^192\.0\.2\.` must not be evaded by it.
- */
-function plainAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
 }

@@ -31,6 +31,8 @@ const recovery_codes = 6
 const wrong_codes_per_sign_in = 5
 const recovered_ms = 10 * minute_ms
 const resets_per_hour = 5
+/** From all sources together: whoever has the password and many addresses gets no more. */
+const wrong_codes_per_hour = 20
 
 function totp(secret: string, label = ''): TOTP {
   return new TOTP({ issuer: 'Hawser', label, secret: Secret.fromBase32(secret), algorithm: 'SHA1', digits: 6, period: period_s })
@@ -74,12 +76,18 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, back
       const token = await stores.tokens.find(kind, hash, iso(clock.now()))
       const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
       if (!user) throw wrongCode()
+      const everywhere = `mfa codes ${user.id}`
+      const missed = await stores.attempts.find(everywhere, iso(clock.now()))
+      if (missed && missed.count >= wrong_codes_per_hour)
+        throw new Failure('locked', { retryAfter: (Date.parse(missed.expires_at) - clock.now()) / 1000 })
       await lockout.judge(signInSubject(caller.source, user.id), signInPolicy, wrongCode, async () => {
         if (await spendCode(user, body.code)) return true
+        await stores.attempts.count(everywhere, iso(clock.now()), iso(clock.now() + hour_ms))
         if ((await stores.tokens.miss(kind, hash)) >= wrong_codes_per_sign_in) await stores.tokens.spend(kind, hash, iso(clock.now()))
         return undefined
       })
       if (!(await stores.tokens.spend(kind, hash, iso(clock.now())))) throw wrongCode()
+      if (missed) await stores.attempts.clear(everywhere)
       return signIn.signedIn(user)
     },
 

@@ -1,6 +1,7 @@
 // Who someone is, and the token that says so. Shared by users (password), MFA (second factor) and set-up: all of them
 // end in `session`, which picks the namespace and signs the token.
 import type { UserSession } from '@hawser/contract/users'
+import { neighbourhood } from '../kit/address.ts'
 import { iso, type Clock } from '../kit/clock.ts'
 import type { Stores } from '../storage/stores.ts'
 import type { UserRow } from '../storage/users.ts'
@@ -15,7 +16,7 @@ export interface SignIn {
 
 /** The subject under which wrong attempts at signing in are counted: one source and one user. */
 export function signInSubject(source: string, who: string): string {
-  return `sign-in ${source} ${who}`
+  return `sign-in ${neighbourhood(source)} ${who}`
 }
 
 export function signIn({ stores, tokens, clock }: { stores: Stores; tokens: Tokens; clock: Clock }): SignIn {

@@ -41,6 +41,8 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
   }
   const addressOf = (from: From): string => parts.url || `${from.secure ? 'https' : 'http'}://${hostOf(from)}`
 
+  const setupToken = (hash: string) => ({ kind: 'setup' as const, hash, user_id: null, expires_at: iso(clock.now() + 365 * day_ms) })
+
   return {
     async info(_, from) {
       const host = hostOf(from)
@@ -82,9 +84,15 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
       const taken = body.namespace === undefined ? undefined : await stores.namespaces.findByName(body.namespace.toLowerCase())
       if (taken) throw new Failure('takenFields', { fields: ['namespace'] })
       if (!(await stores.tokens.spend('setup', hash, iso(clock.now())))) throw wrong()
-      const user = await parts.users.create(body, true)
-      await parts.namespaces.create(user.id, body.namespace ?? nameOf(user.username))
-      return parts.signIn.signedIn(user)
+      try {
+        const user = await parts.users.create(body, true)
+        await parts.namespaces.create(user.id, body.namespace ?? nameOf(user.username))
+        return await parts.signIn.signedIn(user)
+      } catch (error) {
+        // Nobody was made, so the code is good for another try; once there is a user it is worth nothing anyway.
+        await stores.tokens.insert(setupToken(hash))
+        throw error
+      }
     },
 
     /** A fresh set-up code while there is no user; the code of an earlier start ends with it. */
@@ -92,12 +100,7 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
       if (await stores.users.any()) return undefined
       const code = newUuid()
       await stores.tokens.removeKind('setup')
-      await stores.tokens.insert({
-        kind: 'setup',
-        hash: vault.mark('setup', code),
-        user_id: null,
-        expires_at: iso(clock.now() + 365 * day_ms),
-      })
+      await stores.tokens.insert(setupToken(vault.mark('setup', code)))
       return code
     },
   }

@@ -118,6 +118,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       stores.transaction(async (inside) => {
         if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
         if (password !== undefined) await inside.users.savePassword(id, password)
+        // What was on its way for the old password or to the old address is worth nothing now.
+        if (password !== undefined || columns.email !== undefined)
+          for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const) await inside.tokens.removeOf(id, kind)
       }),
     )
   }

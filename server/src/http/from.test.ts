@@ -5,7 +5,8 @@ import { createServer, request, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readConfig } from '../config.ts'
-import { neighbourhood, whereFrom } from './from.ts'
+import { neighbourhood } from '../kit/address.ts'
+import { whereFrom } from './from.ts'
 
 const trust = (proxies: string) => whereFrom(readConfig({ HAWSER_TRUSTED_PROXIES: proxies }).HAWSER_TRUSTED_PROXIES)
 

@@ -3,8 +3,7 @@
 import { isIP, type BlockList } from 'node:net'
 import type { IncomingMessage } from 'node:http'
 import type { From } from '../domain/callers.ts'
-
-const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
+import { plainAddress } from '../kit/address.ts'
 
 const first = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)?.trim()
 
@@ -15,7 +14,7 @@ export function whereFrom(trusted: BlockList): (request: IncomingMessage) => Fro
   }
 
   return ({ headers, socket }) => {
-    const peer = plain(socket.remoteAddress ?? '')
+    const peer = plainAddress(socket.remoteAddress ?? '')
     const secure = 'encrypted' in socket && socket.encrypted === true
     const host = headers.host ?? ''
     if (!trusts(peer)) return { source: peer, host, secure }
@@ -33,30 +32,16 @@ function publicHost(host: string, port: string | undefined): string {
   return port === undefined || named || !/^[1-9]\d{0,4}$/.test(port) || port === '80' || port === '443' ? host : `${host}:${port}`
 }
 
-/** What is limited together: an address, or the /64 that one IPv6 host usually has to itself. */
-export function neighbourhood(address: string): string {
-  if (isIP(address) !== 6) return address
-  const [head = '', tail] = address.split('::')
-  const groups = head ? head.split(':') : []
-  if (tail !== undefined) {
-    // `::` stands for as many zeros as are missing between what is before and after it.
-    const after = tail ? tail.split(':') : []
-    while (groups.length + after.length < 8) groups.push('0')
-    groups.push(...after)
-  }
-  return `${groups.slice(0, 4).join(':')}::/64`
-}
-
 function realAddress(
   real: string | string[] | undefined,
   forwarded: string | string[] | undefined,
   peer: string,
   trusts: (address: string) => boolean,
 ): string {
-  const given = plain(first(real) ?? '')
+  const given = plainAddress(first(real) ?? '')
   if (isIP(given)) return given
   // The right-most address that is not one of our own proxies was seen by one of them; all left of it is hearsay.
-  const chain = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',').map((part) => plain(part.trim()))
+  const chain = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',').map((part) => plainAddress(part.trim()))
   for (const address of chain.toReversed()) {
     if (!isIP(address)) return peer
     if (!trusts(address)) return address

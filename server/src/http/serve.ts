@@ -16,10 +16,11 @@ import { Failure } from '@hawser/contract/failures'
 import type { Page } from '@hawser/contract/operation'
 import type { Caller, Gate } from '../domain/callers.ts'
 import type { AllRules } from '../domain/rules.ts'
+import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
 import { answerBroken, answerFailure } from './answer.ts'
-import { neighbourhood, whereFrom } from './from.ts'
+import { whereFrom } from './from.ts'
 import type { Metrics } from './metrics.ts'
 import { listSerialiser, serialiser, type Serialise } from './serialise.ts'
 import { checker, queryReader, type Check } from './validate.ts'
@@ -77,6 +78,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     forceCloseConnections: 'idle',
+    // While the server stops, requests on open connections are still answered, with the sign to close; health says 503.
+    return503OnClosing: false,
     genReqId: () => randomUUID(),
     // A path that cannot be decoded is refused before any hook.
     frameworkErrors: (error, request, reply) => void answerFailure(error, request, secured(request, reply)),
