@@ -38,6 +38,7 @@ export async function openClient(socket: Duplex, options: ClientOptions): Promis
   })
   const auth = clientAuth(transport, (text) => options.onBanner?.(text))
   let accepted = false
+  let connection: Connection | undefined
   return {
     transport,
     async attempt(user, proof) {
@@ -49,7 +50,7 @@ export async function openClient(socket: Duplex, options: ClientOptions): Promis
     },
     connection() {
       if (!accepted) throw new Error('The server has not accepted anybody yet.')
-      return openConnection(transport, settings)
+      return (connection ??= openConnection(transport, settings))
     },
   }
 }

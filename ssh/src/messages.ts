@@ -53,11 +53,7 @@ export const Message = {
   pong: 193,
 } as const
 
-/** Messages of the transport itself, allowed around a key exchange (RFC 4253 section 7.1). */
-export function isTransportMessage(type: number): boolean {
-  return type < 50
-}
-
+/** RFC 4253 section 12: of the algorithm negotiation and of the exchange itself. */
 export function isKexMessage(type: number): boolean {
   return type >= 20 && type < 50
 }

@@ -4,7 +4,7 @@
 // which they leave. A tap sees what passes before it is passed on; a slow tap slows the pipe.
 import type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
 import { OpenFailure, type Connection, type GlobalRequest, type Opening } from './connection/connection.ts'
-import { ChannelRefused, type ConnectionEnded } from './errors.ts'
+import { ChannelClosed, ChannelRefused, ConnectionEnded } from './errors.ts'
 
 export type Side = 'near' | 'far'
 
@@ -23,25 +23,42 @@ export interface PipeOptions {
   request?(from: Side, request: GlobalRequest): boolean
 }
 
-/** For input that a far program does not read, once the near side is gone. */
+/** For input that a far program does not read once the near side is gone, and for last words to a near one that does not. */
 const linger_ms = 10_000
 
 const programs = new Set(['shell', 'exec', 'subsystem'])
 
-/** Resolves when one of the two has ended, with what it ended with; the other is the caller's to end. */
+/**
+ * Resolves when one of the two has ended, with what it ended with; the other is the caller's to end. When it was the far
+ * one, the near channels have been closed by then, with what their taps had to say.
+ */
 export async function pipe(near: Connection, far: Connection, options: PipeOptions = {}): Promise<{ side: Side; ended: ConnectionEnded }> {
-  void passOpenings('near', near, far, options)
-  void passOpenings('far', far, near, options)
+  const joined = new Set<Promise<void>>()
+  const track = (work: Promise<void>): void => {
+    const tracked = work.finally(() => joined.delete(tracked))
+    joined.add(tracked)
+  }
+  void passOpenings('near', near, far, options, track)
+  void passOpenings('far', far, near, options, track)
   void passRequests('near', near, far, options)
   void passRequests('far', far, near, options)
-  return Promise.race([
+  const first = await Promise.race([
     near.ended.then((ended) => ({ side: 'near' as const, ended })),
     far.ended.then((ended) => ({ side: 'far' as const, ended })),
   ])
+  if (first.side === 'far') {
+    const limit = Promise.withResolvers<void>()
+    const timer = setTimeout(limit.resolve, linger_ms)
+    await Promise.race([Promise.all(joined), near.ended, limit.promise])
+    clearTimeout(timer)
+  }
+  return first
 }
 
-async function passOpenings(from: Side, source: Connection, target: Connection, options: PipeOptions): Promise<void> {
-  for await (const opening of source.channels) void passOpening(from, opening, target, options)
+type Track = (work: Promise<void>) => void
+
+async function passOpenings(from: Side, source: Connection, target: Connection, options: PipeOptions, track: Track): Promise<void> {
+  for await (const opening of source.channels) track(passOpening(from, opening, target, options))
 }
 
 async function passOpening(from: Side, opening: Opening, target: Connection, options: PipeOptions): Promise<void> {
@@ -55,7 +72,9 @@ async function passOpening(from: Side, opening: Opening, target: Connection, opt
     return opening.refuse(OpenFailure.connectFailed, 'The other side is gone.')
   }
   const accepted = opening.accept()
-  await (from === 'near' ? joinChannels(accepted, opened, verdict.tap) : joinChannels(opened, accepted, verdict.tap))
+  const [near, far] = from === 'near' ? [accepted, opened] : [opened, accepted]
+  // A tap that fails has ended its channel; why, it knows itself.
+  await joinChannels(near, far, verdict.tap).catch(() => undefined)
 }
 
 async function passRequests(from: Side, source: Connection, target: Connection, options: PipeOptions): Promise<void> {
@@ -71,10 +90,19 @@ async function passRequests(from: Side, source: Connection, target: Connection, 
   }
 }
 
-/** Resolves when both channels are closed. */
+/** Resolves when both channels are closed. Throws what a tap threw, after closing both. */
 export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): Promise<void> {
   let exited = false
   let lost = false
+  let nearOpen = true
+  void near.closed.then(() => {
+    nearOpen = false
+  })
+  /** What a tap threw; that somebody left is no failure. */
+  let failure: Error | undefined
+  const note = (error: unknown): void => {
+    if (!(error instanceof ChannelClosed) && !(error instanceof ConnectionEnded)) failure ??= error as Error
+  }
   // A server drops what comes for a session before it has a program, so that input waits until that was asked for.
   const started = Promise.withResolvers<void>()
   if (near.type !== 'session') started.resolve()
@@ -93,7 +121,13 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
 
   const passChannelRequests = async (from: Side, source: Channel, target: Channel): Promise<void> => {
     for await (const request of source.requests) {
-      tap.request?.(from, request)
+      try {
+        tap.request?.(from, request)
+      } catch (error) {
+        note(error)
+        void near.close('now')
+        void far.close('now')
+      }
       if (from === 'far' && request.type.startsWith('exit-')) exited = true
       void target.request(request.type, request.payload, request.wantReply).then(request.reply, () => request.reply(false))
       if (from === 'near' && programs.has(request.type)) started.resolve()
@@ -104,6 +138,10 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
   const outward = async (): Promise<void> => {
     const data = passData('near', near, far)
     const requests = passChannelRequests('near', near, far)
+    data.catch((error: unknown) => {
+      note(error)
+      if (failure) void near.close('now')
+    })
     await near.closed
     await requests
     // The near side is gone: what it sent last is delivered if the program reads it.
@@ -122,14 +160,21 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
       // However slowly the near side reads, it gets all of the output.
       await passData('far', far, near)
       await far.closed
-    } catch {
+    } catch (error) {
+      note(error)
       lost = true
       await far.close('now')
     }
     await requests
-    await tap.ending?.(near, { lost, exited })
+    if (nearOpen) await tap.ending?.(near, { lost, exited })
     await near.close(lost ? 'now' : undefined)
   }
 
-  await Promise.all([outward(), inward()])
+  try {
+    await Promise.all([outward(), inward()])
+  } catch (error) {
+    note(error)
+    await Promise.all([near.close('now'), far.close('now')])
+  }
+  if (failure) throw failure
 }

@@ -209,7 +209,7 @@ describe('limits and words', () => {
   test('who does not log in in time is let go', async () => {
     await using server = await startServer({
       handshake_ms: 300,
-      authenticate: async ({ signal }) => new Promise((resolve) =>  signal.addEventListener('abort', () => resolve('refuse'))),
+      authenticate: async ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('refuse'))),
     })
     const { stderr, status } = await run('ssh', [...quietArgs(server.port, 'LogLevel=INFO'), 'olga@127.0.0.1', 'true'])
     expect(stderr).toContain('It took too long to log in.')

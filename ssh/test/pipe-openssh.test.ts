@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { connect } from '../src/client.ts'
 import { Writer } from '../src/wire.ts'
 import { parsePrivateKey } from '../src/keys/private-key.ts'
-import { pipe, type PipeOptions, type Side } from '../src/pipe.ts'
+import { pipe, type PipeOptions, type Side, type Tap } from '../src/pipe.ts'
 import { acceptConnection } from '../src/server.ts'
 import { folder, freePort, keygen, quietArgs, run, startSshd, type Sshd } from './programs.ts'
 import { hostKey } from './server.ts'
@@ -149,3 +149,46 @@ test('something can be said on a channel before it closes', async () => {
   })
   expect((await ssh(gateway, ['exit 1'])).status).toBe(33)
 })
+
+test('when the far side dies the user is told, and gets 255', async () => {
+  await using gateway = await startGateway({
+    channel: () => ({
+      allow: true,
+      tap: {
+        async ending(near, how) {
+          if (how.lost) await near.write(Buffer.from('the device is gone\n'), 1)
+        },
+      },
+    }),
+  })
+  const { status, stdout, stderr } = await ssh(gateway, ['echo before; sleep 1; kill -9 $PPID; sleep 60'])
+  expect(stdout.toString()).toBe('before\n')
+  expect(stderr).toContain('the device is gone')
+  expect(status).toBe(255)
+  expect(gateway.endings).toEqual(['far'])
+})
+
+test.each<[string, Tap]>([
+  ['output', { data: (from) => fail(from === 'far') }],
+  ['input', { data: (from) => fail(from === 'near') }],
+  ['a request', { request: (from) => fail(from === 'near') }],
+  ['the end', { ending: () => fail(true) }],
+])('a tap that fails on %s ends its channel and nothing else', async (_, tap) => {
+  const taps = [tap, {}]
+  using local = folder()
+  await using gateway = await startGateway({ channel: () => ({ allow: true, tap: taps.shift() }) })
+  const control = `ControlPath=${local.file('control')}`
+  const first = await run(
+    'ssh',
+    [...quietArgs(gateway.port, control, 'ControlMaster=auto', 'ControlPersist=30'), 'x@127.0.0.1', 'cat'],
+    'words',
+  )
+  expect(first.status).not.toBe(3)
+  const second = await run('ssh', [...quietArgs(gateway.port, control), 'x@127.0.0.1', 'echo fine; exit 3'])
+  expect([second.stdout.toString(), second.status]).toEqual(['fine\n', 3])
+  await run('ssh', [...quietArgs(gateway.port, control), '-O', 'exit', 'x@127.0.0.1'])
+})
+
+function fail(really: boolean): void {
+  if (really) throw new Error('the disk is full')
+}

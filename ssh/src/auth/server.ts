@@ -72,12 +72,21 @@ class Abandoned extends Error {}
 /** Resolves with the name of the user who is in; throws when it is over. */
 export async function authenticateClient(transport: Transport, options: ServerAuthOptions): Promise<string> {
   const gone = new AbortController()
-  void transport.ended.then((how) => gone.abort(how))
+  const over = transport.ended.then((how): never => {
+    gone.abort(how)
+    throw how
+  })
+  over.catch(() => undefined)
   await acceptService(transport)
 
   let user: string | undefined
   let failures = 0
   let next: Buffer | undefined
+  /** Banners are for the time before success (RFC 4252 section 5.4). */
+  let judging = true
+  const banner = (text: string): void => {
+    if (judging) sendBanner(transport, text)
+  }
   for (let requests = 0; requests < mostRequests; requests += 1) {
     const payload = next ?? (await transport.receive())
     next = undefined
@@ -93,18 +102,22 @@ export async function authenticateClient(transport: Transport, options: ServerAu
     let decision: Decision = 'refuse'
     if (read) {
       try {
-        decision = await options.authenticate({ ...read.attempt, user, signal: gone.signal, banner: (text) => banner(transport, text) })
+        const asked = { ...read.attempt, user, signal: gone.signal, banner }
+        // Whoever judges may take long; a client that is gone is not waited for.
+        decision = await Promise.race([options.authenticate(asked), over])
       } catch (error) {
         if (error instanceof Abandoned) continue
         throw error
       }
     }
-    if (gone.signal.aborted) throw await transport.ended
+    // Another attempt was made while this one was asking: only that one is answered.
+    if (next) continue
     if (decision === 'accept' && read?.attempt.method === 'publickey-offer') {
       transport.send(message(Message.authKeyOk, 1_200).string(read.algorithm).string(read.blob))
       continue
     }
     if (decision === 'accept') {
+      judging = false
       transport.send(message(Message.authSuccess))
       return user
     }
@@ -123,11 +136,11 @@ async function acceptService(transport: Transport): Promise<void> {
   const reader = new Reader(await transport.receive())
   if (reader.byte() !== Message.serviceRequest) throw new ProtocolError('A service must be asked for first.')
   const service = reader.text()
-  if (service !== authService) throw new SshError(Reason.serviceNotAvailable, 'The only service before authentication is that.')
+  if (service !== authService) throw new SshError(Reason.serviceNotAvailable, 'Before authentication there is no other service.')
   transport.send(message(Message.serviceAccept).string(service))
 }
 
-function banner(transport: Transport, text: string): void {
+function sendBanner(transport: Transport, text: string): void {
   // Lines end with CR LF on the wire (RFC 4252 section 5.4).
   const lines = text.replaceAll(/\r?\n/g, '\r\n')
   transport.send(

@@ -6,7 +6,7 @@
 // The nonce is 4 fixed bytes and a counter of 8, both from the derived IV; the counter goes up by one with each packet.
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
-import { macFailure, type Cipher } from './cipher.ts'
+import { macFailure, ownCopy, type Cipher } from './cipher.ts'
 
 const tagBytes = 16
 
@@ -17,7 +17,7 @@ function gcm(name: string, algorithm: 'aes-128-gcm' | 'aes-256-gcm', key_bytes: 
     iv_bytes: 12,
     needsMac: false,
     sealer({ key, iv }) {
-      const nonce = Buffer.from(iv)
+      const nonce = ownCopy(iv)
       return {
         block: 16,
         padsLength: false,
@@ -34,7 +34,7 @@ function gcm(name: string, algorithm: 'aes-128-gcm' | 'aes-256-gcm', key_bytes: 
       }
     },
     opener({ key, iv }) {
-      const nonce = Buffer.from(iv)
+      const nonce = ownCopy(iv)
       return {
         tag: tagBytes,
         block: 16,

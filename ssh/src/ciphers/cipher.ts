@@ -45,3 +45,13 @@ export interface Mac {
 }
 
 export const macFailure = 'A packet was changed on its way.'
+
+/**
+ * For what lives as long as the connection: a small buffer made in any other way is a part of a larger one that is shared
+ * with whatever was made at the same time, and keeps all of it.
+ */
+export function ownCopy(bytes: Buffer): Buffer {
+  const copy = Buffer.alloc(bytes.length)
+  bytes.copy(copy)
+  return copy
+}

@@ -168,6 +168,17 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
     if (gotClose) gone()
   }
 
+  const close = async (when?: 'now'): Promise<void> => {
+    if (when === 'now' && !sentClose) dropLeaving(new ChannelClosed('The channel was closed.'))
+    if ((!closeWanted || when === 'now') && !sentClose && !gotClose && !lost) {
+      closeWanted = true
+      await leave('close')
+    }
+    // What the peer still sends is not for anybody.
+    chunks.length = 0
+    await closed.promise
+  }
+
   const channel: Channel = {
     type: outside.type,
     requests,
@@ -187,16 +198,7 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
       endWanted = true
       await leave('eof')
     },
-    async close(when) {
-      if (when === 'now' && !sentClose) dropLeaving(new ChannelClosed('The channel was closed.'))
-      if ((!closeWanted || when === 'now') && !sentClose && !gotClose && !lost) {
-        closeWanted = true
-        await leave('close')
-      }
-      // What the peer still sends is not for anybody.
-      chunks.length = 0
-      await closed.promise
-    },
+    close,
     async request(type, payload = Buffer.alloc(0), wantReply = false) {
       if (lost) throw lost
       if (sentClose || gotClose) throw new ChannelClosed('The channel is closed.')
@@ -220,7 +222,7 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
       }
     },
     async [Symbol.asyncDispose]() {
-      await this.close()
+      await close()
     },
   }
 
@@ -231,7 +233,9 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
       if (bytes.length > outside.packet_bytes) throw new ProtocolError('A packet of data is larger than was allowed.')
       if (bytes.length > credit_bytes) throw new ProtocolError('More data came than the window allows.')
       credit_bytes -= bytes.length
-      if (bytes.length === 0 || closeWanted) return
+      if (bytes.length === 0) return
+      // Nobody will read it, but the peer must not be stuck before it hears that we close.
+      if (closeWanted) return give(bytes.length)
       if (reader) {
         const waiting = reader
         reader = undefined

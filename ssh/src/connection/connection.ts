@@ -51,7 +51,8 @@ export interface Connection extends AsyncDisposable {
   /** What the peer wants to open. */
   readonly channels: Queue<Opening>
   readonly requests: Queue<GlobalRequest>
-  open(type: string, payload?: Uint8Array): Promise<Channel>
+  /** The signal gives up waiting for the peer's answer. */
+  open(type: string, payload?: Uint8Array, signal?: AbortSignal): Promise<Channel>
   /** Resolves with the payload of the peer's answer, undefined if it refused. */
   request(name: string, payload?: Uint8Array): Promise<Buffer | undefined>
   /** The same without an answer. */
@@ -64,22 +65,22 @@ export interface Connection extends AsyncDisposable {
   readonly transport: Transport
 }
 
-const mostOpenings = 64
-const mostGlobalRequests = 64
+/** Many may come in one read, before their reader has a turn. */
+const mostGlobalRequests = 256
 /** However large the peer says that packets may be. */
 const largestSent_bytes = 128 * 1024
 
 interface Slot {
   inside?: ChannelInside
   /** Of a channel that we want to open. */
-  readonly opening?: { readonly type: string } & PromiseWithResolvers<Channel>
+  readonly opening?: { readonly type: string; abandoned: boolean } & PromiseWithResolvers<Channel>
 }
 
 export function openConnection(transport: Transport, options: ConnectionOptions): Connection {
   const slots = new Map<number, Slot>()
   const freeIds: number[] = []
   const ready = new Set<ChannelInside>()
-  const channels = queue<Opening>(mostOpenings)
+  const channels = queue<Opening>(options.mostChannels)
   const requests = queue<GlobalRequest>(mostGlobalRequests)
   const replies: PromiseWithResolvers<Buffer | undefined>[] = []
   const answers = orderedAnswers<Uint8Array | false>((answer) => {
@@ -171,7 +172,7 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
       },
       refuse,
     }
-    if (!channels.push(opening)) refuse(OpenFailure.resourceShortage, 'Too many channels are waiting to be opened.')
+    if (!channels.push(opening)) refuse(OpenFailure.resourceShortage, 'The connection is ending.')
   }
 
   /** The answer to an opening of ours. */
@@ -182,6 +183,7 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     if (confirmed) {
       slot.inside = makeChannel(slot.opening.type, id, readRemote(reader))
       slot.opening.resolve(slot.inside.channel)
+      if (slot.opening.abandoned) void slot.inside.channel.close('now')
     } else {
       forget(id)
       slot.opening.reject(new ChannelRefused(reader.uint32(), reader.text(4_096)))
@@ -292,21 +294,32 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
   })
   transport.takeOver(receive, pump)
 
+  const end = async (reason: number = Reason.byApplication, text = 'Goodbye.'): Promise<void> => {
+    transport.end(new SshError(reason, text))
+    await transport.ended
+  }
+
   return {
     channels,
     requests,
     transport,
     ended: transport.ended,
-    async open(type, payload = Buffer.alloc(0)) {
+    async open(type, payload = Buffer.alloc(0), signal) {
       if (over) throw over
+      signal?.throwIfAborted()
       if (slots.size >= options.mostChannels) throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
-      const opening = { type, ...Promise.withResolvers<Channel>() }
+      const opening = { type, abandoned: false, ...Promise.withResolvers<Channel>() }
+      const abandon = (): void => {
+        opening.abandoned = true
+        opening.reject(signal!.reason)
+      }
+      signal?.addEventListener('abort', abandon, { once: true })
       const id = takeId({ opening })
       const written = message(Message.channelOpen, 64 + payload.length)
         .string(type)
         .uint32(id)
       transport.send(written.uint32(options.window_bytes).uint32(options.packet_bytes).raw(payload))
-      return opening.promise
+      return opening.promise.finally(() => signal?.removeEventListener('abort', abandon))
     },
     request: ask,
     tell(name, payload = Buffer.alloc(0)) {
@@ -318,13 +331,8 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
       )
     },
     rekey: transport.rekey,
-    async end(reason = Reason.byApplication, text = 'Goodbye.') {
-      transport.end(new SshError(reason, text))
-      await transport.ended
-    },
-    async [Symbol.asyncDispose]() {
-      await this.end()
-    },
+    end,
+    [Symbol.asyncDispose]: async () => end(),
   }
 }
 

@@ -6,7 +6,8 @@
 //   window-change  uint32 columns, rows, width, height
 //   signal         string name without SIG               break  uint32 milliseconds
 //   exit-status    uint32       exit-signal  string name, boolean core dumped, string message, string language
-// Anything else is kept as it came.
+// Anything else, and anything malformed, is kept as it came: it can be passed on, or refused.
+import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 
 export interface Size {
@@ -49,6 +50,15 @@ const endOfModes = 0
 const unknownModes = 160
 
 export function readRequest(name: string, payload: Buffer): SessionRequest {
+  try {
+    return readKnown(name, payload)
+  } catch (error) {
+    if (error instanceof ProtocolError) return { type: 'other', name, payload }
+    throw error
+  }
+}
+
+function readKnown(name: string, payload: Buffer): SessionRequest {
   const reader = new Reader(payload)
   switch (name) {
     case 'shell':

@@ -1,7 +1,7 @@
 // A session (RFC 4254 section 6), from either side. A server learns what is wanted before the program starts (a terminal,
 // variables, the program itself) and hears afterwards of resizes and signals; a client asks for the same and is told how it
 // ended. Bytes are the channel's: what a client sends right behind its request waits in the channel until it is read.
-import { ChannelClosed } from '../errors.ts'
+import { ChannelClosed, ConnectionEnded } from '../errors.ts'
 import type { Channel } from './channel.ts'
 import type { Connection } from './connection.ts'
 import { readRequest, writeRequest, type Exit, type Program, type Pty, type SessionRequest, type Size } from './requests.ts'
@@ -71,7 +71,8 @@ async function exit(channel: Channel, how: number | Exit): Promise<void> {
     await channel.end()
     await channel.request(name, payload)
   } catch (error) {
-    if (!(error instanceof ChannelClosed)) throw error
+    // Whom it was for is gone.
+    if (!(error instanceof ChannelClosed) && !(error instanceof ConnectionEnded)) throw error
   }
   await channel.close()
 }

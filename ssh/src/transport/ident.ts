@@ -36,7 +36,11 @@ export function identReader(from: 'client' | 'server'): IdentReader {
           .toString('latin1')
           .replace(/\r?\n$/, '')
         held = held.subarray(line_bytes)
-        if (line.startsWith('SSH-')) return { ident: checked(line), rest: held }
+        if (line.startsWith('SSH-')) {
+          const rest = held
+          held = Buffer.alloc(0)
+          return { ident: checked(line), rest }
+        }
         before_bytes += line_bytes
         if (from === 'client' || before_bytes > mostBefore_bytes) throw new ProtocolError('This is not SSH.')
       }

@@ -5,7 +5,7 @@
 //   string client value, string server value, secret
 // so that whoever signs or checks it has seen the same negotiation.
 import { createHash } from 'node:crypto'
-import type { Keys } from '../ciphers/cipher.ts'
+import { ownCopy, type Keys } from '../ciphers/cipher.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
 import {
   agreementOver,
@@ -113,7 +113,7 @@ function clientSide(inputs: ExchangeInputs): KeyExchange {
       if (!verifySignature(hostKey, algorithm, digest, signature)) {
         throw new SshError(Reason.hostKeyNotVerifiable, 'The server did not prove that it has its host key.')
       }
-      inputs.done({ hash: kex.hash, secret, digest, hostKey: Buffer.from(hostKey) })
+      inputs.done({ hash: kex.hash, secret, digest, hostKey: ownCopy(hostKey) })
     },
   }
 }
@@ -159,7 +159,7 @@ export function deriveKeys(exchanged: Exchanged, sessionId: Buffer, towards: Rol
     }
     let key = hash(letter, sessionId)
     while (key.length < length) key = Buffer.concat([key, hash(key)])
-    return key.subarray(0, length)
+    return ownCopy(key.subarray(0, length))
   }
   const [iv, key, macKey] = towards === 'server' ? ['A', 'C', 'E'] : ['B', 'D', 'F']
   return { iv: derive(iv, cipher.iv_bytes), key: derive(key, cipher.key_bytes), mac: derive(macKey, mac?.bytes ?? 0) }

@@ -15,6 +15,7 @@ export const strangersPacket_bytes = 35_000
 /** What OpenSSH takes, too. */
 export const largestPacket_bytes = 256 * 1024
 const shortestPadding_bytes = 4
+const nothing = Buffer.alloc(0)
 const pool = Buffer.alloc(16_384)
 let poolAt = pool.length
 
@@ -77,12 +78,17 @@ export function packetReader(): PacketReader {
   let sequence = 0
   let largest_bytes = strangersPacket_bytes
   /** What is left of the last chunk. */
-  let chunk: Buffer = Buffer.alloc(0)
+  let chunk: Buffer = nothing
   /** A packet that spans chunks, and how much of it is here. */
   let partial: Buffer | undefined
   let filled = 0
   /** Bytes of the packet at hand with its MAC, once its length is known. */
   let whole = 0
+
+  const skip = (count: number): void => {
+    // An empty view would keep all the memory behind it, as long as the connection is idle.
+    chunk = count === chunk.length ? nothing : chunk.subarray(count)
+  }
 
   /** The first so many bytes that were not consumed yet, if they are all here. */
   const gather = (count: number): Buffer | undefined => {
@@ -98,13 +104,13 @@ export function packetReader(): PacketReader {
     }
     const copied = chunk.copy(partial, filled, 0, count - filled)
     filled += copied
-    chunk = chunk.subarray(copied)
+    skip(copied)
     return filled === count ? partial : undefined
   }
 
   const consume = (count: number): void => {
     if (partial) partial = undefined
-    else chunk = chunk.subarray(count)
+    else skip(count)
     whole = 0
   }
 

@@ -5,15 +5,14 @@
 // keys, and packets are counted from zero after every NEWKEYS. Every wait here has a limit.
 import type { Duplex } from 'node:stream'
 import type { Algorithms } from '../algorithms.ts'
-import type { Opener } from '../ciphers/cipher.ts'
 import { ConnectionEnded, errorFrom, ProtocolError, Reason, SshError } from '../errors.ts'
 import type { PrivateKey } from '../keys/private-key.ts'
 import { signatureAlgorithms } from '../keys/signature.ts'
 import { isKexMessage, Message } from '../messages.ts'
-import { message, payloadOf, Reader, type Writer } from '../wire.ts'
+import { message, Reader, type Writer } from '../wire.ts'
+import { exchanges } from './exchanges.ts'
 import { identOf, identReader } from './ident.ts'
-import { deriveKeys, keyExchange, type Exchanged, type KeyExchange } from './key-exchange.ts'
-import { extInfoMarker, negotiate, readKexInit, strictMarker, writeKexInit, type Negotiated, type Role } from './kexinit.ts'
+import type { Negotiated, Role } from './kexinit.ts'
 import { outbox } from './outbox.ts'
 import { largestPacket_bytes, packetReader, packetWriter } from './packets.ts'
 
@@ -61,6 +60,8 @@ export interface Transport {
 const mostWaiting = 32
 /** How long an exchange may take, over a slow line that is full of data. */
 const exchange_ms = 300_000
+/** Under one key: the numbers of packets, which some ciphers take for their nonce, must not come round (RFC 4344 section 3.1). */
+const mostPackets = 2 ** 31
 /** How long the goodbye may take to leave. */
 const farewell_ms = 2_000
 /** Answers that wait for the end of an exchange; data does not, it is held back. */
@@ -75,7 +76,6 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   const writer = packetWriter()
   const ident = identOf(options.software)
   const identIn = identReader(peer)
-  const algorithms = withKeys(options.algorithms, role, options.hostKeys)
 
   const established = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<ConnectionEnded>()
@@ -83,27 +83,14 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   let over: ConnectionEnded | undefined
   let spoke = false
   let peerIdent: string | undefined
-  let sessionId: Buffer | undefined
-  let hostKey: Buffer | undefined
-  let negotiated: Negotiated | undefined
   let serverSigAlgs: string[] | undefined
   let received = 0
-
-  /** The exchange under way. `ours` from our KEXINIT, `theirs` from the peer's, both until the peer's NEWKEYS. */
-  let ours: Buffer | undefined
-  let theirs: Buffer | undefined
-  let exchange: KeyExchange | undefined
-  let nextOpener: Opener | undefined
-  let ignoreGuess = false
-  let strict = false
-  /** Between our KEXINIT and our NEWKEYS. */
-  let holding = true
+  let sinceKeys_bytes = 0
+  let sinceKeys_packets = 0
+  let timer: NodeJS.Timeout | undefined
+  /** What cannot leave before our NEWKEYS. */
   let held: Writer[] = []
   let held_bytes = 0
-  /** After the first NEWKEYS of the peer. */
-  let keyed = false
-  let sinceKeys_bytes = 0
-  let timer: NodeJS.Timeout | undefined
 
   /** Until somebody takes over, messages wait here. */
   const inbox: Buffer[] = []
@@ -113,25 +100,46 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   let room: () => void = () => undefined
 
   const out = outbox(socket, () => {
-    if (!holding) room()
+    if (!kex.holding) room()
+  })
+
+  const kex = exchanges({
+    ...options,
+    reader,
+    writer,
+    idents: () => ({ [role]: ident, [peer]: peerIdent! }) as Record<Role, string>,
+    send: (written) => sendNow(written),
+    onBegin: () => watch(exchange_ms, () => end(new SshError(Reason.keyExchangeFailed, 'The key exchange took too long.'))),
+    onSending(first, wantsExtInfo) {
+      sinceKeys_bytes = sinceKeys_packets = 0
+      held_bytes = 0
+      if (first && role === 'server' && wantsExtInfo) sendNow(extInfo())
+      for (const written of held.splice(0)) send(written)
+      if (!out.congested) room()
+    },
+    onDone() {
+      watch(options.rekey_ms, rekey)
+      established.resolve()
+    },
   })
 
   const speak = (): void => {
     spoke = true
     socket.write(`${ident}\r\n`)
-    beginExchange()
+    kex.begin()
   }
 
   const sendNow = (written: Writer): void => {
     const sealed = writer.seal(written)
     for (const part of sealed) sinceKeys_bytes += part.length
+    sinceKeys_packets += 1
     out.push(sealed)
   }
 
   const send = (written: Writer): void => {
     if (over) return
     try {
-      if (!holding) {
+      if (!kex.holding) {
         sendNow(written)
         rekeyIfDue()
       } else {
@@ -144,17 +152,17 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     }
   }
 
-  const beginExchange = (): void => {
-    if (ours) return
-    const init = writeKexInit(role, algorithms)
-    ours = Buffer.from(payloadOf(init))
-    holding = true
-    sendNow(init)
-    watch(exchange_ms, () => end(new SshError(Reason.keyExchangeFailed, 'The key exchange took too long.')))
+  const rekeyIfDue = (): void => {
+    const due = sinceKeys_bytes > options.rekey_bytes || sinceKeys_packets > mostPackets
+    if (due && kex.keyed && !kex.underWay) kex.begin()
   }
 
-  const rekeyIfDue = (): void => {
-    if (sinceKeys_bytes > options.rekey_bytes && sessionId && !ours) beginExchange()
+  const rekey = (): void => {
+    try {
+      if (!over && kex.keyed) kex.begin()
+    } catch (error) {
+      end(errorFrom(error))
+    }
   }
 
   const watch = (after_ms: number, then: () => void): void => {
@@ -162,87 +170,15 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     timer = setTimeout(then, after_ms).unref()
   }
 
-  const onKexInit = (payload: Buffer): void => {
-    if (theirs) throw new ProtocolError('A KEXINIT came during a key exchange.')
-    beginExchange()
-    theirs = Buffer.from(payload)
-    const inits = { [role]: ours, [peer]: theirs } as Record<Role, Buffer>
-    const [client, server] = [readKexInit(inits.client), readKexInit(inits.server)]
-    if (!sessionId) {
-      strict = client.kex.includes(strictMarker.client) && server.kex.includes(strictMarker.server)
-      if (strict && reader.sequence !== 0) throw new ProtocolError('Something came before the KEXINIT.')
-    }
-    const agreed = negotiate(client, server)
-    ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
-    exchange = keyExchange({
-      role,
-      negotiated: agreed,
-      idents: { [role]: ident, [peer]: peerIdent! } as Record<Role, string>,
-      inits,
-      hostKey: options.hostKeys.find((key) => key.algorithms.includes(agreed.hostKey)),
-      send: sendNow,
-      done: (exchanged) => onExchanged(exchanged, agreed, client.kex.includes(extInfoMarker)),
-    })
-  }
-
-  const onExchanged = (exchanged: Exchanged, agreed: Negotiated, wantsExtInfo: boolean): void => {
-    const first = !sessionId
-    if (hostKey && !hostKey.equals(exchanged.hostKey)) throw new SshError(Reason.hostKeyNotVerifiable, 'The host key changed.')
-    sessionId ??= exchanged.digest
-    hostKey = exchanged.hostKey
-    negotiated = agreed
-    const keysOf = (towards: Role) => {
-      const direction = towards === 'server' ? agreed.toServer : agreed.toClient
-      return { ...direction, keys: deriveKeys(exchanged, sessionId!, towards, direction) }
-    }
-    const [outward, inward] = [keysOf(peer), keysOf(role)]
-    nextOpener = inward.cipher.opener(inward.keys, inward.mac)
-    sendNow(message(Message.newKeys))
-    writer.use(outward.cipher.sealer(outward.keys, outward.mac), strict)
-    holding = false
-    held_bytes = 0
-    sinceKeys_bytes = 0
-    if (first && role === 'server' && wantsExtInfo) sendNow(extInfo())
-    for (const written of held.splice(0)) send(written)
-    // Not before the caller knows of the first keys.
-    if (!first && !out.congested) room()
-  }
-
-  const onNewKeys = (payload: Buffer): void => {
-    if (!nextOpener || payload.length !== 1) throw new ProtocolError('NEWKEYS came out of order.')
-    reader.use(nextOpener, strict)
-    nextOpener = exchange = ours = theirs = undefined
-    keyed = true
-    watch(options.rekey_ms, () => beginExchangeSafely())
-    established.resolve()
-  }
-
-  const beginExchangeSafely = (): void => {
-    try {
-      if (!over && sessionId) beginExchange()
-    } catch (error) {
-      end(errorFrom(error))
-    }
-  }
-
   const onMessage = (payload: Buffer): void => {
     const type = payload[0]!
     received += 1
     if (type === Message.disconnect) return onDisconnect(payload)
-    if (isKexMessage(type)) {
-      if (type === Message.kexInit) return onKexInit(payload)
-      if (type === Message.newKeys) return onNewKeys(payload)
-      if (ignoreGuess) {
-        ignoreGuess = false
-        return
-      }
-      if (!exchange) throw new ProtocolError('A message of a key exchange came without one.')
-      return exchange.receive(payload)
-    }
-    if (!keyed && (strict || type > Message.debug)) throw new ProtocolError('A message came before the first keys.')
+    if (isKexMessage(type)) return kex.receive(payload)
+    if (!kex.keyed && (kex.strict || type > Message.debug)) throw new ProtocolError('A message came before the first keys.')
     if (type === Message.ignore || type === Message.debug || type === Message.unimplemented) return
     // After its KEXINIT the peer may send nothing else until its NEWKEYS (RFC 4253 section 7.1).
-    if (theirs) throw new ProtocolError('A message came in the middle of a key exchange.')
+    if (kex.receiving) throw new ProtocolError('A message came in the middle of a key exchange.')
     if (type === Message.extInfo) return onExtInfo(payload)
     if (type === Message.ping) {
       const echoed = new Reader(payload, 1).string()
@@ -372,16 +308,16 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     established: established.promise,
     ended: ended.promise,
     get sessionId() {
-      return known(sessionId)
+      return known(kex.sessionId)
     },
     get peerIdent() {
       return known(peerIdent)
     },
     get hostKey() {
-      return known(hostKey)
+      return known(kex.hostKey)
     },
     get negotiated() {
-      return known(negotiated)
+      return known(kex.negotiated)
     },
     get serverSigAlgs() {
       return serverSigAlgs
@@ -412,19 +348,11 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     },
     send,
     get congested() {
-      return holding || over !== undefined || out.congested
+      return kex.holding || over !== undefined || out.congested
     },
-    rekey: beginExchangeSafely,
+    rekey,
     end,
   }
-}
-
-/** A server offers only what it has keys for. */
-function withKeys(algorithms: Algorithms, role: Role, hostKeys: readonly PrivateKey[]): Algorithms {
-  if (role === 'client') return algorithms
-  const hostKey = algorithms.hostKey.filter((name) => hostKeys.some((key) => key.algorithms.includes(name)))
-  if (hostKey.length === 0) throw new TypeError('A server needs a host key for one of its algorithms.')
-  return { ...algorithms, hostKey }
 }
 
 function isServiceMessage(type: number): boolean {

@@ -1,0 +1,76 @@
+// Both halves of every exchange arrive at the same secret, and values that would weaken it are refused.
+import { getDiffieHellman } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { kexMethods } from '../algorithms.ts'
+import { mpintBytes } from '../wire.ts'
+import { agreementOver, groupFor, requireGoodGroup } from './group-exchange.ts'
+import type { Agreement } from './method.ts'
+
+const direct = [...kexMethods.values()].flatMap((method) => (method.kind === 'direct' ? [[method.name, method.agreement] as const] : []))
+
+function exchange(agreement: Agreement): { client: Buffer; server: Buffer } {
+  const { value, finish } = agreement.start()
+  const answer = agreement.respond(value)
+  return { client: finish(answer.value), server: answer.secret }
+}
+
+describe.each(direct)('%s', (_, agreement) => {
+  test('both sides have the same secret, and never the same twice', () => {
+    const secrets = [exchange(agreement), exchange(agreement)]
+    for (const { client, server } of secrets) expect(client.equals(server)).toBe(true)
+    expect(secrets[0]!.client.equals(secrets[1]!.client)).toBe(false)
+  })
+
+  test('values of a wrong size or kind are refused by either side', () => {
+    const good = agreement.start().value.length
+    for (const bad of [Buffer.alloc(0), Buffer.alloc(good), Buffer.alloc(good + 1, 0xff), Buffer.alloc(3_000, 0x7f)]) {
+      expect(() => agreement.respond(bad)).toThrow(/not usable|32 bytes|point|out of range/)
+      expect(() => agreement.start().finish(bad)).toThrow(/not usable|32 bytes|point|out of range/)
+    }
+  })
+})
+
+test('Diffie-Hellman takes no value that gives the secret away', () => {
+  const agreement = direct.find(([name]) => name === 'diffie-hellman-group14-sha256')![1]
+  const prime = getDiffieHellman('modp14').getPrime()
+  const less = Buffer.from(prime)
+  less[less.length - 1]! -= 1
+  for (const value of [Buffer.alloc(0), Buffer.of(0), Buffer.of(1), mpintBytes(less), mpintBytes(prime)]) {
+    expect(() => agreement.respond(value)).toThrow('out of range')
+  }
+  expect(agreement.respond(Buffer.of(2)).secret.length).toBeGreaterThan(200)
+})
+
+describe('group exchange', () => {
+  const bits = (min: number, wanted: number, max: number): number => groupFor({ min, wanted, max }).prime.length * 8
+
+  test('the group is as large as wanted, if there is one', () => {
+    expect([
+      bits(2048, 3072, 8192),
+      bits(1024, 2048, 8192),
+      bits(2048, 7000, 8192),
+      bits(2048, 9000, 9000),
+      bits(2048, 4096, 3072),
+    ]).toEqual([3072, 2048, 8192, 8192, 3072])
+    expect(() => bits(512, 1024, 1024)).toThrow('No group')
+    expect(() => bits(4096, 4096, 2048)).toThrow('No group')
+  })
+
+  test('a group of a wrong size, or with a wrong generator, is refused', () => {
+    const wish = { min: 2048, wanted: 3072, max: 8192 }
+    const group = groupFor(wish)
+    expect(() => requireGoodGroup(group, wish)).not.toThrow()
+    expect(() => requireGoodGroup({ ...group, prime: group.prime.subarray(200) }, wish)).toThrow('wrong size')
+    expect(() => requireGoodGroup({ ...group, prime: Buffer.concat([group.prime.subarray(0, -1), Buffer.of(2)]) }, wish)).toThrow(
+      'wrong size',
+    )
+    for (const generator of [Buffer.of(0), Buffer.of(1), group.prime]) {
+      expect(() => requireGoodGroup({ ...group, generator }, wish)).toThrow('out of range')
+    }
+  })
+
+  test('both sides have the same secret over a group of their own', () => {
+    const { client, server } = exchange(agreementOver(groupFor({ min: 2048, wanted: 2048, max: 2048 })))
+    expect(client.equals(server)).toBe(true)
+  })
+})

@@ -1,0 +1,165 @@
+// The key exchanges of one connection, the first and all later ones (RFC 4253 sections 7 and 9; strict key exchange:
+// OpenSSH's PROTOCOL file, section 1.10). Whose turn it is: from our KEXINIT to our NEWKEYS we may send nothing else
+// (`holding`); from the peer's to the peer's it may not (`receiving`). Each direction changes its keys at its own NEWKEYS.
+import type { Algorithms } from '../algorithms.ts'
+import type { Opener } from '../ciphers/cipher.ts'
+import { ProtocolError, Reason, SshError } from '../errors.ts'
+import type { PrivateKey } from '../keys/private-key.ts'
+import { Message } from '../messages.ts'
+import { message, payloadOf, type Writer } from '../wire.ts'
+import { deriveKeys, keyExchange, type Exchanged, type KeyExchange } from './key-exchange.ts'
+import { extInfoMarker, negotiate, readKexInit, strictMarker, writeKexInit, type Negotiated, type Role } from './kexinit.ts'
+import type { PacketReader, PacketWriter } from './packets.ts'
+
+export interface ExchangesOptions {
+  readonly role: Role
+  readonly algorithms: Algorithms
+  readonly hostKeys: readonly PrivateKey[]
+  readonly reader: PacketReader
+  readonly writer: PacketWriter
+  /** Both idents, once known. */
+  idents(): Readonly<Record<Role, string>>
+  /** Sends past everything that is held back. */
+  send(written: Writer): void
+  /** Our KEXINIT has left. */
+  onBegin(): void
+  /** Our NEWKEYS has left: sending goes on under new keys. */
+  onSending(first: boolean, wantsExtInfo: boolean): void
+  /** The peer's NEWKEYS is here: the exchange is over. */
+  onDone(): void
+}
+
+export interface Exchanges {
+  /** Unless one is under way. */
+  begin(): void
+  /** A message with a number from 20 to 49. */
+  receive(payload: Buffer): void
+  readonly underWay: boolean
+  readonly holding: boolean
+  readonly receiving: boolean
+  /** After the peer's first NEWKEYS. */
+  readonly keyed: boolean
+  readonly strict: boolean
+  readonly sessionId: Buffer | undefined
+  readonly hostKey: Buffer | undefined
+  readonly negotiated: Negotiated | undefined
+}
+
+export function exchanges(options: ExchangesOptions): Exchanges {
+  const { role, reader, writer } = options
+  const peer: Role = role === 'client' ? 'server' : 'client'
+  const algorithms = withKeys(options.algorithms, role, options.hostKeys)
+  /** The payloads of the KEXINITs, from when they were sent or came until the peer's NEWKEYS. */
+  let ours: Buffer | undefined
+  let theirs: Buffer | undefined
+  let exchange: KeyExchange | undefined
+  let nextOpener: Opener | undefined
+  let ignoreGuess = false
+  let holding = true
+  let keyed = false
+  let strict = false
+  let sessionId: Buffer | undefined
+  let hostKey: Buffer | undefined
+  let negotiated: Negotiated | undefined
+
+  const begin = (): void => {
+    if (ours) return
+    const init = writeKexInit(role, algorithms)
+    ours = Buffer.from(payloadOf(init))
+    holding = true
+    options.send(init)
+    options.onBegin()
+  }
+
+  const onKexInit = (payload: Buffer): void => {
+    if (theirs) throw new ProtocolError('A KEXINIT came during a key exchange.')
+    begin()
+    theirs = Buffer.from(payload)
+    const inits = { [role]: ours, [peer]: theirs } as Record<Role, Buffer>
+    const [client, server] = [readKexInit(inits.client), readKexInit(inits.server)]
+    if (!sessionId) {
+      strict = client.kex.includes(strictMarker.client) && server.kex.includes(strictMarker.server)
+      if (strict && reader.sequence !== 0) throw new ProtocolError('Something came before the KEXINIT.')
+    }
+    const agreed = negotiate(client, server)
+    ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
+    exchange = keyExchange({
+      role,
+      negotiated: agreed,
+      idents: options.idents(),
+      inits,
+      hostKey: options.hostKeys.find((key) => key.algorithms.includes(agreed.hostKey)),
+      send: options.send,
+      done: (exchanged) => onExchanged(exchanged, agreed, client.kex.includes(extInfoMarker)),
+    })
+  }
+
+  const onExchanged = (exchanged: Exchanged, agreed: Negotiated, wantsExtInfo: boolean): void => {
+    const first = !sessionId
+    if (hostKey && !hostKey.equals(exchanged.hostKey)) throw new SshError(Reason.hostKeyNotVerifiable, 'The host key changed.')
+    sessionId ??= exchanged.digest
+    hostKey = exchanged.hostKey
+    negotiated = agreed
+    const keysOf = (towards: Role) => {
+      const direction = towards === 'server' ? agreed.toServer : agreed.toClient
+      return { ...direction, keys: deriveKeys(exchanged, sessionId!, towards, direction) }
+    }
+    const [outward, inward] = [keysOf(peer), keysOf(role)]
+    nextOpener = inward.cipher.opener(inward.keys, inward.mac)
+    options.send(message(Message.newKeys))
+    writer.use(outward.cipher.sealer(outward.keys, outward.mac), strict)
+    holding = false
+    options.onSending(first, wantsExtInfo)
+  }
+
+  const onNewKeys = (payload: Buffer): void => {
+    if (!nextOpener || payload.length !== 1) throw new ProtocolError('NEWKEYS came out of order.')
+    reader.use(nextOpener, strict)
+    nextOpener = exchange = ours = theirs = undefined
+    keyed = true
+    options.onDone()
+  }
+
+  return {
+    begin,
+    receive(payload) {
+      if (payload[0] === Message.kexInit) return onKexInit(payload)
+      if (payload[0] === Message.newKeys) return onNewKeys(payload)
+      if (!exchange) throw new ProtocolError('A message of a key exchange came without one.')
+      if (!ignoreGuess) return exchange.receive(payload)
+      ignoreGuess = false
+    },
+    get underWay() {
+      return ours !== undefined
+    },
+    get holding() {
+      return holding
+    },
+    get receiving() {
+      return theirs !== undefined
+    },
+    get keyed() {
+      return keyed
+    },
+    get strict() {
+      return strict
+    },
+    get sessionId() {
+      return sessionId
+    },
+    get hostKey() {
+      return hostKey
+    },
+    get negotiated() {
+      return negotiated
+    },
+  }
+}
+
+/** A server offers only what it has keys for. */
+function withKeys(algorithms: Algorithms, role: Role, hostKeys: readonly PrivateKey[]): Algorithms {
+  if (role === 'client') return algorithms
+  const hostKey = algorithms.hostKey.filter((name) => hostKeys.some((key) => key.algorithms.includes(name)))
+  if (hostKey.length === 0) throw new TypeError('A server needs a host key for one of its algorithms.')
+  return { ...algorithms, hostKey }
+}

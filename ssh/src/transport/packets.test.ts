@@ -1,0 +1,78 @@
+// Packets under every cipher: what was sealed is opened, however it is cut on the way, and nothing else is.
+import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { ciphers, macs } from '../algorithms.ts'
+import { message, payloadOf } from '../wire.ts'
+import { packetReader, packetWriter } from './packets.ts'
+
+const mac = macs.get('hmac-sha2-256-etm@openssh.com')
+
+function ends(name: string) {
+  const cipher = ciphers.get(name)!
+  const keys = { key: randomBytes(cipher.key_bytes), iv: randomBytes(cipher.iv_bytes), mac: randomBytes(32) }
+  const [writer, reader] = [packetWriter(), packetReader()]
+  writer.use(cipher.sealer(keys, mac), true)
+  reader.use(cipher.opener(keys, mac), true)
+  return { writer, reader }
+}
+
+describe.each(['none', ...ciphers.keys()])('%s', (name) => {
+  const fresh = () => (name === 'none' ? { writer: packetWriter(), reader: packetReader() } : ends(name))
+
+  test('payloads of all lengths come back, in pieces of all sizes', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.uint8Array({ maxLength: 600 }), { minLength: 1, maxLength: 8 }),
+        fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1, maxLength: 5 }),
+        (payloads, sizes) => {
+          const { writer, reader } = fresh()
+          const sent = payloads.map((bytes) => message(94).raw(bytes))
+          const expected = sent.map((written) => Buffer.from(payloadOf(written)))
+          const wire = Buffer.concat(sent.flatMap((written) => writer.seal(written)))
+          const got: Buffer[] = []
+          for (let at = 0, turn = 0; at < wire.length; turn += 1) {
+            reader.push(wire.subarray(at, (at += sizes[turn % sizes.length]!)))
+            for (let payload = reader.next(); payload; payload = reader.next()) got.push(Buffer.from(payload))
+          }
+          expect(got).toEqual(expected)
+        },
+      ),
+      { numRuns: 40 },
+    )
+  })
+})
+
+describe.each([...ciphers.keys()])('%s', (name) => {
+  test('a changed, repeated or missing packet is noticed', () => {
+    const seal = (writer: ReturnType<typeof packetWriter>, text: string): Buffer => Buffer.concat(writer.seal(message(94).string(text)))
+    for (const spoil of [
+      (packets: Buffer[]) => [packets[1]!, packets[0]!],
+      (packets: Buffer[]) => [packets[0]!, packets[0]!],
+      (packets: Buffer[]) => [packets[0]!, Buffer.concat([packets[1]!.subarray(0, -1), Buffer.of(packets[1]!.at(-1)! ^ 1)])],
+      (packets: Buffer[]) => [
+        packets[0]!,
+        Buffer.concat([packets[1]!.subarray(0, 9), Buffer.of(packets[1]![9]! ^ 1), packets[1]!.subarray(10)]),
+      ],
+    ]) {
+      const { writer, reader } = ends(name)
+      const spoiled = spoil([seal(writer, 'one'), seal(writer, 'two')])
+      expect(() => {
+        for (const packet of spoiled) {
+          reader.push(packet)
+          reader.next()
+        }
+      }).toThrow(/changed on its way|impossible length|whole blocks/)
+    }
+  })
+})
+
+test('padding never repeats', () => {
+  const writer = packetWriter()
+  const seen = new Set<string>()
+  for (let turn = 0; turn < 5_000; turn += 1) {
+    const [packet] = writer.seal(message(2))
+    seen.add(packet!.subarray(6).toString('hex'))
+  }
+  expect(seen.size).toBe(5_000)
+})

@@ -1,0 +1,166 @@
+// Channels and connections between our own two ends: credit, order, fairness, and how things end.
+import { duplexPair } from 'node:stream'
+import fc from 'fast-check'
+import { expect, test, vi } from 'vitest'
+import { openClient } from '../src/client.ts'
+import { acceptConnection } from '../src/server.ts'
+import { Reader } from '../src/wire.ts'
+import { pair } from './pairs.ts'
+import { hostKey } from './server.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+test('a slow reader holds one window, and the writer waits', async () => {
+  await using two = await pair({ window_bytes: 100_000 })
+  const opening = two.client.open('session')
+  const there = (await two.server.channels.next())!.accept()
+  const here = await opening
+  let written = 0
+  const writing = (async () => {
+    for (let turn = 0; turn < 40; turn += 1) {
+      await here.write(Buffer.alloc(10_000))
+      written += 10_000
+    }
+    await here.end()
+  })()
+  await vi.waitFor(() => expect(written).toBe(100_000))
+  // What was on its way has arrived when this is answered.
+  expect(await two.client.request('anything')).toBeUndefined()
+  expect(written).toBe(100_000)
+  let read = 0
+  for await (const { bytes } of there) read += bytes.length
+  await writing
+  expect(read).toBe(400_000)
+})
+
+test('two hundred channels at once, none of which waits for another', async () => {
+  await using two = await pair({ window_bytes: 50_000 })
+  const serving = (async () => {
+    for await (const opening of two.server.channels) {
+      const there = opening.accept()
+      void (async () => {
+        for await (const { bytes } of there) await there.write(bytes)
+        await there.close()
+      })().catch(() => undefined)
+    }
+  })()
+  // One is never read from: it fills its window and stops, alone.
+  const stuck = await two.client.open('session')
+  void stuck.write(Buffer.alloc(5_000_000)).catch(() => undefined)
+  const echoes = Array.from({ length: 200 }, async (_, n) => {
+    const channel = await two.client.open('session')
+    const bytes = Buffer.alloc(100_000, n)
+    const writing = channel.write(bytes).then(async () => channel.end())
+    const parts: Buffer[] = []
+    for await (const chunk of channel) parts.push(chunk.bytes)
+    await writing
+    await channel.close()
+    return Buffer.concat(parts).equals(bytes)
+  })
+  expect((await Promise.all(echoes)).every(Boolean)).toBe(true)
+  await two.client.end()
+  await serving
+})
+
+test('an opening that nobody answers can be given up', async () => {
+  await using two = await pair()
+  const stop = new AbortController()
+  const opening = two.client.open('session', undefined, stop.signal)
+  const asked = (await two.server.channels.next())!
+  stop.abort(new Error('no longer needed'))
+  await expect(opening).rejects.toThrow('no longer needed')
+  // Accepted all the same, it is closed at once.
+  await asked.accept().closed
+})
+
+test('data in tiny pieces that nobody reads is kept in large ones', async () => {
+  await using two = await pair()
+  const opening = two.client.open('session')
+  const there = (await two.server.channels.next())!.accept()
+  const here = await opening
+  for (let turn = 0; turn < 20_000; turn += 1) await here.write(Buffer.of(turn & 0xff))
+  await here.end()
+  expect(await two.client.request('anything')).toBeUndefined()
+  const chunks: Buffer[] = []
+  for await (const { bytes } of there) chunks.push(bytes)
+  const whole = Buffer.concat(chunks)
+  expect(whole.length).toBe(20_000)
+  expect(whole.every((byte, at) => byte === (at & 0xff))).toBe(true)
+  expect(chunks.length).toBeLessThan(10)
+})
+
+test('a request passes a full window, and the replies keep their order', async () => {
+  await using two = await pair({ window_bytes: 1_000 })
+  const opening = two.client.open('session')
+  const there = (await two.server.channels.next())!.accept()
+  const here = await opening
+  const stuck = here.write(Buffer.alloc(5_000)).catch((error: Error) => error.name)
+  const replies = [here.request('first', undefined, true), here.request('second', undefined, true)]
+  const [first, second] = [(await there.requests.next())!, (await there.requests.next())!]
+  second.reply(true)
+  first.reply(false)
+  expect(await Promise.all(replies)).toEqual([false, true])
+  await there.close('now')
+  expect(await stuck).toBe('ChannelClosed')
+})
+
+test('a connection that breaks off gives out what had arrived, and then says so', async () => {
+  await using two = await pair()
+  const opening = two.client.open('session')
+  const there = (await two.server.channels.next())!.accept()
+  const here = await opening
+  await here.write(Buffer.from('last words'))
+  await two.client.end(11, 'gone')
+  await two.server.ended
+  expect((await there.read())?.bytes.toString()).toBe('last words')
+  await expect(there.read()).rejects.toThrow('gone')
+  await expect(there.write(Buffer.from('x'))).rejects.toThrow('gone')
+  expect(await there.requests.next()).toBeUndefined()
+})
+
+test('an abort signal ends it', async () => {
+  const stop = new AbortController()
+  await using two = await pair({ signal: stop.signal })
+  stop.abort()
+  expect((await two.client.ended).message).toBe('The connection was stopped.')
+})
+
+test('the reader of a message never looks past its end', () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 40 }),
+      fc.array(fc.constantFrom('byte', 'uint32', 'uint64', 'string', 'mpint', 'names', 'text'), { maxLength: 8 }),
+      (bytes, steps) => {
+        const reader = new Reader(Buffer.from(bytes))
+        try {
+          for (const step of steps) (reader[step as 'byte'] as () => unknown).call(reader)
+        } catch (error) {
+          expect((error as Error).name).toBe('ProtocolError')
+        }
+      },
+    ),
+  )
+})
+
+test('a client that speaks second says nothing before the server does', async () => {
+  const [here, there] = duplexPair()
+  const connecting = openClient(here, { speakSecond: true, checkHostKey: () => true })
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  expect(there.readableLength).toBe(0)
+  const accepting = acceptConnection(there, { hostKeys: [hostKey], methods: [], authenticate: async () => 'accept' })
+  const client = await connecting
+  expect(await client.attempt('olga', { method: 'none' })).toEqual({ accepted: true })
+  const server = await accepting
+  await client.connection().end()
+  expect((await server.ended).message).toBe('Goodbye.')
+})
+
+test('packets of 128 KiB pass where both ends take them', async () => {
+  await using two = await pair({ packet_bytes: 128 * 1024 })
+  const opening = two.client.open('session')
+  const there = (await two.server.channels.next())!.accept()
+  const here = await opening
+  await here.write(Buffer.alloc(200_000, 7))
+  expect([(await there.read())?.bytes.length, (await there.read())?.bytes.length]).toEqual([128 * 1024, 200_000 - 128 * 1024])
+})

@@ -1,0 +1,56 @@
+// Two ends of a line in memory, and our own client and server on them, for tests that need no program of anyone's.
+import { duplexPair, type Duplex } from 'node:stream'
+import { allAlgorithms } from '../src/algorithms.ts'
+import { connect } from '../src/client.ts'
+import type { Connection } from '../src/connection/connection.ts'
+import { acceptConnection, type ServerConnection, type ServerOptions } from '../src/server.ts'
+import { openTransport, type Transport } from '../src/transport/transport.ts'
+import { hostKey } from './server.ts'
+
+export type TestedOptions = Partial<ServerOptions>
+
+/** A server on one end; the other end is the test's. */
+export function servedLine(options: TestedOptions = {}): { line: Duplex; server: Promise<ServerConnection> } {
+  const [line, ours] = duplexPair()
+  const server = acceptConnection(ours, {
+    hostKeys: [hostKey],
+    methods: ['none'],
+    authenticate: async () => 'accept',
+    channelTypes: ['session'],
+    ...options,
+  })
+  server.catch(() => undefined)
+  return { line, server }
+}
+
+/** A peer that has keys but keeps to no rule after that. */
+export async function rudeClient(
+  options: TestedOptions = {},
+): Promise<{ transport: Transport; server: Promise<ServerConnection>; line: Duplex }> {
+  const { line, server } = servedLine(options)
+  const transport = openTransport(line, {
+    role: 'client',
+    software: 'Rude',
+    algorithms: allAlgorithms,
+    hostKeys: [],
+    rekey_bytes: 2 ** 40,
+    rekey_ms: 2 ** 30,
+    speakSecond: false,
+  })
+  await transport.established
+  return { transport, server, line }
+}
+
+export async function pair(options: TestedOptions = {}): Promise<{ client: Connection; server: ServerConnection } & AsyncDisposable> {
+  const { line, server } = servedLine(options)
+  const client = await connect(line, { user: 'olga', proofs: [{ method: 'none' }], checkHostKey: () => true })
+  const accepted = await server
+  return {
+    client,
+    server: accepted,
+    async [Symbol.asyncDispose]() {
+      await client.end()
+      await accepted.end()
+    },
+  }
+}
