@@ -23,12 +23,16 @@ const systems = [
   ['alpine', 'Alpine Linux v3.20', 'arm64'],
 ] as const
 
-/** A tag of twenty devices in a fleet of any size, and tags of a fiftieth of it each. */
+/** A tag of twenty devices in a fleet of any size; one of the fiftieth that was not seen for longest; tags of a fiftieth each. */
 export const rareTag = 'canary'
+export const goneTag = 'retired'
 export const siteTag = (i: number): string => `site-${String(i % 50).padStart(2, '0')}`
 
 /** Seven digits of its own for each of the first ten million: the factor shares no divisor with their number. */
 export const digitsOf = (i: number): string => String((i * 6_364_137 + 1_442_695) % 10_000_000).padStart(7, '0')
+
+/** The fiftieth that was not seen for longest and does not call any more. */
+export const isGone = (i: number): boolean => digitsOf(i) >= '9800000'
 
 /** A public key as agents send it: PKCS #1 of RSA 2048 in PEM. Only its looks are real. */
 function publicKeyOf(i: number): string {
@@ -80,7 +84,7 @@ function rowOf(i: number, now: number) {
     position: '{"latitude":0,"longitude":0}',
     public_url: 0,
     public_url_address: '',
-    tags: JSON.stringify([siteTag(i), ...(i % 2 === 0 ? ['edge'] : []), ...(i < 20 ? [rareTag] : [])]),
+    tags: JSON.stringify([siteTag(i), ...(isGone(i) ? [goneTag] : i % 2 === 0 ? ['edge'] : []), ...(i < 20 ? [rareTag] : [])]),
     last_seen: iso(now - 600_000 - scattered * 250),
     online: 0,
   } as const

@@ -74,7 +74,10 @@ async function start(args: readonly string[], port: number, { env = {}, profiles
   let said = ''
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (chunk: string) => (said = (said + chunk).slice(-4000)))
-  const ended = once(child, 'exit')
+  // Whatever ends the bench, nothing it started is left behind; first, because what it writes to may be removed then.
+  const kill = (): void => void child.kill('SIGKILL')
+  process.prependOnceListener('exit', kill)
+  const ended = once(child, 'exit').finally(() => process.off('exit', kill))
   const { pid } = child
   if (pid === undefined) throw new Error(`${args.join(' ')} could not be started`)
 

@@ -198,7 +198,15 @@ export function parseCommand(args: readonly string[]): Parsed {
   if (given.length < command.arguments.length || given.length > most)
     throw new Failure('invalid', { message: `Usage: hawser admin ${lineOf(command)}` })
   const file = command.arguments.indexOf('markdown-file')
-  return { words: command.words, given: given.map((value, index) => (index === file ? readFileSync(value, 'utf8') : value)) }
+  return { words: command.words, given: given.map((value, index) => (index === file ? textOf(value) : value)) }
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new Failure('invalid', { message: `The file ${file} cannot be read.`, cause })
+  }
 }
 
 export async function runCommand(rooms: Rooms, { words, given }: Parsed): Promise<string[]> {

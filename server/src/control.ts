@@ -21,15 +21,20 @@ function shortPath(folder: string): { path: string } & Disposable {
 export async function serveControl(folder: string, rooms: Rooms, log: Log): Promise<AsyncDisposable> {
   const file = path.join(folder, 'control.sock')
   rmSync(file, { force: true })
+  /** Those who have not said yet what they want; a server that stops does not wait for them. */
+  const silent = new Set<net.Socket>()
   const server = net.createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => socket.destroy())
     socket.setTimeout(60_000, () => socket.destroy())
+    silent.add(socket)
+    socket.on('close', () => silent.delete(socket))
     void answer(socket)
   })
   async function answer(socket: net.Socket): Promise<void> {
     const reply = (body: object): void => void socket.end(`${JSON.stringify(body)}\n`)
     try {
       const command = JSON.parse(await firstLine(socket)) as Parsed
+      silent.delete(socket)
       const lines = await runCommand(rooms, command)
       log.info({ event: 'admin.ran', command: command.words })
       reply({ lines })
@@ -49,7 +54,9 @@ export async function serveControl(folder: string, rooms: Rooms, log: Log): Prom
   chmodSync(file, 0o600)
   return {
     async [Symbol.asyncDispose]() {
-      await new Promise((resolve) => server.close(resolve))
+      const closed = new Promise((resolve) => server.close(resolve))
+      for (const socket of silent) socket.destroy()
+      await closed
       rmSync(file, { force: true })
     },
   }
@@ -76,18 +83,30 @@ function firstLine(socket: net.Socket): Promise<string> {
   })
 }
 
-/** Asks the running server; undefined when none runs on this data folder. */
-export async function askServer(folder: string, command: Parsed): Promise<{ lines: string[] } | { failure: string } | undefined> {
-  let socket: net.Socket
+/** A connection to the running server; undefined when none runs on this data folder. */
+async function connect(folder: string): Promise<net.Socket | undefined> {
   try {
     using short = shortPath(folder)
-    socket = await new Promise<net.Socket>((resolve, reject) => {
+    return await new Promise<net.Socket>((resolve, reject) => {
       const connecting = net.connect(short.path, () => resolve(connecting))
       connecting.once('error', reject)
     })
   } catch {
     return undefined
   }
+}
+
+/** Whether a server runs on this data folder. */
+export async function isServed(folder: string): Promise<boolean> {
+  const socket = await connect(folder)
+  socket?.destroy()
+  return socket !== undefined
+}
+
+/** Asks the running server; undefined when none runs on this data folder. */
+export async function askServer(folder: string, command: Parsed): Promise<{ lines: string[] } | { failure: string } | undefined> {
+  const socket = await connect(folder)
+  if (!socket) return undefined
   socket.write(`${JSON.stringify(command)}\n`)
   return JSON.parse(await firstLine(socket)) as { lines: string[] } | { failure: string }
 }

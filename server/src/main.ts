@@ -4,7 +4,7 @@ import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
 import { parseCommand, runCommand, usage } from './admin.ts'
 import { ConfigError, environment, printConfig, readConfig } from './config.ts'
-import { askServer, sentence, serveControl } from './control.ts'
+import { askServer, isServed, sentence, serveControl } from './control.ts'
 import { openLog } from './kit/log.ts'
 import { openRooms, startServer, version } from './server.ts'
 
@@ -14,22 +14,36 @@ const complain = (line: string): void => void process.stderr.write(`${line}\n`)
 async function serve(): Promise<void> {
   const config = readConfig(environment())
   const log = openLog(config.HAWSER_LOG)
-  const server = await startServer({ config, log })
-  const control = await serveControl(config.HAWSER_DATA, server.rooms, log)
+  if (await isServed(config.HAWSER_DATA))
+    throw new Failure('conflict', {
+      message: `Another server runs on ${config.HAWSER_DATA}: stop it, or set HAWSER_DATA to another folder.`,
+    })
+  await using parts = new AsyncDisposableStack()
+  const server = parts.use(await startServer({ config, log }))
+  parts.use(await serveControl(config.HAWSER_DATA, server.rooms, log))
   const code = await server.rooms.setupCode()
   log.info({ event: 'server.ready', version, url: server.rooms.url, data: config.HAWSER_DATA, ms: Math.round(performance.now()) })
   if (!config.HAWSER_SMTP) log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: letters are written to the outbox folder' })
   if (code !== undefined) welcome(`${server.rooms.url}/setup?code=${code}`)
   giveBackMemory()
 
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<NodeJS.Signals>()
-  process.once('SIGTERM', stop).once('SIGINT', stop)
-  const signal = await stopped
-  log.info({ event: 'server.stopping', signal })
-  // Told twice: the second time it is meant.
-  process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
-  await control[Symbol.asyncDispose]()
-  await server[Symbol.asyncDispose]()
+  log.info({ event: 'server.stopping', signal: await toldToStop() })
+}
+
+/** One Ctrl-C reaches us from the terminal, from npm and from the starter, a moment apart. */
+const same_signal_ms = 500
+
+/** Resolves at the first signal to stop. Told once more, the process ends where it is. */
+function toldToStop(): Promise<NodeJS.Signals> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
+  let first: number | undefined
+  const hear = (signal: NodeJS.Signals): void => {
+    first ??= performance.now()
+    if (performance.now() - first > same_signal_ms) process.exit(1)
+    resolve(signal)
+  }
+  process.on('SIGTERM', hear).on('SIGINT', hear)
+  return promise
 }
 
 /** Starting leaves some 40 MB of garbage that an idle process would keep for good: nothing else makes V8 collect it. */

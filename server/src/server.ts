@@ -32,7 +32,7 @@ import { users } from './domain/users.ts'
 import { metrics } from './http/metrics.ts'
 import { metricsServer, servePages } from './http/pages.ts'
 import { httpServer } from './http/serve.ts'
-import { systemClock, type Clock } from './kit/clock.ts'
+import { second_ms, systemClock, type Clock } from './kit/clock.ts'
 import { lifetime, type Lifetime } from './kit/lifetime.ts'
 import { limiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
@@ -43,6 +43,9 @@ import { openDatabase } from './storage/database.ts'
 import { stores as openStores } from './storage/stores.ts'
 
 export const version = '0.1.0'
+
+/** How long requests that are under way get when the server stops. */
+const drain_ms = 5 * second_ms
 
 export interface ServerOptions {
   config: Config
@@ -103,7 +106,10 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     namespaces: namespaceRules.admin,
     url: config.HAWSER_URL,
     sshPort: config.HAWSER_SSH.port,
-    ready: async () => !draining,
+    async ready() {
+      await stores.ping()
+      return !draining
+    },
   })
   const auth = enrolment({
     stores,
@@ -172,7 +178,8 @@ export async function startServer(options: ServerOptions) {
   })
   const doors = [app]
   try {
-    await app.listen(config.HAWSER_HTTP)
+    // Fastify says where it listens in its own words; ours are below, and every line of the log has its event.
+    await app.listen({ ...config.HAWSER_HTTP, listenTextResolver: (address) => ({ event: 'http.bound', address }) as never })
     if (config.HAWSER_METRICS) {
       const own = metricsServer(figures)
       await own.listen(config.HAWSER_METRICS)
@@ -193,7 +200,18 @@ export async function startServer(options: ServerOptions) {
     /** Stops taking requests, finishes those under way, writes what waits, closes. */
     async [Symbol.asyncDispose]() {
       rooms.drain()
-      for (const door of doors) await door.close()
+      // Node stops timing requests when its server closes: without this, half a request would hold us for ever.
+      const impatience = setTimeout(() => {
+        log.warn({ event: 'request.abandoned', message: 'requests that did not end in time were cut off' })
+        for (const door of doors) door.server.closeAllConnections()
+      }, drain_ms)
+      // A connection stays open for the next request when one is answered; nobody is to wait for that.
+      const idle = setInterval(() => {
+        for (const door of doors) door.server.closeIdleConnections()
+      }, 50)
+      await Promise.all(doors.map((door) => door.close()))
+      clearInterval(idle)
+      clearTimeout(impatience)
       await rooms[Symbol.asyncDispose]()
       log.info({ event: 'server.stopped' })
     },

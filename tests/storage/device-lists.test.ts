@@ -169,85 +169,80 @@ async function everyDevice({ opened }: Storage, tenant_id: string): Promise<Devi
   return opened.db.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id).execute()
 }
 
-for (const database of databases) {
-  describe(database.name, () => {
-    let storage: Storage
-    beforeAll(async () => {
-      storage = await openFresh(database)
-    })
-    afterAll(() => storage[Symbol.asyncDispose]())
-
-    async function check(tenant_id: string, rows: readonly DeviceRow[], query: DeviceQuery): Promise<void> {
-      const found = await storage.stores.of(tenant_id).devices.list(query)
-      expect({ total: found.total, uids: found.items.map((row) => row.uid) }).toEqual(expected(rows, query))
-    }
-
-    test('any question about a few devices is answered as by looking at each', async () => {
-      const property = fc.asyncProperty(
-        fc.array(facts, { maxLength: 25 }),
-        fc.array(query, { minLength: 10, maxLength: 30 }),
-        async (made, asked) => {
-          const [{ tenant_id }, other] = [await namespace(storage), await namespace(storage)]
-          await storage.stores.transaction(async (inside) => {
-            for (const one of made) {
-              await inside.of(tenant_id).devices.insert(rowOf(one))
-              // The same in another namespace, which must not show.
-              await inside.of(other.tenant_id).devices.insert(rowOf(one))
-            }
-          })
-          const rows = await everyDevice(storage, tenant_id)
-          for (const one of asked) await check(tenant_id, rows, one)
-        },
-      )
-      await fc.assert(property, { numRuns: 25 })
-    }, 120_000)
-
-    test('pages of many fitting devices are those of the whole list', async () => {
-      const { tenant_id } = await namespace(storage)
-      const made = fc.sample(facts, { numRuns: 1300, seed: 7 }).map((one, index) => rowOf({ ...one, info_id: `common ${index % 13}` }))
-      await storage.stores.transaction(async (inside) => {
-        for (const row of made) await inside.of(tenant_id).devices.insert(row)
-      })
-      const rows = await everyDevice(storage, tenant_id)
-      const many: Group[] = [{ join: 'and', conditions: [{ property: 'info.id', operator: 'contains', value: 'COMMON' }] }]
-      for (const groups of [[], many])
-        for (const sort of [...sorted_columns, 'status'] as const)
-          for (const [order, slice] of [
-            ['asc', page(100, 14)],
-            ['desc', page(50, 2)],
-          ] as const) {
-            await check(tenant_id, rows, { groups, sort, order, ...slice })
-            await check(tenant_id, rows, { groups, sort, order, ...slice, status: 'accepted' })
-          }
-    }, 120_000)
-
-    test('beyond what is counted, the total of a filtered list is that number, and its pages go on', async () => {
-      const { tenant_id, here } = await namespace(storage)
-      await here.devices.insert(device({ uid: unique('many'), name: 'many' }))
-      // Doubled, then copied: one by one would take a minute, and so would the counters of very many at once.
-      const { db } = storage.opened
-      const columns = Object.keys(device()) as Exclude<keyof DeviceRow, 'id'>[]
-      for (let count = 1, copies = 0; count <= most_counted; count += Math.min(count, 512), copies++)
-        await db
-          .insertInto('devices')
-          .columns([...columns, 'tenant_id'])
-          .expression((eb) =>
-            eb
-              .selectFrom('devices')
-              .select([
-                ...columns.map((column) => (column === 'uid' ? sql<string>`uid || ${`+${copies}`}`.as('uid') : column)),
-                'tenant_id',
-              ])
-              .where('tenant_id', '=', tenant_id)
-              .orderBy('id')
-              .limit(512),
-          )
-          .execute()
-      const groups: Group[] = [{ join: 'and', conditions: [{ property: 'name', operator: 'contains', value: 'many' }] }]
-      const last = await here.devices.list({ groups, sort: 'uid', order: 'asc', ...page(100, 101) })
-      expect([last.total, last.items.length]).toEqual([most_counted, 100])
-      const all = await here.devices.list({ groups: [], sort: 'uid', order: 'asc', ...page(1) })
-      expect(all.total).toBeGreaterThan(most_counted)
-    }, 120_000)
+describe.each(databases)('$name', (database) => {
+  let storage: Storage
+  beforeAll(async () => {
+    storage = await openFresh(database)
   })
-}
+  afterAll(() => storage[Symbol.asyncDispose]())
+
+  async function check(tenant_id: string, rows: readonly DeviceRow[], query: DeviceQuery): Promise<void> {
+    const found = await storage.stores.of(tenant_id).devices.list(query)
+    expect({ total: found.total, uids: found.items.map((row) => row.uid) }).toEqual(expected(rows, query))
+  }
+
+  test('any question about a few devices is answered as by looking at each', async () => {
+    const property = fc.asyncProperty(
+      fc.array(facts, { maxLength: 25 }),
+      fc.array(query, { minLength: 10, maxLength: 30 }),
+      async (made, asked) => {
+        const [{ tenant_id }, other] = [await namespace(storage), await namespace(storage)]
+        await storage.stores.transaction(async (inside) => {
+          for (const one of made) {
+            await inside.of(tenant_id).devices.insert(rowOf(one))
+            // The same in another namespace, which must not show.
+            await inside.of(other.tenant_id).devices.insert(rowOf(one))
+          }
+        })
+        const rows = await everyDevice(storage, tenant_id)
+        for (const one of asked) await check(tenant_id, rows, one)
+      },
+    )
+    await fc.assert(property, { numRuns: 25 })
+  }, 120_000)
+
+  test('pages of many fitting devices are those of the whole list', async () => {
+    const { tenant_id } = await namespace(storage)
+    const made = fc.sample(facts, { numRuns: 1300, seed: 7 }).map((one, index) => rowOf({ ...one, info_id: `common ${index % 13}` }))
+    await storage.stores.transaction(async (inside) => {
+      for (const row of made) await inside.of(tenant_id).devices.insert(row)
+    })
+    const rows = await everyDevice(storage, tenant_id)
+    const many: Group[] = [{ join: 'and', conditions: [{ property: 'info.id', operator: 'contains', value: 'COMMON' }] }]
+    for (const groups of [[], many])
+      for (const sort of [...sorted_columns, 'status'] as const)
+        for (const [order, slice] of [
+          ['asc', page(100, 14)],
+          ['desc', page(50, 2)],
+        ] as const) {
+          await check(tenant_id, rows, { groups, sort, order, ...slice })
+          await check(tenant_id, rows, { groups, sort, order, ...slice, status: 'accepted' })
+        }
+  }, 120_000)
+
+  test('beyond what is counted, the total of a filtered list is that number, and its pages go on', async () => {
+    const { tenant_id, here } = await namespace(storage)
+    await here.devices.insert(device({ uid: unique('many'), name: 'many' }))
+    // Doubled, then copied: one by one would take a minute, and so would the counters of very many at once.
+    const { db } = storage.opened
+    const columns = Object.keys(device()) as Exclude<keyof DeviceRow, 'id'>[]
+    for (let count = 1, copies = 0; count <= most_counted; count += Math.min(count, 512), copies++)
+      await db
+        .insertInto('devices')
+        .columns([...columns, 'tenant_id'])
+        .expression((eb) =>
+          eb
+            .selectFrom('devices')
+            .select([...columns.map((column) => (column === 'uid' ? sql<string>`uid || ${`+${copies}`}`.as('uid') : column)), 'tenant_id'])
+            .where('tenant_id', '=', tenant_id)
+            .orderBy('id')
+            .limit(512),
+        )
+        .execute()
+    const groups: Group[] = [{ join: 'and', conditions: [{ property: 'name', operator: 'contains', value: 'many' }] }]
+    const last = await here.devices.list({ groups, sort: 'uid', order: 'asc', ...page(100, 101) })
+    expect([last.total, last.items.length]).toEqual([most_counted, 100])
+    const all = await here.devices.list({ groups: [], sort: 'uid', order: 'asc', ...page(1) })
+    expect(all.total).toBeGreaterThan(most_counted)
+  }, 120_000)
+})

@@ -53,79 +53,77 @@ async function schemaOf({ opened }: Storage): Promise<unknown> {
   return (await query.execute(opened.db)).rows
 }
 
-for (const database of databases) {
-  describe(database.name, () => {
-    test('the second opening finds everything done and loses nothing', async () => {
-      using place = await database.fresh()
-      const everything = migrations.map((migration) => migration.name)
-      let schema: unknown
-      let tenant_id: string
-      {
-        await using first = await openAt(place)
-        expect(first.opened.migrated).toEqual(everything)
-        schema = await schemaOf(first)
-        tenant_id = (await namespace(first)).tenant_id
-      }
-      await using second = await openAt(place)
-      expect(second.opened.migrated).toEqual([])
-      expect(await schemaOf(second)).toEqual(schema)
-      expect(await second.stores.namespaces.find(tenant_id)).toBeDefined()
-      const done = await second.opened.db.selectFrom('schema_migrations').select(['number', 'name']).orderBy('number').execute()
-      expect(done).toEqual(everything.map((name, index) => ({ number: index + 1, name })))
-    })
-
-    test('of several processes that start on an empty database one makes the schema, and all work', async () => {
-      using place = await database.fresh()
-      const migrated = await migrateTogether(place, 4)
-      expect(migrated.filter((names) => names.length > 0)).toEqual([migrations.map((migration) => migration.name)])
-      await using storage = await openAt(place)
-      expect((await storage.stores.users.list()).map((row) => row.id)).toEqual(['user-0', 'user-1', 'user-2', 'user-3'])
-    })
-
-    test('a column that a newer node adds does not disturb those who are at work', async () => {
-      using place = await database.fresh()
-      await using here = await openAt(place)
-      await using there = await openAt(place)
-      const { tenant_id } = await namespace(here)
-      const ask = async () => {
-        // Several at once, so that every connection has been asked before.
-        const points = Array.from({ length: 12 }, () => here.stores.namespaces.find(tenant_id))
-        const lists = Array.from({ length: 6 }, () => here.stores.namespaces.list({ tenant_id }, [], page()))
-        const inside = Array.from({ length: 12 }, () => here.stores.transaction((trx) => trx.namespaces.find(tenant_id)))
-        for (const found of await Promise.all([...points, ...inside])) expect(found?.tenant_id).toBe(tenant_id)
-        for (const found of await Promise.all(lists)) expect(found.total).toBe(1)
-      }
-      await ask()
-      await sql`alter table namespaces add column motto text`.execute(there.opened.db)
-      await ask()
-      await ask()
-    })
-
-    test('a schema that is one step ahead is served: the other node of an upgrade made it so', async () => {
-      using place = await database.fresh()
-      {
-        await using storage = await openAt(place)
-        await ahead(storage, 1)
-      }
-      await using again = await openAt(place)
-      expect(again.opened.migrated).toEqual([])
-      await again.stores.users.insert(user())
-    })
-
-    test('a schema that is two steps ahead is refused with a sentence, and left alone', async () => {
-      using place = await database.fresh()
-      {
-        await using storage = await openAt(place)
-        await ahead(storage, 1)
-        await ahead(storage, 2)
-      }
-      const error = await refusal(openAt(place))
-      expect((error as Error).message).toBe(
-        `the database is at schema ${migrations.length + 2}, this program knows ${migrations.length}: it was upgraded by a newer version; start that one`,
-      )
-    })
+describe.each(databases)('$name', (database) => {
+  test('the second opening finds everything done and loses nothing', async () => {
+    using place = await database.fresh()
+    const everything = migrations.map((migration) => migration.name)
+    let schema: unknown
+    let tenant_id: string
+    {
+      await using first = await openAt(place)
+      expect(first.opened.migrated).toEqual(everything)
+      schema = await schemaOf(first)
+      tenant_id = (await namespace(first)).tenant_id
+    }
+    await using second = await openAt(place)
+    expect(second.opened.migrated).toEqual([])
+    expect(await schemaOf(second)).toEqual(schema)
+    expect(await second.stores.namespaces.find(tenant_id)).toBeDefined()
+    const done = await second.opened.db.selectFrom('schema_migrations').select(['number', 'name']).orderBy('number').execute()
+    expect(done).toEqual(everything.map((name, index) => ({ number: index + 1, name })))
   })
-}
+
+  test('of several processes that start on an empty database one makes the schema, and all work', async () => {
+    using place = await database.fresh()
+    const migrated = await migrateTogether(place, 4)
+    expect(migrated.filter((names) => names.length > 0)).toEqual([migrations.map((migration) => migration.name)])
+    await using storage = await openAt(place)
+    expect((await storage.stores.users.list()).map((row) => row.id)).toEqual(['user-0', 'user-1', 'user-2', 'user-3'])
+  })
+
+  test('a column that a newer node adds does not disturb those who are at work', async () => {
+    using place = await database.fresh()
+    await using here = await openAt(place)
+    await using there = await openAt(place)
+    const { tenant_id } = await namespace(here)
+    const ask = async () => {
+      // Several at once, so that every connection has been asked before.
+      const points = Array.from({ length: 12 }, () => here.stores.namespaces.find(tenant_id))
+      const lists = Array.from({ length: 6 }, () => here.stores.namespaces.list({ tenant_id }, [], page()))
+      const inside = Array.from({ length: 12 }, () => here.stores.transaction((trx) => trx.namespaces.find(tenant_id)))
+      for (const found of await Promise.all([...points, ...inside])) expect(found?.tenant_id).toBe(tenant_id)
+      for (const found of await Promise.all(lists)) expect(found.total).toBe(1)
+    }
+    await ask()
+    await sql`alter table namespaces add column motto text`.execute(there.opened.db)
+    await ask()
+    await ask()
+  })
+
+  test('a schema that is one step ahead is served: the other node of an upgrade made it so', async () => {
+    using place = await database.fresh()
+    {
+      await using storage = await openAt(place)
+      await ahead(storage, 1)
+    }
+    await using again = await openAt(place)
+    expect(again.opened.migrated).toEqual([])
+    await again.stores.users.insert(user())
+  })
+
+  test('a schema that is two steps ahead is refused with a sentence, and left alone', async () => {
+    using place = await database.fresh()
+    {
+      await using storage = await openAt(place)
+      await ahead(storage, 1)
+      await ahead(storage, 2)
+    }
+    const error = await refusal(openAt(place))
+    expect((error as Error).message).toBe(
+      `the database is at schema ${migrations.length + 2}, this program knows ${migrations.length}: it was upgraded by a newer version; start that one`,
+    )
+  })
+})
 
 async function ahead({ opened }: Storage, steps: number): Promise<void> {
   await opened.db

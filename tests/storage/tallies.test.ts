@@ -120,52 +120,50 @@ async function recounted({ opened: { db } }: Storage, tenant_id: string) {
   return { tallies: tallies.toSorted(), tags: tags.toSorted() }
 }
 
-for (const database of databases) {
-  describe(database.name, () => {
-    let storage: Storage
-    beforeAll(async () => {
-      storage = await openFresh(database)
-    })
-    afterAll(() => storage[Symbol.asyncDispose]())
+describe.each(databases)('$name', (database) => {
+  let storage: Storage
+  beforeAll(async () => {
+    storage = await openFresh(database)
+  })
+  afterAll(() => storage[Symbol.asyncDispose]())
 
-    test('counters and tags equal a recount after any sequence of changes', async () => {
-      const property = fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 40 }), async (commands) => {
-        const tenant_id = await run(storage, commands)
-        expect(await kept(storage, tenant_id)).toEqual(await recounted(storage, tenant_id))
-      })
-      await fc.assert(property, { numRuns: 40 })
-    }, 120_000)
-
-    test('every device is found by a part of its present name, and by no earlier one', async () => {
-      const { here } = await namespace(storage)
-      const byName = async (value: string) => {
-        const groups = [{ join: 'and', conditions: [{ property: 'name', operator: 'contains', value }] }] as const
-        return (await here.devices.list({ groups, sort: 'name', order: 'asc', ...page() })).items.map((row) => row.name)
-      }
-      const [one, other] = [device({ name: 'north-pier' }), device({ name: 'south-pier' })]
-      await here.devices.insert(one)
-      await here.devices.insert(other)
-      expect(await byName('-PIER')).toEqual(['north-pier', 'south-pier'])
-      await here.devices.save(one.uid, { name: 'lighthouse' })
-      expect([await byName('pier'), await byName('house'), await byName('north')]).toEqual([['south-pier'], ['lighthouse'], []])
-      await here.devices.remove(other.uid)
-      expect(await byName('pier')).toEqual([])
-    })
-
-    test('counters are right after changes that ran side by side', async () => {
-      const { tenant_id, here } = await namespace(storage)
-      const rows = Array.from({ length: 12 }, () => device({ tags: '["pier"]', online: 1 }))
-      await Promise.all(rows.map((row) => here.devices.insert(row)))
-      // Opposite directions at once: each change takes counters that another one holds.
-      const turns = Array.from({ length: 96 }, (_, turn) =>
-        here.devices.save(rows[turn % rows.length]!.uid, {
-          status: deviceStatuses[(turn * 7 + (turn % 5)) % deviceStatuses.length]!,
-          tags: turn % 3 === 0 ? '["quay"]' : '["pier","quay"]',
-          online: (turn % 2) as Flag,
-        }),
-      )
-      await Promise.all(turns)
+  test('counters and tags equal a recount after any sequence of changes', async () => {
+    const property = fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 40 }), async (commands) => {
+      const tenant_id = await run(storage, commands)
       expect(await kept(storage, tenant_id)).toEqual(await recounted(storage, tenant_id))
     })
+    await fc.assert(property, { numRuns: 40 })
+  }, 120_000)
+
+  test('every device is found by a part of its present name, and by no earlier one', async () => {
+    const { here } = await namespace(storage)
+    const byName = async (value: string) => {
+      const groups = [{ join: 'and', conditions: [{ property: 'name', operator: 'contains', value }] }] as const
+      return (await here.devices.list({ groups, sort: 'name', order: 'asc', ...page() })).items.map((row) => row.name)
+    }
+    const [one, other] = [device({ name: 'north-pier' }), device({ name: 'south-pier' })]
+    await here.devices.insert(one)
+    await here.devices.insert(other)
+    expect(await byName('-PIER')).toEqual(['north-pier', 'south-pier'])
+    await here.devices.save(one.uid, { name: 'lighthouse' })
+    expect([await byName('pier'), await byName('house'), await byName('north')]).toEqual([['south-pier'], ['lighthouse'], []])
+    await here.devices.remove(other.uid)
+    expect(await byName('pier')).toEqual([])
   })
-}
+
+  test('counters are right after changes that ran side by side', async () => {
+    const { tenant_id, here } = await namespace(storage)
+    const rows = Array.from({ length: 12 }, () => device({ tags: '["pier"]', online: 1 }))
+    await Promise.all(rows.map((row) => here.devices.insert(row)))
+    // Opposite directions at once: each change takes counters that another one holds.
+    const turns = Array.from({ length: 96 }, (_, turn) =>
+      here.devices.save(rows[turn % rows.length]!.uid, {
+        status: deviceStatuses[(turn * 7 + (turn % 5)) % deviceStatuses.length]!,
+        tags: turn % 3 === 0 ? '["quay"]' : '["pier","quay"]',
+        online: (turn % 2) as Flag,
+      }),
+    )
+    await Promise.all(turns)
+    expect(await kept(storage, tenant_id)).toEqual(await recounted(storage, tenant_id))
+  })
+})

@@ -14,7 +14,11 @@ export function openLog(level: string, destination?: NodeJS.WritableStream): Log
     base: null,
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
     formatters: { level: (label: string) => ({ level: label }) },
-    redact: { paths: [...secrets, ...secrets.map((name) => `*.${name}`)], censor: '[secret]' },
+    redact: {
+      paths: [...secrets, ...secrets.map((name) => `*.${name}`)],
+      // The code of an error (ECONNREFUSED, 57P01) is what one looks for first, and nobody's secret.
+      censor: (value: unknown, path: string[]) => (path.join('.') === 'err.code' ? value : '[secret]'),
+    },
   }
   return destination ? pino(options, destination) : pino(options)
 }

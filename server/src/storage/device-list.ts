@@ -103,17 +103,13 @@ async function walked(context: Context, tenant_id: string, query: DeviceQuery, s
     keys.reduce((some, key) => some.orderBy(key, query.order), rows).orderBy('id', query.order)
   // SQLite merges walks as it goes. PostgreSQL would gather and sort them; told how far to go it walks each of them, too.
   const depth = offsetOf(query) + query.per_page
-  const walk = (status: DeviceStatus) =>
+  const walk = (status: DeviceStatus): ReturnType<typeof base> =>
     dialect === 'sqlite' || statuses.length === 1
       ? base(status)
-      : reader.selectFrom(sorted(base(status)).limit(depth).as('walk')).select(['id', ...keys])
+      : (reader.selectFrom(sorted(base(status)).limit(depth).as('walk')).select(['id', ...keys]) as unknown as ReturnType<typeof base>)
+  const walks = statuses.slice(1).reduce((all, status) => all.unionAll(walk(status)), walk(statuses[0]!))
   // Only ids are walked; the wide rows are read for the page alone.
-  const found = await sorted(
-    statuses.slice(1).reduce((all, status) => all.unionAll(walk(status)), walk(statuses[0]!)) as ReturnType<typeof base>,
-  )
-    .limit(query.per_page)
-    .offset(offsetOf(query))
-    .execute()
+  const found = await sorted(walks).limit(query.per_page).offset(offsetOf(query)).execute()
   if (found.length === 0) return []
   const ids = found.map((row) => row.id)
   const rows = await reader.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id).where('id', 'in', ids).execute()

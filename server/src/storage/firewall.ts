@@ -11,8 +11,7 @@ export function firewallStore(context: Context, tenant_id: string) {
   const { db } = context
   const mine = () => db.selectFrom('firewall_rules').where('tenant_id', '=', tenant_id)
   return {
-    find: (id: number): Promise<FirewallRow | undefined> =>
-      held(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
+    find: (id: number): Promise<FirewallRow | undefined> => held(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
     all: (): Promise<FirewallRow[]> => mine().selectAll().orderBy('priority').orderBy('id').execute(),
     async insert(row: FirewallChange): Promise<number> {
       const { id } = await db

@@ -1,5 +1,6 @@
 // All stores, and the one way to the namespaced ones: `of(tenant_id)`. There is no other, so a query on namespaced
 // data cannot be written without its namespace.
+import { sql } from 'kysely'
 import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
 import { attemptStore } from './attempts.ts'
@@ -61,6 +62,8 @@ export function stores(opened: Opened) {
   return {
     ...all({ db: opened.db, reader: opened.reader, dialect: opened.name, holds: false }),
     isDuplicate: opened.isDuplicate,
+    /** Fails, as any query would, while the database is away. */
+    ping: async (): Promise<void> => void (await sql`select 1`.execute(opened.db)),
     /**
      * All or nothing. Inside, use only the stores that are handed over, and wait for nothing but the database: other
      * requests wait for a SQLite transaction to end. The work may be run again from its beginning when it met another

@@ -27,7 +27,7 @@ const connect_ms = 10_000
 const most_attempts = 10
 
 function pool(url: string, max: number, options: string): pg.Pool {
-  return new pg.Pool({
+  const made = new pg.Pool({
     connectionString: url,
     max,
     options,
@@ -36,6 +36,9 @@ function pool(url: string, max: number, options: string): pg.Pool {
     idleTimeoutMillis: 60_000,
     application_name: 'hawser',
   })
+  // A connection tells its end by an event, also when nobody is using it or about to; unheard, that would end the process.
+  made.on('connect', (client) => void client.on('error', () => undefined))
+  return made
 }
 
 /** From the server: too many connections, no memory or disk, shutting down, starting up (appendix A of its manual). */
@@ -120,7 +123,7 @@ function guarded(source: pg.Pool, alive: () => Promise<void>): PostgresPool {
       })
       let broken: unknown
       const onError = (error: Error): void => void (broken ??= error)
-      // A connection may break between two statements, when nobody waits for it; unheard, that would end the process.
+      // It may break between two statements, when nobody waits for an answer.
       client.on('error', onError)
 
       /** A network that swallows everything gives no sign; without the watch nobody would ever hear. */
@@ -174,12 +177,10 @@ export function openPostgres(url: string, onError: (error: Error) => void): Open
     reader,
     async exclusively(work) {
       const client = await writing.connect()
-      client.once('error', onError)
       try {
         await client.query('select pg_advisory_lock($1)', [migration_lock])
         return await work()
       } finally {
-        client.off('error', onError)
         const unlocked = await client.query('select pg_advisory_unlock($1)', [migration_lock]).catch(() => undefined)
         // With the connection the lock would go, too.
         client.release(unlocked === undefined)

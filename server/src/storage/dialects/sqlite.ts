@@ -21,38 +21,50 @@ import type { Tables } from '../tables.ts'
 import { storable, type Opened } from './dialect.ts'
 import { pragmas, statements } from './sqlite-statements.ts'
 
-/** Whoever finds the file locked by another process tries until this long after asking. */
+/** How long another process may hold the file before those who wait for it are refused. */
 const patience_ms = 10_000
 const retry_ms = 10
+/** Two signs of a lock that are further apart than this are signs of two. */
+const gap_ms = 1000
 
 /** SQLITE_BUSY; the higher bits only say why. */
 const isBusy = (error: unknown): boolean => error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5
 
-async function patiently<T>(until: number, work: () => T): Promise<T> {
-  for (;;) {
-    try {
-      return work()
-    } catch (error) {
-      if (!isBusy(error)) throw error
-      if (performance.now() >= until)
-        throw new Failure('unavailable', { message: 'The database is held by another program; try again.', retryAfter: 5, cause: error })
-      await pause(retry_ms)
+type Patiently = <T>(work: () => T) => Promise<T>
+
+/** Waiting is for all together: when one has waited in vain, those behind it do not each wait as long again. */
+function patience(): Patiently {
+  let since = 0
+  let seen = -Infinity
+  return async (work) => {
+    for (let tries = 1; ; tries++) {
+      try {
+        const value = work()
+        if (tries > 1) seen = -Infinity
+        return value
+      } catch (error) {
+        if (!isBusy(error)) throw error
+        const now = performance.now()
+        if (now - seen > gap_ms) since = now
+        seen = now
+        if (now - since >= patience_ms)
+          throw new Failure('unavailable', { message: 'The database is held by another program; try again.', retryAfter: 5, cause: error })
+        await pause(retry_ms)
+      }
     }
   }
 }
 
-type Execute = (sql: string, parameters: readonly unknown[], until: number) => Promise<{ rows: unknown[]; changes: number }>
+type Execute = (sql: string, parameters: readonly unknown[]) => Promise<{ rows: unknown[]; changes: number }>
 
-function dialect(execute: Execute, control: { begin(): void; commit(): void; rollback(): void } | null): Dialect {
+function dialect(execute: Execute, control: { begin(): Promise<void>; commit(): void; rollback(): void } | null): Dialect {
   // One connection, handed from one user to the next: a transaction holds it from begin to commit, so no other
   // request's statement can slip into it.
   let free: Promise<void> = Promise.resolve()
   let release: () => void = () => undefined
-  /** Counted from when its present user asked, not from its turn: those behind one that gave up do not all wait anew. */
-  let until = 0
   const connection: DatabaseConnection = {
     async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-      const { rows, changes } = await execute(query.sql, storable(query.parameters), until)
+      const { rows, changes } = await execute(query.sql, storable(query.parameters))
       return { rows: rows as R[], numAffectedRows: BigInt(changes) }
     },
     streamQuery() {
@@ -67,16 +79,14 @@ function dialect(execute: Execute, control: { begin(): void; commit(): void; rol
     async acquireConnection() {
       // The worker takes one question after the other by itself.
       if (!control) return connection
-      const asked = performance.now()
       const before = free
       const mine = Promise.withResolvers<void>()
       free = mine.promise
       await before
       release = mine.resolve
-      until = asked + patience_ms
       return connection
     },
-    beginTransaction: () => (control ? patiently(until, control.begin) : refuse()),
+    beginTransaction: async () => (control ? control.begin() : refuse()),
     commitTransaction: async () => (control ? control.commit() : refuse()),
     rollbackTransaction: async () => (control ? control.rollback() : refuse()),
     releaseConnection: async () => release(),
@@ -141,13 +151,12 @@ function readerWorker(file: string): { execute: Execute; close(): Promise<void> 
 export async function openSqlite(file: string): Promise<Opened> {
   const database = new DatabaseSync(file, { enableForeignKeyConstraints: true })
   // Of two that open a new file, one makes it a WAL file, and SQLite does not let the other wait for that.
-  await patiently(performance.now() + patience_ms, () =>
-    database.exec(`pragma journal_mode = wal; pragma synchronous = full; ${pragmas} pragma busy_timeout = 0;`),
-  )
+  const patiently = patience()
+  await patiently(() => database.exec(`pragma journal_mode = wal; pragma synchronous = full; ${pragmas} pragma busy_timeout = 0;`))
   const prepared = statements(database)
   const db = new Kysely<Tables>({
-    dialect: dialect((sql, parameters, until) => patiently(until, () => prepared.run(sql, parameters)), {
-      begin: () => database.exec('begin immediate'),
+    dialect: dialect((sql, parameters) => patiently(() => prepared.run(sql, parameters)), {
+      begin: () => patiently(() => database.exec('begin immediate')),
       commit: () => database.exec('commit'),
       // A full disk, for one, has SQLite roll back by itself; then its error is the one to tell.
       rollback: () => (database.isTransaction ? database.exec('rollback') : undefined),

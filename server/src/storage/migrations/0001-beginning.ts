@@ -54,6 +54,7 @@ function tables(dialect: Opened['name']): string[] {
       recovery_email ${text}, password ${text} not null, confirmed integer not null, epoch integer not null, email_marketing integer not null,
       max_namespaces integer not null, preferred_tenant ${text}, mfa_secret ${text}, mfa_step bigint not null, created_at ${text} not null,
       last_login_at ${text})`,
+    'create index users_by_preferred_tenant on users (preferred_tenant)',
     `create table mfa_recovery_codes (user_id ${text} not null references users (id) on delete cascade, hash ${text} not null,
       primary key (user_id, hash))${compact}`,
     `create table mfa_drafts (user_id ${text} primary key references users (id) on delete cascade, secret ${text} not null,
@@ -110,7 +111,7 @@ function tables(dialect: Opened['name']): string[] {
     `create table connectors (uid ${text} primary key, tenant_id ${text} not null references namespaces (tenant_id) on delete cascade,
       enable integer not null, address ${text} not null, port integer not null, secure integer not null, tls ${text}, state ${text} not null,
       message ${text} not null, created_at ${text} not null)`,
-    'create index connectors_by_namespace on connectors (tenant_id, created_at)',
+    'create index connectors_by_namespace on connectors (tenant_id, created_at, uid)',
   ]
 }
 

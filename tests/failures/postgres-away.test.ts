@@ -1,0 +1,245 @@
+// PostgreSQL goes away under a running server and comes back: stopped, its connections cut, or swallowed by a network
+// that gives no sign. Callers are told 503 and when to come back, in bounded time and never 500; nothing else of the server
+// suffers; and when the database is there again, so is everything else, by itself.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
+import net, { type AddressInfo } from 'node:net'
+import path from 'node:path'
+import pg from 'pg'
+import { expect, test } from 'vitest'
+import { freshDatabase, startPostgres } from '../harness/postgres.ts'
+import { admin, setUp, startProgram, temporaryFolder, type Program } from './program.ts'
+
+async function query<T extends pg.QueryResultRow>(url: string, sql: string): Promise<T[]> {
+  const client = new pg.Client(url)
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    return (await client.query<T>(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** Whether it answers at all. */
+const answers = (url: string): Promise<boolean> =>
+  query(url, 'select 1').then(
+    () => true,
+    () => false,
+  )
+
+interface Machine extends AsyncDisposable {
+  stop(): Promise<void>
+  start(): Promise<void>
+}
+
+/** Stops the server of a cluster and starts it again just as it was, as an administrator of that machine would. */
+async function machineOf(url: string): Promise<Machine> {
+  const [row] = await query<{ data: string }>(url, "select current_setting('data_directory') as data")
+  const pid = Number(readFileSync(path.join(row!.data, 'postmaster.pid'), 'utf8').split('\n')[0])
+  const [file = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
+  const cwd = readlinkSync(`/proc/${pid}/cwd`)
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const idOf = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1])
+  let again: ChildProcess | undefined
+
+  async function stop(): Promise<void> {
+    if (again) {
+      const ended = once(again, 'exit')
+      again.kill('SIGINT')
+      again = undefined
+      await ended
+    } else if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGINT')
+    await expect.poll(() => answers(url), { timeout: 30_000 }).toBe(false)
+  }
+  return {
+    stop,
+    async start() {
+      const who = process.getuid?.() === 0 ? { uid: idOf('Uid'), gid: idOf('Gid') } : {}
+      again = spawn(file, args, { cwd, stdio: 'ignore', env: { LC_ALL: 'C' }, ...who })
+      await expect.poll(() => answers(url), { timeout: 60_000 }).toBe(true)
+    },
+    async [Symbol.asyncDispose]() {
+      if (again) await stop()
+    },
+  }
+}
+
+/** A network in between. While it is silent it takes everything and passes nothing on. */
+async function networkTo(url: string) {
+  const target = new URL(url)
+  let silent = false
+  const sockets = new Set<net.Socket>()
+  const server = net.createServer((near) => {
+    const far = net.connect(Number(target.port), target.hostname)
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from)
+      from.on('data', (chunk) => void (silent || to.write(chunk)))
+      from.on('error', () => undefined)
+      from.on('close', () => {
+        sockets.delete(from)
+        if (!silent) to.destroy()
+      })
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  target.port = String((server.address() as AddressInfo).port)
+  return {
+    url: target.href,
+    fallSilent: () => void (silent = true),
+    /** Passes on again. What was lost is lost, and connections from before are no more. */
+    recover() {
+      for (const socket of sockets) socket.destroy()
+      silent = false
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+const cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'hawser' and datname = current_database()"
+
+const statusOf = async (program: Program, address: string, token?: string) => {
+  const answer = await fetch(`${program.url}${address}`, token ? { headers: { authorization: `Bearer ${token}` } } : {})
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+async function expectAway(program: Program, token: string): Promise<void> {
+  for (const address of ['/api/devices', '/api/namespaces', '/api/sessions', '/info', '/healthcheck']) {
+    const answer = await fetch(`${program.url}${address}`, { headers: { authorization: `Bearer ${token}` } })
+    expect([address, answer.status]).toEqual([address, 503])
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await answer.json()).toEqual({ message: 'The database cannot be reached at the moment; try again.' })
+  }
+  // What needs no database is served.
+  expect(await statusOf(program, '/openapi.json')).toBe(200)
+}
+
+test('stopped and started again', { timeout: 240_000 }, async () => {
+  using folder = temporaryFolder()
+  await using cluster = await startPostgres()
+  const url = await cluster.url('stopped')
+  await using machine = await machineOf(url)
+  await using program = await startProgram({ folder: folder.path, env: { HAWSER_DATABASE: url } })
+  const { api, token } = await setUp(program)
+  await api.apiKeys.create({ body: { name: 'before', expires_at: 30 } })
+
+  // Callers who do not stop asking, reading and writing, while it goes away.
+  const seen = new Set<number>()
+  let over = false
+  const caller = async (number: number) => {
+    for (let turn = 0; !over; turn++)
+      seen.add(
+        number % 2 === 0
+          ? await statusOf(program, '/api/devices', token)
+          : await api.namespaces.create({ body: { name: `n${number}-${turn}` } }).then(
+              (answer) => answer.status,
+              (error: { status: number }) => error.status,
+            ),
+      )
+  }
+  const callers = Array.from({ length: 6 }, (_, number) => caller(number))
+  try {
+    await expect.poll(() => seen.has(200)).toBe(true)
+    await machine.stop()
+    await expect.poll(() => seen.has(503), { timeout: 30_000 }).toBe(true)
+  } finally {
+    over = true
+    await Promise.all(callers)
+  }
+  expect([...seen].toSorted()).toEqual([200, 503])
+  await expectAway(program, token)
+  expect(program.printed.filter((line) => line.includes('"event":"request.failed"')).at(-1)).toContain('"code":"ECONNREFUSED"')
+
+  await machine.start()
+  await expect.poll(() => statusOf(program, '/healthcheck'), { timeout: 60_000 }).toBe(200)
+  expect((await api.apiKeys.list({})).body.map((key) => key.name)).toEqual(['before'])
+  await api.apiKeys.create({ body: { name: 'after', expires_at: 30 } })
+  program.child.kill('SIGTERM')
+  expect(await program.ended).toEqual({ code: 0, signal: null })
+})
+
+test('its connections cut in the middle of transactions', { timeout: 180_000 }, async () => {
+  using folder = temporaryFolder()
+  const url = await freshDatabase()
+  await using program = await startProgram({ folder: folder.path, env: { HAWSER_DATABASE: url } })
+  const { api, token } = await setUp(program)
+  const seen = new Set<number>()
+  const made = new Set<string>()
+  let over = false
+  const caller = async (number: number) => {
+    for (let turn = 0; !over; turn++) {
+      const name = `n${number}-${turn}`
+      try {
+        seen.add((await api.namespaces.create({ body: { name } })).status)
+        made.add(name)
+      } catch (error) {
+        seen.add((error as { status: number }).status)
+      }
+    }
+  }
+  const callers = Array.from({ length: 6 }, (_, number) => caller(number))
+  try {
+    for (let round = 0; round < 10; round++) {
+      const before = made.size
+      await query(url, cut)
+      await expect.poll(() => made.size, { timeout: 30_000 }).toBeGreaterThan(before)
+    }
+  } finally {
+    over = true
+    await Promise.all(callers)
+  }
+  for (const status of seen) expect([200, 503]).toContain(status)
+  expect(await statusOf(program, '/api/namespaces', token)).toBe(200)
+  // Whoever was told 200 has a namespace, and every namespace has its owner: no half of a transaction is there.
+  const rows = await query<{ name: string; members: string }>(
+    url,
+    'select name, (select count(*) from members where members.tenant_id = namespaces.tenant_id) as members from namespaces',
+  )
+  const names = new Set(rows.map((row) => row.name))
+  for (const name of made) expect([name, names.has(name)]).toEqual([name, true])
+  expect(rows.filter((row) => row.members !== '1')).toEqual([])
+})
+
+test('swallowed by a network that gives no sign', { timeout: 240_000 }, async () => {
+  using folder = temporaryFolder()
+  await using network = await networkTo(await freshDatabase())
+  await using program = await startProgram({ folder: folder.path, env: { HAWSER_DATABASE: network.url } })
+  const { api, token } = await setUp(program)
+  network.fallSilent()
+  const asked = Array.from({ length: 12 }, () => statusOf(program, '/api/devices', token))
+  const written = api.apiKeys.create({ body: { name: 'lost', expires_at: 30 } }).then(
+    (answer) => answer.status,
+    (error: { status: number }) => error.status,
+  )
+  expect(await statusOf(program, '/openapi.json')).toBe(200)
+  expect(new Set(await Promise.all([...asked, written]))).toEqual(new Set([503]))
+  expect(await statusOf(program, '/healthcheck')).toBe(503)
+
+  network.recover()
+  await expect.poll(() => statusOf(program, '/healthcheck'), { timeout: 60_000 }).toBe(200)
+  expect(await statusOf(program, '/api/devices', token)).toBe(200)
+  program.child.kill('SIGTERM')
+  expect(await program.ended).toEqual({ code: 0, signal: null })
+})
+
+test('not there from the beginning: the start says so and ends', { timeout: 120_000 }, async () => {
+  using folder = temporaryFolder()
+  const closed = net.createServer()
+  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+  const { port } = closed.address() as AddressInfo
+  await new Promise((resolve) => closed.close(resolve))
+  const env = { HAWSER_DATABASE: `postgres://hawser:hidden-password@127.0.0.1:${port}/hawser` }
+  await expect(startProgram({ folder: folder.path, env })).rejects.toThrow(/the database does not answer; see HAWSER_DATABASE/)
+  const command = await admin(folder.path, ['user', 'list'], env)
+  expect(command).toMatchObject({ code: 1, stdout: '' })
+  expect(command.stderr).toContain('see HAWSER_DATABASE')
+  expect(command.stderr).not.toContain('hidden-password')
+})
