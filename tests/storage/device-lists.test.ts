@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import type { Condition, Group } from '@hawser/contract/filters'
-import { most_counted, type DeviceQuery } from '../../server/src/storage/device-list.ts'
+import { counted_in_large, large, type DeviceQuery } from '../../server/src/storage/device-list.ts'
 import type { DeviceRow } from '../../server/src/storage/devices.ts'
 import { sorted_columns } from '../../server/src/storage/migrations/0001-beginning.ts'
 import { databases, device, namespace, openFresh, page, unique, type Storage } from './databases.ts'
@@ -226,7 +226,7 @@ describe.each(databases)('$name', (database) => {
     // Doubled, then copied: one by one would take a minute, and so would the counters of very many at once.
     const { db } = storage.opened
     const columns = Object.keys(device()) as Exclude<keyof DeviceRow, 'id'>[]
-    for (let count = 1, copies = 0; count <= most_counted; count += Math.min(count, 512), copies++)
+    for (let count = 1, copies = 0; count <= large; count += Math.min(count, 512), copies++)
       await db
         .insertInto('devices')
         .columns([...columns, 'tenant_id'])
@@ -241,8 +241,8 @@ describe.each(databases)('$name', (database) => {
         .execute()
     const groups: Group[] = [{ join: 'and', conditions: [{ property: 'name', operator: 'contains', value: 'many' }] }]
     const last = await here.devices.list({ groups, sort: 'uid', order: 'asc', ...page(100, 101) })
-    expect([last.total, last.items.length]).toEqual([most_counted, 100])
+    expect([last.total, last.items.length]).toEqual([counted_in_large, 100])
     const all = await here.devices.list({ groups: [], sort: 'uid', order: 'asc', ...page(1) })
-    expect(all.total).toBeGreaterThan(most_counted)
+    expect(all.total).toBeGreaterThan(large)
   }, 120_000)
 })

@@ -2,9 +2,9 @@
 // a page quickly when many rows fit, gathering the fitting rows first and sorting them is quick when few do. Which it is
 // shows in the total, so the total is found first:
 //   no filter, or one tag   a counter
-//   any other filter        counted up to `most_counted`; beyond that the total is reported as that number
+//   any other filter        counted, in a large namespace only up to `counted_in_large`, which is then the total reported
 // Without a status the index (namespace, status, column) is walked once per status and the walks are merged.
-import type { Group } from '@hawser/contract/filters'
+import type { Condition, Group } from '@hawser/contract/filters'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import { sql, type SqlBool } from 'kysely'
 import type { Context, Slice } from './context.ts'
@@ -20,18 +20,26 @@ export interface DeviceQuery extends Slice {
   readonly order: 'asc' | 'desc'
 }
 
-/** Totals of filtered lists are exact up to here. */
-export const most_counted = 10_000
+/** From this many devices on a namespace is large: counting them all for one page would take longer than the page. */
+export const large = 10_000
+/** Totals of filtered lists are exact up to here in a large namespace. */
+export const counted_in_large = 1000
 
 /** Up to this many fitting rows are gathered and sorted; with more, walking the index meets enough of them soon. */
 const most_gathered = 1000
 
 export async function listDevices(context: Context, tenant_id: string, query: DeviceQuery): Promise<{ items: DeviceRow[]; total: number }> {
   const statuses = query.status ? [query.status] : deviceStatuses
-  const exact = await counted(context, tenant_id, query, statuses)
-  const total = exact ?? (await capped(context, tenant_id, query, statuses))
+  query = { ...query, groups: await withWholeTags(context, tenant_id, query.groups) }
+  let total = await counted(context, tenant_id, query.groups, statuses)
+  let most = Infinity
+  if (total === undefined) {
+    const all = (await counted(context, tenant_id, [], statuses)) ?? 0
+    most = all <= large ? all + 1 : counted_in_large
+    total = await capped(context, tenant_id, query, statuses, most)
+  }
   // Beyond the end there is nothing to look for, however far beyond.
-  if (total <= offsetOf(query) && (exact !== undefined || total < most_counted)) return { items: [], total }
+  if (total <= offsetOf(query) && total < most) return { items: [], total }
   const gather = query.groups.length > 0 && total <= most_gathered
   return { items: gather ? await gathered(context, tenant_id, query, statuses) : await walked(context, tenant_id, query, statuses), total }
 }
@@ -40,19 +48,29 @@ export async function listDevices(context: Context, tenant_id: string, query: De
 async function counted(
   { reader }: Context,
   tenant_id: string,
-  { groups }: DeviceQuery,
+  groups: readonly Group[],
   statuses: readonly DeviceStatus[],
 ): Promise<number | undefined> {
   const only = groups.length === 1 && groups[0]!.conditions.length === 1 ? groups[0]!.conditions[0]! : undefined
-  if (groups.length > 0 && !(only?.property === 'tags' && only.operator === 'eq')) return undefined
-  const subjects = statuses.map((status) => (only ? `tag.${status}.${String(only.value)}` : `devices.${status}`))
+  const tags = only?.property === 'tags' && only.operator === 'eq' ? [only.value].flat() : undefined
+  if (groups.length > 0 && tags === undefined) return undefined
+  if (tags?.length === 0) return 0
+  // A device may have several of several tags, and would be counted for each.
+  if (tags && tags.length > 1) return undefined
+  const subjects = statuses.map((status) => (tags ? `tag.${status}.${String(tags[0])}` : `devices.${status}`))
   const rows = await reader.selectFrom('tallies').select('n').where('tenant_id', '=', tenant_id).where('subject', 'in', subjects).execute()
   return rows.reduce((sum, row) => sum + row.n, 0)
 }
 
-async function capped(context: Context, tenant_id: string, query: DeviceQuery, statuses: readonly DeviceStatus[]): Promise<number> {
+async function capped(
+  context: Context,
+  tenant_id: string,
+  query: DeviceQuery,
+  statuses: readonly DeviceStatus[],
+  most: number,
+): Promise<number> {
   const { n } = await context.reader
-    .selectFrom(fitting(context, tenant_id, query, statuses).select('id').limit(most_counted).as('fitting'))
+    .selectFrom(fitting(context, tenant_id, query, statuses).select('id').limit(most).as('fitting'))
     .select((eb) => eb.fn.countAll<number>().as('n'))
     .executeTakeFirstOrThrow()
   return n
@@ -65,8 +83,58 @@ function fitting({ reader, dialect }: Context, tenant_id: string, { groups }: De
   // rows than the namespace has, and would look at all of those. PostgreSQL decides by its own figures.
   const byFilter = dialect === 'sqlite' && namesRows(groups, columns)
   const of = (column: 'tenant_id' | 'status') => (byFilter ? sql<string>`+${sql.ref(column)}` : sql.ref<string>(column))
-  const base = reader.selectFrom('devices').where(of('tenant_id'), '=', tenant_id).where(of('status'), 'in', statuses)
-  return whereGroups(base, groups, columns, dialect)
+  const match = matchOf(groups, columns)
+  const source =
+    match === undefined
+      ? reader.selectFrom('devices')
+      : // Row by row from the search, so that it ends at a limit; `id in (…)` would gather all that the search finds first.
+        (reader.selectFrom(
+          sql<DeviceRow>`(select devices.* from device_search cross join devices on devices.id = device_search.rowid
+            where device_search match ${match})`.as('devices'),
+        ) as ReturnType<typeof reader.selectFrom<'devices'>>)
+  const base = source.where(of('tenant_id'), '=', tenant_id).where(of('status'), 'in', statuses)
+  return whereGroups(base, groups, columns, dialect, match === undefined)
+}
+
+/** The question to the search index, when a group is nothing but one such question. */
+function matchOf(groups: readonly Group[], columns: Columns): string | undefined {
+  for (const { conditions } of groups) {
+    const [condition, another] = conditions
+    if (!condition || another || condition.operator !== 'contains') continue
+    const match = columns[condition.property]?.match?.(String(condition.value))
+    if (match !== undefined) return match
+  }
+  return undefined
+}
+
+/** Tags that contain a text are looked up first: a namespace has few tags and many devices. */
+async function withWholeTags({ reader }: Context, tenant_id: string, groups: readonly Group[]): Promise<readonly Group[]> {
+  const partial = ({ property, operator, value }: Condition) => property === 'tags' && operator === 'contains' && typeof value === 'string'
+  if (!groups.some((group) => group.conditions.some(partial))) return groups
+  const known = await tagsInTallies(reader, tenant_id)
+  const containing = (text: string) => known.filter((tag) => asciiLower(tag).includes(asciiLower(text)))
+  return groups.map((group) => ({
+    ...group,
+    conditions: group.conditions.map((condition) =>
+      partial(condition) ? { ...condition, operator: 'eq' as const, value: containing(String(condition.value)) } : condition,
+    ),
+  }))
+}
+
+/** As LIKE and ILIKE do under the collation that our columns have. */
+const asciiLower = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
+
+/** Every tag that some device of the namespace carries. */
+export async function tagsInTallies(db: Context['db'], tenant_id: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('tallies')
+    .select('subject')
+    .where('tenant_id', '=', tenant_id)
+    .where('subject', '>', 'tag.')
+    .where('subject', '<', 'tag/')
+    .where('n', '>', 0)
+    .execute()
+  return [...new Set(rows.map((row) => row.subject.slice(row.subject.indexOf('.', 4) + 1)))]
 }
 
 async function gathered(context: Context, tenant_id: string, query: DeviceQuery, statuses: readonly DeviceStatus[]): Promise<DeviceRow[]> {
@@ -122,11 +190,13 @@ async function walked(context: Context, tenant_id: string, query: DeviceQuery, s
  * of letters beyond ASCII, which no other way of searching does: what they find is looked at once more.
  */
 function searchSqlite(column: string) {
-  return (text: string) =>
-    [...text].length < 3
+  const match = (text: string) => ([...text].length < 3 ? undefined : `${column} : "${text.replaceAll('"', '""')}"`)
+  const search = (text: string) =>
+    match(text) === undefined
       ? undefined
-      : sql<SqlBool>`(devices.id in (select rowid from device_search where device_search match ${`${column} : "${text.replaceAll('"', '""')}"`})
+      : sql<SqlBool>`(devices.id in (select rowid from device_search where device_search match ${match(text)})
           and ${containsSql('sqlite', sql.ref(`devices.${column}`), text)})`
+  return { match, search }
 }
 
 /** As an answer shows it: not accepted yet, and the namespace has room for one more. */
@@ -141,7 +211,7 @@ function columnsOf(tenant_id: string, dialect: Context['dialect']): Columns {
     ({
       sql: sql.ref(`devices.${column}`),
       kind: 'text',
-      ...(dialect === 'sqlite' && (searched_columns as readonly string[]).includes(column) ? { search: searchSqlite(column) } : {}),
+      ...(dialect === 'sqlite' && (searched_columns as readonly string[]).includes(column) ? searchSqlite(column) : {}),
     }) as const
   const within = (part: 'latitude' | 'longitude') =>
     ({ sql: jsonField(dialect, 'devices.position', part, 'number'), kind: 'number' }) as const
@@ -172,7 +242,8 @@ function columnsOf(tenant_id: string, dialect: Context['dialect']): Columns {
       sql: sql.ref('devices.tags'),
       kind: 'tags',
       tagged: (wanted: Tagged, indexed: boolean) => {
-        const which = 'is' in wanted ? sql`tag = ${wanted.is}` : containsSql(dialect, sql.ref('tag'), wanted.contains)
+        if (wanted.length === 0) return sql<SqlBool>`1 = 0`
+        const which = sql`tag in (${sql.join(wanted)})`
         return indexed
           ? sql<SqlBool>`devices.id in (select device_id from device_tags where tenant_id = ${tenant_id} and ${which})`
           : sql<SqlBool>`exists (select 1 from device_tags where tenant_id = ${tenant_id} and device_id = devices.id and ${which})`

@@ -3,7 +3,7 @@
 import type { DeviceStatus } from '@hawser/contract/devices'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
 import { held, type Context } from './context.ts'
-import { listDevices, type DeviceQuery } from './device-list.ts'
+import { listDevices, tagsInTallies, type DeviceQuery } from './device-list.ts'
 import type { Tables } from './tables.ts'
 
 export type DeviceRow = Selectable<Tables['devices']>
@@ -77,17 +77,7 @@ export function deviceStore(context: Context, tenant_id: string) {
     },
 
     /** Tags that devices carry. */
-    async tags(): Promise<string[]> {
-      const rows = await db
-        .selectFrom('tallies')
-        .select('subject')
-        .where('tenant_id', '=', tenant_id)
-        .where('subject', '>', 'tag.')
-        .where('subject', '<', 'tag/')
-        .where('n', '>', 0)
-        .execute()
-      return [...new Set(rows.map((row) => row.subject.slice(row.subject.indexOf('.', 4) + 1)))]
-    },
+    tags: (): Promise<string[]> => tagsInTallies(db, tenant_id),
 
     /** The devices that carry a tag; a namespace's own rename or removal of it walks over them. */
     withTag: (tag: string): Promise<{ uid: string; tags: string }[]> =>

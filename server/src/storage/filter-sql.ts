@@ -10,11 +10,14 @@ export interface Column {
   readonly kind: 'text' | 'number' | 'flag' | 'tags'
   /** How to find rows by substring through an index, where there is one; without it the rows are looked at one by one. */
   readonly search?: (text: string) => RawBuilder<SqlBool> | undefined
+  /** The question to that index, for whoever asks it directly. */
+  readonly match?: (text: string) => string | undefined
   /** How to find rows by tag: through the index of tags, or by a look at each row. */
   readonly tagged?: (tag: Tagged, indexed: boolean) => RawBuilder<SqlBool>
 }
 
-export type Tagged = { is: string } | { contains: string }
+/** Any of these tags. */
+export type Tagged = readonly string[]
 export type Columns = Readonly<Record<string, Column>>
 
 /** A text somewhere in another, without regard to the case of ASCII letters. Wildcards in it are meant as themselves. */
@@ -78,10 +81,10 @@ function toSql(condition: Condition, columns: Columns, dialect: Opened['name'], 
 function tagsSql(column: Column, operator: Condition['operator'], value: Condition['value'], indexed: boolean): RawBuilder<SqlBool> {
   invariant(column.tagged, 'a tags column knows how to find tags')
   const tagged = (wanted: Tagged) => column.tagged!(wanted, indexed)
-  if (operator === 'ne') return sql<SqlBool>`not ${tagged({ is: String(value) })}`
-  if (operator === 'eq') return tagged({ is: String(value) })
-  if (typeof value === 'string') return tagged({ contains: value })
+  const tags = typeof value === 'object' ? value : [String(value)]
+  if (operator === 'ne') return sql<SqlBool>`not ${tagged(tags)}`
+  if (operator === 'eq') return tagged(tags)
   // A list of tags: the row must have each of them.
-  const each = (value as readonly string[]).map((tag) => tagged({ is: tag }))
+  const each = tags.map((tag) => tagged([tag]))
   return each.length === 0 ? sql<SqlBool>`1 = 1` : sql<SqlBool>`(${sql.join(each, sql` and `)})`
 }
