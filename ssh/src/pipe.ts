@@ -12,7 +12,7 @@ export interface Tap {
   /** Bytes from the side, before the other gets them. What it throws ends the channel. */
   data?(from: Side, chunk: Chunk): Promise<void> | void
   request?(from: Side, request: ChannelRequest): void
-  /** Before the near channel is closed because the far one is gone: the last moment to say something on it. */
+  /** Before the near channel is closed because the far one is gone. If it was not said how the program ended, it can be said now. */
   ending?(near: Channel, how: { readonly lost: boolean; readonly exited: boolean }): Promise<void> | void
 }
 
@@ -106,6 +106,9 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
   // A server drops what comes for a session before it has a program, so that input waits until that was asked for.
   const started = Promise.withResolvers<void>()
   if (near.type !== 'session') started.resolve()
+  // A client closes at EOF, and what comes after that is lost, so that EOF waits until it was said how the program ended.
+  const exitPassed = Promise.withResolvers<void>()
+  if (near.type !== 'session') exitPassed.resolve()
 
   const passData = async (from: Side, source: Channel, target: Channel): Promise<void> => {
     if (from === 'near') await started.promise
@@ -116,7 +119,6 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
       if (tapped) await tapped
       await target.write(chunk.bytes, chunk.stream)
     }
-    await target.end()
   }
 
   const passChannelRequests = async (from: Side, source: Channel, target: Channel): Promise<void> => {
@@ -131,12 +133,13 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
       if (from === 'far' && request.type.startsWith('exit-')) exited = true
       void target.request(request.type, request.payload, request.wantReply).then(request.reply, () => request.reply(false))
       if (from === 'near' && programs.has(request.type)) started.resolve()
+      if (exited) exitPassed.resolve()
     }
     if (from === 'near') started.resolve()
   }
 
   const outward = async (): Promise<void> => {
-    const data = passData('near', near, far)
+    const data = passData('near', near, far).then(async () => far.end())
     const requests = passChannelRequests('near', near, far)
     data.catch((error: unknown) => {
       note(error)
@@ -159,6 +162,8 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
     try {
       // However slowly the near side reads, it gets all of the output.
       await passData('far', far, near)
+      await Promise.race([exitPassed.promise, far.closed])
+      if (exited || near.type !== 'session') await near.end()
       await far.closed
     } catch (error) {
       note(error)

@@ -3,9 +3,13 @@ import { duplexPair } from 'node:stream'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { openClient } from '../src/client.ts'
+import { receiveSession, startSession } from '../src/connection/session.ts'
+import { writeRequest } from '../src/connection/requests.ts'
+import { joinChannels } from '../src/pipe.ts'
 import { acceptConnection } from '../src/server.ts'
 import { Reader } from '../src/wire.ts'
 import { pair } from './pairs.ts'
+import { all } from './reading.ts'
 import { hostKey } from './server.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -163,4 +167,31 @@ test('packets of 128 KiB pass where both ends take them', async () => {
   const here = await opening
   await here.write(Buffer.alloc(200_000, 7))
   expect([(await there.read())?.bytes.length, (await there.read())?.bytes.length]).toEqual([128 * 1024, 200_000 - 128 * 1024])
+})
+
+test.each([
+  ['a program that says nothing of its end gets a status from the pipe', undefined, 0],
+  ['a status that was said is passed on as it is', 9, 9],
+])('%s', async (_, said, expected) => {
+  await using near = await pair()
+  await using far = await pair()
+  const joining = (async () => {
+    const opening = (await near.server.channels.next())!
+    const opened = far.client.open('session')
+    const there = (await far.server.channels.next())!.accept()
+    const joined = joinChannels(opening.accept(), await opened, {
+      async ending(channel, { exited, lost }) {
+        const { name, payload } = writeRequest({ type: 'exit-status', status: lost ? 255 : 0 })
+        if (!exited) await channel.request(name, payload)
+      },
+    })
+    const session = (await receiveSession(there, () => true))!
+    await there.write(Buffer.from('output'))
+    await (said === undefined ? there.close() : session.exit(said))
+    await joined
+  })()
+  const session = await startSession(near.client, { program: { type: 'subsystem', name: 'sftp' } })
+  expect((await all(session.channel)).stdout.toString()).toBe('output')
+  expect(await session.exit).toEqual({ type: 'exit-status', status: expected })
+  await joining
 })

@@ -358,6 +358,19 @@ describe('within a connection', () => {
     expect((await connection.ended).message).toBe(reason)
   })
 
+  test('a request that comes after both sides have closed is overheard', async () => {
+    const { transport, connection, received } = await insider()
+    transport.send(openChannel(0))
+    await vi.waitFor(() => expect(received.some((payload) => payload[0] === Message.channelOpenConfirmation)).toBe(true))
+    transport.send(message(Message.channelClose).uint32(0))
+    transport.send(message(Message.channelRequest).uint32(0).string('exit-status').boolean(false).uint32(1))
+    transport.send(openChannel(1))
+    await vi.waitFor(() => expect(received.filter((payload) => payload[0] === Message.channelOpenConfirmation).length).toBe(2))
+    // For a channel that never was, it is an error.
+    transport.send(message(Message.channelRequest).uint32(9).string('exit-status').boolean(false).uint32(1))
+    expect((await connection.ended).message).toBe('A message came for a channel that does not exist.')
+  })
+
   test('a flood of channels: some are opened, the others refused, all is answered', async () => {
     const { transport, received, connection } = await insider({ mostChannels: 100 })
     for (let id = 0; id < 1_000; id += 1) transport.send(openChannel(id))

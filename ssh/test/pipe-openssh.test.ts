@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { connect } from '../src/client.ts'
-import { Writer } from '../src/wire.ts'
 import { parsePrivateKey } from '../src/keys/private-key.ts'
 import { pipe, type PipeOptions, type Side, type Tap } from '../src/pipe.ts'
 import { acceptConnection } from '../src/server.ts'
@@ -134,20 +133,6 @@ test('what is not allowed is refused, and the rest goes on', async () => {
   const { status } = await run('ssh', [...quietArgs(gateway.port), '-W', `127.0.0.1:${sshd.port}`, 'x@127.0.0.1'], '')
   expect(status).toBe(255)
   expect((await ssh(gateway, ['echo fine'])).stdout.toString()).toBe('fine\n')
-})
-
-test('something can be said on a channel before it closes', async () => {
-  await using gateway = await startGateway({
-    channel: () => ({
-      allow: true,
-      tap: {
-        async ending(near, how) {
-          await near.request('exit-status', new Writer().uint32(how.exited && !how.lost ? 33 : 44).bytes())
-        },
-      },
-    }),
-  })
-  expect((await ssh(gateway, ['exit 1'])).status).toBe(33)
 })
 
 test('when the far side dies the user is told, and gets 255', async () => {

@@ -263,7 +263,6 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
       else sendClose()
     },
     onRequest(type, wantReply, payload) {
-      if (gotClose) throw new ProtocolError('A request came after the end of a channel.')
       const answer = wantReply ? answers.expect() : () => undefined
       const request = { type, wantReply, payload, reply: answer }
       if (!requests.push(request)) request.reply(false)

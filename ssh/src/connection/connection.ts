@@ -78,7 +78,8 @@ interface Slot {
 
 export function openConnection(transport: Transport, options: ConnectionOptions): Connection {
   const slots = new Map<number, Slot>()
-  const freeIds: number[] = []
+  /** Numbers are not used again: a late message must not reach another channel than it was meant for. */
+  let nextId = 0
   const ready = new Set<ChannelInside>()
   const channels = queue<Opening>(options.mostChannels)
   const requests = queue<GlobalRequest>(mostGlobalRequests)
@@ -99,12 +100,13 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
   }
 
   const takeId = (slot: Slot): number => {
-    const id = freeIds.pop() ?? slots.size
+    const id = nextId
+    nextId = (nextId + 1) >>> 0
     slots.set(id, slot)
     return id
   }
   const forget = (id: number): void => {
-    if (slots.delete(id)) freeIds.push(id)
+    slots.delete(id)
   }
 
   interface Remote {
@@ -238,8 +240,13 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
 
   const onChannelMessage = (type: number, reader: Reader): void => {
     if (type < Message.channelWindowAdjust) throw new ProtocolError('A message came at a wrong time.')
-    const inside = slots.get(reader.uint32())?.inside
-    if (!inside) throw new ProtocolError('A message came for a channel that does not exist.')
+    const id = reader.uint32()
+    const inside = slots.get(id)?.inside
+    if (!inside) {
+      // sshd says how a program ended even if that was after both sides had closed.
+      if (type === Message.channelRequest && id < nextId && !slots.has(id)) return
+      throw new ProtocolError('A message came for a channel that does not exist.')
+    }
     switch (type) {
       case Message.channelWindowAdjust:
         return inside.onAdjust(reader.uint32())

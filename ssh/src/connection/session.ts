@@ -67,9 +67,9 @@ async function* eventsOf(channel: Channel): AsyncGenerator<SessionEvent> {
 async function exit(channel: Channel, how: number | Exit): Promise<void> {
   const { name, payload } = writeRequest(typeof how === 'number' ? { type: 'exit-status', status: how } : how)
   try {
-    // EOF waits for all output; the status follows it, so that who waits for the status has everything.
-    await channel.end()
+    // First the status: a client may close at EOF, and would not hear it any more.
     await channel.request(name, payload)
+    await channel.end()
   } catch (error) {
     // Whom it was for is gone.
     if (!(error instanceof ChannelClosed) && !(error instanceof ConnectionEnded)) throw error
