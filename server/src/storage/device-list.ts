@@ -9,9 +9,9 @@ import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import { sql, type SqlBool } from 'kysely'
 import type { Context, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
-import type { DeviceRow } from './devices.ts'
 import { containsSql, jsonField, namesRows, whereGroups, type Columns, type Tagged } from './filter-sql.ts'
 import { searched_columns, type sorted_columns } from './migrations/0001-beginning.ts'
+import type { DeviceRow } from './tables.ts'
 
 export interface DeviceQuery extends Slice {
   readonly status?: DeviceStatus | undefined

@@ -1,12 +1,12 @@
 // Devices of one namespace. Presence (last_seen, online) is written in batches by presence.ts in this room; lists are
 // planned in device-list.ts.
 import type { DeviceStatus } from '@hawser/contract/devices'
-import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
+import { sql, type Insertable, type Updateable } from 'kysely'
 import { held, type Context } from './context.ts'
 import { listDevices, tagsInTallies, type DeviceQuery } from './device-list.ts'
-import type { Tables } from './tables.ts'
+import type { DeviceRow, Tables } from './tables.ts'
 
-export type DeviceRow = Selectable<Tables['devices']>
+export type { DeviceRow }
 
 export function deviceStore(context: Context, tenant_id: string) {
   const { db, reader } = context

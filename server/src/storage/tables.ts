@@ -3,7 +3,7 @@
 // (see migrations), so no query can forget them.
 import type { DeviceStatus } from '@hawser/contract/devices'
 import type { Role } from '@hawser/contract/access'
-import type { Generated } from 'kysely'
+import type { Generated, Selectable } from 'kysely'
 
 type Flag = 0 | 1
 
@@ -154,3 +154,5 @@ export interface Tables {
   }
   schema_migrations: { number: number; name: string; applied_at: string }
 }
+
+export type DeviceRow = Selectable<Tables['devices']>
