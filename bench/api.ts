@@ -100,10 +100,10 @@ async function plantAll(folder: string, names: readonly string[]): Promise<Fleet
     const planted = await plantFleet(fleet.folder, fleet.count, (done) => {
       if (fleet.count > 20_000) say(`planting ${name}: ${Math.round((done / fleet.count) * 100)} %`)
     })
-    if (planted)
-      say(
-        `planted ${name} in ${planted.seconds.toFixed(1)} s: ${Math.round(planted.rows_per_second)} rows/s, ${Math.round(planted.file_mb)} MB`,
-      )
+    if (planted) {
+      const { seconds, rows_per_second, file_mb } = planted
+      say(`planted ${name} in ${seconds.toFixed(1)} s: ${Math.round(rows_per_second)} rows/s, ${Math.round(file_mb)} MB`)
+    }
     fleets.push(fleet)
   }
   return fleets

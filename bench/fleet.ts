@@ -173,10 +173,11 @@ export function plantBare(folder: string): string {
   database.exec('pragma journal_mode = wal; pragma synchronous = off')
   database.prepare('attach ? as fleet').run(path.join(folder, 'hawser.db'))
   database.exec(`
-    create table devices (id integer primary key, uid text not null unique, tenant_id text not null, name text not null, mac text not null,
-      public_key text not null, info_id text not null, info_pretty_name text not null, info_version text not null, info_arch text not null,
-      info_platform text not null, status text not null, status_update_at text not null, created_at text not null, remote_addr text not null,
-      position text not null, public_url integer not null, public_url_address text not null, tags text not null, last_seen text not null,
+    create table devices (id integer primary key, uid text not null unique, tenant_id text not null, name text not null,
+      mac text not null, public_key text not null, info_id text not null, info_pretty_name text not null,
+      info_version text not null, info_arch text not null, info_platform text not null, status text not null,
+      status_update_at text not null, created_at text not null, remote_addr text not null, position text not null,
+      public_url integer not null, public_url_address text not null, tags text not null, last_seen text not null,
       online integer not null);
     insert into devices select * from fleet.devices;
   `)

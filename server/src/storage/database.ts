@@ -3,7 +3,6 @@
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import type { Opened } from './dialects/dialect.ts'
-import { openPostgres } from './dialects/postgres.ts'
 import { openSqlite } from './dialects/sqlite.ts'
 import { migrate } from './migrations/index.ts'
 
@@ -17,7 +16,9 @@ export interface DatabaseOptions {
 
 export async function openDatabase(options: DatabaseOptions): Promise<Opened & { migrated: string[] }> {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
-  const opened = options.url ? openPostgres(options.url, options.onError) : await openSqlite(path.join(options.folder, 'hawser.db'))
+  // The driver of the database that is not used is not even loaded.
+  const { openPostgres } = options.url ? await import('./dialects/postgres.ts') : { openPostgres: undefined }
+  const opened = openPostgres ? openPostgres(options.url, options.onError) : await openSqlite(path.join(options.folder, 'hawser.db'))
   try {
     return Object.assign(opened, { migrated: await migrate(opened, options.now) })
   } catch (error) {

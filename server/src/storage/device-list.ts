@@ -4,6 +4,7 @@
 //   no filter, or one tag   a counter
 //   any other filter        counted, in a large namespace only up to `counted_in_large`, which is then the total reported
 // Without a status the index (namespace, status, column) is walked once per status and the walks are merged.
+// Rows that fit may all be at the far end of the order, so a walk ends after `walked_rows`, and gathers after all.
 import type { Condition, Group } from '@hawser/contract/filters'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import { sql, type SqlBool } from 'kysely'
@@ -20,28 +21,57 @@ export interface DeviceQuery extends Slice {
   readonly order: 'asc' | 'desc'
 }
 
-/** From this many devices on a namespace is large: counting them all for one page would take longer than the page. */
-export const large = 10_000
-/** Totals of filtered lists are exact up to here in a large namespace. */
-export const counted_in_large = 1000
+export interface Limits {
+  /** From this many devices on a namespace is large: counting them all for one page would take longer than the page. */
+  readonly large: number
+  /** Totals of filtered lists are exact up to here in a large namespace. */
+  readonly counted_in_large: number
+  /** Up to this many fitting rows are gathered and sorted; with more, walking the index meets enough of them soon. */
+  readonly most_gathered: number
+  /** How many rows a walk with a filter looks at. */
+  readonly walked_rows: number
+}
 
-/** Up to this many fitting rows are gathered and sorted; with more, walking the index meets enough of them soon. */
-const most_gathered = 1000
+export const usualLimits: Limits = { large: 10_000, counted_in_large: 1000, most_gathered: 1000, walked_rows: 20_000 }
 
-export async function listDevices(context: Context, tenant_id: string, query: DeviceQuery): Promise<{ items: DeviceRow[]; total: number }> {
+export async function listDevices(
+  context: Context,
+  tenant_id: string,
+  query: DeviceQuery,
+  limits = usualLimits,
+): Promise<{ items: DeviceRow[]; total: number }> {
   const statuses = query.status ? [query.status] : deviceStatuses
   query = { ...query, groups: await withWholeTags(context, tenant_id, query.groups) }
   let total = await counted(context, tenant_id, query.groups, statuses)
   let most = Infinity
   if (total === undefined) {
     const all = (await counted(context, tenant_id, [], statuses)) ?? 0
-    most = all <= large ? all + 1 : counted_in_large
-    total = await capped(context, tenant_id, query, statuses, most)
+    most = all <= limits.large ? all + 1 : limits.counted_in_large
+    total =
+      (await commonest(context, tenant_id, query.groups, statuses)) >= most ? most : await capped(context, tenant_id, query, statuses, most)
   }
   // Beyond the end there is nothing to look for, however far beyond.
   if (total <= offsetOf(query) && total < most) return { items: [], total }
-  const gather = query.groups.length > 0 && total <= most_gathered
-  return { items: gather ? await gathered(context, tenant_id, query, statuses) : await walked(context, tenant_id, query, statuses), total }
+  // A total that stopped at its limit is that of many rows, however low the limit.
+  const gather = query.groups.length > 0 && total <= limits.most_gathered && total < most
+  const walk = gather ? undefined : await walked(context, tenant_id, query, statuses, limits.walked_rows)
+  return { items: walk ?? (await gathered(context, tenant_id, query, statuses)), total }
+}
+
+/** How many devices have the commonest of some tags: at least so many have any of them. */
+async function commonest(
+  context: Context,
+  tenant_id: string,
+  groups: readonly Group[],
+  statuses: readonly DeviceStatus[],
+): Promise<number> {
+  const [group, another] = groups
+  const [only, other] = group?.conditions ?? []
+  if (another || other || only?.property !== 'tags' || only.operator !== 'eq' || typeof only.value !== 'object') return 0
+  const counts = await Promise.all(
+    only.value.map((tag) => counted(context, tenant_id, [{ join: 'and', conditions: [{ ...only, value: tag }] }], statuses)),
+  )
+  return Math.max(0, ...counts.map((count) => count ?? 0))
 }
 
 /** From counters: all devices of these statuses, or those with exactly one tag. */
@@ -151,17 +181,27 @@ async function gathered(context: Context, tenant_id: string, query: DeviceQuery,
   )
 }
 
-async function walked(context: Context, tenant_id: string, query: DeviceQuery, statuses: readonly DeviceStatus[]): Promise<DeviceRow[]> {
+/** The page, or nothing when so many rows were looked at that gathering is the better way. */
+async function walked(
+  context: Context,
+  tenant_id: string,
+  query: DeviceQuery,
+  statuses: readonly DeviceStatus[],
+  walked_rows: number,
+): Promise<DeviceRow[] | undefined> {
   const { reader, dialect } = context
   // All rows of one walk have the same status: by status means by what comes next, the time it was last seen.
   const keys = query.sort === 'status' ? (['status', 'last_seen'] as const) : ([query.sort] as const)
+  const end =
+    query.groups.length > 0 && query.sort !== 'status' ? await endOfWalk(context, tenant_id, query, statuses, walked_rows) : undefined
   const base = (status: DeviceStatus) =>
     whereGroups(
       reader
         .selectFrom('devices')
         .select(['id', ...keys])
         .where('tenant_id', '=', tenant_id)
-        .where('status', '=', status),
+        .where('status', '=', status)
+        .$if(end !== undefined, (some) => some.where(query.sort, query.order === 'asc' ? '<=' : '>=', end as string)),
       query.groups,
       columnsOf(tenant_id, dialect),
       dialect,
@@ -178,11 +218,44 @@ async function walked(context: Context, tenant_id: string, query: DeviceQuery, s
   const walks = statuses.slice(1).reduce((all, status) => all.unionAll(walk(status)), walk(statuses[0]!))
   // Only ids are walked; the wide rows are read for the page alone.
   const found = await sorted(walks).limit(query.per_page).offset(offsetOf(query)).execute()
+  if (end !== undefined && found.length < query.per_page) return undefined
   if (found.length === 0) return []
   const ids = found.map((row) => row.id)
   const rows = await reader.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id).where('id', 'in', ids).execute()
   const byId = new Map(rows.map((row) => [row.id, row]))
   return ids.flatMap((id) => byId.get(id) ?? [])
+}
+
+/** Where in the order a walk has looked at enough rows of some status; nothing when none has so many. */
+async function endOfWalk(
+  { reader }: Context,
+  tenant_id: string,
+  { sort, order }: DeviceQuery,
+  statuses: readonly DeviceStatus[],
+  walked_rows: number,
+): Promise<string | number | undefined> {
+  const ends = await Promise.all(
+    statuses.map((status) =>
+      reader
+        .selectFrom('devices')
+        .select(sql.ref<string | number>(sort).as('end'))
+        .where('tenant_id', '=', tenant_id)
+        .where('status', '=', status)
+        .orderBy(sort, order)
+        .orderBy('id', order)
+        .limit(1)
+        .offset(walked_rows)
+        .executeTakeFirst(),
+    ),
+  )
+  // The first of them in the order: beyond it, rows of that status are not known, and might come before those of others.
+  const known = ends.flatMap((row) => (row ? [row.end] : [])).toSorted(bytewise)
+  return order === 'asc' ? known[0] : known.at(-1)
+}
+
+/** As both databases sort. */
+function bytewise(a: string | number, b: string | number): number {
+  return typeof a === 'number' ? a - Number(b) : Buffer.compare(Buffer.from(a), Buffer.from(String(b)))
 }
 
 /**

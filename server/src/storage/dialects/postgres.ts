@@ -22,7 +22,7 @@ const migration_lock = 727_469_001
 /** An answer that takes longer than this may be slow or lost; whether the server is there at all is then asked anew. */
 const silence_ms = 5000
 /** How long a new connection, or the answer to that question, may take. */
-const connect_ms = 10_000
+const connect_ms = 5000
 /** What fails more often than this does not fail in passing. */
 const most_attempts = 10
 
