@@ -53,7 +53,7 @@ test('every link within the page leads to an anchor', () => {
 test('the page has no inline style or script and nothing from another place', () => {
   expect(page).not.toMatch(/<style|<script(?! src="\/docs\/reference\.js")| style=| on\w+=|javascript:/)
   const assets = [...page.matchAll(/(?:src|<link[^>]* href)="([^"]*)"/g)].map(([, address]) => address ?? '')
-  expect(assets.toSorted()).toEqual(['/docs/reference.css', '/docs/reference.js'])
+  expect(assets.toSorted()).toEqual(['/assets/mark.svg', '/docs/reference.css', '/docs/reference.js'])
   expect(referenceCss + referenceJs).not.toMatch(/https?:|@import|url\(/)
 })
 
