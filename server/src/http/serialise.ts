@@ -11,7 +11,9 @@ const made = new Map<Schema, Serialise>()
 export function serialiser(schema: Schema): Serialise {
   const known = made.get(schema)
   if (known) return known
-  const serialise: Serialise = build(schema as Parameters<typeof build>[0])
+  // Compiled when first used, like the checks of input.
+  let compiled: Serialise | undefined
+  const serialise: Serialise = (value) => (compiled ??= build(schema as Parameters<typeof build>[0]))(value)
   made.set(schema, serialise)
   return serialise
 }

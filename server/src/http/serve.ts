@@ -222,7 +222,7 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
 }
 
 function inputCheck({ op }: NamedOperation, part: string | undefined): FastifyValidate {
-  if (part !== 'querystring') return checker(op.body!, op.badInput === 'invalidFields') as FastifyValidate
+  if (part !== 'querystring') return checker(op.body!, op.badInput === 'invalidFields')
   const read = queryReader(op.query!)
   const check = checker(op.query!)
   const checkQuery = (query: Record<string, unknown>): boolean => {
