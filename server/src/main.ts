@@ -6,10 +6,11 @@ import { parseCommand, runCommand, usage } from './admin.ts'
 import { ConfigError, environment, printConfig, readConfig } from './config.ts'
 import { askServer, isServed, sentence, serveControl } from './control.ts'
 import { openLog } from './kit/log.ts'
-import { openRooms, startServer, version } from './server.ts'
 
 const write = (line: string): void => void process.stdout.write(`${line}\n`)
 const complain = (line: string): void => void process.stderr.write(`${line}\n`)
+/** Loaded when it is needed: a command that a running server carries out is quicker without. */
+const rooms = () => import('./server.ts')
 
 async function serve(): Promise<void> {
   const config = readConfig(environment())
@@ -18,6 +19,7 @@ async function serve(): Promise<void> {
     throw new Failure('conflict', {
       message: `Another server runs on ${config.HAWSER_DATA}: stop it, or set HAWSER_DATA to another folder.`,
     })
+  const { startServer, version } = await rooms()
   await using parts = new AsyncDisposableStack()
   const server = parts.use(await startServer({ config, log }))
   parts.use(await serveControl(config.HAWSER_DATA, server.rooms, log))
@@ -66,16 +68,16 @@ async function admin(args: string[]): Promise<void> {
   const config = readConfig(environment())
   const log = openLog('silent')
   if (args.join(' ') === 'migrate') {
-    const rooms = await openRooms({ config, log })
-    await rooms[Symbol.asyncDispose]()
+    const opened = await (await rooms()).openRooms({ config, log })
+    await opened[Symbol.asyncDispose]()
     return write('The schema is up to date.')
   }
   const command = parseCommand(args)
   const asked = await askServer(config.HAWSER_DATA, command)
   if (asked && 'failure' in asked) throw new Failure('invalid', { message: asked.failure })
   if (asked) return asked.lines.forEach(write)
-  await using rooms = await openRooms({ config, log })
-  for (const line of await runCommand(rooms, command)) write(line)
+  await using opened = await (await rooms()).openRooms({ config, log })
+  for (const line of await runCommand(opened, command)) write(line)
 }
 
 export async function main(args: string[]): Promise<void> {
@@ -99,6 +101,9 @@ function explain(error: unknown): string {
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE') return `${message}: another program listens there. Stop it, or set HAWSER_HTTP to another address.`
   if (code === 'EACCES') return `${message}: choose a port above 1023, another HAWSER_DATA, or give this user the right to it.`
-  if (code === 'ECONNREFUSED') return `${message}: the database does not answer; see HAWSER_DATABASE.`
+  // No such host, no way to it, nobody there; then, from PostgreSQL itself: not with this password, no such database.
+  if (['ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT', 'ECONNREFUSED'].includes(String(code)))
+    return `${message}: the database does not answer; see HAWSER_DATABASE.`
+  if (['28P01', '28000', '3D000'].includes(String(code))) return `${message}: the database refuses; see HAWSER_DATABASE.`
   return stack ?? message
 }

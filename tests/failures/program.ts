@@ -153,8 +153,9 @@ export async function run(
 ): Promise<Outcome> {
   const [file, ...args] = command
   const child = spawn(file, args, { cwd: options.cwd ?? root, env: options.env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const [stdout, stderr, [code, signal]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  return { stdout, stderr, code: code as number | null, signal: signal as NodeJS.Signals | null }
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
+  const [stdout, stderr, [code, signal]] = await Promise.all([text(child.stdout), text(child.stderr), closed])
+  return { stdout, stderr, code, signal }
 }
 
 /** Runs one command of the administrator on a data folder. */

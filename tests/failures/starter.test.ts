@@ -72,6 +72,16 @@ test('a failed installation is said and tried again the next time', async () => 
   }
 })
 
+test('a machine without npm is told what is missing', async () => {
+  using folder = temporaryFolder()
+  checkout(folder.path, "console.log('served')", '')
+  const nowhere = { PATH: path.join(folder.path, 'empty') }
+  const child = spawn(process.execPath, ['run.mjs', 'program.ts'], { cwd: folder.path, env: nowhere, stdio: ['ignore', 'ignore', 'pipe'] })
+  const [[code], stderr] = await Promise.all([once(child, 'close') as Promise<[number | null]>, text(child.stderr)])
+  expect(code).toBe(1)
+  expect(stderr).toContain('is npm installed?')
+})
+
 test('the exit code is the program’s', async () => {
   using folder = temporaryFolder()
   checkout(folder.path, 'process.exit(7)', installing(folder.path))

@@ -22,6 +22,7 @@ const known: Record<string, FailureKind> = {
   FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid',
   FST_ERR_BAD_URL: 'invalid',
   FST_ERR_ASYNC_CONSTRAINT: 'invalid',
+  FST_ERR_MAX_PARAM_LENGTH: 'notFound',
 }
 
 export function toFailure(error: FastifyError | Failure, named: NamedOperation | undefined): Failure {
@@ -49,7 +50,9 @@ export function bodyOf(failure: Failure, named: NamedOperation | undefined): unk
 export function answerFailure(error: FastifyError | Failure, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { named } = request.routeOptions.config
   const failure = toFailure(error, named)
-  if (failure.status >= 500) request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
+  // Who leaves before the request is whole hears nothing of this, and it is no fault of ours.
+  const left = !request.raw.complete && 'code' in error && error.code === 'ECONNRESET'
+  if (failure.status >= 500 && !left) request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
   return (
     reply
       .code(failure.status)

@@ -27,8 +27,16 @@ const retry_ms = 10
 /** Two signs of a lock that are further apart than this are signs of two. */
 const gap_ms = 1000
 
-/** SQLITE_BUSY; the higher bits only say why. */
-const isBusy = (error: unknown): boolean => error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5
+/** The lower bits of the code say what, the higher ones why. */
+const isCode = (error: unknown, code: number): boolean =>
+  error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === code
+const isBusy = (error: unknown): boolean => isCode(error, 5)
+
+/** A full disk is nobody's mistake in a request, and passes: it is told as PostgreSQL's is. */
+function toldApart(error: unknown): unknown {
+  if (!isCode(error, 13)) return error
+  return new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60, cause: error })
+}
 
 type Patiently = <T>(work: () => T) => Promise<T>
 
@@ -43,7 +51,7 @@ function patience(): Patiently {
         if (tries > 1) seen = -Infinity
         return value
       } catch (error) {
-        if (!isBusy(error)) throw error
+        if (!isBusy(error)) throw toldApart(error)
         const now = performance.now()
         if (now - seen > gap_ms) since = now
         seen = now
@@ -57,7 +65,7 @@ function patience(): Patiently {
 
 type Execute = (sql: string, parameters: readonly unknown[]) => Promise<{ rows: unknown[]; changes: number }>
 
-function dialect(execute: Execute, control: { begin(): Promise<void>; commit(): void; rollback(): void } | null): Dialect {
+function dialect(execute: Execute, control: { begin(): Promise<void>; commit(): Promise<void>; rollback(): void } | null): Dialect {
   // One connection, handed from one user to the next: a transaction holds it from begin to commit, so no other
   // request's statement can slip into it.
   let free: Promise<void> = Promise.resolve()
@@ -157,7 +165,7 @@ export async function openSqlite(file: string): Promise<Opened> {
   const db = new Kysely<Tables>({
     dialect: dialect((sql, parameters) => patiently(() => prepared.run(sql, parameters)), {
       begin: () => patiently(() => database.exec('begin immediate')),
-      commit: () => database.exec('commit'),
+      commit: () => patiently(() => database.exec('commit')),
       // A full disk, for one, has SQLite roll back by itself; then its error is the one to tell.
       rollback: () => (database.isTransaction ? database.exec('rollback') : undefined),
     }),
