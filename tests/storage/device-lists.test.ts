@@ -3,13 +3,16 @@
 // a page is found (see device-list.ts): gathering few fitting rows, and walking an index when many fit.
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import type { Condition, Group } from '@hawser/contract/filters'
 import { listDevices, usualLimits, type DeviceQuery } from '../../server/src/storage/device-list.ts'
 import type { DeviceRow } from '../../server/src/storage/devices.ts'
 import { sorted_columns } from '../../server/src/storage/migrations/0001-beginning.ts'
 import { databases, device, namespace, openFresh, page, unique, type Storage } from './databases.ts'
+
+// Real databases and processes on a machine that may be busy.
+vi.setConfig({ testTimeout: 120_000 })
 
 // Letters of both cases within and beyond ASCII, the wildcards and quotes of SQL, JSON and FTS, and two characters that
 // sort one way by bytes and the other way by UTF-16 units (an emoji and a full-width tilde).

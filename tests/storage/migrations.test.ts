@@ -4,9 +4,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { sql } from 'kysely'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { migrations } from '../../server/src/storage/migrations/index.ts'
 import { databases, namespace, openAt, page, refusal, user, type Place, type Storage } from './databases.ts'
+
+// Real databases and processes on a machine that may be busy.
+vi.setConfig({ testTimeout: 120_000 })
 
 /** Opens the database when told to, writes a user, and prints what it migrated. */
 const program = `

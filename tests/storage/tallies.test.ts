@@ -2,9 +2,12 @@
 // whatever order and in however few statements, on both databases. The commands are drawn at random; a failing sequence
 // is shrunk to the shortest one that fails.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import { databases, device, later, namespace, now, openFresh, page, session, unique, type Storage } from './databases.ts'
+
+// Real databases and processes on a machine that may be busy.
+vi.setConfig({ testTimeout: 120_000 })
 
 type Flag = 0 | 1
 /** `at` picks one of what is there: the remainder counts. */

@@ -1,7 +1,7 @@
 // Texts and numbers mean the same on both databases: they come back as they went in, sort by their bytes, and are
 // compared in filters without either database knowing better.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Condition } from '@hawser/contract/filters'
 import type { Stores } from '../../server/src/storage/stores.ts'
 import {
@@ -19,6 +19,9 @@ import {
   user,
   type Storage,
 } from './databases.ts'
+
+// Real databases and processes on a machine that may be busy.
+vi.setConfig({ testTimeout: 120_000 })
 
 const awkward = [
   `it's "quoted" \`thrice\``,

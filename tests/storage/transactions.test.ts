@@ -1,6 +1,6 @@
 // Transactions and races, the same on both databases: a transaction happens whole or not at all, nobody sees half of
 // one, and where two callers want the same thing in the same moment exactly one gets it.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { deviceStatuses } from '@hawser/contract/devices'
 import type { Stores } from '../../server/src/storage/stores.ts'
 import {
@@ -18,6 +18,9 @@ import {
   user,
   type Storage,
 } from './databases.ts'
+
+// Real databases and processes on a machine that may be busy.
+vi.setConfig({ testTimeout: 120_000 })
 
 class Undo extends Error {}
 

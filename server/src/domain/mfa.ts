@@ -140,7 +140,8 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, back
             !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
             !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
           )
-            return undefined
+            // Another request was quicker. Thrown, so that this one spends neither code.
+            throw wrongCode()
           await switchOff(inside, id)
           return true
         })
