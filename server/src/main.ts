@@ -28,6 +28,8 @@ async function serve(): Promise<void> {
   if (!config.HAWSER_SMTP) log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: letters are written to the outbox folder' })
   if (code !== undefined) welcome(`${server.rooms.url}/setup?code=${code}`)
   giveBackMemory()
+  // Once more when the first requests have compiled what they needed.
+  setTimeout(giveBackMemory, 10_000).unref()
 
   log.info({ event: 'server.stopping', signal: await toldToStop() })
 }
