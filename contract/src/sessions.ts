@@ -6,8 +6,6 @@ import { sample } from './examples.ts'
 import { DeviceUid, Paging, Position, SessionUid, TenantId, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
-export const sessionTypes = ['none', 'shell', 'exec', 'subsystem'] as const
-
 export const Session = Type.Object({
   uid: SessionUid,
   device_uid: DeviceUid,

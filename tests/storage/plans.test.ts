@@ -238,7 +238,6 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await devices.tallies()
       await devices.tags()
       await devices.withTag('rare')
-      await devices.hasTag('rare')
       await devices.countWithStatus('accepted')
       await devices.remove(uid)
       await sessions.save('x', { active: 0 })

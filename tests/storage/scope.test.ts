@@ -73,7 +73,6 @@ const calls: Calls = {
     tallies: (store) => store.tallies(),
     tags: (store) => store.tags(),
     withTag: (store, theirs) => store.withTag(theirs.tag),
-    hasTag: (store, theirs) => store.hasTag(theirs.tag),
     countWithStatus: (store) => store.countWithStatus('accepted'),
   },
   publicKeys: {

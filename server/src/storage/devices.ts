@@ -1,7 +1,7 @@
 // Devices of one namespace. Presence (last_seen, online) is written in batches by presence.ts in this room; lists are
 // planned in device-list.ts.
 import type { DeviceStatus } from '@hawser/contract/devices'
-import { sql, type Insertable, type Updateable } from 'kysely'
+import type { Insertable, Updateable } from 'kysely'
 import { held, type Context } from './context.ts'
 import { listDevices, tagsInTallies, type DeviceQuery } from './device-list.ts'
 import type { DeviceRow, Tables } from './tables.ts'
@@ -89,11 +89,6 @@ export function deviceStore(context: Context, tenant_id: string) {
         .where('tag', '=', tag)
         .$if(context.holds, (query) => query.forNoKeyUpdate('devices'))
         .execute(),
-
-    async hasTag(tag: string): Promise<boolean> {
-      const found = await sql`select 1 from device_tags where tenant_id = ${tenant_id} and tag = ${tag} limit 1`.execute(db)
-      return found.rows.length > 0
-    },
 
     async countWithStatus(status: DeviceStatus): Promise<number> {
       const row = await db
