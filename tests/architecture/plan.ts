@@ -15,8 +15,13 @@ export interface Place {
 export const packages: Readonly<Record<string, Place>> = {
   contract: { values: [], types: [], because: 'the contract is a promise that everybody reads, so it depends on nobody' },
   ssh: { values: [], types: [], because: 'ssh is a protocol that works without the rest of us' },
-  server: { values: ['contract', 'ssh'], types: [], because: 'the server meets agents, command line and console on the wire only' },
-  agent: { values: ['contract', 'ssh'], types: [], because: 'the agent is shipped to devices and meets the server on the wire only' },
+  mux: { values: [], types: [], because: 'mux carries streams and knows neither who opens them nor why' },
+  server: { values: ['contract', 'ssh', 'mux'], types: [], because: 'the server meets agents, command line and console on the wire only' },
+  agent: {
+    values: ['contract', 'ssh', 'mux'],
+    types: [],
+    because: 'the agent is shipped to devices and meets the server on the wire only',
+  },
   cli: { values: ['contract', 'ssh'], types: [], because: 'the command line is shipped to people and meets the server on the wire only' },
   console: { values: ['contract'], types: [], because: 'the console runs in a browser and meets the server on the wire only' },
 }
@@ -42,7 +47,7 @@ export const rooms: Readonly<Record<string, Place>> = {
     because: 'the gateway is an edge: it is handed rules, tunnels and recorders and imports at most their types',
   },
   'server/tunnel': {
-    values: everyRoom,
+    values: [...everyRoom, 'mux'],
     types: ['server/bus'],
     because: 'a tunnel carries bytes and knows no rule; the bus tells it where',
   },
@@ -80,6 +85,8 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   nodemailer: ['server/src/mail'],
   pino: ['server/src/kit'],
   typebox: ['contract'],
+  ws: ['mux'],
+  '@lydell/node-pty': ['agent'],
   qrcode: [],
 }
 

@@ -67,7 +67,7 @@ function linesOf(text: string): number {
 }
 
 function isFree(file: string): boolean {
-  return /^(tests|bench|docs)\//.test(file) || /\.(test|config)\.tsx?$/.test(file)
+  return /^(tests|bench|docs|[a-z]+\/test)\//.test(file) || /\.(test|config)\.tsx?$/.test(file)
 }
 
 /** The package or room a file is in; `server` for the files that put the rooms together, `` for what is in neither. */

@@ -1,0 +1,77 @@
+// What can go wrong with a socket, a session or a stream, by name. Messages are for our log: the peer learns at most a
+// number of yamux or WebSocket, never a text.
+
+/** The rules that a peer can break. */
+export type Rule =
+  | 'version'
+  | 'type'
+  | 'length'
+  | 'window'
+  | 'credit'
+  | 'unknown stream'
+  | 'stream opened twice'
+  | 'parity'
+  | 'finished twice'
+  | 'go away'
+  | 'truncated'
+  | 'flood'
+
+/** The peer broke a rule of yamux: the session is over, for all of its streams. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError'
+  readonly rule: Rule
+  constructor(rule: Rule, message: string) {
+    super(message)
+    this.rule = rule
+  }
+}
+
+/** The connection under a session is gone without a goodbye, or did not answer a ping in time. */
+export class CarrierLost extends Error {
+  override readonly name = 'CarrierLost'
+}
+
+/** The session was closed, by us or by the peer in good order, while a stream was open. */
+export class MuxClosed extends Error {
+  override readonly name = 'MuxClosed'
+}
+
+/** The peer reset the stream. */
+export class StreamReset extends Error {
+  override readonly name = 'StreamReset'
+}
+
+/** The stream could not be opened: too many are open, or the peer takes no more. */
+export class StreamRefused extends Error {
+  override readonly name = 'StreamRefused'
+}
+
+/** A WebSocket that said what it may not, or ended without saying goodbye. */
+export class SocketLost extends Error {
+  override readonly name = 'SocketLost'
+  /** As in RFC 6455 section 7.4; 1006 when there was no close frame. */
+  readonly code: number
+  constructor(code: number, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** A request for a WebSocket that is none, or a dial that was answered with something else. */
+export class UpgradeFailed extends Error {
+  override readonly name = 'UpgradeFailed'
+  /** Of the HTTP answer, when there was one. */
+  readonly status: number | undefined
+  /** Of the HTTP answer, when it said so: the value of Retry-After. */
+  readonly retryAfter: string | undefined
+  constructor(message: string, answer: { status?: number | undefined; retryAfter?: string | undefined } = {}, options?: ErrorOptions) {
+    super(message, options)
+    this.status = answer.status
+    this.retryAfter = answer.retryAfter
+  }
+}
+
+/** The peer does not speak multistream-select, or broke off in the middle of it. */
+export class NegotiationFailed extends Error {
+  override readonly name = 'NegotiationFailed'
+}

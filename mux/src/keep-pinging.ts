@@ -1,0 +1,59 @@
+// Pings of the WebSocket itself, for sockets that carry no session that pings. A socket on which nothing at all came for
+// the time limit after a ping is terminated. One that we do not read, because our own reader is slow, is not judged: its
+// answer may be there and wait; if the peer is gone, TCP will say so.
+import { WebSocket } from 'ws'
+
+export interface PingOptions {
+  readonly every_ms: number
+  /** At most this long without an answer. */
+  readonly timeout_ms: number
+  readonly onPong?: () => void
+}
+
+export function keepPinging(socket: WebSocket, options: PingOptions): Disposable {
+  let heard = false
+  let answered = false
+  let timer: NodeJS.Timeout
+
+  const after = (delay_ms: number, act: () => void): void => {
+    timer = setTimeout(act, delay_ms)
+    timer.unref()
+  }
+  const ask = (): void => {
+    if (socket.readyState !== WebSocket.OPEN) return stop()
+    heard = false
+    answered = false
+    socket.ping(() => undefined)
+    after(options.timeout_ms, check)
+  }
+  const check = (): void => {
+    if (!heard && !socket.isPaused) {
+      stop()
+      return socket.terminate()
+    }
+    if (answered) return after(Math.max(0, options.every_ms - options.timeout_ms), ask)
+    heard = false
+    after(options.timeout_ms, check)
+  }
+  const onMessage = (): void => {
+    heard = true
+  }
+  const onPong = (): void => {
+    heard = true
+    answered = true
+    options.onPong?.()
+  }
+  const stop = (): void => {
+    clearTimeout(timer)
+    socket.off('message', onMessage)
+    socket.off('pong', onPong)
+    socket.off('close', stop)
+  }
+
+  socket.on('message', onMessage)
+  socket.on('pong', onPong)
+  socket.on('close', stop)
+  // Spread: after a restart thousands of sockets open in the same second.
+  after(options.every_ms * (0.5 + Math.random() / 2), ask)
+  return { [Symbol.dispose]: stop }
+}

@@ -1,0 +1,373 @@
+// A session of yamux on a byte stream: the frames of many streams, in both roles. Its invariants: nothing waits here
+// without a bound (what comes is bounded by windows and by the number of streams, what goes by the carrier's own limit and
+// `mostControl_bytes`); streams that want to send get a frame each in turn; the carrier is always read, so that no stream
+// can stop another; a peer that breaks a rule ends the session and nothing else. One timer per session, and only if it is
+// told to ping.
+import type { Duplex } from 'node:stream'
+import { CarrierLost, MuxClosed, ProtocolError, StreamRefused, StreamReset, type Rule } from './errors.ts'
+import {
+  Flag,
+  frame,
+  FrameReader,
+  GoAway,
+  headerBytes,
+  initialWindow_bytes,
+  mostPayload_bytes,
+  Type,
+  writeHeader,
+  type FrameSink,
+} from './frames.ts'
+import { Pings } from './pings.ts'
+import { MuxStream, type StreamHost } from './stream.ts'
+
+export interface MuxOptions {
+  /** The client opens odd ids, the server even ones. Both may open. */
+  readonly role: 'client' | 'server'
+  /** What the peer may send on a stream before we have read it. Default 1 MiB, at least 256 KiB. */
+  readonly window_bytes?: number
+  /** Streams of both sides together. Default 256. */
+  readonly mostStreams?: number
+  /** How many of them the peer may have opened. Default `mostStreams`; 0 where streams are only opened by us. */
+  readonly mostIncoming?: number
+  /** Whoever has said nothing at all `timeout_ms` after a ping is gone. */
+  readonly ping?: { readonly every_ms: number; readonly timeout_ms: number }
+  /** A ping of ours was answered. */
+  readonly onPong?: () => void
+}
+
+export interface Mux extends Disposable {
+  /**
+   * Opens a stream; the opening and `first` leave in one write. When that cannot be, the stream that is returned fails
+   * with the reason: whoever uses it has one way to learn of failure.
+   */
+  open(first?: Uint8Array): Duplex
+  /** Streams that the peer opens. For one taker; it ends when the session does. */
+  readonly incoming: AsyncIterable<Duplex>
+  /** Resolves when the session is over, with the reason unless it was a goodbye. */
+  readonly ended: Promise<Error | undefined>
+  /** How many are open. */
+  readonly streams: number
+  /** The time to the peer and back in milliseconds. Rejects when the session ends. */
+  ping(): Promise<number>
+  /** Tells the peer to open no more streams. */
+  goAway(): void
+  /** Ends the session and its streams at once. */
+  close(reason?: Error): void
+}
+
+/** Small frames that may wait for a carrier that takes no more: some thousand, where a stream has three at a time. */
+const mostControl_bytes = 64 * 1024
+/** For our last frame to leave and the carrier to close. */
+const linger_ms = 5_000
+
+export function openMux(carrier: Duplex, options: MuxOptions): Mux {
+  return new Session(carrier, options)
+}
+
+class Session implements Mux, StreamHost, FrameSink {
+  readonly ended: Promise<Error | undefined>
+  readonly #carrier: Duplex
+  readonly #window: number
+  readonly #mostStreams: number
+  readonly #mostIncoming: number
+  readonly #onPong: (() => void) | undefined
+  readonly #resolveEnded: (reason: Error | undefined) => void
+  readonly #reader = new FrameReader()
+  readonly #streams = new Map<number, MuxStream>()
+  readonly #pings: Pings
+
+  #nextId: number
+  #highestPeerId = 0
+  #incomingOpen = 0
+  #backlog: MuxStream[] = []
+  #wakers: (() => void)[] = []
+
+  /** Whose payload is being read; undefined when it is skipped. */
+  #receiving: MuxStream | undefined
+  #receivingFin = false
+
+  #congested = false
+  #control_bytes = 0
+  #line: MuxStream[] = []
+  #serving = false
+
+  #weGoAway = false
+  #peerGoesAway = false
+  #over = false
+
+  constructor(carrier: Duplex, options: MuxOptions) {
+    this.#carrier = carrier
+    this.#window = Math.max(initialWindow_bytes, options.window_bytes ?? 1024 * 1024)
+    this.#mostStreams = options.mostStreams ?? 256
+    this.#mostIncoming = options.mostIncoming ?? this.#mostStreams
+    this.#onPong = options.onPong
+    this.#nextId = options.role === 'client' ? 1 : 2
+    const { promise, resolve } = Promise.withResolvers<Error | undefined>()
+    this.ended = promise
+    this.#resolveEnded = resolve
+    this.#pings = new Pings(
+      (id) => this.control(frame(Type.ping, Flag.syn, 0, id)),
+      (error) => this.#end(error, GoAway.normal),
+      options.ping,
+    )
+    carrier.on('data', (chunk: Buffer) => {
+      if (this.#over) return
+      this.#pings.heard()
+      this.#reader.take(chunk, this)
+    })
+    carrier.on('drain', () => {
+      this.#congested = false
+      this.#control_bytes = 0
+      this.#serve()
+    })
+    carrier.on('end', () => {
+      if (carrier.errored) this.#end(new CarrierLost('The connection is lost.', { cause: carrier.errored }))
+      else if (this.#reader.within) this.#end(new ProtocolError('truncated', 'The connection ended within a frame.'))
+      else this.#end(undefined)
+    })
+    carrier.on('error', (cause) => this.#end(new CarrierLost('The connection is lost.', { cause })))
+    carrier.on('close', () => this.#end(new CarrierLost('The connection was cut.')))
+    if (carrier.destroyed) queueMicrotask(() => this.#end(new CarrierLost('The connection was gone already.')))
+  }
+
+  get streams(): number {
+    return this.#streams.size
+  }
+
+  get incoming(): AsyncIterable<Duplex> {
+    return this.#accept()
+  }
+
+  open(first?: Uint8Array): Duplex {
+    const refusal = this.#whyNotOpen(first?.length ?? 0)
+    const stream = new MuxStream(this.#nextId, this, this.#window)
+    if (refusal) {
+      stream.cut(refusal)
+      return stream
+    }
+    this.#nextId += 2
+    this.#streams.set(stream.id, stream)
+    const now = first?.subarray(0, mostPayload_bytes)
+    const bytes = Buffer.allocUnsafe(now?.length ? 2 * headerBytes + now.length : headerBytes)
+    writeHeader(bytes, 0, Type.windowUpdate, Flag.syn, stream.id, stream.grant(this.#window))
+    if (now?.length) {
+      writeHeader(bytes, headerBytes, Type.data, 0, stream.id, now.length)
+      bytes.set(now, 2 * headerBytes)
+      stream.spend(now.length)
+    }
+    this.control(bytes)
+    if (first && now && first.length > now.length) stream.write(first.subarray(now.length))
+    return stream
+  }
+
+  ping(): Promise<number> {
+    return this.#over ? Promise.reject(new MuxClosed('The session is over.')) : this.#pings.measure()
+  }
+
+  goAway(): void {
+    if (this.#weGoAway || this.#over) return
+    this.#weGoAway = true
+    this.control(frame(Type.goAway, 0, 0, GoAway.normal))
+  }
+
+  close(reason?: Error): void {
+    this.#end(reason, GoAway.normal)
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
+  // ---- for the streams
+
+  control(bytes: Buffer): void {
+    if (this.#over) return
+    if (this.#congested) {
+      this.#control_bytes += bytes.length
+      if (this.#control_bytes > mostControl_bytes) return void this.#broken('flood', 'The peer asks for answers that it does not take.')
+    }
+    this.#write(bytes)
+  }
+
+  ready(stream: MuxStream): void {
+    if (stream.inLine) return
+    stream.inLine = true
+    this.#line.push(stream)
+    this.#serve()
+  }
+
+  forget(stream: MuxStream): void {
+    if (this.#streams.get(stream.id) !== stream) return
+    this.#streams.delete(stream.id)
+    if (!this.#isOurs(stream.id)) this.#incomingOpen--
+  }
+
+  // ---- for the reader of frames
+
+  header(version: number, type: number, flags: number, id: number, length: number): boolean {
+    if (version !== 0) return this.#broken('version', `A frame of version ${version}.`)
+    if (type === Type.ping) return this.#pinged(flags, length)
+    if (type === Type.goAway) return this.#toldToGo(length)
+    if (type !== Type.data && type !== Type.windowUpdate) return this.#broken('type', `A frame of type ${type}.`)
+    // Whatever the stream, no peer was ever allowed so much.
+    if (type === Type.data && length > this.#window) return this.#broken('length', `A frame of ${length} bytes.`)
+
+    if (flags & Flag.syn && !this.#opened(id)) return false
+    const stream = this.#streams.get(id)
+    this.#receiving = undefined
+    if (!stream) return this.#skip(id)
+    if (flags & Flag.rst) {
+      this.forget(stream)
+      stream.cut(new StreamReset('The peer reset the stream.'))
+      return true
+    }
+    const fin = (flags & Flag.fin) !== 0
+    if (fin && stream.finReceived) return this.#broken('finished twice', 'A stream was finished twice.')
+    if (type === Type.windowUpdate) {
+      if (!stream.credit(length)) return this.#broken('credit', 'A window larger than windows can be.')
+      if (fin) stream.finish()
+      return !this.#over
+    }
+    // Go's yamux can overtake itself here: a write and a close at the same time. Those bytes were lost to it already.
+    if (stream.finReceived) return true
+    if (!stream.mayReceive(length)) return this.#broken('window', 'More bytes than the window allowed.')
+    this.#receiving = stream
+    this.#receivingFin = fin
+    if (length === 0) this.#received()
+    return !this.#over
+  }
+
+  payload(piece: Buffer, left: number): boolean {
+    this.#receiving?.receive(piece)
+    if (left === 0) this.#received()
+    return !this.#over
+  }
+
+  // ----
+
+  #received(): void {
+    if (this.#receivingFin) this.#receiving?.finish()
+    this.#receiving = undefined
+    this.#receivingFin = false
+  }
+
+  /** A frame for a stream that is not there: of one that was there the rest is passed over, any other is an error. */
+  #skip(id: number): boolean {
+    const existed = id !== 0 && (this.#isOurs(id) ? id < this.#nextId : id <= this.#highestPeerId)
+    return existed || this.#broken('unknown stream', `A frame for stream ${id}, which was never opened.`)
+  }
+
+  #isOurs(id: number): boolean {
+    return id % 2 === this.#nextId % 2
+  }
+
+  /** False when the session is over. A stream that is refused was opened, as far as later frames are concerned. */
+  #opened(id: number): boolean {
+    if (id === 0 || this.#isOurs(id)) return this.#broken('parity', `The peer opened stream ${id}, which is ours to open.`)
+    if (this.#streams.has(id)) return this.#broken('stream opened twice', `Stream ${id} was opened twice.`)
+    this.#highestPeerId = Math.max(this.#highestPeerId, id)
+    if (this.#weGoAway || this.#streams.size >= this.#mostStreams || this.#incomingOpen >= this.#mostIncoming) {
+      this.control(frame(Type.windowUpdate, Flag.rst, id, 0))
+      return !this.#over
+    }
+    const stream = new MuxStream(id, this, initialWindow_bytes)
+    this.#streams.set(id, stream)
+    this.#incomingOpen++
+    this.#backlog.push(stream)
+    this.#wake()
+    return true
+  }
+
+  async *#accept(): AsyncGenerator<Duplex, void> {
+    while (!this.#over) {
+      const stream = this.#backlog.shift()
+      if (!stream) await new Promise<void>((resolve) => void this.#wakers.push(resolve))
+      else if (!stream.destroyed) {
+        this.control(frame(Type.windowUpdate, Flag.ack, stream.id, stream.grant(this.#window)))
+        yield stream
+      }
+    }
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakers.splice(0)) wake()
+  }
+
+  #pinged(flags: number, id: number): boolean {
+    if (flags & Flag.syn) this.control(frame(Type.ping, Flag.ack, 0, id))
+    else if (this.#pings.answered(id)) this.#onPong?.()
+    return !this.#over
+  }
+
+  #toldToGo(code: number): boolean {
+    if (code !== GoAway.normal) return this.#broken('go away', `The peer ended the session with code ${code}.`)
+    this.#peerGoesAway = true
+    return true
+  }
+
+  #whyNotOpen(firstBytes: number): Error | undefined {
+    if (this.#over) return new MuxClosed('The session is over.')
+    if (this.#peerGoesAway) return new StreamRefused('The peer takes no more streams.')
+    if (this.#streams.size >= this.#mostStreams) return new StreamRefused('Too many streams are open.')
+    if (this.#nextId > 0xffff_fffd) return new StreamRefused('The session has used up its streams.')
+    // Not to be mistaken for a flood of the peer's.
+    if (this.#congested && this.#control_bytes + firstBytes > mostControl_bytes / 2)
+      return new StreamRefused('The connection is congested.')
+    return undefined
+  }
+
+  #write(bytes: Buffer): void {
+    if (!this.#carrier.write(bytes)) this.#congested = true
+  }
+
+  /** A frame of each in turn, for as long as the carrier takes them. */
+  #serve(): void {
+    if (this.#serving) return
+    this.#serving = true
+    while (!this.#congested && !this.#over) {
+      const stream = this.#line.shift()
+      if (!stream) break
+      stream.inLine = false
+      if (!stream.maySend) continue
+      this.#write(stream.nextFrame())
+      if (stream.maySend) {
+        stream.inLine = true
+        this.#line.push(stream)
+      }
+      stream.sent()
+    }
+    this.#serving = false
+  }
+
+  #broken(rule: Rule, message: string): false {
+    this.#end(new ProtocolError(rule, message), GoAway.protocolError)
+    return false
+  }
+
+  #end(reason: Error | undefined, code?: number): void {
+    if (this.#over) return
+    this.#over = true
+    const why = reason ?? new MuxClosed('The session is over.')
+    this.#pings.end(why)
+    const streams = [...this.#streams.values()]
+    this.#streams.clear()
+    for (const stream of streams) stream.cut(why)
+    this.#line = []
+    this.#backlog = []
+    this.#receiving = undefined
+    this.#wake()
+    this.#leave(code)
+    this.#resolveEnded(reason)
+  }
+
+  /** The last words get some time; what the peer still says is read and dropped, so that its goodbye can be heard. */
+  #leave(code: number | undefined): void {
+    const carrier = this.#carrier
+    if (carrier.destroyed) return
+    if (code !== undefined && carrier.writable) carrier.write(frame(Type.goAway, 0, 0, code))
+    const limit = setTimeout(() => carrier.destroy(), linger_ms)
+    limit.unref()
+    carrier.once('close', () => clearTimeout(limit))
+    if (carrier.writable) carrier.end()
+  }
+}

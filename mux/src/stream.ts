@@ -1,0 +1,258 @@
+// One stream of a session, as a Duplex of Node that can be half closed. Its two invariants: what waits for our reader is
+// never more than the window that we granted, because credit is given for what was read and not for what came; and a write
+// is done when its last byte has gone to the carrier, so that the writer's pace is that of the peer's window and of the
+// carrier. The session decides whose turn it is to send.
+import { Duplex } from 'node:stream'
+import { MuxClosed } from './errors.ts'
+import { Flag, frame, headerBytes, initialWindow_bytes, mostPayload_bytes, Type, writeHeader } from './frames.ts'
+import { Inbox } from './inbox.ts'
+
+/** What a stream asks of its session. */
+export interface StreamHost {
+  /** Sends a frame without payload, ahead of waiting data. */
+  control(bytes: Buffer): void
+  /** The stream has bytes that it may send: it wants a turn. */
+  ready(stream: MuxStream): void
+  forget(stream: MuxStream): void
+}
+
+/** A peer that says nothing for so long after we have finished our side, and does not finish its own, is reset. */
+const silentPeer_ms = 5 * 60_000
+
+const ignore = (): void => undefined
+
+export class MuxStream extends Duplex {
+  readonly id: number
+  /** In the session's line of those who want to send. */
+  inLine = false
+
+  readonly #host: StreamHost
+  /** What we let the peer send at most: unread here and on its way. */
+  #window: number
+  /** What the peer may still send. */
+  #granted = initialWindow_bytes
+  readonly #inbox = new Inbox()
+  #wanted = false
+  /** What we may still send. */
+  #credit = initialWindow_bytes
+
+  #out: readonly Buffer[] = []
+  #outIndex = 0
+  #outOffset = 0
+  #outBytes = 0
+  #outDone: ((error?: Error | null) => void) | undefined
+
+  #finSent = false
+  #finReceived = false
+  #endPushed = false
+  /** The peer has reset the stream or is gone: it is told nothing more. */
+  #cut = false
+  #silence: NodeJS.Timeout | undefined
+  #heard = false
+
+  constructor(id: number, host: StreamHost, window_bytes: number) {
+    // The readable side's own buffer holds one piece; what else waits is in the inbox, where small pieces are joined.
+    super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
+    this.id = id
+    this.#host = host
+    this.#window = window_bytes
+    // Whoever reads, writes or waits for 'close' learns of an error. It must not end the process when the stream has not
+    // found its user yet.
+    this.on('error', ignore)
+  }
+
+  // ---- what the session says
+
+  /** The first window update: how much more than the initial window the peer may send. */
+  grant(window_bytes: number): number {
+    this.#window = window_bytes
+    const extra = Math.max(0, window_bytes - this.#granted - this.#unread)
+    this.#granted += extra
+    return extra
+  }
+
+  /** False when the peer may not send so much. */
+  mayReceive(length: number): boolean {
+    return length <= this.#granted
+  }
+
+  get finReceived(): boolean {
+    return this.#finReceived
+  }
+
+  receive(bytes: Buffer): void {
+    if (this.destroyed) return
+    this.#heard = true
+    this.#granted -= bytes.length
+    if (this.#wanted && this.#inbox.size === 0) this.#wanted = this.push(bytes)
+    else this.#inbox.put(bytes)
+    this.#giveCredit()
+  }
+
+  /** False when the sum is more than a window can be. */
+  credit(delta: number): boolean {
+    this.#heard = true
+    this.#credit += delta
+    if (this.#credit > 0xffff_ffff) return false
+    if (this.#outBytes > 0) this.#host.ready(this)
+    return true
+  }
+
+  /** The peer has sent its last byte. */
+  finish(): void {
+    this.#finReceived = true
+    if (this.#finSent) this.#done()
+    this.#pushEnd()
+  }
+
+  /**
+   * The peer has reset the stream, or the session is over. When all of the peer's bytes are here the reader still gets
+   * them, and the error after them, unless a writer waits for it.
+   */
+  cut(error: Error): void {
+    this.#cut = true
+    const complete = this.#finReceived && this.#unread > 0 && !this.#outDone
+    if (complete) this.once('end', () => this.destroy(error))
+    else this.destroy(error)
+  }
+
+  /** Bytes that were sent with the opening. */
+  spend(length: number): void {
+    this.#credit -= length
+  }
+
+  get maySend(): boolean {
+    return this.#outBytes > 0 && this.#credit > 0 && !this.destroyed
+  }
+
+  /** The next frame: header and payload, and `sent` is to follow when it has gone. */
+  nextFrame(): Buffer {
+    const length = Math.min(this.#outBytes, this.#credit, mostPayload_bytes)
+    const bytes = Buffer.allocUnsafe(headerBytes + length)
+    writeHeader(bytes, 0, Type.data, 0, this.id, length)
+    let at = headerBytes
+    while (at < bytes.length) {
+      const source = this.#out[this.#outIndex]!
+      const copied = source.copy(bytes, at, this.#outOffset)
+      at += copied
+      this.#outOffset += copied
+      if (this.#outOffset === source.length) {
+        this.#outIndex++
+        this.#outOffset = 0
+      }
+    }
+    this.#credit -= length
+    this.#outBytes -= length
+    return bytes
+  }
+
+  sent(): void {
+    if (this.#outBytes > 0 || !this.#outDone) return
+    const done = this.#outDone
+    this.#outDone = undefined
+    this.#out = []
+    done()
+  }
+
+  // ---- what Node asks
+
+  override _read(): void {
+    this.#wanted = true
+    while (this.#wanted) {
+      const piece = this.#inbox.take()
+      if (!piece) break
+      this.#wanted = this.push(piece)
+    }
+    this.#pushEnd()
+  }
+
+  /** Here and not in `_read`, which Node calls before the bytes have gone, and not again until others have come. */
+  override read(size?: number): unknown {
+    const bytes: unknown = super.read(size)
+    this.#giveCredit()
+    return bytes
+  }
+
+  override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#send([chunk], chunk.length, done)
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    let bytes = 0
+    const out = chunks.map(({ chunk }) => {
+      bytes += chunk.length
+      return chunk
+    })
+    this.#send(out, bytes, done)
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    // The error comes after what is left to read.
+    if (this.#cut) return done()
+    this.#finSent = true
+    this.#host.control(frame(Type.windowUpdate, Flag.fin, this.id, 0))
+    if (this.#finReceived) this.#done()
+    else this.#watchSilence()
+    done()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    clearTimeout(this.#silence)
+    if (!this.#cut && !(this.#finSent && this.#finReceived)) this.#host.control(frame(Type.windowUpdate, Flag.rst, this.id, 0))
+    this.#host.forget(this)
+    this.#inbox.clear()
+    this.#out = []
+    this.#outBytes = 0
+    this.#outDone?.(error ?? new MuxClosed('The stream was destroyed.'))
+    this.#outDone = undefined
+    done(error)
+  }
+
+  // ----
+
+  get #unread(): number {
+    return this.#inbox.size + this.readableLength
+  }
+
+  /** Credit for what was read, once it is half a window. */
+  #giveCredit(): void {
+    if (this.#finReceived || this.#cut || this.destroyed) return
+    const read = this.#window - this.#granted - this.#unread
+    if (read < this.#window / 2) return
+    this.#granted += read
+    this.#host.control(frame(Type.windowUpdate, 0, this.id, read))
+  }
+
+  #pushEnd(): void {
+    if (!this.#finReceived || this.#endPushed || this.#inbox.size > 0) return
+    this.#endPushed = true
+    this.push(null)
+  }
+
+  #send(out: readonly Buffer[], bytes: number, done: (error?: Error | null) => void): void {
+    if (bytes === 0 || this.#cut) return done(this.#cut ? new MuxClosed('The stream is gone.') : null)
+    this.#out = out
+    this.#outIndex = 0
+    this.#outOffset = 0
+    this.#outBytes = bytes
+    this.#outDone = done
+    if (this.#credit > 0) this.#host.ready(this)
+  }
+
+  /** Both sides have finished: the session need not know the stream any more, though somebody may still read it. */
+  #done(): void {
+    clearTimeout(this.#silence)
+    this.#host.forget(this)
+  }
+
+  /** The one timer that a stream can have, and only while it is half closed by us. */
+  #watchSilence(): void {
+    this.#heard = false
+    this.#silence = setTimeout(() => {
+      // Our own slow reader is no fault of the peer.
+      if (this.#heard || this.#unread > 0) this.#watchSilence()
+      else this.destroy(new MuxClosed('The peer did not finish its side of the stream.'))
+    }, silentPeer_ms)
+    this.#silence.unref()
+  }
+}

@@ -1,0 +1,137 @@
+// Who is alive is kept and who is silent is dropped, by pings of sessions and of bare sockets.
+import { expect, test, vi } from 'vitest'
+import { CarrierLost, keepPinging, openMux, webSocketStream } from '../src/index.ts'
+import { closed, muxPair, rudePeer, socketPair, takeBytes, turns, written } from './lines.ts'
+
+/** Resolves when it was called so often. */
+function calls(often: number): { call: () => void; done: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let left = often
+  return { call: () => void (--left === 0 && resolve()), done: promise }
+}
+
+test('a session measures the way there and back', async () => {
+  const { client, server } = muxPair()
+  expect(await client.ping()).toBeGreaterThanOrEqual(0)
+  expect(await Promise.all([server.ping(), server.ping(), client.ping()])).toHaveLength(3)
+})
+
+test('no more pings are under way than a few', async () => {
+  const peer = rudePeer({ role: 'client' })
+  const measures = Array.from({ length: 65 }, () => peer.mux.ping().catch((error: Error) => error.name))
+  expect(await measures[64]).toBe('StreamRefused')
+  peer.mux.close()
+  expect(await measures[0]).toBe('MuxClosed')
+})
+
+test('a peer that answers stays, and every answer is told', async () => {
+  const pongs = calls(5)
+  const { client, server } = muxPair({ ping: { every_ms: 4, timeout_ms: 2 }, onPong: pongs.call })
+  await pongs.done
+  client.open(Buffer.from('alive'))
+  await turns()
+  expect(server.streams).toBe(1)
+  client.close()
+})
+
+test('a peer that says nothing after a ping is gone', async () => {
+  const peer = rudePeer({ role: 'client', ping: { every_ms: 10, timeout_ms: 20 } })
+  const stream = peer.mux.open()
+  expect(await peer.mux.ended).toBeInstanceOf(CarrierLost)
+  expect(await closed(stream)).toBeInstanceOf(CarrierLost)
+  expect(await peer.hear(36)).toBe('0001000100000001000c0000000200010000000000000000000300000000000000000000')
+})
+
+test('a peer that is too busy to answer, and sends, is not gone; its late answer counts', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    let pongs = 0
+    const peer = rudePeer({ role: 'server', ping: { every_ms: 1_000, timeout_ms: 500 }, onPong: () => pongs++ })
+    vi.advanceTimersByTime(1_000)
+    expect(await peer.hear(12)).toBe('000200010000000000000000')
+    for (let count = 0; count < 10; count++) {
+      peer.say('00020001000000000000002a')
+      await peer.hear(12)
+      vi.advanceTimersByTime(500)
+    }
+    peer.say('000200020000000000000000')
+    await turns()
+    expect(pongs).toBe(1)
+    vi.advanceTimersByTime(500)
+    vi.advanceTimersByTime(500)
+    expect(await peer.hear(12)).toBe('000200010000000000000001')
+    vi.advanceTimersByTime(500)
+    expect(await peer.mux.ended).toBeInstanceOf(CarrierLost)
+    expect(vi.getTimerCount()).toBe(1)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('an idle session has one timer when it pings and none when it does not', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval'] })
+  try {
+    const { client } = muxPair({ ping: { every_ms: 1_000, timeout_ms: 500 } })
+    client.open()
+    expect(vi.getTimerCount()).toBe(1)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('a session over a socket whose other end went silent ends', async () => {
+  await using pair = await socketPair()
+  // The socket is open and paused: TCP takes the bytes, nobody answers.
+  const mux = openMux(webSocketStream(pair.client), { role: 'client', ping: { every_ms: 10, timeout_ms: 30 } })
+  expect(await mux.ended).toBeInstanceOf(CarrierLost)
+})
+
+test('a bare socket that answers pings stays, and every answer is told', async () => {
+  await using pair = await socketPair()
+  const pongs = calls(4)
+  keepPinging(pair.server, { every_ms: 4, timeout_ms: 2, onPong: pongs.call })
+  const far = webSocketStream(pair.server)
+  far.resume()
+  const near = webSocketStream(pair.client)
+  near.resume()
+  await pongs.done
+  await written(near, 'alive')
+  expect(far.destroyed).toBe(false)
+})
+
+test('a bare socket that answers nothing is terminated', async () => {
+  await using pair = await socketPair()
+  keepPinging(pair.server, { every_ms: 10, timeout_ms: 30 })
+  const far = webSocketStream(pair.server)
+  far.resume()
+  expect(await closed(far)).toMatchObject({ name: 'SocketLost', code: 1006 })
+})
+
+test('a bare socket that we do not read is not judged', async () => {
+  await using pair = await socketPair()
+  webSocketStream(pair.client).resume()
+  const far = webSocketStream(pair.server)
+  pair.server.pause()
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    keepPinging(pair.server, { every_ms: 1_000, timeout_ms: 500 })
+    for (let count = 0; count < 10; count++) vi.advanceTimersByTime(1_000)
+    expect(far.destroyed).toBe(false)
+  } finally {
+    vi.useRealTimers()
+  }
+  pair.client.send(Buffer.from('x'))
+  expect((await takeBytes(far, 1)).toString()).toBe('x')
+})
+
+test('pinging that was ended leaves no timer and no listener', async () => {
+  await using pair = await socketPair()
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    keepPinging(pair.server, { every_ms: 10, timeout_ms: 5 })[Symbol.dispose]()
+    expect(vi.getTimerCount()).toBe(0)
+    expect(pair.server.listenerCount('pong')).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
+})
