@@ -70,6 +70,14 @@ function rate(text: string): { max: number; window_ms: number } {
   return { max: Number(match[1]) || Infinity, window_ms: Number(match[2]) * 1000 }
 }
 
+function number(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (!/^\d{1,9}$/.test(text) || value < least || value > most) throw new Error(`a whole number from ${least} to ${most} is expected`)
+    return value
+  }
+}
+
 export const settings = {
   HAWSER_HTTP: setting({
     doc: 'Where the HTTP interface listens.',
@@ -78,6 +86,12 @@ export const settings = {
     read: listen,
   }),
   HAWSER_SSH: setting({ doc: 'Where the SSH gateway listens.', example: '0.0.0.0:22', fallback: '0.0.0.0:2222', read: listen }),
+  HAWSER_SSH_PUBLIC_PORT: setting({
+    doc: 'The port under which people reach the SSH gateway, where a router or balancer in front of it has another; 0: the same.',
+    example: '22',
+    fallback: '0',
+    read: number(0, 65_535),
+  }),
   HAWSER_DATA: setting({
     doc: 'The folder for everything the server keeps: database, master key, outbox, control socket.',
     example: '/var/lib/hawser',
@@ -111,7 +125,7 @@ export const settings = {
     read: (text) => text,
   }),
   HAWSER_TRUSTED_PROXIES: setting({
-    doc: 'Addresses or subnets whose X-Real-IP and X-Forwarded-* headers are believed; `none` for nobody.',
+    doc: 'Addresses or subnets whose X-Real-IP and X-Forwarded-* headers, and PROXY header in front of SSH, are believed; `none` for nobody.',
     example: '10.0.0.0/8, ::1',
     fallback: '127.0.0.0/8, ::1',
     read: proxies,
@@ -147,6 +161,36 @@ export const settings = {
     example: '5/10',
     fallback: '20/10',
     read: rate,
+  }),
+  HAWSER_TUNNEL_RATE_LIMIT: setting({
+    doc: 'Agents/seconds whose tunnels are let in; those above it are told to come back. It keeps a restart from being a stampede.',
+    example: '500/1',
+    fallback: '200/1',
+    read: rate,
+  }),
+  HAWSER_SSH_PER_SOURCE: setting({
+    doc: 'SSH connections that one address may have at a time.',
+    example: '50',
+    fallback: '500',
+    read: number(1, 1_000_000),
+  }),
+  HAWSER_SSH_FAILURE_LIMIT: setting({
+    doc: 'Failed logins/seconds on devices that one address may have; after that it waits.',
+    example: '10/600',
+    fallback: '30/60',
+    read: rate,
+  }),
+  HAWSER_SSH_IDLE: setting({
+    doc: 'Seconds after which a session without a byte in either direction is ended; 0 for never.',
+    example: '3600',
+    fallback: '0',
+    read: number(0, 31_536_000),
+  }),
+  HAWSER_DRAIN: setting({
+    doc: 'Seconds that sessions get to end, and over which agents are let go, when the server stops.',
+    example: '60',
+    fallback: '10',
+    read: number(0, 3_600),
   }),
   HAWSER_CONNECTOR_ALLOW: setting({
     doc: 'Host names or addresses of container engines that are allowed although they are loopback or link-local.',

@@ -101,7 +101,8 @@ function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { message, stack } = error
   const code = 'code' in error ? error.code : undefined
-  if (code === 'EADDRINUSE') return `${message}: another program listens there. Stop it, or set HAWSER_HTTP to another address.`
+  if (code === 'EADDRINUSE')
+    return `${message}: another program listens there. Stop it, or set HAWSER_HTTP or HAWSER_SSH to another address.`
   if (code === 'EACCES') return `${message}: choose a port above 1023, another HAWSER_DATA, or give this user the right to it.`
   // No such host, no way to it, nobody there; then, from PostgreSQL itself: not with this password, no such database.
   if (['ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT', 'ECONNREFUSED'].includes(String(code)))

@@ -15,7 +15,9 @@ import { connectors } from './domain/connectors.ts'
 import { devices, deviceView } from './domain/devices.ts'
 import { enrolment } from './domain/enrolment.ts'
 import { firewall } from './domain/firewall.ts'
+import { liveSessions } from './domain/live-sessions.ts'
 import { lockout } from './domain/lockout.ts'
+import { logins } from './domain/logins.ts'
 import { mfa } from './domain/mfa.ts'
 import { namespaces } from './domain/namespaces.ts'
 import { presence } from './domain/presence.ts'
@@ -28,17 +30,19 @@ import { sweeps } from './domain/sweeps.ts'
 import { system } from './domain/system.ts'
 import { tags } from './domain/tags.ts'
 import { tokens } from './domain/tokens.ts'
+import { tunnelRules } from './domain/tunnels.ts'
 import { users } from './domain/users.ts'
 import { metrics } from './http/metrics.ts'
 import { metricsServer, servePages } from './http/pages.ts'
 import { httpServer } from './http/serve.ts'
-import { second_ms, systemClock, type Clock } from './kit/clock.ts'
+import { iso, second_ms, systemClock, type Clock } from './kit/clock.ts'
 import { lifetime, type Lifetime } from './kit/lifetime.ts'
 import { limiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
 import { masterKey, vault } from './kit/secrets.ts'
 import { letters } from './mail/letters.ts'
 import { post } from './mail/post.ts'
+import { openReach, type Reach } from './reach.ts'
 import { openDatabase } from './storage/database.ts'
 import { stores as openStores } from './storage/stores.ts'
 
@@ -88,7 +92,11 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   const who = signIn({ stores, tokens: issued, clock })
   const present = background.own(presence({ stores, clock, onError: (err) => log.error({ event: 'presence.failed', err }) }))
   // One process owns a SQLite file, so what it says is online was ours; on PostgreSQL other nodes may hold it.
-  if (opened.name === 'sqlite') present.adopt(await stores.presence.online())
+  if (opened.name === 'sqlite') {
+    present.adopt(await stores.presence.online())
+    await stores.liveSessions.closeOlderThan(iso(clock.now()))
+  }
+  const live = background.own(liveSessions({ stores, clock, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
   background.own(await sweeps({ stores, clock, onError: (err) => log.error({ event: 'sweep.failed', err }) }))
 
   const people = { stores, vault: secrets, clock, lockout: locks, signIn: who, post: mail, letters: letters(url), background }
@@ -105,7 +113,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     users: userRules.admin,
     namespaces: namespaceRules.admin,
     url: config.HAWSER_URL,
-    sshPort: config.HAWSER_SSH.port,
+    sshPort: config.HAWSER_SSH_PUBLIC_PORT || config.HAWSER_SSH.port,
     async ready() {
       await stores.ping()
       return !draining
@@ -120,8 +128,9 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     callsPerDevice: limiter(clock, config.HAWSER_DEVICE_RATE_LIMIT),
     newPerSource: limiter(clock, config.HAWSER_RATE_LIMIT),
   })
+  const signing = signer(clock)
   const rules: AllRules = {
-    devices: devices({ stores, presence: present, bus, clock, auth, signer: signer(clock) }),
+    devices: devices({ stores, presence: present, bus, clock, auth, signer: signing }),
     tags: tags({ stores }),
     publicKeys: publicKeys({ stores, clock, keys: { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 } }),
     apiKeys: apiKeys({ stores, clock }),
@@ -135,9 +144,15 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     connectors: connectors({ stores, vault: secrets, engine: engine({ allow: config.HAWSER_CONNECTOR_ALLOW }), clock }),
     system: systemRules,
   }
+  const gates = gate({ stores, tokens: issued, clock })
   return {
     rules,
-    gate: gate({ stores, tokens: issued, clock }),
+    gate: gates,
+    tunnels: tunnelRules({ stores, gate: gates, presence: present }),
+    logins: logins({ stores, clock }),
+    signer: signing,
+    sessions: live,
+    bus,
     stores,
     database: opened,
     tokens: issued,
@@ -155,10 +170,17 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
 
 export type Rooms = Awaited<ReturnType<typeof openRooms>>
 
-/** The rooms behind their HTTP door, listening. */
+/** The rooms behind their doors, listening. */
 export async function startServer(options: ServerOptions) {
   const { config, log, clock = systemClock } = options
   const rooms = await openRooms(options)
+  let reach: Reach
+  try {
+    reach = await openReach(rooms, config, log)
+  } catch (error) {
+    await rooms[Symbol.asyncDispose]()
+    throw error
+  }
   const figures = metrics()
   const served: string[] = []
   const app = httpServer({
@@ -169,12 +191,14 @@ export async function startServer(options: ServerOptions) {
     openCalls: limiter(clock, config.HAWSER_RATE_LIMIT),
     metrics: figures,
     served,
+    doors: reach.doors,
   })
   servePages(app, {
     version,
     metrics: figures,
     metricsToken: config.HAWSER_METRICS_TOKEN,
     console: fileURLToPath(new URL('../../console/static', import.meta.url)),
+    agent: { packer: fileURLToPath(new URL('../../agent/pack.ts', import.meta.url)), folder: path.join(config.HAWSER_DATA, 'agent'), log },
   })
   const doors = [app]
   try {
@@ -187,19 +211,23 @@ export async function startServer(options: ServerOptions) {
     }
   } catch (error) {
     for (const door of doors) await door.close()
+    await reach.stop()
     await rooms[Symbol.asyncDispose]()
     throw error
   }
   const { port } = app.server.address() as { port: number }
   log.info({ event: 'http.listening', host: config.HAWSER_HTTP.host, port })
+  log.info({ event: 'ssh.listening', host: config.HAWSER_SSH.host, port: reach.port })
   return {
     rooms,
+    reach,
     port,
     /** `METHOD /path` of every route, so that a test can hold them against the contract. */
     served,
     /** Stops taking requests, finishes those under way, writes what waits, closes. */
     async [Symbol.asyncDispose]() {
       rooms.drain()
+      await reach.stop()
       // Node stops timing requests when its server closes: without this, half a request would hold us for ever.
       const impatience = setTimeout(() => {
         log.warn({ event: 'request.abandoned', message: 'requests that did not end in time were cut off' })

@@ -9,9 +9,12 @@ import { ChannelClosed, ChannelRefused, ConnectionEnded } from './errors.ts'
 export type Side = 'near' | 'far'
 
 export interface Tap {
+  /** Both channels are there and nothing has passed yet. What it throws ends the channel. */
+  opened?(near: Channel, far: Channel): Promise<void> | void
   /** Bytes from the side, before the other gets them. What it throws ends the channel. */
   data?(from: Side, chunk: Chunk): Promise<void> | void
-  request?(from: Side, request: ChannelRequest): void
+  /** What becomes of a request: it passes as it is unless another form is given, or is refused to whoever asked. */
+  request?(from: Side, request: ChannelRequest): { readonly type: string; readonly payload: Uint8Array } | 'refuse' | undefined
   /** Before the near channel is closed because the far one is gone. If it was not said how the program ended, it can be said now. */
   ending?(near: Channel, how: { readonly lost: boolean; readonly exited: boolean }): Promise<void> | void
 }
@@ -123,16 +126,22 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
 
   const passChannelRequests = async (from: Side, source: Channel, target: Channel): Promise<void> => {
     for await (const request of source.requests) {
+      let passed: ReturnType<NonNullable<Tap['request']>>
       try {
-        tap.request?.(from, request)
+        passed = tap.request?.(from, request)
       } catch (error) {
         note(error)
         void near.close('now')
         void far.close('now')
       }
-      if (from === 'far' && request.type.startsWith('exit-')) exited = true
-      void target.request(request.type, request.payload, request.wantReply).then(request.reply, () => request.reply(false))
-      if (from === 'near' && programs.has(request.type)) started.resolve()
+      if (passed === 'refuse') {
+        request.reply(false)
+        continue
+      }
+      const { type, payload } = passed ?? request
+      if (from === 'far' && type.startsWith('exit-')) exited = true
+      void target.request(type, payload, request.wantReply).then(request.reply, () => request.reply(false))
+      if (from === 'near' && programs.has(type)) started.resolve()
       if (exited) exitPassed.resolve()
     }
     if (from === 'near') started.resolve()
@@ -176,6 +185,7 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
   }
 
   try {
+    await tap.opened?.(near, far)
     await Promise.all([outward(), inward()])
   } catch (error) {
     note(error)

@@ -156,7 +156,15 @@ test('when the far side dies the user is told, and gets 255', async () => {
 test.each<[string, Tap]>([
   ['output', { data: (from) => fail(from === 'far') }],
   ['input', { data: (from) => fail(from === 'near') }],
-  ['a request', { request: (from) => fail(from === 'near') }],
+  [
+    'a request',
+    {
+      request(from) {
+        fail(from === 'near')
+        return undefined
+      },
+    },
+  ],
   ['the end', { ending: () => fail(true) }],
 ])('a tap that fails on %s ends its channel and nothing else', async (_, tap) => {
   const taps = [tap, {}]

@@ -161,7 +161,7 @@ export async function runProgram(session: Session, env: Record<string, string> =
   }
 }
 
-async function dial(opening: Opening): Promise<void> {
+export async function dial(opening: Opening): Promise<void> {
   const to =
     opening.type === 'direct-tcpip'
       ? (({ host, port }) => net.connect({ host, port, allowHalfOpen: true }))(readTcpForward(opening.payload))

@@ -134,7 +134,7 @@ test('what takes a namespace from the path has a parameter for it', () => {
 const consoles = 'anyone: the console'
 
 describe('routes', () => {
-  test('beside the contract there are the reference, the metrics and the console', () => {
+  test('beside the contract there are the reference, the metrics, the agent, tunnels and the console', () => {
     const others = Object.entries(extraRoutes).filter(([, who]) => who !== consoles)
     expect(Object.fromEntries(others)).toEqual({
       'GET /openapi.json': 'anyone',
@@ -142,6 +142,11 @@ describe('routes', () => {
       'GET /docs/reference.css': 'anyone',
       'GET /docs/reference.js': 'anyone',
       'GET /metrics': 'the bearer of HAWSER_METRICS_TOKEN; not served without one',
+      'GET /agent/hawser-agent-linux-x64.tar.gz': 'anyone: what install.sh fetches',
+      'GET /agent/hawser-agent-linux-arm64.tar.gz': 'anyone: what install.sh fetches',
+      'WEBSOCKET /ssh/connection': 'a device',
+      'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
+      'WEBSOCKET /agent/connection': 'a device',
     })
   })
 

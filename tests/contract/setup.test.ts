@@ -149,7 +149,7 @@ describe('the program', () => {
   async function start(folder: string) {
     const child = spawn(process.execPath, [path.join(root, 'hawser.ts'), 'serve'], {
       cwd: folder,
-      env: { PATH: process.env['PATH'], HAWSER_HTTP: '127.0.0.1:0', HAWSER_DATA: folder },
+      env: { PATH: process.env['PATH'], HAWSER_HTTP: '127.0.0.1:0', HAWSER_SSH: '127.0.0.1:0', HAWSER_DATA: folder },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const lines: Record<string, unknown>[] = []

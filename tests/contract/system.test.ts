@@ -1,7 +1,7 @@
 // The server about itself: the addresses it gives to agents, also behind a proxy and to callers who lie about it; the
 // script that installs an agent; health; and figures that agree with what the lists show.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -66,12 +66,12 @@ describe('info', () => {
     const headers = { host: 'real.example.com', 'x-forwarded-host': 'evil.example.com', 'x-forwarded-proto': 'https' }
     expect((await infoOf(service, headers)).endpoints.api).toBe('real.example.com')
     expect((await ask(service, `/install.sh?tenant_id=${sample.tenant}`, headers)).body).toContain(
-      "SHELLHUB_SERVER_ADDRESS='http://real.example.com'",
+      "SERVER_ADDRESS='http://real.example.com'",
     )
   })
 
   test('a public address that is set is said to everyone', async () => {
-    await using service = await startService({ env: { HAWSER_URL: 'https://hawser.example.com:8443', HAWSER_SSH: '0.0.0.0:22' } })
+    await using service = await startService({ env: { HAWSER_URL: 'https://hawser.example.com:8443', HAWSER_SSH_PUBLIC_PORT: '22' } })
     for (const headers of [{}, { host: 'evil.example.com' }, { 'x-forwarded-host': 'evil.example.com' }])
       expect((await infoOf(service, headers)).endpoints).toEqual({ api: 'hawser.example.com:8443', ssh: 'hawser.example.com:22' })
     expect((await ask(service, '/install.sh', { host: 'evil.example.com' })).body).toContain("'https://hawser.example.com:8443'")
@@ -121,25 +121,38 @@ describe('the install script', () => {
   let folder: string
   beforeAll(() => {
     folder = mkdtempSync(path.join(tmpdir(), 'hawser-install-'))
-    // Stand-ins that write down what they are told: each argument on a line.
-    writeFileSync(path.join(folder, 'docker'), `#!/bin/sh\nprintf '%s\\n' "$@" "--" >> "${path.join(folder, 'told')}"\n`)
+    // Stand-ins: one that writes down what it is asked to fetch and gives a package with next to nothing in it.
+    const agent = path.join(folder, 'hawser-agent/bin')
+    mkdirSync(agent, { recursive: true })
+    writeFileSync(path.join(agent, 'hawser-agent'), '#!/bin/sh\necho 0.0.0\n')
+    chmodSync(path.join(agent, 'hawser-agent'), 0o755)
+    execFileSync('tar', ['-C', folder, '-czf', path.join(folder, 'package'), 'hawser-agent'])
+    const curl = `#!/bin/sh\nprintf '%s\\n' "$@" >> "${path.join(folder, 'told')}"\ncp "${path.join(folder, 'package')}" "$3"\n`
+    writeFileSync(path.join(folder, 'curl'), curl)
     writeFileSync(path.join(folder, 'sudo'), '#!/bin/sh\nexec "$@"\n')
-    for (const name of ['docker', 'sudo']) chmodSync(path.join(folder, name), 0o755)
+    for (const name of ['curl', 'sudo']) chmodSync(path.join(folder, name), 0o755)
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** What a shell makes of the script: the arguments of each call of docker. */
-  function run(script: string): string[][] {
+  /** What a shell makes of the script: what was fetched, and the agent's settings. */
+  function run(script: string): { fetched: string; settings: string[] } {
     writeFileSync(path.join(folder, 'told'), '')
-    execFileSync('sh', ['-s'], { input: script, cwd: folder, env: { PATH: `${folder}:/usr/bin:/bin` }, stdio: ['pipe', 'pipe', 'pipe'] })
-    return readFileSync(path.join(folder, 'told'), 'utf8')
-      .split('\n--\n')
-      .slice(0, -1)
-      .map((call) => call.split('\n'))
+    rmSync(path.join(folder, 'installed'), { recursive: true, force: true })
+    const env = {
+      PATH: `${folder}:/usr/bin:/bin`,
+      INSTALL_DIR: path.join(folder, 'installed/agent'),
+      SETTINGS_FILE: path.join(folder, 'installed/settings'),
+      PRIVATE_KEY: path.join(folder, 'installed/key'),
+      NO_SERVICE: '1',
+    }
+    execFileSync('sh', ['-s'], { input: script, cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe'] })
+    return {
+      fetched: readFileSync(path.join(folder, 'told'), 'utf8').trim().split('\n').at(-1)!,
+      settings: readFileSync(env.SETTINGS_FILE, 'utf8').trim().split('\n'),
+    }
   }
   const script = async (query: Record<string, string>, headers: Record<string, string> = {}, address = '/install.sh') =>
     ask(place, `${address}?${new URLSearchParams(query).toString()}`, { host: 'hawser.example.com', ...headers })
-  const variables = (calls: string[][]): string[] => calls.at(-1)!.filter((_, index, all) => all[index - 1] === '-e')
 
   test('is a shell script, at both addresses, and starts an agent for this server and namespace', async () => {
     for (const address of ['/install.sh', '/kickstart.sh']) {
@@ -147,14 +160,15 @@ describe('the install script', () => {
       expect(status).toBe(200)
       expect(type).toMatch(/^text\/x-shellscript\b/)
       expect(body.startsWith('#!/bin/sh\n')).toBe(true)
-      const calls = run(body)
-      expect(calls.at(-1)!.slice(0, 2)).toEqual(['run', '-d'])
-      expect(calls.at(-1)!.at(-1)).toBe('shellhubio/agent:v0.16.4')
-      expect(variables(calls)).toEqual([
-        'SHELLHUB_PRIVATE_KEY=/host/etc/shellhub.key',
-        'SHELLHUB_SERVER_ADDRESS=http://hawser.example.com',
-        `SHELLHUB_TENANT_ID=${sample.tenant}`,
+      const { fetched, settings } = run(body)
+      expect(fetched).toMatch(/^http:\/\/hawser\.example\.com\/agent\/hawser-agent-linux-(x64|arm64)\.tar\.gz$/)
+      expect(settings).toEqual([
+        'HAWSER_SERVER_ADDRESS=http://hawser.example.com',
+        `HAWSER_TENANT_ID=${sample.tenant}`,
+        `HAWSER_PRIVATE_KEY=${path.join(folder, 'installed/key')}`,
       ])
+      expect(statSync(path.join(folder, 'installed/settings')).mode & 0o777).toBe(0o600)
+      expect(readdirSync(path.join(folder, 'installed')).toSorted()).toEqual(['agent', 'settings'])
     }
   })
 
@@ -166,12 +180,12 @@ describe('the install script', () => {
       preferred_identity: '00:00:5e:00:53:01',
     }
     const { body } = await script(query, { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'public.example.com:8443' })
-    expect(variables(run(body)).slice(1)).toEqual([
-      'SHELLHUB_SERVER_ADDRESS=https://public.example.com:8443',
-      `SHELLHUB_TENANT_ID=${sample.tenant}`,
-      'SHELLHUB_KEEPALIVE_INTERVAL=30',
-      'SHELLHUB_PREFERRED_HOSTNAME=crane-1.dock',
-      'SHELLHUB_PREFERRED_IDENTITY=00:00:5e:00:53:01',
+    expect(run(body).settings.filter((line) => !line.includes('PRIVATE_KEY'))).toEqual([
+      'HAWSER_SERVER_ADDRESS=https://public.example.com:8443',
+      `HAWSER_TENANT_ID=${sample.tenant}`,
+      'HAWSER_KEEPALIVE_INTERVAL=30',
+      'HAWSER_PREFERRED_HOSTNAME=crane-1.dock',
+      'HAWSER_PREFERRED_IDENTITY=00:00:5e:00:53:01',
     ])
   })
 
@@ -194,10 +208,10 @@ describe('the install script', () => {
       }
     expect(scripts.size).toBeGreaterThan(0)
     for (const body of scripts) {
-      const address = variables(run(body)).find((variable) => variable.startsWith('SHELLHUB_SERVER_ADDRESS='))
-      expect(address).toMatch(/^SHELLHUB_SERVER_ADDRESS=http:\/\/[A-Za-z0-9.-]+(:\d{1,5})?$/)
+      const address = run(body).settings.find((line) => line.startsWith('HAWSER_SERVER_ADDRESS='))
+      expect(address).toMatch(/^HAWSER_SERVER_ADDRESS=http:\/\/[A-Za-z0-9.-]+(:\d{1,5})?$/)
     }
-    expect(readdirSync(folder).toSorted()).toEqual(['docker', 'sudo', 'told'])
+    expect(readdirSync(folder).toSorted()).toEqual(['curl', 'hawser-agent', 'installed', 'package', 'sudo', 'told'])
   })
 
   test.each(['tenant_id', 'keepalive_interval', 'preferred_hostname', 'preferred_identity'])(

@@ -45,7 +45,15 @@ function expectMessage(answers: string): void {
 
 test('a request has a bounded time for its head and its body, and a connection for its silence', async () => {
   const { rules, gate } = service.rooms
-  const parts = { rules, gate, log: openLog('silent'), openCalls: { take: () => 0 }, metrics: metrics(), served: [] }
+  const parts = {
+    rules,
+    gate,
+    log: openLog('silent'),
+    openCalls: { take: () => 0, peek: () => 0 },
+    metrics: metrics(),
+    served: [],
+    doors: {},
+  }
   const { BlockList } = await import('node:net')
   await using app = httpServer({ ...parts, trusted: new BlockList() })
   await app.ready()

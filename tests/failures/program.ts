@@ -65,6 +65,8 @@ export function environmentFor(folder: string, env: Readonly<Record<string, stri
     PATH: process.env.PATH ?? '',
     HAWSER_DATA: folder,
     HAWSER_HTTP: '127.0.0.1:0',
+    HAWSER_SSH: '127.0.0.1:0',
+    HAWSER_DRAIN: '0',
     HAWSER_RATE_LIMIT: '0/10',
     HAWSER_DEVICE_RATE_LIMIT: '0/10',
     ...env,

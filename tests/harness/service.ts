@@ -12,8 +12,11 @@ import { startServer } from '../../server/src/server.ts'
 
 export interface Service extends AsyncDisposable {
   readonly url: string
+  /** Where the gateway listens, on 127.0.0.1. */
+  readonly sshPort: number
   readonly folder: string
   readonly rooms: Awaited<ReturnType<typeof startServer>>['rooms']
+  readonly reach: Awaited<ReturnType<typeof startServer>>['reach']
   /** `METHOD /path` of every route. */
   readonly served: readonly string[]
   /** Moves the server's time forward. */
@@ -39,6 +42,9 @@ export async function startService({ env = {}, database = '', folder }: ServiceO
   const data = folder ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-test-'))
   const config = readConfig({
     HAWSER_HTTP: '127.0.0.1:0',
+    HAWSER_SSH: '127.0.0.1:0',
+    HAWSER_SSH_PUBLIC_PORT: '2222',
+    HAWSER_DRAIN: '0',
     HAWSER_DATA: data,
     HAWSER_DATABASE: database,
     HAWSER_LOG: 'debug',
@@ -75,8 +81,10 @@ export async function startService({ env = {}, database = '', folder }: ServiceO
 
   return {
     url,
+    sshPort: server.reach.port,
     folder: data,
     rooms: server.rooms,
+    reach: server.reach,
     served: server.served,
     clock,
     log: () => lines.join(''),

@@ -133,6 +133,7 @@ export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}
     tags: '[]',
     last_seen: now,
     online: 0,
+    proved: 0,
     ...change,
   }
 }

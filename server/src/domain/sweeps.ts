@@ -2,6 +2,7 @@
 // is safe to repeat and to run on several nodes at once.
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
 import type { Stores } from '../storage/stores.ts'
+import { stale_ms } from './live-sessions.ts'
 import { online_ms } from './presence.ts'
 
 const every_ms = 5 * minute_ms
@@ -20,6 +21,7 @@ export async function sweeps({ stores, clock, onError }: SweepParts): Promise<Di
     await stores.tokens.sweep(iso(now))
     await stores.attempts.sweep(iso(now))
     await stores.presence.forgetOlderThan(iso(now - online_ms - lag_ms))
+    await stores.liveSessions.closeOlderThan(iso(now - stale_ms))
   }
   await sweep()
   const timer = setInterval(() => void sweep().catch(onError), every_ms)

@@ -7,6 +7,7 @@ import { newUuid } from '../kit/ids.ts'
 import type { Vault } from '../kit/secrets.ts'
 import type { Stores } from '../storage/stores.ts'
 import type { From } from './callers.ts'
+import { installScript } from './install.ts'
 import { fiveTries, type Lockout } from './lockout.ts'
 import type { NamespaceAdministration } from './namespaces.ts'
 import type { Presence } from './presence.ts'
@@ -114,43 +115,4 @@ function nameOf(username: string): string {
       .replaceAll(/[^a-z0-9-]/g, '-')
       .replace(/^-+/, '') || 'home'
   )
-}
-
-interface Install {
-  server: string
-  tenant_id?: string
-  keepalive_interval?: string
-  preferred_hostname?: string
-  preferred_identity?: string
-}
-
-/** Every value was checked against a pattern without quotes, blanks or `$`, so single quotes hold it. */
-function installScript(wanted: Install): string {
-  const variables: [string, string | undefined][] = [
-    ['SHELLHUB_SERVER_ADDRESS', wanted.server],
-    ['SHELLHUB_TENANT_ID', wanted.tenant_id],
-    ['SHELLHUB_KEEPALIVE_INTERVAL', wanted.keepalive_interval],
-    ['SHELLHUB_PREFERRED_HOSTNAME', wanted.preferred_hostname],
-    ['SHELLHUB_PREFERRED_IDENTITY', wanted.preferred_identity],
-  ]
-  const settings = variables.flatMap(([name, value]) => (value ? [`  -e ${name}='${value}' \\`] : []))
-  return [
-    '#!/bin/sh',
-    '# Starts an agent for this server in a container.',
-    'set -eu',
-    ...(wanted.tenant_id ? [] : ['echo "Add ?tenant_id=<id of your namespace> to the address of this script." >&2', 'exit 1']),
-    'if ! command -v docker >/dev/null 2>&1; then',
-    '  echo "Docker is needed to run the agent this way: https://docs.docker.com/engine/install/" >&2',
-    '  exit 1',
-    'fi',
-    '[ "$(id -u)" = 0 ] && SUDO= || SUDO=sudo',
-    '$SUDO docker rm -f shellhub >/dev/null 2>&1 || true',
-    '$SUDO docker run -d --name=shellhub --restart=unless-stopped --privileged --net=host --pid=host \\',
-    '  -v /:/host -v /dev:/dev -v /var/run/docker.sock:/var/run/docker.sock \\',
-    '  -v /etc/passwd:/etc/passwd -v /etc/group:/etc/group -v /etc/resolv.conf:/etc/resolv.conf -v /var/run:/var/run -v /var/log:/var/log -v /tmp:/tmp \\',
-    "  -e SHELLHUB_PRIVATE_KEY='/host/etc/shellhub.key' \\",
-    ...settings,
-    `  shellhubio/agent:${interfaceVersion}`,
-    '',
-  ].join('\n')
 }

@@ -4,6 +4,7 @@ import fastifyStatic from '@fastify/static'
 import fastify, { type FastifyInstance } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
 import { sameText } from '../kit/secrets.ts'
+import { serveAgentPackage, type AgentPackageParts } from './agent-package.ts'
 import { answerFailure } from './answer.ts'
 import { serveDocs } from './docs.ts'
 import type { Metrics } from './metrics.ts'
@@ -23,6 +24,11 @@ export const extraRoutes = {
   'GET /validation-account': 'anyone: the console',
   'GET /update-password': 'anyone: the console',
   'GET /reset-mfa': 'anyone: the console',
+  'WEBSOCKET /ssh/connection': 'a device',
+  'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
+  'WEBSOCKET /agent/connection': 'a device',
+  'GET /agent/hawser-agent-linux-x64.tar.gz': 'anyone: what install.sh fetches',
+  'GET /agent/hawser-agent-linux-arm64.tar.gz': 'anyone: what install.sh fetches',
   'GET /assets/style.css': 'anyone: the console',
   'GET /assets/mark.svg': 'anyone: the console',
   'GET /assets/rope.svg': 'anyone: the console',
@@ -55,10 +61,12 @@ export interface PageParts {
   metricsToken: string
   /** The console's files; absent: no console. */
   console: string | undefined
+  agent: AgentPackageParts
 }
 
 export function servePages(app: FastifyInstance, parts: PageParts): void {
   serveDocs(app, parts.version, pageSecurity)
+  serveAgentPackage(app, parts.agent)
 
   if (parts.metricsToken)
     app.get('/metrics', async (request, reply) => {

@@ -23,6 +23,7 @@ import { answerBroken, answerFailure } from './answer.ts'
 import { whereFrom } from './from.ts'
 import type { Metrics } from './metrics.ts'
 import { listSerialiser, serialiser, type Serialise } from './serialise.ts'
+import { upgrades, type Doors } from './upgrade.ts'
 import { checker, queryReader, type Check } from './validate.ts'
 
 declare module 'fastify' {
@@ -41,8 +42,12 @@ export interface HttpParts {
   metrics: Metrics
   /** Takes note of every route that there is. */
   served: string[]
+  /** Where WebSockets come in. */
+  doors: Doors
 }
 
+/** Stands for the method of a request for a WebSocket in the list of routes. */
+const webSocket = 'WEBSOCKET'
 const largest_body = 1024 * 1024
 /** Room for the longest filter that the contract takes, percent-encoded here and there, and a token. */
 const largest_head = 32 * 1024
@@ -67,11 +72,12 @@ type AnyRule = (input: { params: unknown; query: unknown; body: unknown }, calle
 export function httpServer(parts: HttpParts): FastifyInstance {
   const { log, metrics } = parts
   const from = whereFrom(parts.trusted)
+  const sockets = upgrades({ doors: parts.doors, from, bearerOf, log })
   const app = fastify({
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: largest_body,
-    http: { maxHeaderSize: largest_head },
+    http: { maxHeaderSize: largest_head, shouldUpgradeCallback: (request) => sockets.isOne(request) },
     clientErrorHandler: answerBroken,
     // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers.
     exposeHeadRoutes: true,
@@ -86,6 +92,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
   }) as unknown as FastifyInstance
 
+  app.server.on('upgrade', (request, socket, head) => void sockets.take(request, socket, head))
   app.decorateRequest('caller', null as never)
   // First of all: a route made before this hook would not be noted.
   app.addHook('onRoute', ({ method, url }) => void parts.served.push(...[method].flat().map((one) => `${one} ${url}`)))
@@ -108,6 +115,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     if (log.isLevelEnabled(level)) request.log[level](line(request, reply), 'request')
     done()
   })
+  for (const path of Object.keys(parts.doors)) parts.served.push(`${webSocket} ${path}`)
   for (const named of operations) for (const route of routesOf(named, parts, from)) app.route(route)
   return app
 }
@@ -248,10 +256,12 @@ function methodsByPath(served: readonly string[]): (url: string) => string {
   // Made when first asked for: by then every route is there.
   let routes: { method: string; pattern: RegExp }[] | undefined
   return (url) => {
-    routes ??= served.map((route) => {
-      const [method = '', path = ''] = route.split(' ', 2)
-      return { method, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}/?$`) }
-    })
+    routes ??= served
+      .filter((route) => !route.startsWith(webSocket))
+      .map((route) => {
+        const [method = '', path = ''] = route.split(' ', 2)
+        return { method, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}/?$`) }
+      })
     const [path = ''] = url.split('?', 1)
     return [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].join(', ')
   }

@@ -5,6 +5,8 @@ import type { Clock } from './clock.ts'
 export interface Limiter {
   /** Counts one call. Seconds to wait when it is one too many, else 0. */
   take(key: string): number
+  /** What `take` would answer, without counting: for what is counted only when it fails. */
+  peek(key: string): number
 }
 
 const keys = 100_000
@@ -12,16 +14,21 @@ const keys = 100_000
 export function limiter(clock: Clock, options: { max: number; window_ms: number }): Limiter {
   let counts = new Map<string, number>()
   let ends_at = 0
+  const next = (key: string): { count: number; wait_s: number } => {
+    const now = clock.now()
+    if (now >= ends_at || counts.size >= keys) {
+      counts = new Map()
+      ends_at = now + options.window_ms
+    }
+    const count = (counts.get(key) ?? 0) + 1
+    return { count, wait_s: count > options.max ? Math.max(1, Math.ceil((ends_at - now) / 1000)) : 0 }
+  }
   return {
     take(key) {
-      const now = clock.now()
-      if (now >= ends_at || counts.size >= keys) {
-        counts = new Map()
-        ends_at = now + options.window_ms
-      }
-      const count = (counts.get(key) ?? 0) + 1
+      const { count, wait_s } = next(key)
       counts.set(key, count)
-      return count > options.max ? Math.max(1, Math.ceil((ends_at - now) / 1000)) : 0
+      return wait_s
     },
+    peek: (key) => next(key).wait_s,
   }
 }

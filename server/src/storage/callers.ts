@@ -1,4 +1,4 @@
-// The gate's two questions, asked on every authenticated request: one point look-up each, joined, so that a removed
+// The questions of those who must learn first which namespace a caller is about. The gate asks two of them on every request: one point look-up each, joined, so that a removed
 // member, a changed role or a deleted key counts from the very next request.
 import type { Role } from '@hawser/contract/access'
 import { sql } from 'kysely'
@@ -36,6 +36,10 @@ export function callerStore({ db }: Context) {
     /** A key with its namespace and the present role of its maker; none when the maker has left. */
     async key(hash: string): Promise<KeyStanding | undefined> {
       return (await db.executeQuery<KeyStanding>({ ...keyQuery, parameters: [hash] })).rows[0]
+    },
+    /** The namespace of a device: its uid alone names it, since the namespace is part of what the uid is made of. */
+    async namespaceOfDevice(uid: string): Promise<string | undefined> {
+      return (await db.selectFrom('devices').select('tenant_id').where('uid', '=', uid).executeTakeFirst())?.tenant_id
     },
   }
 }

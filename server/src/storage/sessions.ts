@@ -78,4 +78,15 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
   }
 }
 
+/** Sessions of all namespaces that are going on: what the gateway holds is written in batches, as presence is. */
+export function liveSessionStore({ db }: Context) {
+  return {
+    touch: (uids: readonly string[], now: string) =>
+      db.updateTable('sessions').set({ last_seen: now }).where('uid', 'in', uids).where('active', '=', 1).execute(),
+    /** What a crash, or a node that is gone, left open. */
+    closeOlderThan: (last_seen: string) =>
+      db.updateTable('sessions').set({ active: 0 }).where('active', '=', 1).where('last_seen', '<', last_seen).execute(),
+  }
+}
+
 export type SessionStore = ReturnType<typeof sessionStore>

@@ -10,11 +10,12 @@ import type { Context } from './context.ts'
 import { deviceStore } from './devices.ts'
 import type { Opened } from './dialects/dialect.ts'
 import { firewallStore } from './firewall.ts'
+import { hostKeyStore } from './host-keys.ts'
 import { namespaceStore } from './namespaces.ts'
 import { tokenStore } from './one-time-tokens.ts'
 import { presenceStore } from './presence.ts'
 import { publicKeyStore } from './public-keys.ts'
-import { sessionStore } from './sessions.ts'
+import { liveSessionStore, sessionStore } from './sessions.ts'
 import { signingKeyStore } from './signing-keys.ts'
 import { userStore } from './users.ts'
 
@@ -47,6 +48,8 @@ function all(context: Context) {
     tokens: tokenStore(context),
     attempts: attemptStore(context),
     signingKeys: signingKeyStore(context),
+    hostKeys: hostKeyStore(context),
+    liveSessions: liveSessionStore(context),
     namespaces: namespaceStore(context),
     announcements: announcementStore(context),
     presence: presenceStore(context),

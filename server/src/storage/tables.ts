@@ -45,6 +45,8 @@ export interface Tables {
   attempts: { subject: string; count: number; locked_until: string | null; expires_at: string }
   /** RSA keys that sign tokens, sealed. The newest signs; all of them verify. */
   signing_keys: { kid: string; private_key: string; public_key: string; created_at: string }
+  /** The gateway's own, sealed. */
+  host_keys: { type: string; private_key: string; created_at: string }
   namespaces: {
     tenant_id: string
     name: string
@@ -80,6 +82,8 @@ export interface Tables {
     tags: string
     last_seen: string
     online: Flag
+    /** Its agent has proved once that it holds the private key, and must from then on. */
+    proved: Generated<Flag>
   }
   device_tags: { tenant_id: string; tag: string; device_id: number }
   /** Counters: `devices.<status>`, `online.<status>`, `tag.<status>.<tag>`, `sessions`, `sessions.active`. */

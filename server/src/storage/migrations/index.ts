@@ -4,6 +4,7 @@ import { sql, type Kysely } from 'kysely'
 import type { Opened } from '../dialects/dialect.ts'
 import type { Tables } from '../tables.ts'
 import { beginning } from './0001-beginning.ts'
+import { reachingDevices } from './0002-reaching-devices.ts'
 
 export interface Migration {
   readonly name: string
@@ -11,7 +12,7 @@ export interface Migration {
   readonly statements: (dialect: Opened['name']) => string[]
 }
 
-export const migrations: readonly Migration[] = [beginning]
+export const migrations: readonly Migration[] = [beginning, reachingDevices]
 
 /** Brings the schema up to date; gives the names of what was done. */
 export async function migrate(opened: Opened, now: () => string): Promise<string[]> {

@@ -1,0 +1,57 @@
+// What an agent and the server say to each other about tunnels, beside the bytes that go through. The agent connects
+// out with a WebSocket; which address it uses decides how the tunnel works:
+//
+//   version 1  /ssh/connection   lines of JSON both ways; for every stream the server sends an address and the agent
+//                                connects to it with a WebSocket of its own (/ssh/revdial), on which it is an HTTP server
+//   version 2  /agent/connection yamux streams that the server opens; each begins with multistream-select, which names
+//                                one of the protocols below, and one line of JSON
+//
+// Versions and names are those of agents in the field and must not change.
+
+export const tunnelPaths = {
+  lines: '/ssh/connection',
+  pickUp: '/ssh/revdial',
+  streams: '/agent/connection',
+} as const
+
+export const protocols = {
+  /** { id }: the agent's SSH server speaks on the stream. */
+  ssh: '/ssh/open/1.0.0',
+  /** { id }: ends the SSH connection of that id. */
+  close: '/ssh/close/1.0.0',
+  /** { nonce }: answered with one line, a `Proof`. Only our own agent knows it. */
+  proof: '/hawser/proof/1.0.0',
+} as const
+
+export interface StreamHead {
+  readonly id: string
+}
+
+export interface ProofRequest {
+  readonly nonce: string
+}
+
+export interface Proof {
+  /** RSASSA-PKCS1-v1_5 with SHA-256 over `proofText`, base64. */
+  readonly signature: string
+}
+
+/** What is signed to prove that one holds the device's private key. No other signature of that key is over such a text. */
+export function proofText(uid: string, nonce: string): string {
+  return `hawser tunnel proof 1\n${uid}\n${nonce}\n`
+}
+
+/** Lines of a version 1 tunnel. */
+export type TunnelLine =
+  | { readonly command: 'keep-alive' }
+  | { readonly command: 'conn-ready'; readonly connPath: string }
+  | { readonly command: 'pickup-failed'; readonly connPath: string; readonly err: string }
+
+/** A version 1 agent gives up after 35 seconds without a keep-alive line. */
+export const keepAlive_ms = 30_000
+/** Agents of version 2 ping as often, so a tunnel that says nothing for much longer is dead. */
+export const ping_ms = 35_000
+export const pong_ms = 15_000
+
+/** By this variable the gateway tells our own agent where the person comes from: "<address> <port>". It reaches no program. */
+export const clientVariable = 'HAWSER_CLIENT'

@@ -1,0 +1,107 @@
+// Who may log in to a device: which device a name means, whether the firewall lets the caller through, and what a public
+// key is good for. Each question stands alone and changes nothing, so that nothing which an earlier attempt brought about
+// can help a later one. What does not exist, is not accepted or belongs to somebody else is one and the same: not there.
+import type { Clock } from '../kit/clock.ts'
+import type { DeviceRow } from '../storage/devices.ts'
+import type { NamespaceRow } from '../storage/namespaces.ts'
+import type { Stores } from '../storage/stores.ts'
+import { decide, keyFits } from './firewall-rules.ts'
+import { readFilter } from './tag-use.ts'
+
+/** An SSHID: the user on the device, and the device as `namespace.name` or by its uid. */
+export interface Target {
+  readonly username: string
+  readonly data: string
+}
+
+export interface Reachable {
+  readonly device: DeviceRow
+  readonly namespace: NamespaceRow
+}
+
+/** A key that a client has shown; of a certificate, the plain key that it is for. */
+export interface LoginKey {
+  readonly type: string
+  readonly bits: number | null
+  /** MD5, as public keys are stored under. */
+  readonly fingerprint: string
+  readonly certificate?:
+    | {
+        /** Of the key that signed it. */
+        readonly authority: string
+        judge(use: { principal: string; now: Date; address: string }): KeyVerdict
+      }
+    | undefined
+}
+
+export type KeyVerdict = { readonly allowed: true; readonly limits?: LoginLimits } | { readonly allowed: false; readonly because: string }
+
+/** What a certificate takes away from a login. */
+export interface LoginLimits {
+  /** The only command that may run. */
+  readonly forceCommand: string | undefined
+  /** Names of OpenSSH's extensions that it has, such as permit-pty. */
+  readonly permits: ReadonlySet<string>
+}
+
+export interface Logins {
+  find(data: string): Promise<Reachable | undefined>
+  firewall(to: Reachable, username: string, source: string): Promise<boolean>
+  key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyVerdict>
+}
+
+const longest_username = 128
+const longest_data = 256
+const shortest_rsa = 2048
+
+/** Clients give everything before the last @: at the first @ of that the user's name ends. */
+export function parseTarget(sshid: string): Target | undefined {
+  const at = sshid.indexOf('@')
+  const target = { username: sshid.slice(0, at), data: sshid.slice(at + 1) }
+  if (at < 1 || target.data === '') return undefined
+  return target.username.length > longest_username || target.data.length > longest_data ? undefined : target
+}
+
+export function logins({ stores, clock }: { stores: Stores; clock: Clock }): Logins {
+  async function byName(data: string): Promise<Reachable | undefined> {
+    const dot = data.indexOf('.')
+    const namespace = await stores.namespaces.findByName(data.slice(0, dot).toLowerCase())
+    const device = await stores.of(namespace?.tenant_id ?? '').devices.findAcceptedByName(data.slice(dot + 1).toLowerCase())
+    return namespace && device && { device, namespace }
+  }
+
+  async function byUid(uid: string): Promise<Reachable | undefined> {
+    const tenant_id = (await stores.callers.namespaceOfDevice(uid.toLowerCase())) ?? ''
+    const namespace = await stores.namespaces.find(tenant_id)
+    const device = await stores.of(tenant_id).devices.find(uid.toLowerCase())
+    return namespace && device?.status === 'accepted' ? { device, namespace } : undefined
+  }
+
+  const filtered = (device: DeviceRow) => ({ name: device.name, tags: JSON.parse(device.tags) as string[] })
+
+  return {
+    find: (data) => (data.includes('.') ? byName(data) : byUid(data)),
+
+    async firewall({ device }, username, source) {
+      const rules = (await stores.of(device.tenant_id).firewall.all()).map((row) => ({
+        ...row,
+        id: String(row.id),
+        active: row.active === 1,
+        filter: readFilter(row.filter),
+      }))
+      return decide(rules, { source_ip: source, username, device: filtered(device) }).allowed
+    },
+
+    async key({ device }, username, source, key) {
+      const refuse = (because: string): KeyVerdict => ({ allowed: false, because })
+      if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa)) return refuse('The key is too weak.')
+      // A certificate is worth what the registered key that signed it is worth, and not more than it says of itself.
+      const row = await stores.of(device.tenant_id).publicKeys.find(key.certificate?.authority ?? key.fingerprint)
+      if (!row) return refuse('The namespace does not know the key.')
+      const fits = keyFits({ username: row.username, filter: readFilter(row.filter) }, { username, device: filtered(device) })
+      if (!fits) return refuse('The key is not for this user on this device.')
+      if (!key.certificate) return { allowed: true }
+      return key.certificate.judge({ principal: username, now: new Date(clock.now()), address: source })
+    },
+  }
+}

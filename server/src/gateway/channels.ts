@@ -1,0 +1,139 @@
+// What may pass between a client and a device, channel by channel. Bytes are not looked at. Of the requests, the client's
+// variables are filtered (agents of old take everything, LD_PRELOAD included), a certificate's forced command takes the
+// place of what was asked for, and what starts is noted in the session's record. The device may only open towards the
+// client what the client has asked for.
+import { clientVariable } from '@hawser/contract/tunnel'
+import {
+  readRequest,
+  writeRequest,
+  type Channel,
+  type GlobalRequest,
+  type Opening,
+  type PipeOptions,
+  type Side,
+  type Tap,
+} from '@hawser/ssh'
+import type { LiveSession } from '../domain/live-sessions.ts'
+import type { LoginLimits } from '../domain/logins.ts'
+
+export interface Passage {
+  readonly record: LiveSession
+  readonly limits: LoginLimits | undefined
+  /** Shown once before the output of a shell in a terminal; empty: nothing. */
+  readonly announcement: string
+  /** Where the person comes from; told to agents that know what to do with it. */
+  readonly client: { readonly address: string; readonly port: number }
+  readonly agentIsOurs: boolean
+  /** Said to the client when the device is lost. */
+  readonly farewell: string
+  /** Bytes passed. */
+  active(): void
+}
+
+/** Channels that a client may open. */
+export const clientChannels = ['session', 'direct-tcpip', 'direct-streamlocal@openssh.com']
+/** Requests of a client about the whole connection that are the device's to answer. */
+export const clientRequests = [
+  'tcpip-forward',
+  'cancel-tcpip-forward',
+  'streamlocal-forward@openssh.com',
+  'cancel-streamlocal-forward@openssh.com',
+]
+
+/** What a certificate must have for a request to pass. */
+const extensions: Readonly<Record<string, string>> = {
+  'pty-req': 'permit-pty',
+  'auth-agent-req@openssh.com': 'permit-agent-forwarding',
+  'x11-req': 'permit-X11-forwarding',
+}
+
+const harmless = /^(LANG|LC_[A-Z_]{1,32}|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VERSION)$/
+
+export function passage(parts: Passage): PipeOptions {
+  const permits = (extension: string): boolean => parts.limits?.permits.has(extension) ?? true
+  let askedForAgent = false
+  let askedForForward = false
+
+  return {
+    channel(from: Side, opening: Opening) {
+      if (from === 'far') return { allow: opening.type.startsWith('auth-agent') ? askedForAgent : askedForForward, tap: watching(parts) }
+      if (opening.type !== 'session') return { allow: permits('permit-port-forwarding'), tap: watching(parts) }
+      return { allow: true, tap: sessionTap(parts, permits, () => (askedForAgent = true)) }
+    },
+    request(from: Side, request: GlobalRequest) {
+      if (from === 'far') return false
+      if (!request.name.startsWith('cancel-')) {
+        if (!permits('permit-port-forwarding')) return false
+        askedForForward = true
+      }
+      return true
+    },
+  }
+}
+
+function watching({ active }: Passage): Tap {
+  return { data: active }
+}
+
+function sessionTap(parts: Passage, permits: (extension: string) => boolean, onAgent: () => void): Tap {
+  let terminal = false
+  let subsystem = false
+  let channels: { near: Channel; far: Channel } | undefined
+  /** Output waits for it. */
+  let announced: Promise<void> | undefined
+
+  const program = (type: 'shell' | 'exec' | 'subsystem'): ReturnType<NonNullable<Tap['request']>> => {
+    const forced = parts.limits?.forceCommand
+    parts.record.note({ type: forced === undefined ? type : 'exec' })
+    subsystem = type === 'subsystem' && forced === undefined
+    if (type === 'shell' && terminal && forced === undefined && parts.announcement !== '')
+      announced = channels?.near.write(Buffer.from(parts.announcement)).catch(() => undefined)
+    if (forced === undefined) return undefined
+    const { name, payload } = writeRequest({ type: 'exec', command: forced })
+    return { type: name, payload }
+  }
+
+  return {
+    opened(near, far) {
+      channels = { near, far }
+      if (!parts.agentIsOurs) return
+      const { address, port } = parts.client
+      const { name, payload } = writeRequest({ type: 'env', name: clientVariable, value: `${address} ${port}` })
+      void far.request(name, payload).catch(() => undefined)
+    },
+    data(from) {
+      parts.active()
+      return from === 'far' ? announced : undefined
+    },
+    request(from, asked) {
+      if (from === 'far') return undefined
+      const request = readRequest(asked.type, asked.payload)
+      if (request.type === 'shell' || request.type === 'exec' || request.type === 'subsystem') return program(request.type)
+      if (request.type === 'env') return harmless.test(request.name) ? undefined : 'refuse'
+      const extension = extensions[request.type]
+      if (extension !== undefined && !permits(extension)) return 'refuse'
+      if (request.type === 'auth-agent-req@openssh.com') onAgent()
+      if (request.type === 'pty-req') {
+        terminal = true
+        parts.record.note({ term: request.pty.terminal })
+      }
+      return undefined
+    },
+    async ending(near, { lost, exited }) {
+      if (lost) return near.write(Buffer.from(`\r\n${parts.farewell}\r\n`), terminal ? 0 : 1)
+      // Agents never say how an SFTP server ended, and clients take silence for a failure.
+      if (exited || !subsystem) return
+      const { name, payload } = writeRequest({ type: 'exit-status', status: 0 })
+      await near.request(name, payload)
+    },
+  }
+}
+
+/** An administrator's text on somebody's terminal: lines, and nothing that a terminal would obey. */
+export function announcementFor(text: string): string {
+  const plain = text
+    .replaceAll(/\r\n?/g, '\n')
+    .replaceAll(/\p{Cc}/gu, (control) => (control === '\n' || control === '\t' ? control : ''))
+    .trimEnd()
+  return plain === '' ? '' : `${plain.replaceAll('\n', '\r\n')}\r\n`
+}

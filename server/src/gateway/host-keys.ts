@@ -1,0 +1,44 @@
+// The gateway's host keys. They are made at the first start and kept, sealed, in the database, so that a client which
+// knows the server knows it again after a restart and on every node. Ed25519 for clients of today; RSA, which takes long
+// to make, for old ones: at the very first start it joins a moment later.
+import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
+import { privateKeyFrom, type PrivateKey } from '@hawser/ssh'
+
+export interface HostKeyParts {
+  kept: {
+    list(): Promise<{ type: string; private_key: string }[]>
+    /** Keeps what is there already: of several nodes the first one decides. */
+    insert(row: { type: string; private_key: string; created_at: string }): Promise<unknown>
+  }
+  vault: { seal(purpose: string, plain: string): string; open(purpose: string, sealed: string): string }
+  now(): string
+  /** Work that nobody waits for. */
+  later(what: string, work: () => Promise<void>): void
+}
+
+const purpose = 'host key'
+const makers: Readonly<Record<string, () => Promise<{ privateKey: KeyObject }>>> = {
+  'ssh-ed25519': () => promisify(generateKeyPair)('ed25519'),
+  'ssh-rsa': () => promisify(generateKeyPair)('rsa', { modulusLength: 3072 }),
+}
+
+/** The keys in the order of their worth; the list may still grow. */
+export async function hostKeys({ kept, vault, now, later }: HostKeyParts): Promise<readonly PrivateKey[]> {
+  const keys = new Map<string, PrivateKey>()
+  const list: PrivateKey[] = []
+  const load = async (): Promise<void> => {
+    for (const { type, private_key } of await kept.list())
+      if (!keys.has(type)) keys.set(type, privateKeyFrom(createPrivateKey(vault.open(purpose, private_key))))
+    list.splice(0, list.length, ...Object.keys(makers).flatMap((type) => keys.get(type) ?? []))
+  }
+  const make = async (type: string): Promise<void> => {
+    const pem = (await makers[type]!()).privateKey.export({ type: 'pkcs8', format: 'pem' })
+    await kept.insert({ type, private_key: vault.seal(purpose, pem), created_at: now() })
+    await load()
+  }
+  await load()
+  if (!keys.has('ssh-ed25519')) await make('ssh-ed25519')
+  if (!keys.has('ssh-rsa')) later('host-key', () => make('ssh-rsa'))
+  return list
+}

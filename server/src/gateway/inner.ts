@@ -1,0 +1,144 @@
+// The inner leg: from us to the SSH server of a device's agent, through its tunnel. The agent must prove with its host key
+// that it is the device; only then is a password said to it. Wrong passwords do not end the leg, so that the next attempt
+// costs no new key exchange. For a login by public key we vouch with a key of our own, which lives in memory: the agent
+// asks the server whether that key is making this login (see domain/signer.ts), and the client's key never leaves the client.
+import { createPublicKey, generateKeyPair } from 'node:crypto'
+import { promisify } from 'node:util'
+import {
+  blobOf,
+  fingerprintMd5,
+  openClient,
+  privateKeyFrom,
+  Reason,
+  SshError,
+  type Connection,
+  type PrivateKey,
+  type Unauthenticated,
+} from '@hawser/ssh'
+import type { Reachable } from '../domain/logins.ts'
+import type { Signer } from '../domain/signer.ts'
+import type { Tunnel } from '../tunnel/tunnel.ts'
+
+export interface InnerLeg {
+  /** Begins to connect, for whoever will need it soon. */
+  prepare(): void
+  password(username: string, password: string): Promise<boolean>
+  /** Our word that the client has proved itself with a key that is good for this user. */
+  vouch(username: string): Promise<boolean>
+  /** After one of them was true. */
+  connection(): Connection
+  end(): void
+}
+
+export interface InnerParts {
+  find(uid: string): Tunnel | undefined
+  signer: Signer
+  voucher(): Promise<PrivateKey>
+}
+
+/** The device has no tunnel, or does not answer in it, or is not who it should be. */
+export class DeviceAway extends Error {
+  override readonly name = 'DeviceAway'
+}
+
+const dial_ms = 30_000
+/** What the agent may open towards the client; whether the client asked for it is seen to in channels.ts. */
+const fromDevice = ['forwarded-tcpip', 'forwarded-streamlocal@openssh.com', 'auth-agent@openssh.com']
+/** Both ends of the leg are often ours, and large packets cost less. */
+const packet_bytes = 128 * 1024
+
+export function innerLeg(parts: InnerParts, device: Reachable['device'], id: string, signal: AbortSignal): InnerLeg {
+  let dialled: Promise<Unauthenticated> | undefined
+  let connection: Connection | undefined
+
+  async function dial(): Promise<Unauthenticated> {
+    const tunnel = parts.find(device.uid)
+    if (!tunnel) throw new DeviceAway('The device has no tunnel.')
+    try {
+      const expected = blobOf(createPublicKey(device.public_key))
+      const stream = await tunnel.openSsh(id, AbortSignal.any([signal, AbortSignal.timeout(dial_ms)]))
+      return await openClient(stream, {
+        speakSecond: true,
+        handshake_ms: dial_ms,
+        checkHostKey: (key) => key.equals(expected),
+        channelTypes: fromDevice,
+        packet_bytes,
+        signal,
+      })
+    } catch (cause) {
+      throw new DeviceAway('The device does not answer as it should.', { cause })
+    }
+  }
+
+  /** The leg, dialled now if it is not, or if the agent has given it up. */
+  async function leg(): Promise<Unauthenticated> {
+    const open = (dialled ??= dial())
+    try {
+      const client = await open
+      void client.transport.ended.then(() => {
+        if (dialled === open) dialled = undefined
+      })
+      return client
+    } catch (error) {
+      if (dialled === open) dialled = undefined
+      throw error
+    }
+  }
+
+  async function attempt(username: string, proof: Parameters<Unauthenticated['attempt']>[1]): Promise<boolean> {
+    const client = await leg()
+    try {
+      const answer = await client.attempt(username, proof)
+      if (answer.accepted) connection = client.connection()
+      return answer.accepted
+    } catch {
+      // Agents hang up after too many attempts; to the client that is one more refusal.
+      return false
+    }
+  }
+
+  return {
+    prepare: () => void leg().catch(() => undefined),
+    password: (username, password) => attempt(username, { method: 'password', password }),
+    async vouch(username) {
+      const key = await parts.voucher()
+      const login = parts.signer.open({
+        tenant_id: device.tenant_id,
+        device_uid: device.uid,
+        username,
+        fingerprint: fingerprintMd5(key.blob),
+        privateKey: key.object,
+      })
+      try {
+        return await attempt(username, { method: 'publickey', key })
+      } finally {
+        login[Symbol.dispose]()
+      }
+    },
+    connection() {
+      if (!connection) throw new Error('Nobody is logged in on the device yet.')
+      return connection
+    },
+    end() {
+      void dialled?.then(
+        (client) => client.transport.end(new SshError(Reason.byApplication, 'The session is over.')),
+        () => undefined,
+      )
+    },
+  }
+}
+
+/** Agents only know RSA here. One key for all logins of some time: what each is good for is bound in the signer. */
+export function vouchers(): () => Promise<PrivateKey> {
+  const renew_ms = 3_600_000
+  let made_at = -Infinity
+  let made: Promise<PrivateKey> | undefined
+  return () => {
+    if (!made || performance.now() - made_at > renew_ms) {
+      made_at = performance.now()
+      made = promisify(generateKeyPair)('rsa', { modulusLength: 2048 }).then(({ privateKey }) => privateKeyFrom(privateKey))
+      made.catch(() => (made = undefined))
+    }
+    return made
+  }
+}

@@ -1,0 +1,125 @@
+// The SSH door. Connections are taken while there is room for them, from each source and altogether; each has its time to
+// log in, and is then a session. When the server stops, nobody new comes in and sessions get some time to end.
+import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
+import { acceptConnection, ConnectionEnded, SshError, type PrivateKey } from '@hawser/ssh'
+import { neighbourhood, plainAddress } from '../kit/address.ts'
+import { newUid } from '../kit/ids.ts'
+import type { Log } from '../kit/log.ts'
+import { clientChannels, clientRequests } from './channels.ts'
+import { handshake, type HandshakeParts } from './handshake.ts'
+import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
+import { runSession, type OpenSession } from './session.ts'
+
+export interface GatewayParts extends HandshakeParts {
+  listen: { readonly host: string; readonly port: number }
+  hostKeys: readonly PrivateKey[]
+  /** Whose PROXY header is believed. */
+  trusted: BlockList
+  /** Connections of one source at a time. */
+  perSource: number
+  idle_ms: number
+  log: Log
+}
+
+export interface Gateway {
+  readonly port: number
+  readonly sessions: ReadonlyMap<string, OpenSession>
+  /** Takes nobody new; resolves when the sessions are over, at the latest after this time. */
+  stop(grace_ms: number): Promise<void>
+}
+
+/** Connections that have not logged in yet, of all sources together. */
+const mostStrangers = 1_000
+const login_ms = 120_000
+
+export async function startGateway(parts: GatewayParts): Promise<Gateway> {
+  const { log } = parts
+  const open = new Map<string, OpenSession>()
+  const sources = new Map<string, number>()
+  const served = new Set<Promise<void>>()
+  const strangers = new Set<AbortController>()
+
+  const isTrusted = (address: string): boolean => {
+    const family = net.isIP(address)
+    return family !== 0 && parts.trusted.check(address, family === 6 ? 'ipv6' : 'ipv4')
+  }
+
+  /** Room for one more connection of this source; undefined if there is none. */
+  function enter(address: string): Disposable | undefined {
+    const key = neighbourhood(address)
+    const count = sources.get(key) ?? 0
+    if (count >= parts.perSource) return undefined
+    sources.set(key, count + 1)
+    return {
+      [Symbol.dispose]() {
+        const left = sources.get(key)! - 1
+        if (left > 0) sources.set(key, left)
+        else sources.delete(key)
+      },
+    }
+  }
+
+  async function serve(socket: Socket): Promise<void> {
+    const peer = plainAddress(socket.remoteAddress ?? '')
+    const told = isTrusted(peer) ? await readProxyHeader(socket) : undefined
+    const origin: Origin = told ?? { address: peer, port: socket.remotePort ?? 0 }
+    using room = enter(origin.address)
+    if (!room || strangers.size >= mostStrangers) {
+      log.warn({ event: 'connection.refused', source: origin.address, why: room ? 'too many strangers' : 'too many of this source' })
+      return void socket.destroy()
+    }
+    const stranger = new AbortController()
+    strangers.add(stranger)
+    const gone = new AbortController()
+    socket.once('close', () => gone.abort())
+    try {
+      using door = handshake(parts, newUid(), origin.address, log, gone.signal)
+      const accepting = acceptConnection(socket, {
+        hostKeys: parts.hostKeys,
+        methods: ['password', 'publickey'],
+        authenticate: (attempt) => door.authenticate(attempt),
+        handshake_ms: login_ms,
+        channelTypes: clientChannels,
+        globalRequests: clientRequests,
+        signal: stranger.signal,
+      })
+      // Whoever looked for a header has stopped the socket.
+      socket.resume()
+      const near = await accepting
+      strangers.delete(stranger)
+      await runSession({ open, idle_ms: parts.idle_ms }, near, door.outcome(), origin, log)
+    } finally {
+      strangers.delete(stranger)
+    }
+  }
+
+  const listener = net.createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }, (socket) => {
+    socket.on('error', () => undefined)
+    const task = serve(socket)
+      .catch((error: unknown) => {
+        socket.destroy()
+        // Who leaves, or speaks something else than SSH, is no fault of ours: load balancers do it all day.
+        const usual = error instanceof ConnectionEnded || error instanceof SshError || error instanceof BadHeader
+        if (usual) log.debug({ event: 'connection.ended', why: error.message })
+        else log.error({ event: 'connection.failed', err: error })
+      })
+      .finally(() => served.delete(task))
+    served.add(task)
+  })
+  listener.listen(parts.listen)
+  await new Promise<void>((resolve, reject) => void listener.once('listening', resolve).once('error', reject))
+
+  return {
+    port: (listener.address() as AddressInfo).port,
+    sessions: open,
+    async stop(grace_ms) {
+      listener.close()
+      for (const stranger of strangers) stranger.abort()
+      const late = setTimeout(() => {
+        for (const session of open.values()) session.end('The server is stopping.')
+      }, grace_ms)
+      await Promise.all(served)
+      clearTimeout(late)
+    },
+  }
+}

@@ -1,0 +1,63 @@
+// One session: a client that is in, joined to the device it logged in to, until one of them is gone or it is told to end.
+// Whatever happens, both legs are closed and the record is finished.
+import { pipe, Reason, type Connection } from '@hawser/ssh'
+import type { Log } from '../kit/log.ts'
+import { announcementFor, passage } from './channels.ts'
+import type { LoggedIn } from './handshake.ts'
+import type { Origin } from './proxy-header.ts'
+
+export interface OpenSession {
+  readonly uid: string
+  readonly device_uid: string
+  /** Ends it; the client reads the sentence. */
+  end(sentence: string): void
+}
+
+export interface SessionParts {
+  /** All that are going on here. */
+  open: Map<string, OpenSession>
+  /** Without a byte in either direction for so long it ends; 0: never. */
+  idle_ms: number
+}
+
+export async function runSession(parts: SessionParts, near: Connection, login: LoggedIn, origin: Origin, log: Log): Promise<void> {
+  const { record, to } = login
+  const far = login.leg.connection()
+  const end = (sentence: string): void => void near.end(Reason.byApplication, sentence)
+  parts.open.set(record.uid, { uid: record.uid, device_uid: to.device.uid, end })
+  let active_at = performance.now()
+  const idle =
+    parts.idle_ms > 0
+      ? setInterval(() => {
+          if (performance.now() - active_at > parts.idle_ms) end('The session was idle for too long.')
+        }, parts.idle_ms / 4)
+      : undefined
+  log.info({
+    event: 'session.started',
+    session: record.uid,
+    device: to.device.uid,
+    username: login.target.username,
+    source: origin.address,
+  })
+  try {
+    const { side, ended } = await pipe(
+      near,
+      far,
+      passage({
+        record,
+        limits: login.limits,
+        announcement: announcementFor(to.namespace.connection_announcement),
+        client: origin,
+        agentIsOurs: far.transport.peerIdent.startsWith('SSH-2.0-Hawser'),
+        farewell: `The connection to ${to.namespace.name}.${to.device.name} was lost.`,
+        active: () => void (active_at = performance.now()),
+      }),
+    )
+    if (side === 'far') await near.end(Reason.connectionLost, `The connection to ${to.namespace.name}.${to.device.name} was lost.`)
+    log.info({ event: 'session.ended', session: record.uid, by: side === 'near' ? 'client' : 'device', why: ended.message })
+  } finally {
+    clearInterval(idle)
+    parts.open.delete(record.uid)
+    await far.end(Reason.byApplication, 'The session is over.')
+  }
+}

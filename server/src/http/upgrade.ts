@@ -1,0 +1,57 @@
+// Requests for a WebSocket. They do not pass through Fastify: Node hands over the bare socket, so the answer to one that
+// is refused is written here, in the same shape as any other. Only addresses that have a door are taken out of the usual
+// way; an Upgrade header anywhere else is ignored, as HTTP allows.
+import { STATUS_CODES, type IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { Failure } from '@hawser/contract/failures'
+import type { From } from '../domain/callers.ts'
+import type { Log } from '../kit/log.ts'
+
+export interface Upgrade {
+  readonly request: IncomingMessage
+  readonly socket: Duplex
+  readonly head: Buffer
+  readonly from: From
+  readonly bearer: string | undefined
+}
+
+/** By path. What a door throws is answered; once it has taken the socket it throws no more. */
+export type Doors = Readonly<Record<string, (upgrade: Upgrade) => Promise<void>>>
+
+export const pathOf = (request: IncomingMessage): string => (request.url ?? '').split('?', 1)[0]!
+
+export interface UpgradeParts {
+  doors: Doors
+  from(request: IncomingMessage): From
+  bearerOf(header: string | undefined): string | undefined
+  log: Log
+}
+
+export function upgrades({ doors, from, bearerOf, log }: UpgradeParts) {
+  const doorOf = (request: IncomingMessage) => (Object.hasOwn(doors, pathOf(request)) ? doors[pathOf(request)] : undefined)
+  return {
+    isOne: (request: IncomingMessage): boolean => doorOf(request) !== undefined && /^websocket$/i.test(request.headers.upgrade ?? ''),
+    async take(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+      // A caller who leaves before anybody took the socket is no fault.
+      socket.on('error', () => undefined)
+      try {
+        await doorOf(request)!({ request, socket, head, from: from(request), bearer: bearerOf(request.headers.authorization) })
+      } catch (error) {
+        if (!(error instanceof Failure)) log.error({ event: 'upgrade.failed', path: pathOf(request), err: error })
+        refuse(socket, error instanceof Failure ? error : new Failure('internal'))
+      }
+    },
+  }
+}
+
+function refuse(socket: Duplex, failure: Failure): void {
+  const body = JSON.stringify({ message: failure.message })
+  const headers = {
+    ...failure.headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\n${lines.join('')}\r\n${body}`)
+}

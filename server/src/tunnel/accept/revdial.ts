@@ -1,0 +1,125 @@
+// Version 1 of the tunnel: a WebSocket with lines of JSON. For each stream we send the address of a pick-up; the agent
+// connects to it with a WebSocket of its own and is an HTTP server on that, of which we ask `GET /ssh/<id>`: from there
+// on the bytes are SSH. A pick-up's address is a secret that works once and for some seconds; a late one finds nobody.
+// Two rules of real agents: the end of the request's head is the end of a message (what follows in the same message is
+// lost), and nothing is said before the agent's SSH server has spoken.
+import { randomBytes } from 'node:crypto'
+import type { Duplex } from 'node:stream'
+import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelLine } from '@hawser/contract/tunnel'
+import { keepPinging, webSocketStream } from '@hawser/mux'
+import { Unreachable, type Tunnel, type TunnelDevice } from '../tunnel.ts'
+
+type Socket = Parameters<typeof webSocketStream>[0]
+
+/** As long as agents try. */
+const pickUp_ms = 20_000
+const longestLine = 4_096
+/** Streams of one tunnel that wait for their pick-up. */
+const mostWaiting = 64
+
+/** Pick-ups of all tunnels that are being waited for, by their secret. */
+export interface PickUps {
+  expect(accept: (socket: Socket) => void): { readonly id: string } & Disposable
+  /** Hands over a WebSocket that came for this id; undefined when nobody waits for it. */
+  claim(id: string): ((socket: Socket) => void) | undefined
+}
+
+export function pickUps(): PickUps {
+  const expected = new Map<string, (socket: Socket) => void>()
+  return {
+    expect(accept) {
+      const id = randomBytes(16).toString('hex')
+      expected.set(id, accept)
+      return { id, [Symbol.dispose]: () => void expected.delete(id) }
+    },
+    claim(id) {
+      const accept = expected.get(id)
+      expected.delete(id)
+      return accept
+    },
+  }
+}
+
+export function revdialTunnel(device: TunnelDevice, socket: Socket, waiting: PickUps, seen: () => void): Tunnel {
+  const control = webSocketStream(socket)
+  const refusals = new Map<string, (why: Error) => void>()
+  const ended = Promise.withResolvers<void>()
+  const say = (line: TunnelLine): void => {
+    if (!control.destroyed) control.write(`${JSON.stringify(line)}\n`)
+  }
+
+  const timer = setInterval(() => say({ command: 'keep-alive' }), keepAlive_ms)
+  const pinging = keepPinging(socket, { every_ms: keepAlive_ms, timeout_ms: ping_ms, onPong: seen })
+  say({ command: 'keep-alive' })
+  readLines(control, (line) => {
+    if (line.command === 'pickup-failed') refusals.get(line.connPath)?.(new Unreachable('The agent could not connect back.'))
+  })
+  control.on('error', () => undefined)
+  control.once('close', () => {
+    clearInterval(timer)
+    pinging[Symbol.dispose]()
+    for (const refuse of refusals.values()) refuse(new Unreachable('The tunnel is gone.'))
+    ended.resolve()
+  })
+
+  /** A WebSocket of the agent's, for one stream. */
+  async function pickUp(signal: AbortSignal): Promise<Duplex> {
+    if (refusals.size >= mostWaiting) throw new Unreachable('The agent is busy.')
+    const arrived = Promise.withResolvers<Duplex>()
+    using expected = waiting.expect((accepted) => arrived.resolve(webSocketStream(accepted)))
+    const connPath = `${tunnelPaths.pickUp}?revdial.dialer=${expected.id}`
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(pickUp_ms)])
+    const stop = (): void => arrived.reject(new Unreachable('The agent did not connect back.', { cause: limit.reason }))
+    limit.addEventListener('abort', stop, { once: true })
+    refusals.set(connPath, arrived.reject)
+    try {
+      limit.throwIfAborted()
+      say({ command: 'conn-ready', connPath })
+      // The original says so after every such line; agents count only these.
+      say({ command: 'keep-alive' })
+      return await arrived.promise
+    } finally {
+      limit.removeEventListener('abort', stop)
+      refusals.delete(connPath)
+    }
+  }
+
+  return {
+    device,
+    async openSsh(id, signal) {
+      if (control.destroyed) throw new Unreachable('The tunnel is gone.')
+      const stream = await pickUp(signal)
+      stream.on('error', () => undefined)
+      // In a message of its own: the promise resolves when that message has left.
+      await new Promise<void>((resolve, reject) => {
+        stream.write(`GET /ssh/${id} HTTP/1.1\r\nHost: \r\nUser-Agent: Hawser\r\n\r\n`, (error) => (error ? reject(error) : resolve()))
+      })
+      return stream
+    },
+    close() {
+      control.destroy()
+      socket.terminate()
+    },
+    ended: ended.promise,
+  }
+}
+
+/** Lines that are no JSON, or too long, end the tunnel; what we do not know is passed over. */
+function readLines(control: Duplex, onLine: (line: TunnelLine) => void): void {
+  let rest = ''
+  control.on('data', (chunk: Buffer) => {
+    rest += chunk.toString('utf8')
+    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+      const line = rest.slice(0, end)
+      rest = rest.slice(end + 1)
+      try {
+        const parsed: unknown = JSON.parse(line)
+        if (typeof parsed === 'object' && parsed !== null && 'command' in parsed) onLine(parsed as TunnelLine)
+      } catch (error) {
+        control.destroy(error as Error)
+        return
+      }
+    }
+    if (rest.length > longestLine) control.destroy(new Error('A line of the tunnel is too long.'))
+  })
+}

@@ -1,0 +1,74 @@
+// Where agents come in: requests for a WebSocket at the tunnel's three addresses. Refusing costs an agent ten seconds,
+// while one that is accepted and then closed is back at once: so everything that can be refused is refused here, before the
+// WebSocket. New tunnels are let in at a steady rate, because after a restart all agents come together.
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { Failure } from '@hawser/contract/failures'
+import { tunnelPaths } from '@hawser/contract/tunnel'
+import { acceptWebSocket, UpgradeFailed } from '@hawser/mux'
+import type { Limiter } from '../kit/limiter.ts'
+import { pickUps, revdialTunnel } from './accept/revdial.ts'
+import { yamuxTunnel } from './accept/yamux.ts'
+import type { Registry } from './registry.ts'
+import type { TunnelDevice } from './tunnel.ts'
+
+export interface Doorway {
+  readonly request: IncomingMessage
+  readonly socket: Duplex
+  readonly head: Buffer
+}
+
+export interface DoorParts {
+  registry: Registry
+  /** New tunnels of all devices together. */
+  admissions: Limiter
+  /** New tunnels of one device: one that is not let stay is back at once. */
+  perDevice: Limiter
+  /** A sign of life. */
+  seen(device: TunnelDevice): void
+  onError(device: TunnelDevice, error: unknown): void
+}
+
+export interface TunnelDoors {
+  /** An agent's tunnel, of the device that its token names. */
+  enter(device: TunnelDevice, path: string, doorway: Doorway): Promise<void>
+  /** A stream of a version 1 tunnel: its address is the credential. */
+  pickUp(doorway: Doorway): Promise<void>
+}
+
+/** After so many seconds an agent that obeys Retry-After comes back. */
+const pause_s = 10
+
+export function tunnelDoors(parts: DoorParts): TunnelDoors {
+  const waiting = pickUps()
+  return {
+    async enter(device, path, { request, socket, head }) {
+      if (parts.perDevice.take(device.uid) > 0)
+        throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
+      if (parts.admissions.take('') > 0)
+        throw new Failure('unavailable', { message: 'Too many agents come at once; come back.', retryAfter: pause_s })
+      const accepted = await webSocketOf(request, socket, head)
+      const seen = (): void => parts.seen(device)
+      const tunnel = path === tunnelPaths.streams ? yamuxTunnel(device, accepted, seen) : revdialTunnel(device, accepted, waiting, seen)
+      await parts.registry.offer(tunnel).catch((error: unknown) => {
+        parts.onError(device, error)
+        tunnel.close('The tunnel could not be entered.')
+      })
+    },
+    async pickUp({ request, socket, head }) {
+      const id = new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
+      const hand = waiting.claim(id)
+      if (!hand) throw new Failure('invalid', { message: 'unknown dialer' })
+      hand(await webSocketOf(request, socket, head))
+    },
+  }
+}
+
+async function webSocketOf(...[request, socket, head]: Parameters<typeof acceptWebSocket>): ReturnType<typeof acceptWebSocket> {
+  try {
+    return await acceptWebSocket(request, socket, head)
+  } catch (cause) {
+    if (cause instanceof UpgradeFailed) throw new Failure('invalid', { message: cause.message, cause })
+    throw cause
+  }
+}

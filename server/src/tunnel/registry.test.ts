@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest'
+import { registry, type Registry } from './registry.ts'
+import type { Tunnel, TunnelDevice } from './tunnel.ts'
+
+interface Fake extends Tunnel {
+  readonly closed: string[]
+  lose(): void
+}
+
+const device = (change: Partial<TunnelDevice> = {}): TunnelDevice => ({
+  uid: 'crane',
+  tenant_id: 'harbour',
+  public_key: '',
+  mustProve: false,
+  ...change,
+})
+
+/** A tunnel whose agent holds the device's key, or does not, and knows how to sign, or does not. */
+function tunnel(knows: 'signs' | 'forges' | 'old', whose = device()): Fake {
+  const ended = Promise.withResolvers<void>()
+  const closed: string[] = []
+  return {
+    device: whose,
+    closed,
+    openSsh: () => Promise.reject(new Error('not in this test')),
+    prove: () => Promise.resolve(knows === 'old' ? undefined : knows === 'signs'),
+    close(why) {
+      closed.push(why)
+      ended.resolve()
+    },
+    lose: () => ended.resolve(),
+    ended: ended.promise,
+  }
+}
+
+function house(probe: (of: Tunnel) => Promise<boolean> = () => Promise.resolve(false)) {
+  const events: string[] = []
+  const rooms: Registry = registry({
+    probe,
+    up: ({ uid }) => void events.push(`up ${uid}`),
+    down: async ({ uid }) => void events.push(`down ${uid}`),
+    proved: async ({ uid }) => void events.push(`proved ${uid}`),
+    onError: (what) => void events.push(what),
+  })
+  return { rooms, events }
+}
+
+const settled = () => new Promise((resolve) => void setImmediate(resolve))
+
+describe('the first tunnel of a device', () => {
+  test('is its owner at once, and its proof is remembered', async () => {
+    const { rooms, events } = house()
+    const first = tunnel('signs')
+    await rooms.offer(first)
+    expect(rooms.find('crane')).toBe(first)
+    expect(events).toEqual(['up crane', 'proved crane'])
+  })
+
+  test('is closed when its signature is wrong', async () => {
+    const { rooms, events } = house()
+    const first = tunnel('forges')
+    await rooms.offer(first)
+    await settled()
+    expect(first.closed).toHaveLength(1)
+    expect(rooms.find('crane')).toBeUndefined()
+    expect(events).toEqual(['up crane', 'down crane'])
+  })
+
+  test('must prove itself first where the device has done so before', async () => {
+    const { rooms, events } = house()
+    const impostor = tunnel('old', device({ mustProve: true }))
+    await rooms.offer(impostor)
+    expect(impostor.closed).toHaveLength(1)
+    expect(events).toEqual([])
+    await rooms.offer(tunnel('signs', device({ mustProve: true })))
+    expect(events).toEqual(['proved crane', 'up crane'])
+  })
+})
+
+describe('a newer tunnel', () => {
+  test('takes over once it has proved itself, and the older one is closed without the device going offline', async () => {
+    const { rooms, events } = house()
+    const [older, newer] = [tunnel('signs'), tunnel('signs')]
+    await rooms.offer(older)
+    await rooms.offer(newer)
+    await settled()
+    expect(rooms.find('crane')).toBe(newer)
+    expect(older.closed).toHaveLength(1)
+    expect(events).not.toContain('down crane')
+    newer.lose()
+    await settled()
+    expect(events.at(-1)).toBe('down crane')
+    expect(rooms.size).toBe(0)
+  })
+
+  test('of an agent that cannot sign is tried by its host key', async () => {
+    const { rooms } = house(() => Promise.resolve(true))
+    const newer = tunnel('old')
+    await rooms.offer(tunnel('old'))
+    await rooms.offer(newer)
+    expect(rooms.find('crane')).toBe(newer)
+  })
+
+  test.each(['old', 'forges'] as const)('of somebody else (%s) is closed, and the older one stays', async (knows) => {
+    const { rooms, events } = house()
+    const [older, stolen] = [tunnel('signs'), tunnel(knows)]
+    await rooms.offer(older)
+    await rooms.offer(stolen)
+    await settled()
+    expect(rooms.find('crane')).toBe(older)
+    expect(older.closed).toEqual([])
+    expect(stolen.closed).toHaveLength(1)
+    expect(events).not.toContain('down crane')
+  })
+
+  test('that cannot be tried is closed: the tunnel may be dead already', async () => {
+    const { rooms, events } = house(() => Promise.reject(new Error('gone')))
+    const [older, newer] = [tunnel('old'), tunnel('old')]
+    await rooms.offer(older)
+    await rooms.offer(newer)
+    expect(rooms.find('crane')).toBe(older)
+    expect(newer.closed).toHaveLength(1)
+    expect(events).toContain('tunnel.unproved')
+  })
+})
+
+test('a device that may not connect any more loses the tunnel it has and the one that is being judged', async () => {
+  const judging = Promise.withResolvers<boolean>()
+  const { rooms, events } = house(() => judging.promise)
+  const [older, newer] = [tunnel('old'), tunnel('old')]
+  await rooms.offer(older)
+  const offered = rooms.offer(newer)
+  await settled()
+  rooms.drop('crane', 'It was rejected.')
+  judging.resolve(true)
+  await offered
+  await settled()
+  expect(older.closed).toEqual(['It was rejected.'])
+  expect(newer.closed).toContain('It was rejected.')
+  expect(rooms.find('crane')).toBeUndefined()
+  expect(events.at(-1)).toBe('down crane')
+})
+
+test('all are let go when the server stops', async () => {
+  const { rooms } = house()
+  const tunnels = Array.from({ length: 20 }, (_, index) => tunnel('old', device({ uid: `device-${index}` })))
+  for (const one of tunnels) await rooms.offer(one)
+  await rooms.drain(50)
+  await settled()
+  expect(tunnels.every((one) => one.closed.length === 1)).toBe(true)
+  expect(rooms.size).toBe(0)
+})

@@ -1,0 +1,105 @@
+// Which tunnel leads to which device. A device has one owner: a newer tunnel takes over only when it has proved that its
+// agent holds the device's key, because whoever knows a device's identity can get its token; until then the older one
+// stays. The one that is displaced is closed, and only when the last is gone is the device offline.
+// A tunnel proves itself by a signature that we ask for over it; with agents that know nothing of that, by the host key
+// of their SSH server, which is the same key.
+import type { TunnelDevice, Tunnel } from './tunnel.ts'
+
+export interface RegistryParts {
+  /** Proof by an SSH key exchange over the tunnel. */
+  probe(tunnel: Tunnel, signal: AbortSignal): Promise<boolean>
+  up(device: TunnelDevice): void
+  down(device: TunnelDevice): Promise<void>
+  proved(device: TunnelDevice): Promise<void>
+  onError(what: string, device: TunnelDevice, error: unknown): void
+}
+
+export interface Registry {
+  /** A tunnel that has just been made. It is closed if it may not have the device. */
+  offer(tunnel: Tunnel): Promise<void>
+  find(uid: string): Tunnel | undefined
+  all(): Iterable<Tunnel>
+  /** Ends the device's tunnel: it may not have one any more. */
+  drop(uid: string, why: string): void
+  readonly size: number
+  /** Lets all tunnels go, spread over so long: agents come back at once. */
+  drain(over_ms: number): Promise<void>
+}
+
+const proof_ms = 15_000
+
+export function registry(parts: RegistryParts): Registry {
+  const owners = new Map<string, Tunnel>()
+  /** Those that are being judged, at most one for each device: a newer one makes an older one give way. */
+  const candidates = new Map<string, Tunnel>()
+
+  async function isProved(tunnel: Tunnel): Promise<boolean> {
+    const signal = AbortSignal.timeout(proof_ms)
+    try {
+      const signed = await tunnel.prove?.(signal)
+      if (signed) await parts.proved(tunnel.device)
+      return signed ?? (await parts.probe(tunnel, signal))
+    } catch (error) {
+      parts.onError('tunnel.unproved', tunnel.device, error)
+      return false
+    }
+  }
+
+  function own(tunnel: Tunnel): void {
+    const { device } = tunnel
+    const before = owners.get(device.uid)
+    owners.set(device.uid, tunnel)
+    before?.close('A newer tunnel of the device took over.')
+    parts.up(device)
+    void tunnel.ended.then(async () => {
+      if (owners.get(device.uid) !== tunnel) return
+      owners.delete(device.uid)
+      try {
+        await parts.down(device)
+      } catch (error) {
+        parts.onError('tunnel.down', device, error)
+      }
+    })
+  }
+
+  return {
+    async offer(tunnel) {
+      const { uid, mustProve } = tunnel.device
+      if (!mustProve && !owners.has(uid)) {
+        own(tunnel)
+        // Not needed to begin with, but an agent that can prove itself binds the device to that for good.
+        const proof = await tunnel.prove?.(AbortSignal.timeout(proof_ms)).catch(() => undefined)
+        if (proof) await parts.proved(tunnel.device)
+        else if (proof === false) tunnel.close('The agent does not hold the device’s key.')
+        return
+      }
+      candidates.get(uid)?.close('A newer tunnel of the device came.')
+      candidates.set(uid, tunnel)
+      const good = await isProved(tunnel)
+      if (candidates.get(uid) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
+      candidates.delete(uid)
+      if (good) own(tunnel)
+      else tunnel.close('The agent does not hold the device’s key.')
+    },
+    find: (uid) => owners.get(uid),
+    all: () => [...owners.values()],
+    drop(uid, why) {
+      candidates.get(uid)?.close(why)
+      candidates.delete(uid)
+      owners.get(uid)?.close(why)
+    },
+    get size() {
+      return owners.size
+    },
+    async drain(over_ms) {
+      const leaving = [...owners.values(), ...candidates.values()]
+      const step_ms = over_ms / Math.max(1, leaving.length)
+      const begun = performance.now()
+      for (const [index, tunnel] of leaving.entries()) {
+        const wait_ms = begun + index * step_ms - performance.now()
+        if (wait_ms > 10) await new Promise((resolve) => setTimeout(resolve, wait_ms))
+        tunnel.close('The server is stopping.')
+      }
+    },
+  }
+}

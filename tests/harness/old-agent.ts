@@ -1,0 +1,229 @@
+// An agent as the field has them, in both versions of the tunnel, with the habits that the original's agents were seen to
+// have: version 1 is an HTTP server on each picked-up WebSocket and loses what follows the request's head in the same
+// message; version 2 reads the JSON line with a buffer and throws the rest of it away; an SFTP session ends without an exit
+// status; public keys are checked by asking the server for a signature. It runs programs as whoever runs the test.
+import { createHash, createPublicKey, generateKeyPairSync, verify, type KeyObject } from 'node:crypto'
+import type { Duplex } from 'node:stream'
+import { dialWebSocket, multistream, openMux, webSocketStream } from '@hawser/mux'
+import {
+  acceptConnection,
+  fingerprintMd5,
+  OpenFailure,
+  privateKeyFrom,
+  receiveSession,
+  serveSftp,
+  localFiles,
+  type ServerConnection,
+  type Session,
+} from '@hawser/ssh'
+import { dial, runProgram } from '../../ssh/test/server.ts'
+import type { Service } from './service.ts'
+
+export interface OldAgentOptions {
+  version: 1 | 2
+  tenant_id: string
+  hostname?: string
+  /** The device's key; a new one by default. */
+  key?: KeyObject
+  /** The one password, for every user. */
+  password?: string
+  /** Of a device that is impersonated: what it enrolled with, and the token that somebody got for it. */
+  publicKey?: string
+  token?: string
+}
+
+export interface OldAgent extends AsyncDisposable {
+  readonly uid: string
+  readonly name: string
+  readonly token: string
+  readonly key: KeyObject
+  /** Attempts to log in that reached the device, and the connections that were opened to it. */
+  readonly seen: { readonly attempts: string[]; streams: number; readonly sessions: Session[]; readonly errors: string[] }
+  /** Resolves when the tunnel is gone. */
+  readonly lost: Promise<void>
+  /** Cuts the tunnel as a power failure would. */
+  cut(): void
+}
+
+/** One for all devices of a test that do not care: making one takes long. */
+const anyKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+
+export async function startOldAgent(service: Service, options: OldAgentOptions): Promise<OldAgent> {
+  const { key = anyKey, password = 'pilot', version, tenant_id, hostname = 'crane' } = options
+  const publicKey = options.publicKey ?? createPublicKey(key).export({ type: 'pkcs1', format: 'pem' })
+  const { body: device } = await service.api().devices.auth({
+    body: {
+      info: { id: 'debian', pretty_name: 'Debian', version: 'v0.16.4', arch: 'amd64', platform: 'native' },
+      hostname,
+      identity: {
+        mac: `02:${createHash('md5')
+          .update(hostname)
+          .digest('hex')
+          .slice(0, 10)
+          .replaceAll(/(..)(?=.)/g, '$1:')}`,
+      },
+      public_key: publicKey,
+      tenant_id,
+    },
+  })
+  const seen: OldAgent['seen'] = { attempts: [], streams: 0, sessions: [], errors: [] }
+  const approved = new Map<string, boolean>()
+
+  async function approve(user: string, blob: Buffer): Promise<boolean> {
+    const data = JSON.stringify({ Username: user, Namespace: device.name })
+    const fingerprint = fingerprintMd5(blob)
+    const answer = await fetch(`${service.url}/api/auth/ssh`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${device.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ fingerprint, data }),
+    })
+    if (!answer.ok) return false
+    const { signature } = (await answer.json()) as { signature: string }
+    const login = blob.subarray(11)
+    const e = login.subarray(4, 4 + login.readUInt32BE(0))
+    const n = login.subarray(4 + e.length + 4)
+    const bare = (bytes: Buffer) => (bytes[0] === 0 ? bytes.subarray(1) : bytes).toString('base64url')
+    const offered = createPublicKey({ key: { kty: 'RSA', e: bare(e), n: bare(n) }, format: 'jwk' })
+    return verify('sha256', Buffer.from(data), offered, Buffer.from(signature, 'base64'))
+  }
+
+  const serve = async (stream: Duplex): Promise<void> => {
+    seen.streams += 1
+    const connection = await acceptConnection(stream, {
+      software: 'Go',
+      hostKeys: [privateKeyFrom(key)],
+      methods: ['password', 'publickey'],
+      channelTypes: ['session', 'direct-tcpip'],
+      async authenticate(attempt) {
+        seen.attempts.push(`${attempt.method} ${attempt.user}`)
+        if (attempt.method === 'password') return attempt.password === password ? 'accept' : 'refuse'
+        if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return 'refuse'
+        const known = `${attempt.user} ${fingerprintMd5(attempt.key.blob)}`
+        if (!approved.has(known)) approved.set(known, await approve(attempt.user, attempt.key.blob))
+        return approved.get(known) ? 'accept' : 'refuse'
+      },
+    })
+    try {
+      await serveChannels(connection)
+    } finally {
+      await connection.end()
+    }
+  }
+
+  const serveChannels = async (connection: ServerConnection): Promise<void> => {
+    for await (const opening of connection.channels) {
+      if (opening.type === 'direct-tcpip') void dial(opening)
+      else if (opening.type !== 'session') opening.refuse(OpenFailure.unknownType, 'unknown channel type')
+      else void serveSession(opening.accept()).catch((error: unknown) => seen.errors.push(String(error)))
+    }
+  }
+
+  const serveSession = async (channel: Session['channel']): Promise<void> => {
+    const session = await receiveSession(channel, () => true)
+    if (!session) return
+    seen.sessions.push(session)
+    if (session.program.type === 'subsystem') {
+      await serveSftp(channel, localFiles(process.cwd()))
+      // Never an exit status: clients would take that for a failure if the gateway did not mend it.
+      await channel.close()
+    } else await runProgram(session)
+  }
+
+  const lost = Promise.withResolvers<void>()
+  const headers = { authorization: `Bearer ${options.token ?? device.token}` }
+  const address = service.url.replace('http', 'ws')
+  const noticed = (error: unknown): void => void seen.errors.push(error instanceof Error ? error.message : String(error))
+  let cut: () => void
+
+  if (version === 2) {
+    const socket = await dialWebSocket(`${address}/agent/connection`, { headers })
+    const mux = openMux(webSocketStream(socket), { role: 'server' })
+    cut = () => socket.terminate()
+    void mux.ended.then(() => lost.resolve())
+    const take = async (stream: Duplex): Promise<void> => {
+      const { protocol } = await multistream.negotiate(stream, ['/ssh/open/1.0.0', '/ssh/close/1.0.0'])
+      if (protocol !== '/ssh/open/1.0.0') return void stream.destroy()
+      await loseBuffer(stream)
+      await serve(stream)
+    }
+    void (async () => {
+      for await (const stream of mux.incoming) {
+        stream.on('error', () => undefined)
+        void take(stream).catch(noticed)
+      }
+    })()
+  } else {
+    const socket = await dialWebSocket(`${address}/ssh/connection`, { headers })
+    const control = webSocketStream(socket)
+    cut = () => socket.terminate()
+    control.on('error', () => undefined)
+    control.once('close', () => lost.resolve())
+    control.write('{"command":"keep-alive"}\n')
+    const pickUp = async (connPath: string): Promise<void> => {
+      const picked = await dialWebSocket(`${address}${connPath}`)
+      const stream = webSocketStream(picked)
+      stream.on('error', () => undefined)
+      await loseHead(stream)
+      await serve(stream)
+    }
+    let rest = ''
+    control.on('data', (chunk: Buffer) => {
+      rest += chunk.toString()
+      const lines = rest.split('\n')
+      rest = lines.pop()!
+      for (const line of lines) {
+        const { command, connPath } = JSON.parse(line) as { command: string; connPath: string }
+        if (command === 'conn-ready') void pickUp(connPath).catch(noticed)
+      }
+    })
+  }
+
+  return {
+    uid: device.uid,
+    name: device.name,
+    token: device.token,
+    key,
+    seen,
+    lost: lost.promise,
+    cut,
+    async [Symbol.asyncDispose]() {
+      cut()
+      await lost.promise
+    },
+  }
+}
+
+/** One read: the JSON line, and with it whatever came along, is gone. */
+function loseBuffer(stream: Duplex): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onReadable = (): void => {
+      const chunk = stream.read() as Buffer | null
+      if (chunk === null) return
+      stream.off('readable', onReadable)
+      if (chunk.includes('}')) resolve()
+      else reject(new Error(`no JSON in ${chunk.toString('latin1')}`))
+    }
+    stream.on('readable', onReadable)
+    stream.once('close', () => reject(new Error('the stream ended before its head')))
+    onReadable()
+  })
+}
+
+/** An HTTP server that reads a request's head, message by message, and hands over the connection without what it read. */
+function loseHead(stream: Duplex): Promise<void> {
+  let head = ''
+  return new Promise((resolve, reject) => {
+    const onReadable = (): void => {
+      const chunk = stream.read() as Buffer | null
+      if (chunk === null) return
+      head += chunk.toString('latin1')
+      if (!head.includes('\r\n\r\n')) return
+      stream.off('readable', onReadable)
+      if (!/^GET \/ssh\/[0-9a-f]{64} HTTP\/1\.1\r\n/.test(head) || !/\r\nHost:/i.test(head)) return reject(new Error(`a bad head: ${head}`))
+      resolve()
+    }
+    stream.on('readable', onReadable)
+    stream.once('close', () => reject(new Error('the stream ended before its head')))
+    onReadable()
+  })
+}
