@@ -413,6 +413,13 @@ describe('within a connection', () => {
     expect((await connection.ended).message).toBe('A message came in the middle of a key exchange.')
   })
 
+  test('a peer that wants new keys again and again without a reason is let go', async () => {
+    const { transport, connection } = await insider()
+    const timer = setInterval(() => transport.rekey(), 1)
+    expect((await connection.ended).message).toBe('The peer wants new keys too often.')
+    clearInterval(timer)
+  })
+
   test('a peer that stops answering is gone after a few questions', async () => {
     const { transport, connection, line } = await insider({ keepalive_ms: 20, mostUnanswered: 3 })
     line.removeAllListeners('data')

@@ -66,6 +66,10 @@ const mostPackets = 2 ** 31
 const farewell_ms = 2_000
 /** Answers that wait for the end of an exchange; data does not, it is held back. */
 const mostHeld_bytes = 1024 * 1024
+/** New keys cost us a thousand times what they cost to ask for: so many for nothing, then for time and bytes that passed. */
+const exchangesAtOnce = 64
+const exchangeEvery_ms = 250
+const exchangeEvery_bytes = 64 * 1024
 const longestPing_bytes = 4_096
 const longestGoodbye = 512
 
@@ -88,6 +92,8 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   let sinceKeys_bytes = 0
   let sinceKeys_packets = 0
   let timer: NodeJS.Timeout | undefined
+  let allowance = exchangesAtOnce
+  let exchanged_at = performance.now()
   /** What cannot leave before our NEWKEYS. */
   let held: Writer[] = []
   let held_bytes = 0
@@ -174,6 +180,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     const type = payload[0]!
     received += 1
     if (type === Message.disconnect) return onDisconnect(payload)
+    if (type === Message.kexInit && kex.keyed && !kex.underWay) payForExchange()
     if (isKexMessage(type)) return kex.receive(payload)
     if (!kex.keyed && (kex.strict || type > Message.debug)) throw new ProtocolError('A message came before the first keys.')
     if (type === Message.ignore || type === Message.debug || type === Message.unimplemented) return
@@ -198,6 +205,15 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
       paused = true
       socket.pause()
     }
+  }
+
+  /** The peer wants new keys. */
+  const payForExchange = (): void => {
+    const now = performance.now()
+    const earned = (now - exchanged_at) / exchangeEvery_ms + sinceKeys_bytes / exchangeEvery_bytes
+    allowance = Math.min(exchangesAtOnce, allowance + earned) - 1
+    exchanged_at = now
+    if (allowance < 0) throw new ProtocolError('The peer wants new keys too often.')
   }
 
   const onExtInfo = (payload: Buffer): void => {
