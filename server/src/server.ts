@@ -182,6 +182,8 @@ export async function startServer(options: ServerOptions) {
     throw error
   }
   const figures = metrics()
+  figures.gauge('hawser_tunnels', 'Devices that hold a tunnel to this server.', () => reach.tunnels.size)
+  figures.gauge('hawser_sessions', 'SSH sessions that are going on.', () => reach.sessions.size)
   const served: string[] = []
   const app = httpServer({
     rules: rooms.rules,

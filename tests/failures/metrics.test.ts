@@ -30,6 +30,7 @@ test('a port of their own counts requests by operation and status, and tells of 
   expect(text).toContain('hawser_request_seconds_count{operation="system.info",status="200"} 2')
   expect(text).toContain('hawser_request_seconds_count{operation="devices.list",status="401"} 1')
   expect(text).toMatch(/^process_resident_memory_bytes \d+/m)
+  for (const figure of ['hawser_tunnels', 'hawser_sessions']) expect(text).toContain(`\n${figure} 0\n`)
   expect((await fetch(`${program.url}/metrics`)).status).toBe(404)
 })
 

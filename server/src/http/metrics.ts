@@ -1,9 +1,11 @@
 // Metrics in the Prometheus format: requests by operation and status, and the process's own figures. They are not for
 // the world: a port of their own, or a bearer token.
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 export interface Metrics {
   answered(operation: string, status: number, ms: number): void
+  /** A figure that is read when somebody asks. */
+  gauge(name: string, help: string, read: () => number): void
   text(): Promise<string>
   readonly contentType: string
 }
@@ -20,6 +22,9 @@ export function metrics(): Metrics {
   })
   return {
     answered: (operation, status, ms) => durations.observe({ operation, status }, ms / 1000),
+    gauge(name, help, read) {
+      const registered: Gauge = new Gauge({ name, help, registers: [registry], collect: () => registered.set(read()) })
+    },
     text: () => registry.metrics(),
     contentType: registry.contentType,
   }
