@@ -108,13 +108,16 @@ export function writeAttributes(writer: Writer, attributes: Attributes): Writer 
   return writer
 }
 
-/** The packets of a channel, each without its length. Pieces are put together once, in a buffer of the packet's size. */
-export async function* packetsOf(channel: Channel): AsyncGenerator<Buffer> {
+/** What SFTP is spoken on: a channel, or something like it, such as the input and output of a process. */
+export type SftpLine = Pick<Channel, 'write' | typeof Symbol.asyncIterator>
+
+/** The packets of a line, each without its length. Pieces are put together once, in a buffer of the packet's size. */
+export async function* packetsOf(line: Pick<SftpLine, typeof Symbol.asyncIterator>): AsyncGenerator<Buffer> {
   const head = Buffer.alloc(4)
   let headFilled = 0
   let packet: Buffer | undefined
   let filled = 0
-  for await (const { bytes, stream } of channel) {
+  for await (const { bytes, stream } of line) {
     if (stream !== 0) continue
     let at = 0
     while (at < bytes.length) {

@@ -1,7 +1,6 @@
-// An SFTP server on a channel, over a file system face. Requests are done one after the other, as they came: the answers
-// are in order, a write is on disk before the CLOSE behind it, and a client that sends many ahead of the answers is held
-// back by the channel's window. Handles are counted and all closed at the end, however it came.
-import type { Channel } from '../connection/channel.ts'
+// An SFTP server on a line, as a rule a channel, over a file system face. Requests are done one after the other, as they
+// came: the answers are in order, a write is on disk before the CLOSE behind it, and a client that sends many ahead of the
+// answers is held back by the channel's window. Handles are counted and all closed at the end, however it came.
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 import type { Entry, FileSystem, OpenFile } from './files.ts'
@@ -16,6 +15,7 @@ import {
   version,
   writeAttributes,
   type Attributes,
+  type SftpLine,
 } from './protocol.ts'
 
 const mostHandles = 256
@@ -38,7 +38,7 @@ type Handle =
   | { readonly kind: 'folder'; readonly path: string; readonly entries: AsyncIterator<Entry> }
 
 /** Resolves when the client has ended its requests. */
-export async function serveSftp(channel: Channel, files: FileSystem): Promise<void> {
+export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void> {
   const handles = new Map<number, Handle>()
   let nextHandle = 0
   let begun = false
@@ -47,7 +47,7 @@ export async function serveSftp(channel: Channel, files: FileSystem): Promise<vo
   const send = async (written: Writer): Promise<void> => {
     const packet = written.bytes()
     packet.writeUInt32BE(packet.length - 4, 0)
-    await channel.write(packet)
+    await line.write(packet)
   }
   const status = (id: number, code: number, text = ''): Writer => answer(Sftp.status, id).uint32(code).string(text).string('')
 
@@ -240,7 +240,7 @@ export async function serveSftp(channel: Channel, files: FileSystem): Promise<vo
   }
 
   try {
-    for await (const packet of packetsOf(channel)) {
+    for await (const packet of packetsOf(line)) {
       const reader = new Reader(packet)
       const type = reader.byte()
       if (!begun) {

@@ -1,0 +1,64 @@
+// Calls to the server's HTTP interface, with no more than they need: an agent lives on small machines, and node:http is
+// there anyway. Every call has a time limit, and an answer a largest size.
+import http from 'node:http'
+import https from 'node:https'
+
+export interface Answer {
+  readonly status: number
+  /** Undefined when the answer was no JSON. */
+  readonly body: unknown
+  readonly retryAfter_s: number | undefined
+}
+
+export interface Call {
+  readonly method: 'GET' | 'POST'
+  readonly url: string
+  readonly token?: string | undefined
+  readonly body?: object
+  readonly signal?: AbortSignal | undefined
+}
+
+const limit_ms = 30_000
+const largest_bytes = 256 * 1024
+
+export function call({ method, url, token, body, signal }: Call): Promise<Answer> {
+  const text = body === undefined ? '' : JSON.stringify(body)
+  const { request } = url.startsWith('https:') ? https : http
+  return new Promise((resolve, reject) => {
+    const headers = {
+      accept: 'application/json',
+      'user-agent': 'hawser-agent',
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+    }
+    const limits = AbortSignal.any([AbortSignal.timeout(limit_ms), ...(signal ? [signal] : [])])
+    const asked = request(url, { method, headers, signal: limits, agent: false }, (response) => {
+      const parts: Buffer[] = []
+      let bytes = 0
+      response.on('data', (part: Buffer) => {
+        bytes += part.length
+        if (bytes > largest_bytes) asked.destroy(new Error('The answer is too large.'))
+        else parts.push(part)
+      })
+      response.on('error', reject)
+      response.on('end', () => {
+        const after = Number(response.headers['retry-after'])
+        resolve({
+          status: response.statusCode ?? 0,
+          body: parse(Buffer.concat(parts).toString('utf8')),
+          retryAfter_s: Number.isFinite(after) ? after : undefined,
+        })
+      })
+    })
+    asked.on('error', reject)
+    asked.end(text)
+  })
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,67 @@
+// The agent's settings. A name is looked for as HAWSER_<NAME>, then SHELLHUB_<NAME>, then bare, so that a device which ran
+// the original's agent needs no change. All mistakes are listed together.
+import os from 'node:os'
+import path from 'node:path'
+
+export interface AgentConfig {
+  /** Without a slash at the end. */
+  readonly server: string
+  readonly tenant_id: string
+  readonly keyFile: string
+  readonly keepalive_ms: number
+  readonly preferredHostname: string
+  readonly preferredIdentity: string
+  /** A crypt hash: one user, whatever name is given. */
+  readonly singleUserPassword: string
+  /** Nothing but the tunnel's own pings while nobody is connected. */
+  readonly lowData: boolean
+}
+
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+export function readConfig(environment: Readonly<Record<string, string | undefined>>, isRoot: boolean): AgentConfig {
+  const problems: string[] = []
+  const find = (name: string): string => {
+    for (const spelling of [`HAWSER_${name}`, `SHELLHUB_${name}`, name]) {
+      const value = environment[spelling]?.trim()
+      if (value) return value
+    }
+    return ''
+  }
+  const must = (name: string, fits: boolean, sentence: string): void => {
+    if (!fits) problems.push(`HAWSER_${name}: ${sentence}`)
+  }
+
+  const server = find('SERVER_ADDRESS').replace(/\/+$/, '')
+  const known = URL.canParse(server) && ['http:', 'https:'].includes(new URL(server).protocol)
+  must('SERVER_ADDRESS', known, 'the address of the server is needed, for example https://hawser.example.com')
+  const tenant_id = find('TENANT_ID')
+  must('TENANT_ID', uuid.test(tenant_id), 'the id of the namespace is needed; the console shows it')
+  const keepalive = find('KEEPALIVE_INTERVAL') || '30'
+  must('KEEPALIVE_INTERVAL', /^\d{1,5}$/.test(keepalive) && Number(keepalive) > 0, 'seconds are expected, for example 30')
+  const preferredHostname = find('PREFERRED_HOSTNAME')
+  must('PREFERRED_HOSTNAME', /^[a-zA-Z0-9_.-]{0,64}$/.test(preferredHostname), 'up to 64 letters, digits and - _ . are expected')
+  const singleUserPassword = find('SINGLE_USER_PASSWORD') || find('SIMPLE_USER_PASSWORD')
+  must(
+    'SINGLE_USER_PASSWORD',
+    isRoot ? !singleUserPassword : singleUserPassword !== '',
+    isRoot
+      ? 'as root the users of the system log in, with their own passwords; run the agent as another user, or without this'
+      : 'without root only one user can log in: a crypt hash of the password is needed (openssl passwd -6)',
+  )
+  if (problems.length > 0) throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+  return {
+    server,
+    tenant_id: tenant_id.toLowerCase(),
+    keyFile: path.resolve(find('PRIVATE_KEY') || (isRoot ? '/etc/hawser-agent.key' : path.join(os.homedir(), '.hawser-agent.key'))),
+    keepalive_ms: Number(keepalive) * 1000,
+    preferredHostname,
+    preferredIdentity: find('PREFERRED_IDENTITY'),
+    singleUserPassword,
+    lowData: /^(1|true|yes)$/i.test(find('LOW_DATA')),
+  }
+}

@@ -1,0 +1,100 @@
+// The variables of a program that somebody starts: what sshd would set, what the device says about language and paths, and of
+// the client's own only those on a short list. Everything else that a client sends is dropped here (LD_PRELOAD runs code,
+// PATH and BASH_ENV choose it). Values of listed variables are harmless text, because the tools that give up root's rights
+// read them, too.
+import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import type { Account } from './users.ts'
+
+/** Whose variables pass: a name, or a beginning of names with `*`. */
+export const passedOn: readonly string[] = ['LANG', 'LC_*', 'COLORTERM', 'TERM_PROGRAM', 'TERM_PROGRAM_VERSION']
+
+const language = /^(?:LANG|LC_[A-Z]+|LANGUAGE)$/
+const harmless = /^[\w .,:;@+=~-]{0,128}$/
+
+/** The first of these files that says something about a variable is right. */
+const languageFiles = ['/etc/locale.conf', '/etc/default/locale', '/etc/environment']
+const pathFile = '/etc/environment'
+const rootsPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const othersPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games'
+
+/** Where somebody comes from, or is. */
+export interface Endpoint {
+  readonly address: string
+  readonly port: number
+}
+
+export interface EnvironmentOptions {
+  readonly account: Account
+  readonly deviceName: string
+  readonly client: Endpoint
+  readonly server: Endpoint
+  /** As the client sent it. */
+  readonly sent: ReadonlyMap<string, string>
+  /** The name of the kind of terminal, if there is one. */
+  readonly terminal?: string | undefined
+  readonly agentSocket?: string | undefined
+  /** What the device itself says. */
+  readonly device: DeviceVariables
+}
+
+export interface DeviceVariables {
+  readonly language: Readonly<Record<string, string>>
+  readonly path: string | undefined
+}
+
+export function mayPass(name: string, value: string): boolean {
+  const listed = passedOn.some((entry) => (entry.endsWith('*') ? /^LC_[A-Z]{1,32}$/.test(name) : entry === name))
+  return listed && harmless.test(value)
+}
+
+/** "<address> <port>", as the gateway writes it; undefined if it is something else. */
+export function readEndpoint(text: string): Endpoint | undefined {
+  const [address = '', port = '', ...rest] = text.split(' ')
+  if (rest.length > 0 || isIP(address) === 0 || !/^\d{1,5}$/.test(port)) return undefined
+  return { address, port: Number(port) }
+}
+
+export function environmentOf(options: EnvironmentOptions): Record<string, string> {
+  const { account, deviceName, client, server, sent, terminal, agentSocket, device } = options
+  return {
+    ...device.language,
+    ...Object.fromEntries([...sent].filter(([name, value]) => mayPass(name, value))),
+    HOME: account.home,
+    SHELL: account.shell,
+    USER: account.name,
+    LOGNAME: account.name,
+    PATH: device.path ?? (account.uid === 0 ? rootsPath : othersPath),
+    SSH_CLIENT: `${client.address} ${client.port} ${server.port}`,
+    SSH_CONNECTION: `${client.address} ${client.port} ${server.address} ${server.port}`,
+    // The first is the name that scripts on existing fleets know.
+    SHELLHUB_HOST: deviceName,
+    HAWSER_DEVICE: deviceName,
+    // SSH_TTY is set with the terminal, see pty.ts.
+    ...(terminal === undefined ? {} : { TERM: terminalName(terminal) }),
+    ...(agentSocket === undefined ? {} : { SSH_AUTH_SOCK: agentSocket }),
+  }
+}
+
+function terminalName(name: string): string {
+  return /^[\w.+-]{1,64}$/.test(name) ? name : 'xterm'
+}
+
+/** Read anew for each program: settings of a device change while its agent runs. */
+export async function deviceVariables(files: readonly string[] = languageFiles, paths: string = pathFile): Promise<DeviceVariables> {
+  const text = async (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '')
+  const found: Record<string, string> = {}
+  for (const file of files) {
+    for (const [name, value] of assignments(await text(file))) if (language.test(name) && harmless.test(value)) found[name] ??= value
+  }
+  const path = assignments(await text(paths)).find(([name]) => name === 'PATH')?.[1]
+  return { language: Object.keys(found).length === 0 ? { LANG: 'C.UTF-8' } : found, path: path || undefined }
+}
+
+/** Lines of NAME=value, the value in quotes or not, with or without `export` before. */
+function assignments(text: string): [string, string][] {
+  return text.split('\n').flatMap((line): [string, string][] => {
+    const read = /^\s*(?:export\s+)?([A-Za-z_]\w*)=(?:"([^"]*)"|'([^']*)'|([^\s#]*))\s*(?:#.*)?$/.exec(line)
+    return read ? [[read[1]!, read[2] ?? read[3] ?? read[4] ?? '']] : []
+  })
+}

@@ -1,0 +1,155 @@
+// Socket files, opened and made with the rights of the user. Root could connect to any socket on the device and put one in
+// any folder, so an agent that is root does neither by itself: a child that has taken the user's rights does it and hands the
+// sockets over. The child is started when it is first needed and ends with its connection. Where there are no rights to
+// take, the same is done here.
+import { fork, type ChildProcess } from 'node:child_process'
+import { unlink } from 'node:fs/promises'
+import net from 'node:net'
+import path from 'node:path'
+import { stdioWith } from './children.ts'
+import { ownCode } from './folders.ts'
+import { rightsToTake, writeRights } from './rights.ts'
+import type { Account } from './users.ts'
+
+export interface Errands extends AsyncDisposable {
+  connect(file: string): Promise<net.Socket>
+  /** Listens until `stop`; what arrives waits until somebody reads from it. */
+  listen(file: string, arrived: (socket: net.Socket) => void): Promise<void>
+  stop(file: string): Promise<boolean>
+}
+
+/** From here to the child, and the answers. Arrivals have the path instead of a number. */
+export type Errand = { readonly number: number; readonly errand: 'connect' | 'listen' | 'stop'; readonly file: string }
+export type Report = { readonly number: number; readonly failure?: string; readonly done?: boolean } | { readonly arrived: string }
+
+const limit_ms = 10_000
+const mostAtATime = 128
+
+export function errandsFor(account: Account): Errands {
+  return rightsToTake(account) ? errandsOfChild(account) : errandsHere()
+}
+
+export function errandsHere(): Errands {
+  const servers = new Map<string, net.Server>()
+  const stop = async (file: string): Promise<boolean> => {
+    const server = servers.get(file)
+    if (!server) return false
+    servers.delete(file)
+    // Not waited for: connections that are open may stay. Closing unlinks the file.
+    server.close()
+    await unlink(file).catch(() => undefined)
+    return true
+  }
+  return {
+    async connect(file) {
+      return new Promise((resolve, reject) => {
+        const socket = net.connect({ path: file, allowHalfOpen: true })
+        // What comes first must still be there for whoever gets the socket.
+        socket.pause()
+        socket.once('error', reject)
+        socket.once('connect', () => resolve(socket))
+      })
+    },
+    async listen(file, arrived) {
+      if (servers.has(file)) throw Object.assign(new Error('We listen there already.'), { code: 'EADDRINUSE' })
+      const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, arrived)
+      server.maxConnections = mostAtATime
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(file, resolve)
+      })
+      servers.set(file, server)
+    },
+    stop,
+    async [Symbol.asyncDispose]() {
+      for (const file of servers.keys()) await stop(file)
+    },
+  }
+}
+
+function errandsOfChild(account: Account): Errands {
+  let child: ChildProcess | undefined
+  let next = 0
+  const waiting = new Map<number, { resolve: (socket?: net.Socket) => void; reject: (error: Error) => void }>()
+  const arrivals = new Map<string, (socket: net.Socket) => void>()
+
+  const start = (): ChildProcess => {
+    const started = fork(path.join(import.meta.dirname, 'errands-child.ts'), writeRights(account), {
+      cwd: '/',
+      env: ownCode(),
+      execArgv: ['--no-warnings'],
+      stdio: stdioWith(['ignore', 'ignore', 'ignore', 'ipc']),
+    })
+    started.on('message', (report: Report, handle: unknown) => {
+      const socket = handle instanceof net.Socket ? handle : undefined
+      if (socket) {
+        socket.allowHalfOpen = true
+        socket.on('error', () => undefined)
+      }
+      if ('arrived' in report) {
+        const taker = arrivals.get(report.arrived)
+        if (taker && socket) taker(socket)
+        else socket?.destroy()
+        return
+      }
+      const asked = waiting.get(report.number)
+      waiting.delete(report.number)
+      if (!asked) socket?.destroy()
+      else if (report.failure === undefined) asked.resolve(socket)
+      else asked.reject(Object.assign(new Error('The errand failed.'), { code: report.failure }))
+    })
+    const gone = (): void => {
+      if (child === started) child = undefined
+      arrivals.clear()
+      for (const asked of waiting.values()) asked.reject(new Error('The child is gone.'))
+      waiting.clear()
+    }
+    started.once('error', gone)
+    started.once('exit', gone)
+    return started
+  }
+
+  const ask = async (errand: Errand['errand'], file: string): Promise<net.Socket | undefined> => {
+    child ??= start()
+    const number = (next += 1)
+    const asked = Promise.withResolvers<net.Socket | undefined>()
+    const limit = setTimeout(() => asked.reject(new Error('The errand took too long.')), limit_ms)
+    waiting.set(number, asked)
+    child.send({ number, errand, file } satisfies Errand, (error) => error && asked.reject(error))
+    return asked.promise.finally(() => {
+      clearTimeout(limit)
+      waiting.delete(number)
+    })
+  }
+
+  return {
+    async connect(file) {
+      const socket = await ask('connect', file)
+      if (!socket) throw new Error('No socket came.')
+      return socket
+    },
+    async listen(file, arrived) {
+      if (arrivals.has(file)) throw Object.assign(new Error('We listen there already.'), { code: 'EADDRINUSE' })
+      arrivals.set(file, arrived)
+      await ask('listen', file).catch((error: unknown) => {
+        arrivals.delete(file)
+        throw error
+      })
+    },
+    async stop(file) {
+      if (!arrivals.delete(file)) return false
+      await ask('stop', file)
+      return true
+    },
+    async [Symbol.asyncDispose]() {
+      const ending = child
+      if (!ending) return
+      const ended = new Promise<void>((resolve) => void ending.once('exit', () => resolve()))
+      // It takes its sockets away and ends when the line to us is cut.
+      if (ending.connected) ending.disconnect()
+      const limit = setTimeout(() => ending.kill('SIGKILL'), limit_ms)
+      await ended
+      clearTimeout(limit)
+    },
+  }
+}

@@ -1,0 +1,34 @@
+// What a device says about itself: its system, its processor, and which agent it runs.
+import { readFileSync } from 'node:fs'
+
+export const version = '0.1.0'
+
+export interface Facts {
+  readonly id: string
+  readonly pretty_name: string
+  readonly version: string
+  readonly arch: string
+  readonly platform: string
+}
+
+/** As the original's agents name them. */
+const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' }
+
+export function facts(file = '/etc/os-release'): Facts {
+  const release = new Map<string, string>()
+  try {
+    for (const line of readFileSync(file, 'utf8').split('\n')) {
+      const [, name, value] = /^([A-Z_]+)=(.*)$/.exec(line) ?? []
+      if (name) release.set(name, value!.replace(/^(["'])(.*)\1$/, '$2'))
+    }
+  } catch {
+    // A system without the file has no name to give.
+  }
+  return {
+    id: release.get('ID') ?? '',
+    pretty_name: release.get('PRETTY_NAME') ?? '',
+    version: `hawser-${version}`,
+    arch: architectures[process.arch] ?? process.arch,
+    platform: 'native',
+  }
+}

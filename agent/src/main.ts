@@ -1,0 +1,34 @@
+// The agent's program.
+//   hawser-agent            runs until it is told to stop
+//   hawser-agent info       prints what the device says about itself
+//   hawser-agent --version
+import { runAgent } from './agent.ts'
+import { ConfigError, readConfig } from './config.ts'
+import { facts, version } from './facts.ts'
+import { macAddress } from './identity.ts'
+
+const log = (event: Record<string, unknown>): void => {
+  if (event['level'] === 'debug' && !process.env['HAWSER_DEBUG']) return
+  process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), level: 'info', ...event })}\n`)
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const [command] = args
+  if (command === '--version') return void process.stdout.write(`${version}\n`)
+  if (command === 'info') return void process.stdout.write(`${JSON.stringify({ ...facts(), mac: macAddress() }, null, 2)}\n`)
+  if (command !== undefined)
+    throw new ConfigError(`There is no command ${command}. Without one the agent runs; there are info and --version.`)
+  const stopping = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.abort())
+  await runAgent(readConfig(process.env, process.getuid?.() === 0), log, stopping.signal)
+  process.exit(0)
+}
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  process.stderr.write(
+    `hawser-agent: ${error instanceof ConfigError ? error.message : error instanceof Error ? error.stack : String(error)}\n`,
+  )
+  process.exit(1)
+}

@@ -1,0 +1,75 @@
+// Whether a password is right, by the system's own means where it has them: `unix_chkpwd`, the program behind PAM, knows
+// every kind of hash that the system writes. Where there is none the SHA hashes are computed here and the others by perl's
+// crypt(3); what nothing on the device can compute is refused with a sentence, never let through.
+// A password is written to a pipe only, never an argument. Few checks run at a time: each of them is meant to be slow.
+import { checkShaCrypt, isShaCrypt } from './sha-crypt.ts'
+import { runTool, tool } from './tools.ts'
+import { turns } from './turns.ts'
+
+const mostAtATime = 2
+const mostWaiting = 64
+/** As much as PAM takes. */
+const longest_bytes = 511
+/** Nobody's: checked in place of a hash that does not exist, so that it takes as long. */
+const nobodys = '$6$hawser.nobody$'
+
+/** Reads password and setting, each ended by NUL, and writes the hash. */
+const cryptInPerl = 'undef $/; my ($password, $setting) = split /\\0/, <STDIN>; print crypt($password, $setting) // ""'
+
+export interface PasswordsOptions {
+  /** The program of PAM and perl; each is looked for if it is not given, and null for none. */
+  readonly unixChkpwd?: string | null
+  readonly perl?: string | null
+  log(event: Record<string, unknown>): void
+}
+
+export type Passwords = ReturnType<typeof passwords>
+
+export function passwords(options: PasswordsOptions) {
+  const { unixChkpwd = tool('unix_chkpwd') ?? null, perl = tool('perl') ?? null, log } = options
+  const inTurn = turns(mostAtATime, mostWaiting)
+
+  const possible = (password: string): boolean => !password.includes('\0') && Buffer.byteLength(password) <= longest_bytes
+
+  const compute = async (password: string, hash: string): Promise<boolean> => {
+    const problem = unable(hash)
+    if (problem !== undefined) {
+      log({ event: 'password.unchecked', problem })
+      return false
+    }
+    if (isShaCrypt(hash)) return checkShaCrypt(password, hash)
+    const { status, output } = await runTool(perl!, ['-e', cryptInPerl], `${password}\0${hash}\0`)
+    // What crypt(3) does not know it answers with nothing or with `*0`, which is nobody's hash.
+    return status === 0 && output === hash
+  }
+
+  /** Why a hash cannot be checked on this device; undefined if it can. */
+  function unable(hash: string): string | undefined {
+    if (hash === '' || /^[!*]/.test(hash)) return 'There is no password hash.'
+    const kind = /^\$[^$]+\$/.exec(hash)?.[0]
+    // The oldest kind sees only eight letters of a password.
+    if (kind !== undefined && (isShaCrypt(hash) || perl !== null)) return undefined
+    return `Hashes of this kind (${kind ?? 'DES'}) cannot be checked here: make one of SHA-512, with \`openssl passwd -6\`.`
+  }
+
+  return {
+    unable,
+    /** Against a hash that we know. */
+    async matches(password: string, hash: string): Promise<boolean> {
+      return inTurn(async () => possible(password) && compute(password, hash), false)
+    },
+    /** The password of a user of the system, whose hash it is. */
+    async isOf(user: string, hash: string, password: string): Promise<boolean> {
+      return inTurn(async () => {
+        if (!possible(password) || hash === '') return false
+        if (unixChkpwd === null) return compute(password, hash)
+        return (await runTool(unixChkpwd, [user, 'nonull'], `${password}\0`)).status === 0
+      }, false)
+    },
+    /** For users who do not exist: as much work and the same waiting, and never true. */
+    async pretend(password: string): Promise<false> {
+      await inTurn(async () => possible(password) && checkShaCrypt(password, nobodys), false)
+      return false
+    },
+  }
+}

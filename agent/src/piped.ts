@@ -1,0 +1,49 @@
+// A program on pipes: standard output and errors apart, input with the program's own pace, and no terminal.
+import type { Readable, Writable } from 'node:stream'
+import { start } from './children.ts'
+import { makePipes } from './pipes.ts'
+import { signalsFor, type RunningProgram } from './program.ts'
+import { rightsToTake, type Command } from './rights.ts'
+import type { Account } from './users.ts'
+
+/** Throws if it cannot be started; see `start` about the account. */
+export async function startOnPipes(command: Command, env: Record<string, string>, account: Account | undefined): Promise<RunningProgram> {
+  const pipes = await makePipes(account && rightsToTake(account))
+  try {
+    const { child, pid, ended } = await start(command, env, account, () => (pipes ? [...pipes.program] : ['pipe', 'pipe', 'pipe']))
+    const { stdin, stdout, stderr }: { stdin: Writable; stdout: Readable; stderr: Readable } = pipes
+      ? pipes.open()
+      : { stdin: child.stdin!, stdout: child.stdout!, stderr: child.stderr! }
+    // A program need not read what it is given.
+    stdin.on('error', () => undefined)
+    return {
+      pid,
+      terminal: undefined,
+      stdout,
+      stderr,
+      ended,
+      write: async (bytes) => writeTo(stdin, bytes),
+      endInput() {
+        // What was written has been taken already. `end` would want to shut down a socket, which a pipe is not.
+        stdin.destroy()
+      },
+      resize: () => undefined,
+      interrupt: () => undefined,
+      ...signalsFor(pid, ended),
+    }
+  } finally {
+    pipes?.close()
+  }
+}
+
+async function writeTo(stdin: Writable, bytes: Buffer): Promise<boolean> {
+  if (stdin.destroyed) return false
+  return new Promise((resolve) => {
+    const gone = (): void => resolve(false)
+    stdin.once('close', gone)
+    stdin.write(bytes, (error) => {
+      stdin.off('close', gone)
+      resolve(!error)
+    })
+  })
+}

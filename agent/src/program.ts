@@ -1,0 +1,68 @@
+// A program that runs for a session, whether on a pseudo-terminal or on pipes: one face for both, and what they share.
+import { constants } from 'node:os'
+import type { Readable } from 'node:stream'
+import type { Exit, Size } from '@hawser/ssh'
+
+export interface RunningProgram {
+  readonly pid: number
+  /** The terminal's device. */
+  readonly terminal: string | undefined
+  readonly stdout: Readable
+  readonly stderr: Readable | undefined
+  /** How the program itself ended; processes that it left behind may still hold its outputs. Never rejects. */
+  readonly ended: Promise<Exit>
+  /** Resolves when the program can take more; false once it takes nothing any more. */
+  write(bytes: Buffer): Promise<boolean>
+  /** No more input. On a terminal nothing happens: there it is a character that says so. */
+  endInput(): void
+  resize(size: Size): void
+  signal(name: string): void
+  /** What a line that was interrupted does: the foreground of a terminal gets an interrupt. */
+  interrupt(): void
+  /** The line is gone: the program is told and, if it does not end, ended. */
+  hangUp(): void
+}
+
+/** What a client may send (RFC 4254 section 6.10). */
+const sendable = new Set(['ABRT', 'ALRM', 'FPE', 'HUP', 'INT', 'KILL', 'PIPE', 'QUIT', 'SEGV', 'TERM', 'USR1', 'USR2'])
+/** From the hang-up to the end of whoever ignores it. */
+const patience_ms = 5_000
+
+const names = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
+
+export function exitOf(status: number | null, signal: number | string | null): Exit {
+  const name = typeof signal === 'number' ? names.get(signal) : (signal ?? undefined)
+  if (signal === null || signal === 0) return { type: 'exit-status', status: status ?? 255 }
+  return { type: 'exit-signal', signal: name?.replace(/^SIG/, '') ?? 'TERM', coreDumped: false, message: '' }
+}
+
+/** Signals for the whole group of a program that leads one, for as long as it is there. */
+export function signalsFor(pid: number, ended: Promise<unknown>): Pick<RunningProgram, 'signal' | 'hangUp'> {
+  let running = true
+  let patience: NodeJS.Timeout | undefined
+  void ended.then(() => {
+    running = false
+    clearTimeout(patience)
+  })
+  const send = (name: string): void => {
+    // Its number may be somebody else's by now.
+    if (!running) return
+    try {
+      process.kill(-pid, `SIG${name}`)
+    } catch {
+      // It ended just now.
+    }
+  }
+  return {
+    signal(name) {
+      if (sendable.has(name)) send(name)
+    },
+    hangUp() {
+      if (!running || patience) return
+      send('HUP')
+      // What is stopped hears nothing.
+      send('CONT')
+      patience = setTimeout(() => send('KILL'), patience_ms)
+    },
+  }
+}

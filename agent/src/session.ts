@@ -1,0 +1,146 @@
+// One session channel, from what the client wants to how it ended. The order at the end is what clients rely on: all output,
+// then how the program ended, then EOF and CLOSE. When the channel goes first, whatever it ran is hung up.
+import { clientVariable } from '@hawser/contract/tunnel'
+import { receiveSession, type Channel, type Exit, type Program, type Session, type SessionRequest } from '@hawser/ssh'
+import { deviceVariables, environmentOf, mayPass, readEndpoint, type Endpoint } from './environment.ts'
+import { ownCode } from './folders.ts'
+import { passOutput } from './outputs.ts'
+import { startOnPipes } from './piped.ts'
+import type { RunningProgram } from './program.ts'
+import { startOnPty } from './pty.ts'
+import { rightsToTake } from './rights.ts'
+import { serveFiles, sftpCommand } from './sftp.ts'
+import { commandOf } from './shell.ts'
+import type { Account } from './users.ts'
+import { recordLogin, type LoginFiles } from './utmp.ts'
+
+export interface SessionOptions {
+  readonly account: Account
+  readonly deviceName: string
+  /** Where the connection comes from, as long as the gateway does not say it better. */
+  readonly client: Endpoint
+  readonly server: Endpoint
+  /** Where logins are recorded, if not in the usual files. */
+  readonly records?: LoginFiles | undefined
+  /** The socket of the client's agent. */
+  agentSocket(): Promise<string | undefined>
+  log(event: Record<string, unknown>): void
+}
+
+/** The program could not be started. */
+const notStarted: Exit = { type: 'exit-status', status: 255 }
+
+export async function serveSession(channel: Channel, options: SessionOptions): Promise<void> {
+  const { account, log } = options
+  let client: Endpoint | undefined
+  let terminal = false
+  const session = await receiveSession(channel, (request) => {
+    // What the gateway says comes before anything of the client's, so the first word counts.
+    if (request.type === 'env' && request.name === clientVariable) client ??= readEndpoint(request.value)
+    const allowed = isAllowed(request) && !(request.type === 'pty-req' && terminal)
+    terminal ||= allowed && request.type === 'pty-req'
+    return allowed
+  })
+  if (!session) return
+  const began_ms = performance.now()
+  const { type } = session.program
+  log({ event: 'session.started', user: account.name, type, terminal })
+  const exit = await run(session, { ...options, client: client ?? options.client })
+  log({ event: 'session.ended', user: account.name, type, exit, lasted_ms: Math.round(performance.now() - began_ms) })
+}
+
+/** Not among them: X11, for there is no display here to forward to, and signals, for nothing runs yet. */
+const wanted = new Set<SessionRequest['type']>(['shell', 'exec', 'pty-req', 'window-change', 'auth-agent-req@openssh.com'])
+
+function isAllowed(request: SessionRequest): boolean {
+  if (request.type === 'env') return request.name === clientVariable || mayPass(request.name, request.value)
+  if (request.type === 'subsystem') return request.name === 'sftp'
+  return wanted.has(request.type)
+}
+
+async function run(session: Session, options: SessionOptions): Promise<Exit | undefined> {
+  const { account, log } = options
+  const { channel, program } = session
+  if (program.type === 'subsystem' && !rightsToTake(account)) {
+    await serveFiles(session, account.home).catch(() => channel.close('now'))
+    return undefined
+  }
+  let running: RunningProgram
+  try {
+    running = await startProgram(session, program, options)
+  } catch (error) {
+    log({ event: 'program.failed', user: account.name, error: (error as Error).message })
+    await channel.write(Buffer.from('hawser: the program could not be started\r\n'), 1).catch(() => undefined)
+    await session.exit(notStarted)
+    return notStarted
+  }
+  const recorded = isShellOnTerminal(session, running) ? record(running, options) : undefined
+  try {
+    return await follow(session, running)
+  } finally {
+    recorded?.()
+  }
+}
+
+async function startProgram(session: Session, program: Program, options: SessionOptions): Promise<RunningProgram> {
+  const { account, deviceName, client, server } = options
+  const { pty } = session
+  if (program.type === 'subsystem') return startOnPipes(sftpCommand(account), ownCode(), undefined)
+  const env = environmentOf({
+    account,
+    deviceName,
+    client,
+    server,
+    sent: session.env,
+    terminal: pty?.terminal,
+    agentSocket: session.agent ? await options.agentSocket() : undefined,
+    device: await deviceVariables(),
+  })
+  const command = commandOf(program, account, pty !== undefined)
+  return pty ? startOnPty(command, env, account, pty) : startOnPipes(command, env, account)
+}
+
+function isShellOnTerminal({ program }: Session, { terminal }: RunningProgram): boolean {
+  return process.getuid?.() === 0 && program.type === 'shell' && terminal !== undefined
+}
+
+function record({ pid, terminal }: RunningProgram, { account, client, records = {} }: SessionOptions): () => void {
+  return recordLogin({ user: account.name, terminal: terminal!, pid, host: client.address }, { files: records })
+}
+
+/** Joins the channel and the program until the program has ended. */
+async function follow(session: Session, running: RunningProgram): Promise<Exit> {
+  const { channel } = session
+  void channel.closed.then(() => running.hangUp())
+  const inputs = passInput(channel, running)
+  const events = passEvents(session, running)
+  const outputs = [
+    passOutput(running.stdout, running.ended, async (bytes) => channel.write(bytes)),
+    ...(running.stderr ? [passOutput(running.stderr, running.ended, async (bytes) => channel.write(bytes, 1))] : []),
+  ]
+  // A reader that is gone is no failure: the channel says so, too.
+  await Promise.all(outputs.map(async (output) => output.catch(() => undefined)))
+  const exit = await running.ended
+  await session.exit(exit)
+  await Promise.all([inputs, events])
+  return exit
+}
+
+async function passInput(channel: Channel, running: RunningProgram): Promise<void> {
+  let wanted = true
+  try {
+    // Also what the program does not want is taken, or the client would wait for ever.
+    for await (const { bytes, stream } of channel) if (stream === 0 && wanted) wanted = await running.write(bytes)
+  } catch {
+    // The connection broke off; the program is being hung up.
+  }
+  running.endInput()
+}
+
+async function passEvents(session: Session, running: RunningProgram): Promise<void> {
+  for await (const event of session.events) {
+    if (event.type === 'window-change') running.resize(event.size)
+    else if (event.type === 'signal') running.signal(event.signal)
+    else running.interrupt()
+  }
+}

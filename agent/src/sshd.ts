@@ -1,0 +1,116 @@
+// The SSH server of the agent: one call serves one inner connection, from the key exchange until it ends, and leaves nothing
+// behind. Who may come in is login.ts, what is run session.ts, what is forwarded forward.ts; here they are put together.
+import type { Duplex } from 'node:stream'
+import { acceptConnection, type Opening, type PrivateKey, type ServerConnection } from '@hawser/ssh'
+import { openAgentSocket, type AgentSocket } from './agent-socket.ts'
+import type { Endpoint } from './environment.ts'
+import { forwardChannels, forwardRequests, forwardsOf, type Forwards } from './forward.ts'
+import { login, type ApproveKey } from './login.ts'
+import { serveSession } from './session.ts'
+import type { Account, Users } from './users.ts'
+import type { LoginFiles } from './utmp.ts'
+
+export interface SshdOptions {
+  readonly hostKeys: readonly PrivateKey[]
+  readonly users: Users
+  readonly deviceName: string
+  /** Asks the server whether the holder of a key may log in. */
+  readonly approveKey: ApproveKey
+  readonly keepalive_ms: number
+  /** Ends the connection. */
+  readonly signal?: AbortSignal
+  log(event: Record<string, unknown>): void
+  /** The ends of the connection as far as they are known; the gateway tells each session better. */
+  readonly facts?: { readonly client?: Endpoint; readonly server?: Endpoint }
+  /** Where logins are recorded, if not in the files of the system. */
+  readonly records?: LoginFiles
+}
+
+/** Listed to clients in this order. */
+const methods = ['password', 'publickey']
+const mostFailures = 6
+/** Sessions and forwarded connections together. */
+const mostChannels = 512
+/** Whatever begins with `keepalive` is answered by every gateway and refreshes its session. */
+const keepalive = 'keepalive@hawser'
+
+const unknownClient: Endpoint = { address: '127.0.0.1', port: 0 }
+const unknownServer: Endpoint = { address: '127.0.0.1', port: 22 }
+
+/** Resolves when the connection has ended and all that it ran; never rejects. */
+export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<void> {
+  const { hostKeys, keepalive_ms, signal, log } = options
+  const rules = login(options)
+  let connection: ServerConnection
+  try {
+    connection = await acceptConnection(stream, {
+      hostKeys,
+      methods,
+      mostFailures,
+      mostChannels,
+      keepalive_ms,
+      authenticate: rules.authenticate,
+      channelTypes: ['session', ...forwardChannels],
+      globalRequests: forwardRequests,
+      ...(signal ? { signal } : {}),
+    })
+  } catch (error) {
+    log({ event: 'connection.refused', error: (error as Error).message })
+    return
+  }
+  const beat = setInterval(() => void connection.request(keepalive).catch(() => undefined), keepalive_ms)
+  try {
+    await serve(connection, rules.account(), options)
+  } catch (error) {
+    log({ event: 'connection.failed', error: (error as Error).message })
+  } finally {
+    clearInterval(beat)
+    const { message } = await connection.ended
+    log({ event: 'connection.ended', user: connection.user, message })
+  }
+}
+
+async function serve(connection: ServerConnection, account: Account, options: SshdOptions): Promise<void> {
+  const { deviceName, facts = {}, records, log } = options
+  await using held = new AsyncDisposableStack()
+  held.use(connection)
+  const forwards = held.use(forwardsOf(connection, account, log))
+
+  let socket: Promise<AgentSocket | undefined> | undefined
+  held.defer(async () => (await socket)?.[Symbol.asyncDispose]())
+  /** One for the connection: all its sessions have the same agent behind them. */
+  const agentSocket = async (): Promise<string | undefined> => {
+    socket ??= openAgentSocket(connection, account).catch((error: unknown) => {
+      log({ event: 'agent.failed', error: (error as Error).message })
+      return undefined
+    })
+    return (await socket)?.path
+  }
+
+  const session = {
+    account,
+    deviceName,
+    client: facts.client ?? unknownClient,
+    server: facts.server ?? unknownServer,
+    agentSocket,
+    records,
+    log,
+  }
+  const work = new Set<Promise<void>>()
+  const track = (working: Promise<void>): void => {
+    const tracked = working
+      .catch((error: unknown) => log({ event: 'channel.failed', error: (error as Error).message }))
+      .finally(() => work.delete(tracked))
+    work.add(tracked)
+  }
+  const onOpening = async (opening: Opening): Promise<void> =>
+    opening.type === 'session' ? serveSession(opening.accept(), session) : forwards.open(opening)
+
+  track(answerRequests(connection, forwards))
+  for await (const opening of connection.channels) track(onOpening(opening))
+  while (work.size > 0) await Promise.all(work)
+}
+
+async function answerRequests(connection: ServerConnection, forwards: Forwards): Promise<void> {
+  for await (const request of connection.requests) await forwards.request(request)
+}

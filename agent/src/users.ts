@@ -1,0 +1,157 @@
+// Who may log in on this device, and as whom. Two kinds of users stand behind one face: those of the system, when the agent
+// runs as root, and the agent's own user alone, when it does not. Nothing is remembered between two questions: an account
+// that was locked a moment ago is locked. A reason for a refusal is for the log, never for whoever knocks.
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { ConfigError } from './config.ts'
+import { passwords, type Passwords } from './passwords.ts'
+import { readShadow, standingOf, today_days, type ShadowEntry } from './shadow.ts'
+import { isProgram, runTool, tool } from './tools.ts'
+
+export interface Account {
+  readonly name: string
+  readonly uid: number
+  readonly gid: number
+  /** All of them, the first one too. */
+  readonly groups: readonly number[]
+  readonly home: string
+  readonly shell: string
+}
+
+export type Admission = { readonly account: Account } | { readonly refused: string }
+
+export interface Users {
+  /** Somebody whose key was approved. */
+  admit(name: string): Promise<Admission>
+  /** Somebody with a password. It takes as long to refuse a user who does not exist as to refuse a wrong password. */
+  admitWithPassword(name: string, password: string): Promise<Admission>
+}
+
+/** The users of the system for root, else the one whose password has this hash. */
+export function usersOf(hash: string, log: (event: Record<string, unknown>) => void = () => undefined): Users {
+  const checks = passwords({ log })
+  if (hash === '') return systemUsers({ passwords: checks })
+  const problem = checks.unable(hash)
+  if (problem !== undefined) throw new ConfigError(`HAWSER_SINGLE_USER_PASSWORD: ${problem}`)
+  return singleUser({ passwords: checks, hash })
+}
+
+export interface SystemFiles {
+  readonly passwd: string
+  readonly shadow: string
+  readonly group: string
+  /** While one of these exists only root may log in. */
+  readonly noLogin: readonly string[]
+}
+
+const usualFiles: SystemFiles = {
+  passwd: '/etc/passwd',
+  shadow: '/etc/shadow',
+  group: '/etc/group',
+  noLogin: ['/run/nologin', '/var/run/nologin', '/etc/nologin'],
+}
+
+const noShells = new Set(['nologin', 'false'])
+
+export interface SystemUsersOptions {
+  readonly passwords: Passwords
+  readonly files?: Partial<SystemFiles>
+  /** Asks the name services of the system (NSS), so that users of a directory are known; null reads the files instead. */
+  readonly getent?: string | null
+  now_ms?(): number
+}
+
+/** The users of the system, for an agent that runs as root. */
+export function systemUsers(options: SystemUsersOptions): Users {
+  const { passwords, getent = tool('getent') ?? null, now_ms = Date.now } = options
+  const files = { ...usualFiles, ...options.files }
+
+  /** The line of a database; undefined if there is none. */
+  const look = async (database: 'passwd' | 'shadow', name: string): Promise<string | undefined> => {
+    const text =
+      getent === null ? await readFile(files[database], 'utf8').catch(() => '') : (await runTool(getent, [database, name])).output
+    // `getent` also takes numbers of users, and a directory may not mind upper and lower case: only the very name counts.
+    return text.split('\n').find((line) => line.startsWith(`${name}:`))
+  }
+
+  const find = async (name: string): Promise<{ account: Account; shadow: ShadowEntry | undefined } | undefined> => {
+    if (!isName(name)) return undefined
+    const [line, shadowLine] = await Promise.all([look('passwd', name), look('shadow', name)])
+    const account = line === undefined ? undefined : readAccount(line)
+    if (!account) return undefined
+    const inPasswd = line!.split(':')[1]!
+    const hidden = shadowLine === undefined ? undefined : readShadow(shadowLine)
+    // Very small systems keep the hash in passwd itself.
+    const shadow = hidden ?? (inPasswd === 'x' ? undefined : readShadow(`${name}:${inPasswd}`))
+    return { account: { ...account, groups: await groupsOf(account, getent, files.group) }, shadow }
+  }
+
+  const judge = ({ account, shadow }: { account: Account; shadow: ShadowEntry | undefined }): string | undefined => {
+    if (noShells.has(path.basename(account.shell)) || !isProgram(account.shell)) return 'no login shell'
+    if (account.uid !== 0 && files.noLogin.some((file) => existsSync(file))) return 'no logins now'
+    return shadow && standingOf(shadow, today_days(now_ms())).closed
+  }
+
+  return {
+    async admit(name) {
+      const found = await find(name)
+      if (!found) return { refused: 'unknown user' }
+      const closed = judge(found)
+      return closed === undefined ? { account: found.account } : { refused: closed }
+    },
+    async admitWithPassword(name, password) {
+      const found = await find(name)
+      const standing = found?.shadow && standingOf(found.shadow, today_days(now_ms()))
+      if (!found?.shadow || standing?.noPassword === 'no password') {
+        await passwords.pretend(password)
+        return { refused: found ? 'no password' : 'unknown user' }
+      }
+      // The password first: that an account is closed is nobody's business who does not have it.
+      if (!(await passwords.isOf(name, found.shadow.hash, password))) return { refused: 'wrong password' }
+      const closed = judge(found) ?? standing?.noPassword
+      return closed === undefined ? { account: found.account } : { refused: closed }
+    },
+  }
+}
+
+/** The agent's own user, whatever name is given; for an agent that does not run as root. */
+export function singleUser(options: { readonly passwords: Passwords; readonly hash: string }): Users {
+  const { passwords, hash } = options
+  const account = ownAccount()
+  return {
+    admit: async () => ({ account }),
+    admitWithPassword: async (_, password) => ((await passwords.matches(password, hash)) ? { account } : { refused: 'wrong password' }),
+  }
+}
+
+export function ownAccount(): Account {
+  const { username, uid, gid, homedir, shell } = os.userInfo()
+  return { name: username, uid, gid, groups: process.getgroups?.() ?? [gid], home: homedir, shell: shell ?? '/bin/sh' }
+}
+
+/** Names that are safe to look for: no option, no field separator, no path, nothing invisible. */
+function isName(name: string): boolean {
+  return /^[^-:/\p{C}][^:/\p{C}]{0,255}$/u.test(name)
+}
+
+/** name : password : uid : gid : comment : home : shell */
+function readAccount(line: string): Account | undefined {
+  const [name, , uid, gid, , home, shell] = line.split(':')
+  if (!name || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '')) return undefined
+  return { name, uid: Number(uid), gid: Number(gid), groups: [Number(gid)], home: home || '/', shell: shell || '/bin/sh' }
+}
+
+async function groupsOf({ name, gid }: Account, getent: string | null, groupFile: string): Promise<number[]> {
+  const id = tool('id')
+  if (getent !== null && id !== undefined) {
+    const { status, output } = await runTool(id, ['-G', '--', name])
+    const numbers = output.trim().split(/\s+/).map(Number)
+    if (status === 0 && numbers.every((number) => Number.isSafeInteger(number))) return [...new Set([gid, ...numbers])]
+  }
+  // name : password : gid : members
+  const lines = (await readFile(groupFile, 'utf8').catch(() => '')).split('\n').map((line) => line.split(':'))
+  const mine = lines.filter(([, , number, members]) => /^\d+$/.test(number ?? '') && members?.split(',').includes(name))
+  return [...new Set([gid, ...mine.map(([, , number]) => Number(number))])]
+}

@@ -1,0 +1,89 @@
+// What programs get from the agent that starts them: pipes that are pipes, rights that are the user's in both ways of taking
+// them, and no descriptor of ours.
+import { fstatSync, openSync, closeSync, readdirSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { keepToOurselves, start } from '../src/children.ts'
+import { startOnPipes } from '../src/piped.ts'
+import { makePipes } from '../src/pipes.ts'
+import { commandWith, readRights, writeRights } from '../src/rights.ts'
+import { ownAccount } from '../src/users.ts'
+import { isRoot } from './device.ts'
+import { onlyAsRoot } from './modes.ts'
+
+const env = { PATH: '/usr/bin:/bin' }
+const sh = (command: string) => ({ file: '/bin/sh', args: ['-c', command] })
+
+async function outputOf(command: { file: string; args: readonly string[] }): Promise<[string, unknown]> {
+  const program = await startOnPipes(command, env, ownAccount())
+  program.endInput()
+  program.stderr!.resume()
+  let text = ''
+  for await (const chunk of program.stdout as AsyncIterable<Buffer>) text += chunk.toString()
+  return [text, await program.ended]
+}
+
+test('a hundred sets of pipes, made at once, are pipes', async () => {
+  const sets = await Promise.all(Array.from({ length: 100 }, async () => makePipes(undefined)))
+  for (const pipes of sets) {
+    expect(pipes!.program.map((fd) => fstatSync(fd).isFIFO())).toEqual([true, true, true])
+    pipes!.close()
+  }
+})
+
+test('nothing is left open by programs that have ended', async () => {
+  await outputOf(sh('true'))
+  const before = readdirSync('/proc/self/fd').length
+  for (let time = 0; time < 20; time += 1) await outputOf(sh('echo x'))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(before + 2)
+})
+
+test('a program that does not exist cannot be started, and nothing is left open', async () => {
+  await expect(start({ file: '/no/such/program', args: [] }, env, undefined, () => ['ignore', 'ignore', 'ignore'])).rejects.toThrow(
+    'The program could not be started.',
+  )
+  await expect(startOnPipes({ file: '/bin/sh', args: ['-c', 'a\0b'] }, env, undefined)).rejects.toThrow(/null bytes/)
+})
+
+test('a descriptor that is ours alone is nothing to children', async () => {
+  const fd = openSync('/etc/passwd', 'r')
+  const forget = keepToOurselves(fd)
+  try {
+    // Node would not let it be inherited; that the place is taken shows that nothing else could be in it.
+    expect((await outputOf(sh(`readlink /proc/self/fd/${fd}`)))[0]).toBe('/dev/null\n')
+  } finally {
+    forget()
+    closeSync(fd)
+  }
+  expect((await outputOf(sh(`readlink /proc/self/fd/${fd}`)))[0]).toBe('')
+})
+
+test('rights survive being arguments, and missing ones are not root’s', () => {
+  const rights = { uid: 1000, gid: 1001, groups: [1001, 20] }
+  expect(readRights(writeRights(rights))).toEqual(rights)
+  for (const wrong of [[], ['', '', ''], ['1000'], ['1000', 'x', ''], ['', '1000', '']]) expect(() => readRights(wrong)).toThrow(TypeError)
+})
+
+describe.runIf(isRoot)(`taking rights (${onlyAsRoot})`, () => {
+  const rights = { uid: 4711, gid: 4712, groups: [4712, 4713, 4714] }
+
+  test.each(['setpriv', 'node'] as const)('by %s nothing is left of root', async (way) => {
+    const command = await commandWith(rights, sh('cat /proc/self/status; kill -0 1 || echo no; exit 9'), way)
+    expect(command.file).toMatch(way === 'node' ? /node/ : /setpriv$/)
+    const [text, exit] = await outputOf(command)
+    const field = (name: string): string => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(text)![1]!.trim()
+    expect([field('Uid'), field('Gid'), field('Groups')]).toEqual(['4711\t4711\t4711\t4711', '4712\t4712\t4712\t4712', '4712 4713 4714'])
+    expect([field('CapEff'), field('CapPrm'), field('SigIgn'), field('SigBlk')]).toEqual(
+      Array.from({ length: 4 }, () => '0000000000000000'),
+    )
+    expect(text).toMatch(/^no$/m)
+    expect(exit).toEqual({ type: 'exit-status', status: 9 })
+  })
+
+  test('by node a program is killed by a closed pipe, as everywhere', async () => {
+    const command = await commandWith(rights, sh('yes | head -1; echo $?'), 'node')
+    expect((await outputOf(command))[0]).toBe('y\n0\n')
+    const [, exit] = await outputOf(await commandWith(rights, sh('kill -PIPE $$'), 'node'))
+    expect(exit).toEqual({ type: 'exit-signal', signal: 'PIPE', coreDumped: false, message: '' })
+  })
+})
