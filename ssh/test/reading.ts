@@ -17,7 +17,8 @@ export async function outputOf(
 ): Promise<{ stdout: Buffer; stderr: Buffer; exit: Exit | undefined }> {
   const session = await startSession(connection, { program: { type: 'exec', command } })
   const feed = async (): Promise<void> => {
-    await session.channel.write(Buffer.from(input))
+    // A program that wants nothing may be gone by now, and with it the channel.
+    if (input.length > 0) await session.channel.write(Buffer.from(input))
     await session.channel.end()
   }
   const [output] = await Promise.all([all(session.channel), feed()])

@@ -69,6 +69,7 @@ test.each([
   ['ssh/src/keys/public-key.test.ts', []],
   ['tests/clients/forwarding-openssh.test.ts', ['ssh', 'sshd']],
   ['ssh/src/both-roles-openssh.test.ts', ['ssh', 'sshd']],
+  ['agent/test/rsync-openssh.test.ts', ['ssh', 'sshd', 'rsync']],
   ['tests/clients/console-browser.test.ts', ['chromium']],
   ['server/src/bus/nats.test.ts', ['nats-server']],
 ])('%s needs %j', (file, commands) => {

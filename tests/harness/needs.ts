@@ -31,6 +31,69 @@ export const needs: readonly Need[] = [
     usedBy: ['**/*openssh*'],
   },
   {
+    name: 'Dropbear',
+    found: { command: 'dbclient' },
+    debianPackage: 'dropbear-bin',
+    why: 'the SSH of small devices, client and server',
+    usedBy: ['**/*dropbear*'],
+  },
+  {
+    name: 'nss_wrapper',
+    found: { file: `/usr/lib/${debianTriplet()}/libnss_wrapper.so` },
+    debianPackage: 'libnss-wrapper',
+    why: 'it gives the Dropbear server a user of our own, with a home in the folder of the test',
+    usedBy: ['**/*dropbear*', '**/*openssh10*'],
+  },
+  {
+    name: 'PuTTY',
+    found: { command: 'plink' },
+    debianPackage: 'putty-tools',
+    why: 'the client of most people on Windows (plink, psftp, pscp)',
+    usedBy: ['**/*putty*'],
+  },
+  {
+    name: 'paramiko',
+    found: { file: '/usr/lib/python3/dist-packages/paramiko/__init__.py' },
+    debianPackage: 'python3-paramiko',
+    why: 'the SSH of Ansible and of many scripts, client and server',
+    usedBy: ['**/*paramiko*'],
+  },
+  {
+    name: 'asyncssh',
+    found: { file: '/usr/lib/python3/dist-packages/asyncssh/__init__.py' },
+    debianPackage: 'python3-asyncssh',
+    why: 'an SSH with every algorithm, certificates and security keys, client and server',
+    usedBy: ['**/*asyncssh*'],
+  },
+  {
+    name: 'rsync',
+    found: { command: 'rsync' },
+    debianPackage: 'rsync',
+    why: 'it runs its own protocol through a session',
+    usedBy: ['**/*rsync*'],
+  },
+  {
+    name: 'git',
+    found: { command: 'git' },
+    debianPackage: 'git',
+    why: 'it runs its own programs on a device through a session',
+    usedBy: ['**/git-*'],
+  },
+  {
+    name: 'Ansible',
+    found: { command: 'ansible' },
+    debianPackage: 'ansible-core',
+    why: 'it brings its own programs to devices and runs them there',
+    usedBy: ['**/*ansible*'],
+  },
+  {
+    name: 'ssh-audit',
+    found: { command: 'ssh-audit' },
+    debianPackage: 'ssh-audit',
+    why: 'it judges the algorithms that a server offers',
+    usedBy: ['**/*ssh-audit*'],
+  },
+  {
     name: 'Chromium',
     found: { command: 'chromium' },
     debianPackage: 'chromium',
@@ -45,6 +108,11 @@ export const needs: readonly Need[] = [
     usedBy: ['**/*nats*'],
   },
 ]
+
+/** The name that Debian gives to the folder of this machine's libraries. */
+function debianTriplet(): string {
+  return `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`
+}
 
 /** Asks the machine. The folders of administration count too: sshd is there, and an ordinary user's path leaves them out. */
 export function isThere(found: Need['found']): boolean {

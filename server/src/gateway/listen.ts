@@ -31,6 +31,8 @@ export interface Gateway {
 /** Connections that have not logged in yet, of all sources together. */
 const mostStrangers = 1_000
 const login_ms = 120_000
+/** Agents' file servers keep to OpenSSH's order of the names of a symbolic link, not to the draft's: clients look for this. */
+const software = 'Hawser_OpenSSH'
 
 export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const { log } = parts
@@ -75,6 +77,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     try {
       using door = handshake(parts, newUid(), origin.address, log, gone.signal)
       const accepting = acceptConnection(socket, {
+        software,
         hostKeys: parts.hostKeys,
         methods: ['password', 'publickey'],
         authenticate: (attempt) => door.authenticate(attempt),

@@ -1,6 +1,6 @@
 // The key exchanges of one connection, the first and all later ones (RFC 4253 sections 7 and 9; strict key exchange:
 // OpenSSH's PROTOCOL file, section 1.10). Whose turn it is: from our KEXINIT to our NEWKEYS we may send nothing else
-// (`holding`); from the peer's to the peer's it may not (`receiving`). Each direction changes its keys at its own NEWKEYS.
+// (`holding`). Each direction changes its keys at its own NEWKEYS.
 import type { Algorithms } from '../algorithms.ts'
 import type { Opener } from '../ciphers/cipher.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
@@ -36,7 +36,6 @@ export interface Exchanges {
   receive(payload: Buffer): void
   readonly underWay: boolean
   readonly holding: boolean
-  readonly receiving: boolean
   /** After the peer's first NEWKEYS. */
   readonly keyed: boolean
   readonly strict: boolean
@@ -134,9 +133,6 @@ export function exchanges(options: ExchangesOptions): Exchanges {
     },
     get holding() {
       return holding
-    },
-    get receiving() {
-      return theirs !== undefined
     },
     get keyed() {
       return keyed

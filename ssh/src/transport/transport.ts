@@ -1,7 +1,6 @@
 // The transport of one connection (RFC 4253): idents, packets, key exchanges, and the few messages that belong to no
 // service. Whoever is above sees messages in order, may send at any time, and is told when to hold data back.
-// Invariants: nothing but the exchange itself is sent between our KEXINIT and our NEWKEYS; nothing else is taken between
-// the peer's; with strict key exchange (the answer to the Terrapin attack) nothing else is taken at all before the first
+// Invariants: nothing but the exchange itself is sent between our KEXINIT and our NEWKEYS; with strict key exchange (the answer to the Terrapin attack) nothing else is taken at all before the first
 // keys, and packets are counted from zero after every NEWKEYS. Every wait here has a limit.
 import type { Duplex } from 'node:stream'
 import type { Algorithms } from '../algorithms.ts'
@@ -184,8 +183,8 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     if (isKexMessage(type)) return kex.receive(payload)
     if (!kex.keyed && (kex.strict || type > Message.debug)) throw new ProtocolError('A message came before the first keys.')
     if (type === Message.ignore || type === Message.debug || type === Message.unimplemented) return
-    // After its KEXINIT the peer may send nothing else until its NEWKEYS (RFC 4253 section 7.1).
-    if (kex.receiving) throw new ProtocolError('A message came in the middle of a key exchange.')
+    // After its KEXINIT the peer should send nothing else until its NEWKEYS (RFC 4253 section 7.1). Some do while keys are
+    // renewed; what comes is under the old keys and good, so it is taken, as OpenSSH does.
     if (type === Message.extInfo) return onExtInfo(payload)
     if (type === Message.ping) {
       const echoed = new Reader(payload, 1).string()
