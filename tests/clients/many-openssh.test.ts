@@ -1,0 +1,176 @@
+// Many at once: people who are on one device at the same time, and clients that have many channels in one connection, as
+// OpenSSH's own sharing (ControlMaster) and editors that work on remote machines have.
+import { copyFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { roundTrip, startEcho, whenListening } from '../../ssh/test/peers.ts'
+import { freePort, run, type Outcome } from '../../ssh/test/programs.ts'
+import { eventually, sharedWay, watch, type Running, type Way } from './way.ts'
+
+const way = sharedWay()
+
+const active = async (): Promise<number> => {
+  const { body } = await way.owner.sessions.list({ query: { per_page: 100 } })
+  return body.filter((session) => session.active && session.device_uid === way.agent.uid).length
+}
+/** All of them wait for input at the same time; then each is told the number that it is to end with. */
+async function allAtOnce(clients: readonly Running[]): Promise<void> {
+  await Promise.all(clients.map(async (client) => client.until(/begun/)))
+  expect(clients.every(({ child }) => child.exitCode === null)).toBe(true)
+  for (const [number, { child }] of clients.entries()) child.stdin.end(`${number + 1}\n`)
+  expect(await Promise.all(clients.map(async ({ status }) => status))).toEqual(clients.map((_, number) => number + 1))
+  expect(clients.map((client) => client.stdout())).toEqual(clients.map((_, number) => `begun\nI am ${number + 1}\n`))
+}
+const waiting = 'echo begun; read number; echo "I am $number"; exit $number'
+
+test('sixteen sessions at the same time on one device, each with its own end', async () => {
+  await using clients = new AsyncDisposableStack()
+  const all = Array.from({ length: 16 }, () => clients.use(way.start(waiting)))
+  await Promise.all(all.map(async (client) => client.until(/begun/)))
+  expect(await active()).toBe(16)
+  await allAtOnce(all)
+  await eventually(async () => expect(await active()).toBe(0))
+})
+
+interface Master extends AsyncDisposable {
+  /** A client that uses the connection of the master. */
+  start(command: string): Running
+  ssh(command: string): Promise<Outcome>
+  /** Tells the master something (-O); what it answers. */
+  command(...words: string[]): Promise<string>
+}
+
+async function openMaster({ args, sshid, where, start }: Way, device?: string): Promise<Master> {
+  const socket = where.file(`master-${device ?? 'ours'}`)
+  const to = device === undefined ? {} : { device }
+  const target = `${sshid(to)}@127.0.0.1`
+  // Only what shares it: nobody can connect alone.
+  const shared = [...args({ settings: ['ControlMaster=no', `ControlPath=${socket}`, 'ProxyCommand=false'] })]
+  const running = start(undefined, { ...to, settings: ['ControlMaster=yes', `ControlPath=${socket}`], flags: ['-N'] })
+  await eventually(async () => expect((await run('ssh', [...shared, '-O', 'check', target])).status).toBe(0))
+  return {
+    start: (command) => watch('ssh', [...shared, target, command]),
+    ssh: async (command) => run('ssh', [...shared, target, command]),
+    async command(...words) {
+      const { status, stdout, stderr } = await run('ssh', [...shared, '-O', ...words, target])
+      expect([status, stderr]).toEqual([0, ''])
+      return stdout.toString().trim()
+    },
+    async [Symbol.asyncDispose]() {
+      await run('ssh', [...shared, '-O', 'exit', target])
+      await running[Symbol.asyncDispose]()
+    },
+  }
+}
+
+describe('one connection for many (ControlMaster)', () => {
+  test('ten channels work side by side in one session of the records', async () => {
+    await using master = await openMaster(way)
+    await using clients = new AsyncDisposableStack()
+    const all = Array.from({ length: 10 }, () => clients.use(master.start(waiting)))
+    await allAtOnce(all)
+    expect(await active()).toBe(1)
+  })
+
+  test('one that is killed takes nobody else along, and its program ends', async () => {
+    await using master = await openMaster(way)
+    await using killed = master.start('echo "begun $$"; exec sleep 600')
+    await using other = master.start('echo begun; exec cat')
+    const pid = await killed.until(/begun (\d+)/)
+    await other.until(/begun/)
+    killed.child.kill('SIGKILL')
+    const { stdout } = await master.ssh(`while kill -0 ${pid} 2>/dev/null; do sleep 0.05; done; echo gone`)
+    expect(stdout.toString()).toBe('gone\n')
+    other.child.stdin.end('still here\n')
+    expect(await other.status).toBe(0)
+    expect(other.stdout()).toBe('begun\nstill here\n')
+  })
+
+  test('when the master leaves, all who share it are told', async () => {
+    const master = await openMaster(way)
+    await using client = master.start('echo begun; exec cat')
+    await client.until(/begun/)
+    await master[Symbol.asyncDispose]()
+    expect(await client.status).toBe(255)
+    await eventually(async () => expect(await active()).toBe(0))
+  })
+
+  test('files go through it while commands run', async () => {
+    await using master = await openMaster(way)
+    await using client = master.start(waiting)
+    await client.until(/begun/)
+    const sharing = ['-o', `ControlPath=${way.where.file('master-ours')}`, '-o', 'ProxyCommand=false', '-F', 'none', '-q']
+    const { status, stderr } = await run('scp', [
+      ...sharing,
+      '-P',
+      String(way.service.sshPort),
+      way.where.file('olga.pub'),
+      `${way.sshid()}@127.0.0.1:${way.there('shared')}`,
+    ])
+    expect([status, stderr]).toEqual([0, ''])
+    await allAtOnce([client])
+  })
+
+  test('forwards come and go on it', async () => {
+    using echo = await startEcho()
+    await using master = await openMaster(way)
+    const left = await freePort()
+    const to = `127.0.0.1:${echo.port}`
+    const listens = async (port: number): Promise<void> => whenListening({ port, host: '127.0.0.1' })
+    await master.command('forward', '-L', `127.0.0.1:${left}:${to}`)
+    const right = Number(await master.command('forward', '-R', `0:${to}`))
+    for (const port of [left, right]) expect((await roundTrip(port, Buffer.from('hello'))).toString()).toBe('hello')
+    await master.command('cancel', '-L', `127.0.0.1:${left}:${to}`)
+    await master.command('cancel', '-R', `0:${to}`)
+    for (const port of [left, right]) await eventually(async () => expect(listens(port)).rejects.toThrow('ECONNREFUSED'))
+    expect((await master.ssh('echo still here')).stdout.toString()).toBe('still here\n')
+  })
+
+  test.each([1, 2] as const)('also to a device of the field, with a tunnel of version %i', async (version) => {
+    await using old = await way.oldAgent(version)
+    await using master = await openMaster(way, old.name)
+    await using clients = new AsyncDisposableStack()
+    await allAtOnce(Array.from({ length: 5 }, () => clients.use(master.start(waiting))))
+    expect(old.seen.streams).toBe(1)
+  })
+})
+
+describe('an editor that works on the device', () => {
+  /** As editors do it: a script on the input of a shell brings a server, starts it in the background and says where it listens. */
+  const script = (folder: string): string => `
+    set -e
+    cd '${folder}'
+    cat > server.mjs <<'END'
+    import net from 'node:net'
+    let guests = 0
+    const server = net.createServer((socket) => void socket.end(\`guest \${++guests} of \${process.pid}\\n\`))
+    server.listen(0, '127.0.0.1', () => console.log('listening on ' + server.address().port))
+END
+    nohup ./node server.mjs > log 2>&1 < /dev/null &
+    echo "$!" > pid
+    until grep -q listening log; do sleep 0.05; done
+    echo "listeningOn==$(sed -n 's/listening on //p' log)=="
+    echo "pid==$(cat pid)=="
+    `
+
+  test('installs a server in one session and reaches it in others, after the first has ended', async () => {
+    // Editors bring their own Node, too.
+    copyFileSync(process.execPath, way.there('node'))
+    const install = await way.ssh('bash', { flags: ['-T'], input: script(way.there('')) })
+    expect([install.status, install.stderr]).toEqual([0, ''])
+    const [, port, pid] = /listeningOn==(\d+)==\npid==(\d+)==/.exec(install.stdout.toString())!
+    try {
+      for (const guest of [1, 2]) {
+        const here = await freePort()
+        await using client = way.start('echo begun; exec cat', { flags: ['-T', '-L', `127.0.0.1:${here}:127.0.0.1:${port}`] })
+        await client.until(/begun/)
+        const answer = await run('bash', ['-c', `exec 3<>/dev/tcp/127.0.0.1/${here} && cat <&3`])
+        expect(answer.stdout.toString()).toBe(`guest ${guest} of ${pid}\n`)
+      }
+      const direct = await way.ssh(undefined, { flags: ['-W', `127.0.0.1:${port}`] })
+      expect(direct.stdout.toString()).toBe(`guest 3 of ${pid}\n`)
+    } finally {
+      await way.ssh(`kill ${pid}`)
+    }
+    await eventually(async () => expect(whenListening({ port: Number(port), host: '127.0.0.1' })).rejects.toThrow())
+  })
+})
