@@ -13,6 +13,7 @@ const complain = (line: string): void => void process.stderr.write(`${line}\n`)
 const rooms = () => import('./server.ts')
 
 async function serve(): Promise<void> {
+  collectByNeed()
   const config = readConfig(environment())
   const log = openLog(config.HAWSER_LOG)
   if (await isServed(config.HAWSER_DATA))
@@ -48,6 +49,15 @@ function toldToStop(): Promise<NodeJS.Signals> {
   }
   process.on('SIGTERM', hear).on('SIGINT', hear)
   return promise
+}
+
+/**
+ * Bytes of sessions live outside of V8's heap, a few hundred microseconds each. V8 would by itself collect all of the heap,
+ * whenever 64 MB of them have passed, which costs three times what everything else does; with this they count as what they
+ * are, a part of the whole.
+ */
+function collectByNeed(): void {
+  v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
 }
 
 /** Starting leaves some 40 MB of garbage that an idle process would keep for good: nothing else makes V8 collect it. */

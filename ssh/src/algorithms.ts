@@ -62,5 +62,8 @@ export const serverAlgorithms: Algorithms = {
   macs: allAlgorithms.macs,
 }
 
+/** Ciphers that cost half of what the others do here. Most clients have them, but ask for others first. */
+export const quickCiphers: readonly string[] = [aes128Gcm.name, aes256Gcm.name]
+
 /** A client takes what a server has, best first. */
 export const clientAlgorithms: Algorithms = allAlgorithms

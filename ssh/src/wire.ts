@@ -95,8 +95,8 @@ export class Writer {
   #bytes: Buffer
   #at = 0
 
-  constructor(room = 128) {
-    this.#bytes = Buffer.allocUnsafe(room)
+  constructor(room: number | Buffer = 128) {
+    this.#bytes = typeof room === 'number' ? Buffer.allocUnsafe(room) : room
   }
 
   #room(count: number): number {
@@ -178,6 +178,19 @@ export function mpintBytes(magnitude: Buffer): Buffer {
 /** A message that will become a packet: nothing but `send` of a transport may take it, and only once. */
 export function message(type: number, room = 96): Writer {
   const writer = new Writer(headerBytes + 1 + room + trailerBytes)
+  writer.gap(headerBytes)
+  return writer.byte(type)
+}
+
+/** Room for the largest packet of data that is ever sent, and some. */
+const shared = Buffer.allocUnsafeSlow(160 * 1024)
+
+/**
+ * The same for a packet of data that is sent before anything else is written: all of them are put together in one place,
+ * because memory that is taken for each costs more to collect than the packet to encrypt.
+ */
+export function passingMessage(type: number): Writer {
+  const writer = new Writer(shared)
   writer.gap(headerBytes)
   return writer.byte(type)
 }

@@ -31,6 +31,17 @@ test.each(ciphers)('our server renews its keys every megabyte, over %s', async (
   expect(stderr.split('SSH2_MSG_NEWKEYS received').length).toBeGreaterThan(5)
 })
 
+test('a client that asks for another cipher first is moved to a quick one when it moves much, and not before', async () => {
+  await using server = await startServer()
+  const settings = ['Ciphers=chacha20-poly1305@openssh.com,aes256-ctr,aes256-gcm@openssh.com', 'LogLevel=DEBUG1']
+  const little = await run('ssh', [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'], bytes.subarray(0, 1000))
+  expect(little.stderr).not.toContain('cipher: aes256-gcm@openssh.com')
+  const much = await run('ssh', [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'], bytes)
+  expect(much.stdout.equals(bytes)).toBe(true)
+  const used = [...much.stderr.matchAll(/server->client cipher: (\S+)/g)].map(([, name]) => name)
+  expect(used).toEqual(['chacha20-poly1305@openssh.com', 'aes256-gcm@openssh.com'])
+})
+
 test('our client and sshd both renew their keys all the time', async () => {
   using where = folder()
   await keygen(where, 'olga', '-t', 'ed25519')

@@ -20,7 +20,7 @@ function ctr(bits: 128 | 192 | 256): Cipher {
         block: 16,
         padsLength: false,
         seal(packet, sequence) {
-          const length = packet.subarray(0, 4)
+          const length = Buffer.from(packet.subarray(0, 4))
           const body = cipher.update(packet.subarray(4))
           return [length, body, macOf(mac!, keys.mac, sequence, length, body)]
         },

@@ -23,7 +23,7 @@ function gcm(name: string, algorithm: 'aes-128-gcm' | 'aes-256-gcm', key_bytes: 
         padsLength: false,
         seal(packet) {
           const cipher = createCipheriv(algorithm, key, nonce)
-          const length = packet.subarray(0, 4)
+          const length = Buffer.from(packet.subarray(0, 4))
           cipher.setAAD(length)
           const body = cipher.update(packet.subarray(4))
           // Returns nothing in a mode of a stream, but computes the tag.

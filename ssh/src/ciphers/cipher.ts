@@ -7,7 +7,7 @@ export interface Sealer {
   readonly block: number
   /** Whether packet_length is among the padded bytes; not so where it is sent in clear or under a key of its own. */
   readonly padsLength: boolean
-  /** Returns the bytes for the wire, in order. */
+  /** Returns the bytes for the wire, in order; except before there are keys, none of them are the packet's own memory, which is used again. */
   seal(packet: Buffer, sequence: number): Buffer[]
 }
 

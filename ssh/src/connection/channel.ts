@@ -5,7 +5,7 @@
 import { ChannelClosed, ProtocolError } from '../errors.ts'
 import { Message } from '../messages.ts'
 import { queue, type Queue } from '../queue.ts'
-import { message, type Writer } from '../wire.ts'
+import { message, passingMessage, type Writer } from '../wire.ts'
 import { orderedAnswers } from './answers.ts'
 
 /** Bytes of one stream: 0 is the standard one, 1 is stderr (RFC 4254 section 5.2). */
@@ -52,7 +52,7 @@ export interface ChannelInside {
   onRequest(type: string, wantReply: boolean, payload: Buffer): void
   onReply(success: boolean): void
   onLost(error: Error): void
-  /** Sends one packet of what waits; true if there is more that could leave. */
+  /** Sends one packet of what waits; true if there is more that could leave. Only while the transport is not congested. */
   sendOne(): boolean
 }
 
@@ -287,7 +287,7 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
         const size = Math.min(item.bytes.length, remoteWindow_bytes, outside.remotePacket_bytes)
         if (size === 0) return false
         const extended = item.stream !== 0
-        const written = message(extended ? Message.channelExtendedData : Message.channelData, 12 + size).uint32(remoteId)
+        const written = passingMessage(extended ? Message.channelExtendedData : Message.channelData).uint32(remoteId)
         if (extended) written.uint32(item.stream)
         send(written.string(size === item.bytes.length ? item.bytes : item.bytes.subarray(0, size)))
         remoteWindow_bytes -= size

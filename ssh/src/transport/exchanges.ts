@@ -1,7 +1,7 @@
 // The key exchanges of one connection, the first and all later ones (RFC 4253 sections 7 and 9; strict key exchange:
 // OpenSSH's PROTOCOL file, section 1.10). Whose turn it is: from our KEXINIT to our NEWKEYS we may send nothing else
 // (`holding`). Each direction changes its keys at its own NEWKEYS.
-import type { Algorithms } from '../algorithms.ts'
+import { quickCiphers, type Algorithms } from '../algorithms.ts'
 import type { Opener } from '../ciphers/cipher.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
 import type { PrivateKey } from '../keys/private-key.ts'
@@ -42,6 +42,8 @@ export interface Exchanges {
   readonly sessionId: Buffer | undefined
   readonly hostKey: Buffer | undefined
   readonly negotiated: Negotiated | undefined
+  /** New keys would be for a cipher that costs less. */
+  readonly couldBeQuicker: boolean
 }
 
 export function exchanges(options: ExchangesOptions): Exchanges {
@@ -60,10 +62,14 @@ export function exchanges(options: ExchangesOptions): Exchanges {
   let sessionId: Buffer | undefined
   let hostKey: Buffer | undefined
   let negotiated: Negotiated | undefined
+  /** What both sides have of them. */
+  let quick: readonly string[] = []
 
   const begin = (): void => {
     if (ours) return
-    const init = writeKexInit(role, algorithms)
+    // The client's order decides, so that a server which knows the client's list offers the best of it alone.
+    const offered = role === 'server' && keyed && quick.length > 0 ? { ...algorithms, ciphers: quick } : algorithms
+    const init = writeKexInit(role, offered)
     ours = Buffer.from(payloadOf(init))
     holding = true
     options.send(init)
@@ -81,6 +87,7 @@ export function exchanges(options: ExchangesOptions): Exchanges {
       if (strict && reader.sequence !== 0) throw new ProtocolError('Something came before the KEXINIT.')
     }
     const agreed = negotiate(client, server)
+    quick = quickCiphers.filter((name) => algorithms.ciphers.includes(name) && client.cipher.every((list) => list.includes(name)))
     ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
     exchange = keyExchange({
       role,
@@ -133,6 +140,9 @@ export function exchanges(options: ExchangesOptions): Exchanges {
     },
     get holding() {
       return holding
+    },
+    get couldBeQuicker() {
+      return role === 'server' && keyed && quick.length > 0 && !quick.includes(negotiated!.toClient.cipher.name)
     },
     get keyed() {
       return keyed

@@ -59,6 +59,8 @@ export interface Transport {
 const mostWaiting = 32
 /** How long an exchange may take, over a slow line that is full of data. */
 const exchange_ms = 300_000
+/** A session that has moved so much will move more: it is worth the time for keys of a quicker cipher. */
+const worthQuicker_bytes = 1024 * 1024
 /** Under one key: the numbers of packets, which some ciphers take for their nonce, must not come round (RFC 4344 section 3.1). */
 const mostPackets = 2 ** 31
 /** How long the goodbye may take to leave. */
@@ -158,7 +160,8 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   }
 
   const rekeyIfDue = (): void => {
-    const due = sinceKeys_bytes > options.rekey_bytes || sinceKeys_packets > mostPackets
+    const limit_bytes = kex.couldBeQuicker ? Math.min(worthQuicker_bytes, options.rekey_bytes) : options.rekey_bytes
+    const due = sinceKeys_bytes > limit_bytes || sinceKeys_packets > mostPackets
     if (due && kex.keyed && !kex.underWay) kex.begin()
   }
 
