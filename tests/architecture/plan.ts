@@ -87,6 +87,12 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   typebox: ['contract'],
   ws: ['mux'],
   '@lydell/node-pty': ['agent'],
+  '@xterm/headless': ['server/src/recording'],
+  '@xterm/': ['console'],
+  react: ['console'],
+  'react-dom': ['console'],
+  'react-aria-components': ['console'],
+  '@tanstack/': ['console'],
   qrcode: [],
 }
 
