@@ -12,7 +12,7 @@ import {
   type ProofRequest,
   type StreamHead,
 } from '@hawser/contract/tunnel'
-import { dialWebSocket, multistream, openMux, webSocketStream } from '@hawser/mux'
+import { dialBytes, multistream, openMux } from '@hawser/mux'
 
 export interface TunnelParts {
   readonly server: string
@@ -33,8 +33,8 @@ export async function holdTunnel(
   onUp: () => void,
 ): Promise<void> {
   const url = `${parts.server.replace(/^http/, 'ws')}${tunnelPaths.streams}`
-  const socket = await dialWebSocket(url, { headers: { authorization: `Bearer ${device.token}` }, signal })
-  using mux = openMux(webSocketStream(socket), { role: 'server', ping: { every_ms: ping_ms, timeout_ms: pong_ms } })
+  const carrier = await dialBytes(url, { headers: { authorization: `Bearer ${device.token}` }, signal })
+  using mux = openMux(carrier, { role: 'server', ping: { every_ms: ping_ms, timeout_ms: pong_ms } })
   const stop = (): void => mux.close()
   signal.addEventListener('abort', stop, { once: true })
   onUp()

@@ -15,8 +15,8 @@ export const GoAway = { normal: 0, protocolError: 1, internalError: 2 } as const
 /** What a stream may be sent before its first window update. */
 export const initialWindow_bytes = 256 * 1024
 
-/** The payload of a frame of ours: with its header it fills a message of 64 KiB. */
-export const mostPayload_bytes = 64 * 1024 - headerBytes
+/** The payload of a frame of ours: large, because every frame costs something, and small enough that streams take turns. */
+export const mostPayload_bytes = 64 * 1024
 
 export function writeHeader(into: Buffer, at: number, type: number, flags: number, id: number, length: number): void {
   into[at] = 0

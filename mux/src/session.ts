@@ -329,7 +329,9 @@ class Session implements Mux, StreamHost, FrameSink {
       if (!stream) break
       stream.inLine = false
       if (!stream.maySend) continue
-      this.#write(stream.nextFrame())
+      this.#carrier.cork()
+      for (const part of stream.nextFrame()) this.#write(part)
+      this.#carrier.uncork()
       if (stream.maySend) {
         stream.inLine = true
         this.#line.push(stream)

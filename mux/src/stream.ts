@@ -4,7 +4,7 @@
 // carrier. The session decides whose turn it is to send.
 import { Duplex } from 'node:stream'
 import { MuxClosed } from './errors.ts'
-import { Flag, frame, headerBytes, initialWindow_bytes, mostPayload_bytes, Type, writeHeader } from './frames.ts'
+import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './frames.ts'
 import { Inbox } from './inbox.ts'
 
 /** What a stream asks of its session. */
@@ -125,17 +125,16 @@ export class MuxStream extends Duplex {
     return this.#outBytes > 0 && this.#credit > 0 && !this.destroyed
   }
 
-  /** The next frame: header and payload, and `sent` is to follow when it has gone. */
-  nextFrame(): Buffer {
+  /** The next frame: header and payload, in parts that are not copied, and `sent` is to follow when it has gone. */
+  nextFrame(): Buffer[] {
     const length = Math.min(this.#outBytes, this.#credit, mostPayload_bytes)
-    const bytes = Buffer.allocUnsafe(headerBytes + length)
-    writeHeader(bytes, 0, Type.data, 0, this.id, length)
-    let at = headerBytes
-    while (at < bytes.length) {
+    const parts = [frame(Type.data, 0, this.id, length)]
+    for (let left = length; left > 0;) {
       const source = this.#out[this.#outIndex]!
-      const copied = source.copy(bytes, at, this.#outOffset)
-      at += copied
-      this.#outOffset += copied
+      const part = source.subarray(this.#outOffset, this.#outOffset + left)
+      parts.push(part)
+      left -= part.length
+      this.#outOffset += part.length
       if (this.#outOffset === source.length) {
         this.#outIndex++
         this.#outOffset = 0
@@ -143,7 +142,7 @@ export class MuxStream extends Duplex {
     }
     this.#credit -= length
     this.#outBytes -= length
-    return bytes
+    return parts
   }
 
   sent(): void {

@@ -154,8 +154,8 @@ test('small writes that wait leave together', async () => {
   const carrier = new Duplex({
     writableHighWaterMark: 1,
     read: () => undefined,
-    write: (chunk: Buffer, _, done) => {
-      frames.push(chunk.length)
+    writev: (chunks, done) => {
+      frames.push(chunks.reduce((sum, { chunk }: { chunk: Buffer }) => sum + chunk.length, 0))
       release = done
     },
   })

@@ -130,18 +130,18 @@ describe('the address of the server', () => {
     const headers = { 'x-forwarded-host': 'outside.example.com', 'x-forwarded-proto': 'https' }
     {
       await using service = await startService({ env: { HAWSER_URL: '' } })
-      expect(await asked(service, headers)).toContain("SHELLHUB_SERVER_ADDRESS='https://outside.example.com'")
+      expect(await asked(service, headers)).toContain("SERVER_ADDRESS='https://outside.example.com'")
       expect((await service.api({ headers }).system.info({})).body.endpoints.api).toBe('outside.example.com')
     }
     await using service = await startService({ env: { HAWSER_URL: '', HAWSER_TRUSTED_PROXIES: 'none' } })
-    expect(await asked(service, headers)).toContain(`SHELLHUB_SERVER_ADDRESS='${service.url}'`)
+    expect(await asked(service, headers)).toContain(`SERVER_ADDRESS='${service.url}'`)
   })
 
   test('never carries anything but a host and a port into the script', async () => {
     await using service = await startService({ env: { HAWSER_URL: '' } })
     for (const host of ["evil'; rm -rf / #", '$(reboot)', 'a b', 'host:99999999', '']) {
       const script = await asked(service, { 'x-forwarded-host': host })
-      expect(script, host).toMatch(/SHELLHUB_SERVER_ADDRESS='http:\/\/[A-Za-z0-9.:-]+'/)
+      expect(script, host).toMatch(/SERVER_ADDRESS='http:\/\/[A-Za-z0-9.:-]+'/)
       if (host !== '') expect(script).not.toContain(host)
     }
   })

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
 import { tunnelPaths } from '@hawser/contract/tunnel'
-import { acceptWebSocket, UpgradeFailed } from '@hawser/mux'
+import { acceptBytes, acceptWebSocket, UpgradeFailed } from '@hawser/mux'
 import type { Limiter } from '../kit/limiter.ts'
 import { pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
@@ -47,9 +47,11 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
         throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
       if (parts.admissions.take('') > 0)
         throw new Failure('unavailable', { message: 'Too many agents come at once; come back.', retryAfter: pause_s })
-      const accepted = await webSocketOf(request, socket, head)
       const seen = (): void => parts.seen(device)
-      const tunnel = path === tunnelPaths.streams ? yamuxTunnel(device, accepted, seen) : revdialTunnel(device, accepted, waiting, seen)
+      const tunnel =
+        path === tunnelPaths.streams
+          ? yamuxTunnel(device, await orRefused(() => acceptBytes(request, socket, head)), seen)
+          : revdialTunnel(device, await orRefused(() => acceptWebSocket(request, socket, head)), waiting, seen)
       await parts.registry.offer(tunnel).catch((error: unknown) => {
         parts.onError(device, error)
         tunnel.close('The tunnel could not be entered.')
@@ -59,14 +61,15 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
       const id = new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
       const hand = waiting.claim(id)
       if (!hand) throw new Failure('invalid', { message: 'unknown dialer' })
-      hand(await webSocketOf(request, socket, head))
+      hand(await orRefused(() => acceptWebSocket(request, socket, head)))
     },
   }
 }
 
-async function webSocketOf(...[request, socket, head]: Parameters<typeof acceptWebSocket>): ReturnType<typeof acceptWebSocket> {
+/** What is no proper request for a WebSocket is answered as bad input. */
+async function orRefused<T>(accept: () => T | Promise<T>): Promise<T> {
   try {
-    return await acceptWebSocket(request, socket, head)
+    return await accept()
   } catch (cause) {
     if (cause instanceof UpgradeFailed) throw new Failure('invalid', { message: cause.message, cause })
     throw cause
