@@ -145,6 +145,7 @@ describe('an editor that works on the device', () => {
     const server = net.createServer((socket) => void socket.end(\`guest \${++guests} of \${process.pid}\\n\`))
     server.listen(0, '127.0.0.1', () => console.log('listening on ' + server.address().port))
 END
+    : > log
     nohup ./node server.mjs > log 2>&1 < /dev/null &
     echo "$!" > pid
     until grep -q listening log; do sleep 0.05; done
