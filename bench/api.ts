@@ -14,7 +14,7 @@ import { promisify } from 'node:util'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
 import { hashPassword } from '../server/src/domain/credentials.ts'
 import { authBody, digitsOf, goneTag, isGone, owner, plantBare, plantFleet, rareTag, siteTag, uidOf } from './fleet.ts'
-import { compare, inTurns, interleaved, measure, median, table, type Comparison, type Row } from './kit.ts'
+import { atLeast, atMost, below, compare, inTurns, interleaved, line, measure, median, table, type Row } from './kit.ts'
 import { openLoad, requestBytes, type Load } from './load.ts'
 import { startBare, startHawser, type Program } from './programs.ts'
 
@@ -26,20 +26,6 @@ const connections = 16
 /** Warm devices that take turns; each has its own key, uid and token. */
 const most_callers = 5000
 const say = (line: string): void => void process.stderr.write(`${line}\n`)
-
-interface Aim {
-  readonly text: string
-  readonly met: boolean
-}
-const atLeast = (aim: number, ratio: number): Aim => ({ text: `ratio ≥ ${aim}`, met: ratio >= aim })
-const atMost = (aim: number, ratio: number): Aim => ({ text: `ratio ≤ ${aim}`, met: ratio <= aim })
-const below = (aim: number, value: number, unit: string): Aim => ({ text: `< ${aim.toLocaleString('en')} ${unit}`, met: value < aim })
-
-function line(what: string, unit: string, { a, b, ratio, lowest, highest }: Comparison, aim?: Aim): Row {
-  const short = (value: number): string => (value < 100 ? value.toPrecision(2) : Math.round(value).toLocaleString('en'))
-  const range = `${short(lowest)}–${short(highest)}`
-  return { what, unit, ours: a, reference: b, ratio, range, aim: aim?.text ?? '', verdict: aim ? (aim.met ? 'met' : 'MISSED') : '' }
-}
 
 interface Fleet {
   readonly name: string

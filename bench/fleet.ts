@@ -41,8 +41,8 @@ function publicKeyOf(i: number): string {
   return `-----BEGIN RSA PUBLIC KEY-----\n${lines.join('\n')}\n-----END RSA PUBLIC KEY-----\n`
 }
 
-/** What the agent of device i sends to Auth device. */
-export function authBody(i: number) {
+/** What the agent of device i sends to Auth device; whoever wants to act as the device gives it a key. */
+export function authBody(i: number, public_key = publicKeyOf(i)) {
   const [id, pretty_name, arch] = systems[i % systems.length]!
   const digits = digitsOf(i)
   return {
@@ -50,7 +50,7 @@ export function authBody(i: number) {
     sessions: [],
     hostname: `${kinds[i % kinds.length]!}-${digits}`,
     identity: { mac: `02:00:${digits.slice(0, 2)}:${digits.slice(2, 4)}:${digits.slice(4, 6)}:0${digits.slice(6)}` },
-    public_key: publicKeyOf(i),
+    public_key,
     tenant_id,
   }
 }
@@ -60,12 +60,15 @@ export function uidOf(i: number): string {
   return deviceUid({ mac: identity.mac, public_key, tenant_id })
 }
 
-function rowOf(i: number, now: number) {
-  const body = authBody(i)
+/** Of every hundred devices the first ninety are accepted. */
+export const isAccepted = (i: number): boolean => i % 100 < 90
+
+function rowOf(i: number, now: number, public_key: string | undefined) {
+  const body = authBody(i, public_key)
   const { mac } = body.identity
   const scattered = Number(digitsOf(i))
   const created_at = iso(now - scattered * 3000)
-  const status = i % 100 < 90 ? 'accepted' : i % 100 < 98 ? 'pending' : i % 100 < 99 ? 'rejected' : 'unused'
+  const status = isAccepted(i) ? 'accepted' : i % 100 < 98 ? 'pending' : i % 100 < 99 ? 'rejected' : 'unused'
   return {
     uid: deviceUid({ mac, public_key: body.public_key, tenant_id }),
     tenant_id,
@@ -100,8 +103,16 @@ const rows_per_statement = 200
 const rows_per_transaction = 20_000
 const planting_cache_kib = 1024 * 1024
 
-/** Makes the data folder of a server with this many devices in one namespace, with the triggers and indexes in force. */
-export async function plantFleet(folder: string, count: number, progress: (done: number) => void): Promise<Planted | undefined> {
+/**
+ * Makes the data folder of a server with this many devices in one namespace, with the triggers and indexes in force. With a
+ * public key it is that of all devices, which are told apart by their addresses: a million keys would take days to make.
+ */
+export async function plantFleet(
+  folder: string,
+  count: number,
+  progress: (done: number) => void,
+  public_key?: string,
+): Promise<Planted | undefined> {
   const file = path.join(folder, 'hawser.db')
   if (existsSync(file)) return undefined
   const now = Date.now()
@@ -123,7 +134,7 @@ export async function plantFleet(folder: string, count: number, progress: (done:
       const end = Math.min(start + rows_per_transaction, count)
       await opened.db.transaction().execute(async (trx) => {
         for (let from = start; from < end; from += rows_per_statement) {
-          const rows = Array.from({ length: Math.min(rows_per_statement, end - from) }, (_, k) => rowOf(from + k, now))
+          const rows = Array.from({ length: Math.min(rows_per_statement, end - from) }, (_, k) => rowOf(from + k, now, public_key))
           await trx.insertInto('devices').values(rows).execute()
         }
       })
@@ -179,8 +190,10 @@ export function plantBare(folder: string): string {
       status_update_at text not null, created_at text not null, remote_addr text not null, position text not null,
       public_url integer not null, public_url_address text not null, tags text not null, last_seen text not null,
       online integer not null);
-    insert into devices select * from fleet.devices;
   `)
+  // Those that it has: later ones of the server's are of no use to the bare routes.
+  const columns = database.prepare("select group_concat(name) as names from pragma_table_info('devices')").get() as { names: string }
+  database.exec(`insert into devices (${columns.names}) select ${columns.names} from fleet.devices`)
   database.close()
   return file
 }

@@ -1,7 +1,7 @@
 // The measuring itself: percentiles, turns and columns, on numbers that are known beforehand.
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { inTurns, interleaved, measure, percentile, table } from './kit.ts'
+import { atLeast, below, compare, inTurns, interleaved, line, measure, percentile, single, table } from './kit.ts'
 
 test('a percentile is the nearest rank', () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -59,4 +59,21 @@ test('a table has aligned columns, numbers to the right', () => {
     (line) => lines.push(line),
   )
   expect(lines).toEqual(['side     calls     ms', 'ours    12,345  0.123', 'theirs       7   12.3'])
+})
+
+test('a row says whether its aim was met, and a figure that stands alone leaves its columns in line', () => {
+  const lines: string[] = []
+  const compared = compare([2, 4, 6], [4, 4, 4])
+  const rows = [
+    line('speed', '/s', compared, atLeast(0.5, compared.ratio)),
+    single('size', 'KB', 30, below(25, 30, 'KB')),
+    single('time', 's', 1.5),
+  ]
+  table(rows, (text) => lines.push(text))
+  expect(lines).toEqual([
+    'what   unit  ours  reference  ratio  range     aim          verdict',
+    'speed  /s       4          4      1  0.50–1.5  ratio ≥ 0.5  met',
+    'size   KB      30                              < 25 KB      MISSED',
+    'time   s     1.50',
+  ])
 })

@@ -96,12 +96,39 @@ export async function interleaved(a: () => Promise<number>, b: () => Promise<num
   return compare(figures.a, figures.b)
 }
 
+export interface Aim {
+  readonly text: string
+  readonly met: boolean
+}
+export const atLeast = (aim: number, ratio: number): Aim => ({ text: `ratio ≥ ${aim}`, met: ratio >= aim })
+export const atMost = (aim: number, ratio: number): Aim => ({ text: `ratio ≤ ${aim}`, met: ratio <= aim })
+export const below = (aim: number, value: number, unit: string): Aim => ({
+  text: `< ${aim.toLocaleString('en')} ${unit}`,
+  met: value < aim,
+})
+
 export type Row = Readonly<Record<string, string | number>>
+
+/** A comparison as a row of the table. An aim that is missed is said and is no failure: the machine may have been busy. */
+export function line(what: string, unit: string, { a, b, ratio, lowest, highest }: Comparison, aim?: Aim): Row {
+  const short = (value: number): string => (value < 100 ? value.toPrecision(2) : Math.round(value).toLocaleString('en'))
+  const range = `${short(lowest)}–${short(highest)}`
+  return { what, unit, ours: a, reference: b, ratio, range, ...verdict(aim) }
+}
+
+/** A figure that has nothing to be compared with. */
+export function single(what: string, unit: string, ours: number, aim?: Aim): Row {
+  return { what, unit, ours, reference: '', ratio: '', range: '', ...verdict(aim) }
+}
+
+function verdict(aim: Aim | undefined): { aim: string; verdict: string } {
+  return { aim: aim?.text ?? '', verdict: aim ? (aim.met ? 'met' : 'MISSED') : '' }
+}
 
 /** Prints rows as aligned columns, in the order of the first row's fields; numbers with three digits that matter. */
 export function table(rows: readonly Row[], print: (line: string) => void = console.log): void {
   const names = Object.keys(rows[0] ?? {})
-  const numeric = names.map((name) => rows.every((row) => typeof row[name] === 'number'))
+  const numeric = names.map((name) => rows.every((row) => typeof row[name] === 'number' || row[name] === ''))
   const lines = [names, ...rows.map((row) => names.map((name) => cell(row[name])))]
   const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
   for (const line of lines) {

@@ -1,6 +1,6 @@
 // Programs under measurement run as processes of their own, as they do in earnest: started on a free port, awaited
 // until healthy, asked for the memory and processor time they took (from /proc, so Linux only), stopped at the end.
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
@@ -8,23 +8,37 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { openLoad, requestBytes } from './load.ts'
 
-export interface Program extends AsyncDisposable {
-  readonly port: number
-  /** From the start of the process to the first good answer of /healthcheck. */
-  readonly healthy_ms: number
+/** Any process that the bench has started. */
+export interface Running extends AsyncDisposable {
+  readonly pid: number
+  readonly child: ChildProcess
   /** Resident memory at this moment. */
   resident_mb(): number
   /** Processor time of all its threads so far, in hundredths of a second at best. */
   cpu_s(): number
+  /** The same with all processes that it has started. */
+  family_cpu_s(): number
+  /** What the parentheses of the pattern match in what it prints; waits for it. Rejects when it ends without. */
+  printed(pattern: RegExp): Promise<string>
+}
+
+export interface Program extends Running {
+  readonly port: number
+  /** From the start of the process to the first good answer of /healthcheck. */
+  readonly healthy_ms: number
 }
 
 export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Writes CPU profiles of its threads into this folder when it ends. */
   readonly profiles?: string | undefined
+  /** A free one unless stated. */
+  readonly port?: number
+  /** More of Node's own flags. */
+  readonly flags?: readonly string[]
 }
 
-const root = path.join(import.meta.dirname, '..')
+export const root = path.join(import.meta.dirname, '..')
 const longest_start_ms = 120_000
 const longest_stop_ms = 60_000
 const poll_every_ms = 4
@@ -41,7 +55,7 @@ export async function freePort(): Promise<number> {
 
 /** Our server on this data folder, without the limits that would be what we measure. */
 export async function startHawser(folder: string, options: ProgramOptions = {}): Promise<Program> {
-  const port = await freePort()
+  const port = options.port ?? (await freePort())
   return start(['hawser.ts', 'serve'], port, {
     ...options,
     env: {
@@ -61,53 +75,144 @@ export async function startBare(file: string, options: ProgramOptions = {}): Pro
   return start(['bench/bare.ts', file, String(port)], port, options)
 }
 
-async function start(args: readonly string[], port: number, { env = {}, profiles }: ProgramOptions): Promise<Program> {
+async function start(args: readonly string[], port: number, options: ProgramOptions): Promise<Program> {
+  const started = performance.now()
+  const running = startProcess([process.execPath, ...profiling(options.profiles), ...(options.flags ?? []), ...args], options.env)
+  const { child } = running
+  while (!(await healthy(port))) {
+    const late = performance.now() - started > longest_start_ms
+    if (late || child.exitCode !== null || child.signalCode !== null) {
+      await running[Symbol.asyncDispose]()
+      throw new Error(`${args.join(' ')} ${late ? 'did not become healthy' : 'ended'}: ${await running.printed(/([^]*)/)}`)
+    }
+    await wait(poll_every_ms)
+  }
+  return { ...running, port, healthy_ms: performance.now() - started }
+}
+
+/** Node's flags for CPU profiles in this folder. */
+export function profiling(folder: string | undefined): string[] {
+  return folder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${folder}`]
+}
+
+export interface ProcessOptions {
+  /** It is one of our own helpers, which takes orders; see `ask`. */
+  readonly ipc?: boolean
+}
+
+/** Starts a process in our folder with nothing of the caller's environment but the usual; it ends with the bench at the latest. */
+export function startProcess(
+  [program = '', ...args]: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  { ipc = false }: ProcessOptions = {},
+): Running {
   const { PATH, HOME, TMPDIR, TZ } = process.env
   const inherited = Object.fromEntries(Object.entries({ PATH, HOME, TMPDIR, TZ }).filter(([, value]) => value !== undefined))
-  const flags = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`]
-  const started = performance.now()
-  const child = spawn(process.execPath, [...flags, ...args], {
+  const child = spawn(program, args, {
     cwd: root,
     env: { ...inherited, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? (['ipc'] as const) : [])],
   })
   let said = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (chunk: string) => (said = (said + chunk).slice(-4000)))
+  const looking = new Set<() => void>()
+  for (const stream of [child.stdout!, child.stderr!])
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      said = (said + chunk).slice(-4000)
+      for (const look of looking) look()
+    })
   // Whatever ends the bench, nothing it started is left behind; first, because what it writes to may be removed then.
   const kill = (): void => void child.kill('SIGKILL')
   process.prependOnceListener('exit', kill)
   const ended = once(child, 'exit').finally(() => process.off('exit', kill))
   const { pid } = child
-  if (pid === undefined) throw new Error(`${args.join(' ')} could not be started`)
+  if (pid === undefined) throw new Error(`${program} could not be started`)
+  ended.catch(() => undefined)
 
-  async function stop(): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill('SIGTERM')
-    const giveUp = setTimeout(() => child.kill('SIGKILL'), longest_stop_ms)
-    await ended
-    clearTimeout(giveUp)
-  }
-
-  while (!(await healthy(port))) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${args.join(' ')} ended: ${said}`)
-    if (performance.now() - started > longest_start_ms) {
-      await stop()
-      throw new Error(`${args.join(' ')} did not become healthy: ${said}`)
-    }
-    await wait(poll_every_ms)
-  }
   return {
-    port,
-    healthy_ms: performance.now() - started,
-    resident_mb: () => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
-    cpu_s() {
-      // Behind the name in parentheses: utime and stime are the 12th and 13th fields.
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
-      return (Number(fields[11]) + Number(fields[12])) / ticks_per_second
+    pid,
+    child,
+    resident_mb: () => residentOf(pid),
+    cpu_s: () => cpuOf(pid),
+    family_cpu_s: () => familyCpuOf(pid),
+    printed(pattern) {
+      const { promise, resolve, reject } = Promise.withResolvers<string>()
+      const look = (): void => {
+        const found = pattern.exec(said)?.[1]
+        if (found === undefined) return
+        looking.delete(look)
+        resolve(found)
+      }
+      looking.add(look)
+      look()
+      const tooLate = (): void => reject(new Error(`${[program, ...args].join(' ')} ended: ${said}`))
+      ended.then(tooLate, tooLate)
+      return promise
     },
-    [Symbol.asyncDispose]: stop,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGTERM')
+      const giveUp = setTimeout(() => child.kill('SIGKILL'), longest_stop_ms)
+      await ended
+      clearTimeout(giveUp)
+    },
   }
+}
+
+/** Gives one of our helpers an order and waits for its answer; one at a time. */
+export async function ask<T>({ child }: Running, order: object): Promise<T> {
+  child.send(order)
+  const gone = new AbortController()
+  const { signal } = gone
+  try {
+    const [answer] = (await Promise.race([once(child, 'message', { signal }), once(child, 'exit', { signal })])) as [unknown]
+    if (typeof answer !== 'object' || answer === null) throw new Error('a helper of the bench ended')
+    if ('failed' in answer) throw new Error(`a helper of the bench failed: ${String(answer.failed)}`)
+    return answer as T
+  } finally {
+    gone.abort()
+  }
+}
+
+/** The other end of `ask`, for helpers. */
+export function takeOrders(carryOut: (order: never) => Promise<object>): void {
+  process.on('message', (order) => {
+    carryOut(order as never).then(
+      (answer) => process.send!(answer),
+      (error: unknown) => process.send!({ failed: error instanceof Error ? error.stack : String(error) }),
+    )
+  })
+  // Whoever gives the orders is gone.
+  process.once('disconnect', () => process.exit(0))
+}
+
+function residentOf(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+}
+
+/** Behind the name in parentheses: utime and stime are the 12th and 13th fields, those of children that have ended follow. */
+function times(pid: number): number[] {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+  return fields.slice(11, 15).map((ticks) => Number(ticks) / ticks_per_second)
+}
+
+function cpuOf(pid: number): number {
+  const [user = 0, system = 0] = times(pid)
+  return user + system
+}
+
+function familyCpuOf(pid: number): number {
+  try {
+    const own = times(pid).reduce((sum, seconds) => sum + seconds, 0)
+    return childrenOf(pid).reduce((sum, child) => sum + familyCpuOf(child), own)
+  } catch {
+    // It ended while we looked: its parent has its times, now or in a moment.
+    return 0
+  }
+}
+
+export function childrenOf(pid: number): number[] {
+  const listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+  return listed === '' ? [] : listed.split(' ').map(Number)
 }
 
 async function healthy(port: number): Promise<boolean> {

@@ -3,6 +3,7 @@
 import { sign, type KeyObject } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import {
+  mostStreams,
   ping_ms,
   pong_ms,
   proofText,
@@ -34,7 +35,7 @@ export async function holdTunnel(
 ): Promise<void> {
   const url = `${parts.server.replace(/^http/, 'ws')}${tunnelPaths.streams}`
   const carrier = await dialBytes(url, { headers: { authorization: `Bearer ${device.token}` }, signal })
-  using mux = openMux(carrier, { role: 'server', ping: { every_ms: ping_ms, timeout_ms: pong_ms } })
+  using mux = openMux(carrier, { role: 'server', mostStreams, ping: { every_ms: ping_ms, timeout_ms: pong_ms } })
   const stop = (): void => mux.close()
   signal.addEventListener('abort', stop, { once: true })
   onUp()

@@ -53,5 +53,8 @@ export const keepAlive_ms = 30_000
 export const ping_ms = 35_000
 export const pong_ms = 15_000
 
+/** Sessions that one device can have at a time, each of them a stream of its tunnel. */
+export const mostStreams = 1_024
+
 /** By this variable the gateway tells our own agent where the person comes from: "<address> <port>". It reaches no program. */
 export const clientVariable = 'HAWSER_CLIENT'

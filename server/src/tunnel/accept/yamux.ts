@@ -4,14 +4,20 @@
 // server has spoken, because some agents read the line with a buffer that they throw away.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { ping_ms, pong_ms, protocols, type Proof } from '@hawser/contract/tunnel'
+import { mostStreams, ping_ms, pong_ms, protocols, type Proof } from '@hawser/contract/tunnel'
 import { multistream, openMux } from '@hawser/mux'
 import { proves, Unreachable, type Tunnel, type TunnelDevice } from '../tunnel.ts'
 
 const longestProof_bytes = 4_096
 
 export function yamuxTunnel(device: TunnelDevice, carrier: Duplex, seen: () => void): Tunnel {
-  const mux = openMux(carrier, { role: 'client', mostIncoming: 0, ping: { every_ms: ping_ms, timeout_ms: pong_ms }, onPong: seen })
+  const mux = openMux(carrier, {
+    role: 'client',
+    mostIncoming: 0,
+    mostStreams,
+    ping: { every_ms: ping_ms, timeout_ms: pong_ms },
+    onPong: seen,
+  })
 
   /** Undefined when the agent does not know the protocol. */
   async function open(protocol: string, head: object, signal: AbortSignal): Promise<Duplex | undefined> {

@@ -1,0 +1,103 @@
+// Everything for bench/access.ts: a server program on fresh data with one person, one namespace and one key to log in with;
+// agents in the form in which devices run them; and a sshd beside them that the same key opens.
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { client, type Client } from '@hawser/contract/client'
+import { packFolder } from '../agent/pack.ts'
+import { collectable } from './collect.ts'
+import { owner, plantFleet, tenant_id } from './fleet.ts'
+import { makeKey, startSshd, user, type Destination, type Keys, type Sshd } from './openssh.ts'
+import { freePort, profiling, startHawser, startProcess, type Program, type Running } from './programs.ts'
+
+export interface Settings {
+  readonly folder: string
+  /** Before the commands of sshd and agents. */
+  readonly before: readonly string[]
+  readonly profiles: string | undefined
+}
+
+export interface World extends AsyncDisposable {
+  readonly server: Program
+  readonly keys: Keys
+  readonly sshd: Sshd
+  /** Straight to sshd. */
+  readonly straight: Destination
+  startAgent(name: string, options?: AgentOptions): Promise<Agent>
+}
+
+export interface AgentOptions {
+  readonly env?: Readonly<Record<string, string>>
+  /** Instead of the server's own. */
+  readonly port?: number
+}
+
+export interface Agent extends Running {
+  /** Through the gateway and this agent. */
+  readonly through: Destination
+}
+
+/** What would be measured instead of what we want to measure. */
+const unlimited = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_SSH_PER_SOURCE: '100000' }
+
+export async function buildWorld({ folder, before, profiles }: Settings): Promise<World> {
+  await using building = new AsyncDisposableStack()
+  const data = path.join(folder, 'data')
+  await plantFleet(data, 0, () => undefined)
+  const sshPort = await freePort()
+  const server = building.use(
+    await startHawser(data, { profiles, flags: [collectable], env: { ...unlimited, HAWSER_SSH: `127.0.0.1:${sshPort}` } }),
+  )
+  const keys = makeKey(folder, 'client_key')
+  const sshd = building.use(await startSshd(folder, before, keys))
+  const api = await signIn(server.port)
+  const body = { data: Buffer.from(keys.line).toString('base64'), name: 'bench', username: '.*', filter: { hostname: '.*' } }
+  await api.publicKeys.create({ body })
+  const main = packFolder(path.join(folder, 'agent'))
+  const ending = building.move()
+
+  async function startAgent(name: string, { env = {}, port = server.port }: AgentOptions = {}): Promise<Agent> {
+    const single = process.getuid?.() === 0 ? {} : { HAWSER_SINGLE_USER_PASSWORD: '$6$bench$no-password-fits-this' }
+    const running = ending.use(
+      startProcess([...before, process.execPath, ...profiling(profiles), collectable, main], {
+        HAWSER_SERVER_ADDRESS: `http://127.0.0.1:${port}`,
+        HAWSER_TENANT_ID: tenant_id,
+        HAWSER_PRIVATE_KEY: path.join(folder, `${name}.key`),
+        HAWSER_PREFERRED_HOSTNAME: name,
+        HAWSER_PREFERRED_IDENTITY: name,
+        ...single,
+        ...env,
+      }),
+    )
+    const uid = await running.printed(/"tunnel\.up","uid":"([0-9a-f]+)"/)
+    await api.devices.accept({ params: { uid } })
+    return { ...running, through: { port: sshPort, user: `${user}@harbour.${name}`, keys } }
+  }
+
+  return {
+    server,
+    keys,
+    sshd,
+    straight: { port: sshd.port, user, keys },
+    startAgent,
+    [Symbol.asyncDispose]: () => ending.disposeAsync(),
+  }
+}
+
+async function signIn(port: number): Promise<Client> {
+  const url = `http://127.0.0.1:${port}`
+  const { username, password } = owner
+  const { body } = await client({ url }).users.login({ body: { username, password } })
+  return client({ url, token: body.token })
+}
+
+/** The data of a server with so many accepted devices, all with the key in that file. */
+export async function plantAgents(folder: string, count: number): Promise<{ data: string; keyFile: string }> {
+  const data = path.join(folder, 'many')
+  const keyFile = path.join(folder, 'many.key')
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  writeFileSync(keyFile, privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 })
+  // A tenth of a fleet is not accepted.
+  await plantFleet(data, Math.ceil(count / 90) * 100, () => undefined, publicKey.export({ type: 'pkcs1', format: 'pem' }))
+  return { data, keyFile }
+}

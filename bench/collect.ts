@@ -1,0 +1,34 @@
+// Collects the garbage of another Node from outside, over its debugger, so that what a program holds can be told from what it
+// has not yet thrown away. The debugger is started by the signal that Node has for it and only then: before, the program runs
+// as it always does. Its Node wants the flag below, for a port of its own.
+import type { Running } from './programs.ts'
+
+export const collectable = '--inspect-port=127.0.0.1:0'
+
+const addresses = new WeakMap<Running, Promise<string>>()
+
+function addressOf(running: Running): Promise<string> {
+  const known = addresses.get(running)
+  if (known) return known
+  running.child.kill('SIGUSR1')
+  const address = running.printed(/Debugger listening on (ws:\S+)/)
+  addresses.set(running, address)
+  return address
+}
+
+export async function collect(running: Running): Promise<void> {
+  const socket = new WebSocket(await addressOf(running))
+  const { promise: done, resolve, reject } = Promise.withResolvers<void>()
+  socket.addEventListener('error', () => reject(new Error('the debugger does not answer')))
+  // Twice: what a first collection lets go of, a second one frees.
+  const ask = (id: number): void => socket.send(JSON.stringify({ id, method: 'HeapProfiler.collectGarbage' }))
+  let answers = 0
+  socket.addEventListener('open', () => ask(1))
+  socket.addEventListener('message', () => (++answers < 2 ? ask(2) : resolve()))
+  try {
+    await done
+  } finally {
+    // A Node that is to end waits for its debugger to leave.
+    socket.close()
+  }
+}

@@ -1,0 +1,100 @@
+// A program for bench/access.ts: many agents in one process. Each enrols over HTTP and then holds its tunnel with the agent's
+// own code, proof of the key included. One that loses its tunnel is back at once; one that is refused, or finds nobody, waits
+// ten seconds: so do agents in the field, and the server must stand it.
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { holdTunnel } from '../agent/src/tunnel.ts'
+import { authBody, isAccepted } from './fleet.ts'
+import { openLoad, requestBytes } from './load.ts'
+import { takeOrders } from './programs.ts'
+
+export type TunnelOrder =
+  /** Until there are so many. */
+  | { readonly do: 'enrol'; readonly port: number; readonly keyFile: string; readonly count: number }
+  /** Answered when so many of them are up. */
+  | { readonly do: 'hold'; readonly port: number; readonly count: number }
+  | { readonly do: 'count' }
+  | { readonly do: 'leave' }
+
+export interface Count {
+  readonly up: number
+  readonly refusals: number
+}
+
+const refused_ms = 10_000
+/** At first only, so that it is the server that is measured and not a queue in front of it. */
+const atOnce = 64
+
+interface Agent {
+  readonly uid: string
+  readonly token: string
+}
+
+const agents: Agent[] = []
+const held = new Map<Agent, AbortController>()
+let key: KeyObject | undefined
+/** The next device to enrol. */
+let next = 0
+let up = 0
+let refusals = 0
+
+async function enrol(port: number, keyFile: string, count: number): Promise<void> {
+  key = createPrivateKey(readFileSync(keyFile))
+  const publicKey = createPublicKey(key).export({ type: 'pkcs1', format: 'pem' })
+  using load = await openLoad(port, atOnce)
+  const enrolNext = async (): Promise<void> => {
+    while (agents.length < count) {
+      const i = next++
+      if (!isAccepted(i)) continue
+      const { body } = await load.call(requestBytes('POST', '/api/devices/auth', { body: authBody(i, publicKey) }))
+      const { uid, token } = JSON.parse(body) as Agent
+      agents.push({ uid, token })
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, enrolNext))
+}
+
+/** One agent's life; `first` hears when its tunnel is up for the first time. */
+async function live(agent: Agent, port: number, first: () => void): Promise<void> {
+  const ending = new AbortController()
+  held.set(agent, ending)
+  const parts = { server: `http://127.0.0.1:${port}`, key: key!, serve: () => Promise.resolve(), log: () => undefined }
+  while (!ending.signal.aborted) {
+    let isUp = false
+    try {
+      await holdTunnel(parts, agent, ending.signal, () => {
+        isUp = true
+        up++
+        first()
+      })
+    } catch {
+      refusals++
+      await wait(refused_ms, undefined, { signal: ending.signal }).catch(() => undefined)
+    } finally {
+      if (isUp) up--
+    }
+  }
+}
+
+async function hold(port: number, count: number): Promise<void> {
+  const waiting = agents.filter((agent) => !held.has(agent)).slice(0, count)
+  const holdNext = async (): Promise<void> => {
+    for (let agent = waiting.pop(); agent; agent = waiting.pop()) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      void live(agent, port, resolve)
+      await promise
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, holdNext))
+}
+
+takeOrders(async (order: TunnelOrder) => {
+  if (order.do === 'enrol') await enrol(order.port, order.keyFile, order.count)
+  if (order.do === 'hold') await hold(order.port, order.count)
+  if (order.do === 'leave') {
+    for (const ending of held.values()) ending.abort()
+    held.clear()
+  }
+  return { up, refusals } satisfies Count
+})
