@@ -4,6 +4,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
+import { makePerson } from '../../agent/test/modes.ts'
 import { folder, keygen, quietArgs, run } from '../../ssh/test/programs.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
 import { startService, type Service } from '../harness/service.ts'
@@ -14,9 +15,13 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 const where = folder()
 let service: Service
 let world: World
-const user = process.getuid?.() === 0 ? 'root' : 'pilot'
+let person: Awaited<ReturnType<typeof makePerson>> | undefined
+let user = 'pilot'
 
 beforeAll(async () => {
+  // Somebody with an empty home: what is killed here may be the beginning of a shell.
+  if (process.getuid?.() === 0) person = await makePerson()
+  user = person?.name ?? user
   service = await startService()
   world = await buildWorld(service)
   await keygen(where, 'olga', '-t', 'ed25519')
@@ -26,6 +31,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
+  await person?.[Symbol.asyncDispose]()
   where[Symbol.dispose]()
 })
 
