@@ -24,7 +24,6 @@ export interface LiveSession {
 export interface LiveSessions extends AsyncDisposable {
   /** Throws notFound when the device has just left. */
   begin(start: SessionStart): Promise<LiveSession>
-  readonly count: number
 }
 
 const touch_every_ms = 30_000
@@ -86,9 +85,6 @@ export function liveSessions({
   timer.unref()
 
   return {
-    get count() {
-      return [...held.values()].filter((session) => !session.over).length
-    },
     async begin({ uid, tenant_id, device_uid, username, ip_address }) {
       const now = iso(clock.now())
       await stores.transaction(async (inside) => {

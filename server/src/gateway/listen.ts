@@ -46,6 +46,8 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     return family !== 0 && parts.trusted.check(address, family === 6 ? 'ipv6' : 'ipv4')
   }
 
+  const isThere = async (uid: string): Promise<boolean> => (await parts.logins.find(uid)) !== undefined
+
   /** Room for one more connection of this source; undefined if there is none. */
   function enter(address: string): Disposable | undefined {
     const key = neighbourhood(address)
@@ -90,7 +92,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       socket.resume()
       const near = await accepting
       strangers.delete(stranger)
-      await runSession({ open, idle_ms: parts.idle_ms }, near, door.outcome(), origin, log)
+      await runSession({ open, idle_ms: parts.idle_ms, isThere }, near, door.outcome(), origin, log)
     } finally {
       strangers.delete(stranger)
     }

@@ -18,6 +18,8 @@ export interface SessionParts {
   open: Map<string, OpenSession>
   /** Without a byte in either direction for so long it ends; 0: never. */
   idle_ms: number
+  /** Whether the device may still be reached. */
+  isThere(device_uid: string): Promise<boolean>
 }
 
 export async function runSession(parts: SessionParts, near: Connection, login: LoggedIn, origin: Origin, log: Log): Promise<void> {
@@ -40,6 +42,8 @@ export async function runSession(parts: SessionParts, near: Connection, login: L
     source: origin.address,
   })
   try {
+    // News that the device has left may have come between the login and now, when nobody here heard them.
+    if (!(await parts.isThere(to.device.uid))) end('The device is no longer available.')
     const { side, ended } = await pipe(
       near,
       far,
