@@ -10,6 +10,8 @@ export async function main(args: string[]): Promise<void> {
       'Usage:',
       '  hawser serve          runs the server',
       '  hawser admin <…>      commands of the administrator; without one it lists them',
+      '  hawser recording verify <file> [key]',
+      '                        says whether a recording is as it was written',
       '',
     ].join('\n'),
   )

@@ -1,7 +1,7 @@
 // The kernel of the contract. An operation is one plain object: what it is called, where it lives, who may call it,
 // what goes in and out, how it can fail, and an example that works. Everything else is a reading of these objects:
 // routes, input checks, the typed client, OpenAPI, the access matrix and the contract tests.
-import type { Static, TObject, TSchema } from 'typebox'
+import type { Static, TArray, TObject, TSchema } from 'typebox'
 import type { Access } from './access.ts'
 import type { FailureKind } from './failures.ts'
 
@@ -29,6 +29,8 @@ export interface Operation {
   readonly list?: TSchema
   /** The content type of an answer that is text, not JSON. */
   readonly text?: string
+  /** The answer, an array or text, is given and sent piece by piece, however long it is. */
+  readonly streamed?: true
   /** Headers of the answer, lower case, beside its body. One with a default is on every answer, refusals included. */
   readonly headers?: TObject
   /** What may go wrong beyond what every operation shares (see `allFailures`). */
@@ -64,7 +66,11 @@ export interface Page<T> {
   readonly total: number
 }
 
-type Body<O extends Operation> = O extends { readonly list: infer L extends TSchema }
+type Body<O extends Operation> = O extends { readonly streamed: true }
+  ? AsyncIterable<O extends { readonly answer: TArray<infer Item> } ? Static<Item> : string>
+  : Whole<O>
+
+type Whole<O extends Operation> = O extends { readonly list: infer L extends TSchema }
   ? Page<Static<L>>
   : O extends { readonly answer: infer A extends TSchema }
     ? Static<A>

@@ -154,6 +154,12 @@ export const commands: readonly Command[] = [
     },
   },
   {
+    words: 'recording key',
+    arguments: [],
+    doc: 'Prints the public key that signs recordings, for `hawser recording verify`.',
+    run: ({ recordingKey }) => Promise.resolve([recordingKey]),
+  },
+  {
     words: 'announcement create',
     arguments: ['title', 'markdown-file'],
     doc: 'Publishes an announcement.',

@@ -98,6 +98,18 @@ export const settings = {
     fallback: './data',
     read: (text) => path.resolve(text),
   }),
+  HAWSER_RECORDINGS: setting({
+    doc: 'The folder for recordings of sessions. Empty: `recordings` in the data folder.',
+    example: '/mnt/recordings',
+    fallback: '',
+    read: (text) => (text === '' ? '' : path.resolve(text)),
+  }),
+  HAWSER_RECORDING_DAYS: setting({
+    doc: 'Days after the end of a session for which its recording is kept; 0: for ever.',
+    example: '90',
+    fallback: '0',
+    read: number(0, 36_500),
+  }),
   HAWSER_DATABASE: setting({
     doc: 'Empty: SQLite in the data folder. Otherwise the address of a PostgreSQL database.',
     example: 'postgres://hawser:…@db.example.com/hawser',

@@ -1,4 +1,5 @@
-// The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the administrator.
+// The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the administrator;
+// `recording verify` looks at one file and needs neither a server nor its folder.
 import v8 from 'node:v8'
 import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
@@ -92,12 +93,22 @@ async function admin(args: string[]): Promise<void> {
   for (const line of await runCommand(opened, command)) write(line)
 }
 
+async function recording([verb, file, key, ...rest]: string[]): Promise<void> {
+  if (verb !== 'verify' || file === undefined || rest.length > 0)
+    throw new Failure('invalid', { message: 'Usage: hawser recording verify <file> [the public key that must have signed it]' })
+  const { verifyFile } = await import('./verify-file.ts')
+  const { sound, lines } = await verifyFile(file, key)
+  lines.forEach(write)
+  if (!sound) process.exitCode = 1
+}
+
 export async function main(args: string[]): Promise<void> {
   const [verb, ...rest] = args
   // What we write is for this user alone, whatever the folder's own mode is.
   process.umask(0o077)
   try {
     if (verb === 'serve') await serve()
+    else if (verb === 'recording') await recording(rest)
     else await admin(rest)
   } catch (error) {
     if (error instanceof ConfigError || error instanceof Failure) complain(sentence(error))

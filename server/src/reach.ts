@@ -1,5 +1,5 @@
 // Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the news that end
-// them. A device that is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
+// them; what is recorded of sessions, and who watches them. A device that is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
 import { Failure } from '@hawser/contract/failures'
 import { tunnelPaths } from '@hawser/contract/tunnel'
 import type { Config } from './config.ts'
@@ -12,9 +12,11 @@ import type { Doors, Upgrade } from './http/upgrade.ts'
 import { iso, minute_ms, second_ms } from './kit/clock.ts'
 import { limiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
+import { sessionRecorder } from './recording/tap.ts'
 import type { Rooms } from './server.ts'
 import { tunnelDoors } from './tunnel/doors.ts'
 import { registry, type Registry } from './tunnel/registry.ts'
+import { watchDoor, watchPath } from './watch.ts'
 
 /** Tunnels that one device may open in ten seconds; it needs one. */
 const tunnelsPerDevice = { max: 10, window_ms: 10 * second_ms }
@@ -46,6 +48,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     seen: rooms.tunnels.up,
     onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
   })
+  const wanted = async (tenant_id: string): Promise<boolean> => (await stores.namespaces.find(tenant_id))?.session_record === 1
   const gateway = await startGateway({
     listen: config.HAWSER_SSH,
     hostKeys: await hostKeys({
@@ -65,6 +68,17 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     find: tunnels.find,
     signer: rooms.signer,
     voucher: vouchers(),
+    recording: {
+      wanted,
+      recorder: ({ record, tenant_id, device_uid, username }, onFailed) =>
+        sessionRecorder({
+          recordings: rooms.recordings,
+          about: { tenant_id, session_uid: record.uid, device_uid, username },
+          wanted: false,
+          onBegun: () => record.note({ recorded: 1 }),
+          onFailed,
+        }),
+    },
     log,
   })
 
@@ -87,10 +101,25 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
         if (await stores.namespaces.find(tenant_id)) return
         for (const { device } of tunnels.all()) if (device.tenant_id === tenant_id) leave(device.uid)
       })
+      rooms.background.later('recording.switched', async () => {
+        const sessions = [...gateway.sessions.values()].filter((session) => session.tenant_id === tenant_id)
+        if (sessions.length === 0) return
+        const on = await wanted(tenant_id)
+        for (const session of sessions) session.record(on)
+      })
     }),
   ]
 
+  // What a crash has cut off is closed while people already work.
+  rooms.background.later('recording.recovery', () =>
+    rooms.recordings.recover(async ({ tenant_id, session_uid, channel }, ending) => {
+      log.warn({ event: 'recording.closed', session: session_uid, channel, ending })
+      await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
+    }),
+  )
+
   let stopping = false
+  const watching = watchDoor({ gate: rooms.gate, watch: rooms.watch, onError: (err) => log.error({ event: 'viewer.failed', err }) })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
     return entries.enter(await rooms.tunnels.admit(upgrade.bearer, upgrade.from), path, upgrade)
@@ -100,6 +129,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       [tunnelPaths.lines]: (upgrade) => enter(tunnelPaths.lines, upgrade),
       [tunnelPaths.streams]: (upgrade) => enter(tunnelPaths.streams, upgrade),
       [tunnelPaths.pickUp]: (upgrade) => entries.pickUp(upgrade),
+      [watchPath]: (upgrade) => watching.enter(upgrade),
     },
     port: gateway.port,
     tunnels,
@@ -108,6 +138,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       stopping = true
       for (const ear of hearing) ear[Symbol.dispose]()
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
+      watching.close()
       await tunnels.drain(Math.min(config.HAWSER_DRAIN, tunnels.size / farewells) * second_ms)
     },
   }

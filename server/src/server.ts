@@ -22,6 +22,7 @@ import { mfa } from './domain/mfa.ts'
 import { namespaces } from './domain/namespaces.ts'
 import { presence } from './domain/presence.ts'
 import { publicKeys } from './domain/public-keys.ts'
+import { recordingSweep } from './domain/recording-sweep.ts'
 import type { AllRules } from './domain/rules.ts'
 import { sessions } from './domain/sessions.ts'
 import { signIn } from './domain/sign-in.ts'
@@ -43,6 +44,10 @@ import { masterKey, vault } from './kit/secrets.ts'
 import { letters } from './mail/letters.ts'
 import { post } from './mail/post.ts'
 import { openReach, type Reach } from './reach.ts'
+import { emptyCast } from './recording/frames.ts'
+import { diskKeep } from './recording/keep/disk.ts'
+import { recordingKey } from './recording/key.ts'
+import { recordings } from './recording/recordings.ts'
 import { openDatabase } from './storage/database.ts'
 import { stores as openStores } from './storage/stores.ts'
 
@@ -97,7 +102,20 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     await stores.liveSessions.closeOlderThan(iso(clock.now()))
   }
   const live = background.own(liveSessions({ stores, clock, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
-  background.own(await sweeps({ stores, clock, onError: (err) => log.error({ event: 'sweep.failed', err }) }))
+  const signingRecordings = await recordingKey({ kept: stores.recordingKeys, vault: secrets, now: () => iso(clock.now()) })
+  const recorded = background.own(
+    recordings({
+      keep: diskKeep(config.HAWSER_RECORDINGS || path.join(folder, 'recordings')),
+      key: signingRecordings,
+      clock,
+      onFailed: (err, { session_uid, channel }) => log.error({ event: 'recording.failed', session: session_uid, channel, err }),
+    }),
+  )
+  const sweepRecordings = recordingSweep({ stores, recordings: recorded, clock, days: config.HAWSER_RECORDING_DAYS })
+  background.own(await sweeps({ stores, clock, recordings: sweepRecordings, onError: (err) => log.error({ event: 'sweep.failed', err }) }))
+  // Whoever deletes a device or a namespace expects its recordings to be gone then, not at the next sweep.
+  background.own(bus.hear('device.changed', ({ status }) => void (status === 'gone' && background.later('sweep', sweepRecordings))))
+  background.own(bus.hear('namespace.changed', () => background.later('sweep', sweepRecordings)))
 
   const people = { stores, vault: secrets, clock, lockout: locks, signIn: who, post: mail, letters: letters(url), background }
   const userRules = users({ ...people, registration: config.HAWSER_REGISTRATION })
@@ -129,13 +147,21 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     newPerSource: limiter(clock, config.HAWSER_RATE_LIMIT),
   })
   const signing = signer(clock)
+  const sessionRules = sessions({
+    stores,
+    view: deviceView({ stores, presence: present }),
+    bus,
+    clock,
+    recordings: recorded,
+    emptyCast,
+  })
   const rules: AllRules = {
     devices: devices({ stores, presence: present, bus, clock, auth, signer: signing }),
     tags: tags({ stores }),
     publicKeys: publicKeys({ stores, clock, keys: { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 } }),
     apiKeys: apiKeys({ stores, clock }),
     namespaces: namespaceRules,
-    sessions: sessions({ stores, view: deviceView({ stores, presence: present }), bus, clock }),
+    sessions: sessionRules,
     firewall: firewall({ stores }),
     announcements: announcements({ stores }),
     users: userRules,
@@ -152,6 +178,9 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     logins: logins({ stores, clock }),
     signer: signing,
     sessions: live,
+    recordings: recorded,
+    recordingKey: signingRecordings.public_key,
+    watch: sessionRules.watch,
     bus,
     stores,
     database: opened,
@@ -183,6 +212,7 @@ export async function startServer(options: ServerOptions) {
   }
   const figures = metrics()
   figures.gauge('hawser_tunnels', 'Devices that hold a tunnel to this server.', () => reach.tunnels.size)
+  figures.gauge('hawser_recordings', 'Terminals that are being recorded.', () => rooms.recordings.count)
   figures.gauge('hawser_sessions', 'SSH sessions that are going on.', () => reach.sessions.size)
   const served: string[] = []
   const app = httpServer({
@@ -199,7 +229,7 @@ export async function startServer(options: ServerOptions) {
     version,
     metrics: figures,
     metricsToken: config.HAWSER_METRICS_TOKEN,
-    console: fileURLToPath(new URL('../../console/static', import.meta.url)),
+    console: fileURLToPath(new URL('../../console/dist', import.meta.url)),
     agent: { packer: fileURLToPath(new URL('../../agent/pack.ts', import.meta.url)), folder: path.join(config.HAWSER_DATA, 'agent'), log },
   })
   const doors = [app]

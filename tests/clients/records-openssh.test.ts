@@ -42,13 +42,13 @@ describe('what kind it is', () => {
 
   test('a command on a terminal is exec, with it', async () => {
     await way.ssh('true', { flags: ['-tt'], env: { TERM: 'vt220' } })
-    expect(await over()).toMatchObject({ ...everybody(), type: 'exec', term: 'vt220' })
+    expect(await over()).toMatchObject({ ...everybody(), type: 'exec', term: 'vt220', recorded: true })
   })
 
   test('a shell on a terminal is shell, with it', async () => {
     const { uid } = await way.newest()
     using terminal = openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], { name: 'screen-256color' })
-    await going({ ...everybody(), type: 'shell', term: 'screen-256color' }, uid)
+    await going({ ...everybody(), type: 'shell', term: 'screen-256color', recorded: true }, uid)
     terminal.type('unset HISTFILE; exit\n')
     await terminal.ended
     expect(await over()).toMatchObject({ type: 'shell', term: 'screen-256color' })

@@ -2,7 +2,7 @@
 // says it once, this says it again, and nothing that the server serves is in neither. Served are the contract's
 // addresses, the few extra ones that pages.ts lists, and nothing else. (Tunnels and terminals are not routes: they begin
 // as upgrades.)
-import { globSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { addresses, operations } from '@hawser/contract'
 import type { Access } from '@hawser/contract/access'
 import { describe, expect, test } from 'vitest'
@@ -57,6 +57,7 @@ const matrix: Readonly<Record<string, string>> = {
   'sessions.get': 'observer, key',
   'sessions.setAuthenticated': 'device or administrator, key',
   'sessions.play': 'administrator, key',
+  'sessions.cast': 'administrator, key',
   'sessions.close': 'administrator, key',
   'sessions.record': 'device or administrator, key',
   'sessions.removeRecording': 'administrator, key',
@@ -147,14 +148,16 @@ describe('routes', () => {
       'WEBSOCKET /ssh/connection': 'a device',
       'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
       'WEBSOCKET /agent/connection': 'a device',
+      'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play',
     })
   })
 
-  test('of the console there are the files in its folder, and no others', () => {
-    const folder = new URL('../../console/static', import.meta.url).pathname
-    const files = globSync('**/*.*', { cwd: folder }).map((file) => (file === 'index.html' ? '' : file.replace(/\.html$/, '')))
+  test('of the console there are its assets and the pages that its own router knows, and no others', () => {
+    const router = readFileSync(new URL('../../console/src/router.tsx', import.meta.url), 'utf8')
+    const pages = [...router.matchAll(/\b(?:at|inside)\('(\/[^']*)'|\bpath: '(\/[^']*)'/g)].map(([, page, other]) => page ?? other!)
+    expect(pages).toContain('/devices/$uid')
     const served = Object.entries(extraRoutes).flatMap(([route, who]) => (who === consoles ? [route] : []))
-    expect(served.toSorted()).toEqual(files.map((file) => `GET /${file}`).toSorted())
+    expect(served.toSorted()).toEqual(['GET /assets/:file', ...pages.map((page) => `GET ${page.replaceAll('$', ':')}`)].toSorted())
   })
 
   const agreed = [

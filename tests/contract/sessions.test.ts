@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
+import { recordingSweep } from '../../server/src/domain/recording-sweep.ts'
 import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
 
 const refused = (status: number) => ({ status })
@@ -94,6 +95,7 @@ describe('another’s session', () => {
     play: (client, uid) => client.sessions.play({ params: { uid } }),
     close: (client, uid) => client.sessions.close({ params: { uid }, body: { device: sample.device } }),
     record: (client, uid) => client.sessions.record({ params: { uid }, body: { ...frame, uid } }),
+    cast: (client, uid) => client.sessions.cast({ params: { uid } }),
     removeRecording: (client, uid) => client.sessions.removeRecording({ params: { uid } }),
   }
 
@@ -116,11 +118,11 @@ describe('another’s session', () => {
     await calls[name]!(place.api({ token: one.token }), uid)
   })
 
-  test.each(['get', 'play', 'close', 'removeRecording'])('%s: is not for devices, not even of their own sessions', async (name) => {
+  test.each(['get', 'play', 'cast', 'close', 'removeRecording'])('%s: is not for devices, not even of their own sessions', async (name) => {
     await expect(calls[name]!(place.device, sample.session)).rejects.toMatchObject(refused(403))
   })
 
-  test.each(['setAuthenticated', 'play', 'close', 'record', 'removeRecording'])('%s: an operator gets 403', async (name) => {
+  test.each(['setAuthenticated', 'play', 'cast', 'close', 'record', 'removeRecording'])('%s: an operator gets 403', async (name) => {
     const before = await get(place, sample.session)
     for (const client of [place.operator, place.observer])
       await expect(calls[name]!(client, sample.session)).rejects.toMatchObject(refused(403))
@@ -257,6 +259,24 @@ describe('recording', () => {
     await place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
     expect((await place.administrator.sessions.play({ params: { uid } })).body).toHaveLength(1)
   })
+})
+
+test('a recording is kept for as many days as the installation says, counted from the end of its session', async () => {
+  await using place = await startPlace()
+  const { stores, recordings } = place.rooms
+  const [ended, going] = [await session(place, sample.device), await session(place, sample.device)]
+  for (const uid of [ended, going]) await place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
+  await place.administrator.sessions.close({ params: { uid: ended }, body: { device: sample.device } })
+  const sweep = (days: number) => recordingSweep({ stores, recordings, clock: place.clock, days })()
+  const kept = async (uid: string) => (await recordings.channels(sample.tenant, uid)).length
+  place.clock.forward(29 * 86_400_000)
+  await sweep(30)
+  place.clock.forward(2 * 86_400_000)
+  await sweep(0)
+  expect([await kept(ended), await kept(going)]).toEqual([1, 1])
+  await sweep(30)
+  expect([await kept(ended), await kept(going)]).toEqual([0, 1])
+  expect(await stores.of(sample.tenant).sessions.find(ended)).toMatchObject({ recorded: 0 })
 })
 
 describe.each(bothDatabases)('the list, on %s', (_, options) => {

@@ -19,7 +19,6 @@ const kept = [
   'firewall_rules',
   'api_keys',
   'sessions',
-  'frames',
   'announcements',
   'connectors',
   'tallies',

@@ -245,8 +245,6 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await sessions.moveToDevice('x', 'y')
       await sessions.closeOfDevice('x')
       await sessions.touch('x', ['y'], now)
-      await sessions.frames('x')
-      await sessions.removeFrames('x')
       await publicKeys.list(where(contains('name', 'xyz')), page())
       await publicKeys.all()
       await apiKeys.list(page(), 'expires_in', 'asc')

@@ -11,7 +11,6 @@ import {
   firewallRule,
   later,
   namespace,
-  now,
   openFresh,
   page,
   publicKey,
@@ -110,12 +109,6 @@ const calls: Calls = {
     closeOfDevice: (store, theirs) => store.closeOfDevice(theirs.device),
     touch: (store, theirs) => store.touch(theirs.device, [theirs.session], later),
     list: (store) => store.list(page()),
-    addFrame: async (store, theirs) => {
-      // Whether a frame of a session that is not here is refused is left open; it must not show up over there.
-      await store.addFrame({ session_uid: theirs.session, message: 'forged', time: now, width: 1, height: 1 }).catch(() => undefined)
-    },
-    frames: (store, theirs) => store.frames(theirs.session),
-    removeFrames: (store, theirs) => store.removeFrames(theirs.session),
   },
   connectors: {
     find: (store, theirs) => store.find(theirs.connector),
@@ -134,7 +127,6 @@ async function furnished(storage: Storage): Promise<Names> {
   await here.devices.insert(one)
   const live = session(one.uid, { recorded: 1 })
   await here.sessions.insert(live)
-  await here.sessions.addFrame({ session_uid: live.uid, message: 'seen', time: now, width: 80, height: 24 })
   await here.publicKeys.insert(publicKey(fingerprint))
   const rule = await here.firewall.insert(firewallRule())
   const key = apiKey(owner.id)
@@ -159,17 +151,7 @@ const nothing: Names = {
   connector: 'no-connector',
 }
 
-const tables = [
-  'devices',
-  'device_tags',
-  'tallies',
-  'sessions',
-  'frames',
-  'public_keys',
-  'firewall_rules',
-  'api_keys',
-  'connectors',
-] as const
+const tables = ['devices', 'device_tags', 'tallies', 'sessions', 'public_keys', 'firewall_rules', 'api_keys', 'connectors'] as const
 
 async function rowsOf({ opened }: Storage, tenant_id: string): Promise<string[]> {
   const found: string[] = []

@@ -1,4 +1,4 @@
-// Storage of what is in a namespace, the same on both databases: devices and their presence, sessions and frames, public
+// Storage of what is in a namespace, the same on both databases: devices and their presence, sessions and recordings, public
 // keys, firewall rules, API keys, connectors, and what is left when the namespace goes. Lists of devices, which are
 // planned with care, have a file of their own (device-lists.test.ts); so has what separates namespaces (scope.test.ts).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -186,20 +186,39 @@ describe.each(databases)('$name', (database) => {
     expect((await here.sessions.list(page())).items.map((row) => row.uid)).toEqual([other.uid])
   })
 
-  test('frames come back in the order in which they were added, and go with their session', async () => {
+  test('a session that goes leaves a note if there may be a recording of it, however it goes', async () => {
+    const [one, other] = [await namespace(storage), await namespace(storage)]
+    const [recorded, live, plain] = [session('a', { recorded: 1, active: 0 }), session('a', { active: 1 }), session('a', { active: 0 })]
+    for (const row of [recorded, live, plain]) await one.here.sessions.insert(row)
+    const elsewhere = session('b', { recorded: 1 })
+    await other.here.sessions.insert(elsewhere)
+    const unwanted = async () =>
+      (await stores.recordings.unwanted(1000))
+        .filter(({ tenant_id }) => [one.tenant_id, other.tenant_id].includes(tenant_id))
+        .map((row) => `${row.session_uid} ${row.exists === null ? 'gone' : 'there'}`)
+        .toSorted()
+    expect(await unwanted()).toEqual([])
+    await one.here.sessions.removeOfDevice('a')
+    expect(await unwanted()).toEqual([`${recorded.uid} gone`, `${live.uid} gone`].toSorted())
+    await stores.transaction((inside) => inside.namespaces.remove(other.tenant_id))
+    expect(await unwanted()).toHaveLength(3)
+    // One that is there again is told apart.
+    await one.here.sessions.insert(recorded)
+    expect(await unwanted()).toContain(`${recorded.uid} there`)
+    for (const uid of [recorded.uid, live.uid, elsewhere.uid]) await stores.recordings.forget(uid)
+    expect(await unwanted()).toEqual([])
+  })
+
+  test('recordings run out when their session ended long ago, the oldest first, and not while it goes on', async () => {
     const { tenant_id, here } = await namespace(storage)
-    const [one, other] = [session('a'), session('b')]
-    await here.sessions.insert(one)
-    await here.sessions.insert(other)
-    const frame = (session_uid: string, message: string) => ({ session_uid, message, time: now, width: 80, height: 24 })
-    for (const message of ['3', '1', '2']) await here.sessions.addFrame(frame(one.uid, message))
-    await here.sessions.addFrame(frame(other.uid, 'else'))
-    expect((await here.sessions.frames(one.uid)).map((row) => row.message)).toEqual(['3', '1', '2'])
-    expect(await here.sessions.frames(other.uid)).toEqual([{ ...frame(other.uid, 'else'), tenant_id, id: expect.any(Number) as number }])
-    await here.sessions.removeFrames(one.uid)
-    expect(await here.sessions.frames(one.uid)).toEqual([])
-    await here.sessions.removeOfDevice('b')
-    expect(await here.sessions.frames(other.uid)).toEqual([])
+    const ended = (last_seen: string, more = {}) => session('a', { recorded: 1, active: 0, last_seen, ...more })
+    const [old, older, recent] = [ended('2001-02-01T00:00:00.000Z'), ended('2001-01-01T00:00:00.000Z'), ended(now)]
+    const [going, plain] = [ended('2001-01-01T00:00:00.000Z', { active: 1 }), ended('2001-01-01T00:00:00.000Z', { recorded: 0 })]
+    for (const row of [old, older, recent, going, plain]) await here.sessions.insert(row)
+    const found = async (limit: number) =>
+      (await stores.recordings.endedBefore('2002-01-01T00:00:00.000Z', limit)).filter((row) => row.tenant_id === tenant_id)
+    expect((await found(10)).map((row) => row.uid)).toEqual([older.uid, old.uid])
+    expect(await found(1)).toHaveLength(1)
   })
 
   test('public keys are found, saved, removed, and listed by age', async () => {
@@ -299,14 +318,13 @@ describe.each(databases)('$name', (database) => {
       await here.devices.insert(row)
       const live = session(row.uid)
       await here.sessions.insert(live)
-      await here.sessions.addFrame({ session_uid: live.uid, message: 'm', time: now, width: 1, height: 1 })
       await here.publicKeys.insert(publicKey('1'))
       await here.firewall.insert(firewallRule())
       await here.apiKeys.insert(apiKey(owner.id))
       await here.connectors.insert(connector())
       await stores.users.save(owner.id, { preferred_tenant: here === one.here ? one.tenant_id : other.tenant_id })
     }
-    const tables = ['members', 'devices', 'device_tags', 'sessions', 'frames', 'public_keys', 'firewall_rules', 'api_keys'] as const
+    const tables = ['members', 'devices', 'device_tags', 'sessions', 'public_keys', 'firewall_rules', 'api_keys'] as const
     const rows = async (tenant_id: string) => {
       const found: unknown[] = []
       for (const table of [...tables, 'connectors', 'tallies', 'namespaces'] as const)

@@ -12,16 +12,19 @@ const lag_ms = 5 * minute_ms
 export interface SweepParts {
   stores: Stores
   clock: Clock
+  /** Removes recordings. */
+  recordings(): Promise<void>
   onError: (error: unknown) => void
 }
 
-export async function sweeps({ stores, clock, onError }: SweepParts): Promise<Disposable> {
+export async function sweeps({ stores, clock, recordings, onError }: SweepParts): Promise<Disposable> {
   const sweep = async (): Promise<void> => {
     const now = clock.now()
     await stores.tokens.sweep(iso(now))
     await stores.attempts.sweep(iso(now))
     await stores.presence.forgetOlderThan(iso(now - online_ms - lag_ms))
     await stores.liveSessions.closeOlderThan(iso(now - stale_ms))
+    await recordings()
   }
   await sweep()
   const timer = setInterval(() => void sweep().catch(onError), every_ms)

@@ -1,7 +1,7 @@
 // What may pass between a client and a device, channel by channel. Bytes are not looked at. Of the requests, the client's
 // variables are filtered (agents of old take everything, LD_PRELOAD included), a certificate's forced command takes the
-// place of what was asked for, and what starts is noted in the session's record. The device may only open towards the
-// client what the client has asked for.
+// place of what was asked for, and what starts is noted in the session's record. What a program shows on a terminal is handed
+// to a recorder before the client gets it. The device may only open towards the client what the client has asked for.
 import { clientVariable } from '@hawser/contract/tunnel'
 import {
   readRequest,
@@ -15,6 +15,7 @@ import {
 } from '@hawser/ssh'
 import type { LiveSession } from '../domain/live-sessions.ts'
 import type { LoginLimits } from '../domain/logins.ts'
+import type { ChannelRecorder } from '../recording/tap.ts'
 
 export interface Passage {
   readonly record: LiveSession
@@ -26,6 +27,8 @@ export interface Passage {
   readonly agentIsOurs: boolean
   /** Said to the client when the device is lost. */
   readonly farewell: string
+  /** One for every channel that may have a terminal. */
+  recorder(): ChannelRecorder
   /** Bytes passed. */
   active(): void
 }
@@ -81,13 +84,17 @@ function sessionTap(parts: Passage, permits: (extension: string) => boolean, onA
   let channels: { near: Channel; far: Channel } | undefined
   /** Output waits for it. */
   let announced: Promise<void> | undefined
+  const recorder = parts.recorder()
 
   const program = (type: 'shell' | 'exec' | 'subsystem'): ReturnType<NonNullable<Tap['request']>> => {
     const forced = parts.limits?.forceCommand
     parts.record.note({ type: forced === undefined ? type : 'exec' })
     subsystem = type === 'subsystem' && forced === undefined
-    if (type === 'shell' && terminal && forced === undefined && parts.announcement !== '')
+    recorder.program(forced === undefined ? type : 'exec')
+    if (type === 'shell' && terminal && forced === undefined && parts.announcement !== '') {
+      recorder.announcement(parts.announcement)
       announced = channels?.near.write(Buffer.from(parts.announcement)).catch(() => undefined)
+    }
     if (forced === undefined) return undefined
     const { name, payload } = writeRequest({ type: 'exec', command: forced })
     return { type: name, payload }
@@ -96,17 +103,26 @@ function sessionTap(parts: Passage, permits: (extension: string) => boolean, onA
   return {
     opened(near, far) {
       channels = { near, far }
+      void Promise.all([near.closed, far.closed]).then(() => recorder.close())
       if (!parts.agentIsOurs) return
       const { address, port } = parts.client
       const { name, payload } = writeRequest({ type: 'env', name: clientVariable, value: `${address} ${port}` })
       void far.request(name, payload).catch(() => undefined)
     },
-    data(from) {
+    data(from, { bytes }) {
       parts.active()
-      return from === 'far' ? announced : undefined
+      if (from === 'near') return undefined
+      const recorded = recorder.output(bytes)
+      if (!announced || !recorded) return recorded ?? announced
+      return Promise.all([recorded, announced]).then(() => undefined)
     },
     request(from, asked) {
-      if (from === 'far') return undefined
+      if (from === 'far') {
+        const exit = readRequest(asked.type, asked.payload)
+        if (exit.type === 'exit-status') recorder.exit({ status: exit.status })
+        if (exit.type === 'exit-signal') recorder.exit({ signal: exit.signal })
+        return undefined
+      }
       const request = readRequest(asked.type, asked.payload)
       if (request.type === 'shell' || request.type === 'exec' || request.type === 'subsystem') return program(request.type)
       if (request.type === 'env') return harmless.test(request.name) ? undefined : 'refuse'
@@ -116,7 +132,9 @@ function sessionTap(parts: Passage, permits: (extension: string) => boolean, onA
       if (request.type === 'pty-req') {
         terminal = true
         parts.record.note({ term: request.pty.terminal })
+        recorder.terminal(request.pty.terminal, sizeOf(request.pty))
       }
+      if (request.type === 'window-change') recorder.resize(sizeOf(request.size))
       return undefined
     },
     async ending(near, { lost, exited }) {
@@ -128,6 +146,8 @@ function sessionTap(parts: Passage, permits: (extension: string) => boolean, onA
     },
   }
 }
+
+const sizeOf = ({ columns, rows }: { columns: number; rows: number }) => ({ width: columns, height: rows })
 
 /** An administrator's text on somebody's terminal: lines, and nothing that a terminal would obey. */
 export function announcementFor(text: string): string {

@@ -8,7 +8,7 @@ import type { Log } from '../kit/log.ts'
 import { clientChannels, clientRequests } from './channels.ts'
 import { handshake, type HandshakeParts } from './handshake.ts'
 import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
-import { runSession, type OpenSession } from './session.ts'
+import { runSession, type OpenSession, type Recording } from './session.ts'
 
 export interface GatewayParts extends HandshakeParts {
   listen: { readonly host: string; readonly port: number }
@@ -18,6 +18,7 @@ export interface GatewayParts extends HandshakeParts {
   /** Connections of one source at a time. */
   perSource: number
   idle_ms: number
+  recording: Recording
   log: Log
 }
 
@@ -92,7 +93,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       socket.resume()
       const near = await accepting
       strangers.delete(stranger)
-      await runSession({ open, idle_ms: parts.idle_ms, isThere }, near, door.outcome(), origin, log)
+      await runSession({ open, idle_ms: parts.idle_ms, isThere, recording: parts.recording }, near, door.outcome(), origin, log)
     } finally {
       strangers.delete(stranger)
     }

@@ -1,7 +1,9 @@
 // One session: a client that is in, joined to the device it logged in to, until one of them is gone or it is told to end.
 // Whatever happens, both legs are closed and the record is finished.
 import { pipe, Reason, type Connection } from '@hawser/ssh'
+import type { LiveSession } from '../domain/live-sessions.ts'
 import type { Log } from '../kit/log.ts'
+import type { SessionRecorder } from '../recording/tap.ts'
 import { announcementFor, passage } from './channels.ts'
 import type { LoggedIn } from './handshake.ts'
 import type { Origin } from './proxy-header.ts'
@@ -9,8 +11,25 @@ import type { Origin } from './proxy-header.ts'
 export interface OpenSession {
   readonly uid: string
   readonly device_uid: string
+  readonly tenant_id: string
   /** Ends it; the client reads the sentence. */
   end(sentence: string): void
+  /** What the namespace wants, from now on. */
+  record(wanted: boolean): void
+}
+
+/** Whose session is recorded, how, and whether. */
+export interface Recording {
+  recorder(about: RecordedLogin, onFailed: () => void): SessionRecorder
+  /** As the namespace wants it now. */
+  wanted(tenant_id: string): Promise<boolean>
+}
+
+export interface RecordedLogin {
+  readonly record: LiveSession
+  readonly tenant_id: string
+  readonly device_uid: string
+  readonly username: string
 }
 
 export interface SessionParts {
@@ -20,13 +39,18 @@ export interface SessionParts {
   idle_ms: number
   /** Whether the device may still be reached. */
   isThere(device_uid: string): Promise<boolean>
+  recording: Recording
 }
 
 export async function runSession(parts: SessionParts, near: Connection, login: LoggedIn, origin: Origin, log: Log): Promise<void> {
   const { record, to } = login
   const far = login.leg.connection()
   const end = (sentence: string): void => void near.end(Reason.byApplication, sentence)
-  parts.open.set(record.uid, { uid: record.uid, device_uid: to.device.uid, end })
+  const { tenant_id } = to.namespace
+  const recorder = parts.recording.recorder({ record, tenant_id, device_uid: to.device.uid, username: login.target.username }, () =>
+    end('The session could not be recorded, and was ended.'),
+  )
+  parts.open.set(record.uid, { uid: record.uid, device_uid: to.device.uid, tenant_id, end, record: recorder.wanted })
   let active_at = performance.now()
   const idle =
     parts.idle_ms > 0
@@ -44,6 +68,8 @@ export async function runSession(parts: SessionParts, near: Connection, login: L
   try {
     // News that the device has left may have come between the login and now, when nobody here heard them.
     if (!(await parts.isThere(to.device.uid))) end('The device is no longer available.')
+    // Asked anew: it may have changed since the login looked. Without the database, what the login saw counts.
+    recorder.wanted(await parts.recording.wanted(tenant_id).catch(() => to.namespace.session_record === 1))
     const { side, ended } = await pipe(
       near,
       far,
@@ -54,6 +80,7 @@ export async function runSession(parts: SessionParts, near: Connection, login: L
         client: origin,
         agentIsOurs: far.transport.peerIdent.startsWith('SSH-2.0-Hawser'),
         farewell: `The connection to ${to.namespace.name}.${to.device.name} was lost.`,
+        recorder: () => recorder.channel(),
         active: () => void (active_at = performance.now()),
       }),
     )
@@ -63,5 +90,6 @@ export async function runSession(parts: SessionParts, near: Connection, login: L
     clearInterval(idle)
     parts.open.delete(record.uid)
     await far.end(Reason.byApplication, 'The session is over.')
+    await recorder[Symbol.asyncDispose]()
   }
 }

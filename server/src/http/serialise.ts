@@ -22,3 +22,21 @@ export function listSerialiser(item: Schema): Serialise {
   const serialise = serialiser(item)
   return (items) => `[${(items as readonly unknown[]).map((value) => serialise(value)).join(',')}]`
 }
+
+const joined_characters = 16 * 1024
+
+/** A long answer piece by piece: text as it comes, an array item by item, small ones joined. */
+export async function* pieces(schema: Schema | undefined, items: AsyncIterable<unknown>): AsyncGenerator<string> {
+  const each = schema && serialiser((schema as unknown as { items: Schema }).items)
+  let waiting = each ? '[' : ''
+  let separator = ''
+  for await (const item of items) {
+    waiting += each ? separator + each(item) : (item as string)
+    separator = ','
+    if (waiting.length < joined_characters) continue
+    yield waiting
+    waiting = ''
+  }
+  if (each) waiting += ']'
+  if (waiting !== '') yield waiting
+}

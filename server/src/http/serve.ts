@@ -11,6 +11,7 @@ import fastify, {
 } from 'fastify'
 import { randomUUID } from 'node:crypto'
 import type { BlockList } from 'node:net'
+import { Readable } from 'node:stream'
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import type { Page } from '@hawser/contract/operation'
@@ -22,7 +23,7 @@ import type { Log } from '../kit/log.ts'
 import { answerBroken, answerFailure } from './answer.ts'
 import { whereFrom } from './from.ts'
 import type { Metrics } from './metrics.ts'
-import { listSerialiser, serialiser, type Serialise } from './serialise.ts'
+import { listSerialiser, pieces, serialiser, type Serialise } from './serialise.ts'
 import { upgrades, type Doors } from './upgrade.ts'
 import { checker, queryReader, type Check } from './validate.ts'
 
@@ -101,7 +102,9 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   const methodsAt = methodsByPath(parts.served)
   app.setNotFoundHandler((request, reply) => {
     const methods = methodsAt(request.url)
-    const failure = methods ? new Failure('wrongMethod', { headers: { allow: methods } }) : new Failure('unknownRoute')
+    // A route may itself find that there is nothing, such as a file: then the method was right.
+    const wrongMethod = methods !== '' && !methods.split(', ').includes(request.method)
+    const failure = wrongMethod ? new Failure('wrongMethod', { headers: { allow: methods } }) : new Failure('unknownRoute')
     return answerFailure(failure, request, reply)
   })
   app.addHook('onRequest', (request, reply, done) => {
@@ -208,6 +211,8 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
       reply.header('x-total-count', page.total)
       answer = page.items
     }
+    if (op.streamed)
+      return reply.type(contentType).send(Readable.from(pieces(op.answer, answer as AsyncIterable<unknown>), { objectMode: false }))
     return reply.type(contentType).send(serialise(answer))
   }
 

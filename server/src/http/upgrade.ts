@@ -1,6 +1,6 @@
 // Requests for a WebSocket. They do not pass through Fastify: Node hands over the bare socket, so the answer to one that
 // is refused is written here, in the same shape as any other. Only addresses that have a door are taken out of the usual
-// way; an Upgrade header anywhere else is ignored, as HTTP allows.
+// way; an Upgrade header anywhere else is ignored, as HTTP allows. An address may have parameters, as in routes: `:name`.
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
@@ -13,6 +13,10 @@ export interface Upgrade {
   readonly head: Buffer
   readonly from: From
   readonly bearer: string | undefined
+  readonly apiKey: string | undefined
+  /** Of the path. */
+  readonly params: Readonly<Record<string, string>>
+  readonly query: URLSearchParams
 }
 
 /** By path. What a door throws is answered; once it has taken the socket it throws no more. */
@@ -28,14 +32,33 @@ export interface UpgradeParts {
 }
 
 export function upgrades({ doors, from, bearerOf, log }: UpgradeParts) {
-  const doorOf = (request: IncomingMessage) => (Object.hasOwn(doors, pathOf(request)) ? doors[pathOf(request)] : undefined)
+  const entries = Object.entries(doors).map(([path, enter]) => ({ enter, pattern: patternOf(path) }))
+  const doorOf = (request: IncomingMessage) => {
+    const path = pathOf(request)
+    for (const { enter, pattern } of entries) {
+      const match = pattern.exec(path)
+      if (match) return { enter, params: { ...match.groups } }
+    }
+    return undefined
+  }
   return {
     isOne: (request: IncomingMessage): boolean => doorOf(request) !== undefined && /^websocket$/i.test(request.headers.upgrade ?? ''),
     async take(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
       // A caller who leaves before anybody took the socket is no fault.
       socket.on('error', () => undefined)
       try {
-        await doorOf(request)!({ request, socket, head, from: from(request), bearer: bearerOf(request.headers.authorization) })
+        const { enter, params } = doorOf(request)!
+        const { authorization, 'x-api-key': apiKey } = request.headers
+        await enter({
+          request,
+          socket,
+          head,
+          from: from(request),
+          bearer: bearerOf(authorization),
+          apiKey: typeof apiKey === 'string' ? apiKey : undefined,
+          params,
+          query: new URL(request.url ?? '', 'http://door').searchParams,
+        })
       } catch (error) {
         if (!(error instanceof Failure)) log.error({ event: 'upgrade.failed', path: pathOf(request), err: error })
         refuse(socket, error instanceof Failure ? error : new Failure('internal'))
@@ -43,6 +66,8 @@ export function upgrades({ doors, from, bearerOf, log }: UpgradeParts) {
     },
   }
 }
+
+const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:([a-z_]+)/g, '(?<$1>[^/]+)')}$`)
 
 function refuse(socket: Duplex, failure: Failure): void {
   const body = JSON.stringify({ message: failure.message })

@@ -1,4 +1,4 @@
-// Sessions of one namespace and their recorded frames.
+// Sessions of one namespace, and those that are going on in all of them.
 import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { Context, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
@@ -59,22 +59,6 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
         .executeTakeFirst()
       return { items, total: tally?.n ?? 0 }
     },
-
-    addFrame: (frame: Omit<Insertable<Tables['frames']>, 'tenant_id'>) =>
-      db
-        .insertInto('frames')
-        .values({ ...frame, tenant_id })
-        .execute(),
-    frames: (session_uid: string) =>
-      reader
-        .selectFrom('frames')
-        .selectAll()
-        .where('tenant_id', '=', tenant_id)
-        .where('session_uid', '=', session_uid)
-        .orderBy('id')
-        .execute(),
-    removeFrames: (session_uid: string) =>
-      db.deleteFrom('frames').where('tenant_id', '=', tenant_id).where('session_uid', '=', session_uid).execute(),
   }
 }
 

@@ -15,6 +15,7 @@ import { namespaceStore } from './namespaces.ts'
 import { tokenStore } from './one-time-tokens.ts'
 import { presenceStore } from './presence.ts'
 import { publicKeyStore } from './public-keys.ts'
+import { recordingKeyStore, recordingStore } from './recordings.ts'
 import { liveSessionStore, sessionStore } from './sessions.ts'
 import { signingKeyStore } from './signing-keys.ts'
 import { userStore } from './users.ts'
@@ -50,6 +51,8 @@ function all(context: Context) {
     signingKeys: signingKeyStore(context),
     hostKeys: hostKeyStore(context),
     liveSessions: liveSessionStore(context),
+    recordings: recordingStore(context),
+    recordingKeys: recordingKeyStore(context),
     namespaces: namespaceStore(context),
     announcements: announcementStore(context),
     presence: presenceStore(context),

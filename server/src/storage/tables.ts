@@ -47,6 +47,8 @@ export interface Tables {
   signing_keys: { kid: string; private_key: string; public_key: string; created_at: string }
   /** The gateway's own, sealed. */
   host_keys: { type: string; private_key: string; created_at: string }
+  /** What signs recordings, sealed. */
+  recording_keys: { type: string; private_key: string; created_at: string }
   namespaces: {
     tenant_id: string
     name: string
@@ -133,15 +135,8 @@ export interface Tables {
     term: string
     position: string
   }
-  frames: {
-    id: Generated<number>
-    tenant_id: string
-    session_uid: string
-    message: string
-    time: string
-    width: number
-    height: number
-  }
+  /** Of sessions that are gone; written by a trigger. */
+  unwanted_recordings: { session_uid: string; tenant_id: string }
   announcements: { uuid: string; title: string; content: string; date: string }
   connectors: {
     uid: string

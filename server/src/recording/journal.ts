@@ -1,0 +1,159 @@
+// What a journal is made of, for those who write and those who read one: names, events, and the bytes of both. The format is
+// described whole in writer.ts.
+import { createHash } from 'node:crypto'
+
+export interface JournalName {
+  readonly tenant_id: string
+  readonly session_uid: string
+  /** 0 is the first recorded channel of its session. */
+  readonly channel: number
+}
+
+export interface Size {
+  readonly width: number
+  readonly height: number
+}
+
+/** The first block. */
+export interface Header extends JournalName, Size {
+  readonly version: 1
+  readonly started_at: string
+  readonly device_uid: string
+  readonly username: string
+  readonly term: string
+  /** The installation's public key, Ed25519, raw, in base64: whoever wants to be sure compares it with one they know. */
+  readonly key: string
+}
+
+export type Mark =
+  | { readonly type: 'start' }
+  /** Shown to the client by the gateway, so it is a part of what the terminal showed. */
+  | { readonly type: 'announcement'; readonly text: string }
+  /** Never with its command line: people put passwords there. */
+  | { readonly type: 'program'; readonly program: string }
+  | { readonly type: 'exit'; readonly status?: number; readonly signal?: string }
+
+export type JournalEvent =
+  | { readonly kind: 'output'; readonly time_ms: number; readonly bytes: Buffer }
+  | ({ readonly kind: 'resize'; readonly time_ms: number } & Size)
+  | { readonly kind: 'mark'; readonly time_ms: number; readonly mark: Mark }
+
+/** How a journal came to its end. */
+export type Ending = 'closed' | 'failed' | 'cut off'
+
+/** A place to begin reading: the block at `offset`, and what was true just before it. */
+export interface IndexEntry extends Size {
+  readonly time_ms: number
+  readonly offset: number
+  readonly output_bytes: number
+}
+
+/** The last block but one. */
+export interface End {
+  readonly ending: Ending
+  readonly ended_at: string
+  readonly duration_ms: number
+  readonly output_bytes: number
+  readonly index: readonly IndexEntry[]
+}
+
+export const magic = Buffer.from('hawserJ1', 'latin1')
+export const Block = { header: 1, events: 2, end: 3, seal: 4 } as const
+export const head_bytes = 37
+/** Of the body of a block: no reader has to take more into memory. */
+export const longestBody_bytes = 16 * 1024 * 1024
+/** The body of a seal: where the end block is, and the signature. */
+export const seal_bytes = 8 + 64
+export const Kind = { output: 1, resize: 2, mark: 3 } as const
+
+/** The chain starts from this. */
+export const noSum: Buffer = Buffer.alloc(32)
+
+/** The sum of a block: over the sum before it, its length, its kind and its body. */
+export function sumOf(before: Buffer, block: Buffer): Buffer {
+  return createHash('sha256').update(before).update(block.subarray(0, 5)).update(block.subarray(head_bytes)).digest()
+}
+
+/** A whole block from its body. */
+export function blockOf(kind: number, body: Buffer, before: Buffer): Buffer {
+  const block = Buffer.allocUnsafe(head_bytes + body.length)
+  body.copy(block, head_bytes)
+  finishBlock(block, kind, before)
+  return block
+}
+
+/** Writes the head in front of a body that is in its place already; gives the block's sum. */
+export function finishBlock(block: Buffer, kind: number, before: Buffer): Buffer {
+  block.writeUInt32BE(block.length - head_bytes, 0)
+  block[4] = kind
+  const sum = sumOf(before, block)
+  sum.copy(block, 5)
+  return sum
+}
+
+/** What is signed: nothing else that the key signs begins with these words. */
+export function sealText(sum: Buffer, end_offset: number): Buffer {
+  return Buffer.from(`hawser recording 1\n${sum.toString('hex')}\n${end_offset}\n`)
+}
+
+export function putVarint(into: Buffer, at: number, value: number): number {
+  while (value >= 0x80) {
+    into[at++] = (value % 0x80) | 0x80
+    value = Math.floor(value / 0x80)
+  }
+  into[at++] = value
+  return at
+}
+
+/** Of a whole number up to 2^53. */
+export const longestVarint_bytes = 8
+
+export class JournalDamaged extends Error {
+  override readonly name = 'JournalDamaged'
+}
+
+/** Reads numbers and bytes one after the other. */
+export class Cursor {
+  readonly #bytes: Buffer
+  #at = 0
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+  get left(): number {
+    return this.#bytes.length - this.#at
+  }
+  byte(): number {
+    const value = this.#bytes[this.#at++]
+    if (value === undefined) throw new JournalDamaged('a block ends in the middle of an event')
+    return value
+  }
+  varint(): number {
+    let [value, scale] = [0, 1]
+    for (let count = 0; count < longestVarint_bytes; count++) {
+      const byte = this.byte()
+      value += (byte & 0x7f) * scale
+      if (byte < 0x80) return value
+      scale *= 0x80
+    }
+    throw new JournalDamaged('a number in a block is too long')
+  }
+  bytes(length: number): Buffer {
+    if (length > this.left) throw new JournalDamaged('a block ends in the middle of an event')
+    this.#at += length
+    return this.#bytes.subarray(this.#at - length, this.#at)
+  }
+}
+
+/** The events of one block's body. */
+export function* eventsOf(body: Buffer): Generator<JournalEvent> {
+  const cursor = new Cursor(body)
+  let time_ms = cursor.varint()
+  while (cursor.left > 0) {
+    const kind = cursor.byte()
+    time_ms += cursor.varint()
+    if (kind === Kind.output) yield { kind: 'output', time_ms, bytes: cursor.bytes(cursor.varint()) }
+    else if (kind === Kind.resize) yield { kind: 'resize', time_ms, width: cursor.varint(), height: cursor.varint() }
+    else if (kind === Kind.mark) yield { kind: 'mark', time_ms, mark: JSON.parse(cursor.bytes(cursor.varint()).toString()) as Mark }
+    else throw new JournalDamaged(`a block has an event of the unknown kind ${kind}`)
+  }
+}

@@ -1,0 +1,246 @@
+// The face of the room: recordings are begun here, read in several forms, watched while they go on, and removed. It knows which
+// journals are being written, so that a reader sees what was written a moment ago. It knows no rule: whether something is to
+// be recorded, and who may see it, is decided by whoever calls.
+import { iso, minute_ms, type Clock } from '../kit/clock.ts'
+import { turnsByKey } from '../kit/turns.ts'
+import { castOf, framesOf, type PlayedFrame } from './frames.ts'
+import type { Ending, JournalName, Mark, Size } from './journal.ts'
+import type { Keep } from './keep/keep.ts'
+import type { RecordingKey } from './key.ts'
+import { audience, type Viewer } from './live.ts'
+import { pace } from './pace.ts'
+import { events, readHeader } from './reader.ts'
+import { closeJournal } from './verify.ts'
+import { journalWriter } from './writer.ts'
+
+/** What a recording is of. */
+export interface About extends Size {
+  readonly tenant_id: string
+  readonly session_uid: string
+  readonly device_uid: string
+  readonly username: string
+  readonly term: string
+}
+
+/** One recorded channel, while it goes on. */
+export interface Recording {
+  readonly name: JournalName
+  /** Undefined: go on; else when it resolves. Throws or rejects once writing has failed. */
+  output(bytes: Uint8Array): Promise<void> | undefined
+  resize(size: Size): void
+  mark(mark: Mark): void
+  finish(): Promise<void>
+  watch(viewer: Viewer): Promise<Disposable>
+}
+
+export interface Posted extends Size {
+  readonly message: string
+}
+
+export interface Recordings extends AsyncDisposable {
+  /** `onFailed` is told once when it cannot be written any more. */
+  begin(about: About, onFailed?: (error: Error) => void): Promise<Recording>
+  /** A frame that somebody else has recorded. */
+  post(about: Omit<About, keyof Size>, frame: Posted): Promise<void>
+  channels(tenant_id: string, session_uid: string): Promise<JournalName[]>
+  frames(name: JournalName): AsyncIterable<PlayedFrame>
+  cast(name: JournalName): AsyncIterable<string>
+  /** Those of a session that go on, the newest last; frames that are posted do not count. */
+  going(tenant_id: string, session_uid: string): Recording[]
+  remove(tenant_id: string, session_uid: string): Promise<void>
+  /** Closes what a crash has cut off. */
+  recover(onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void>
+  readonly count: number
+}
+
+export interface RecordingParts {
+  keep: Keep
+  key: RecordingKey
+  clock: Clock
+  onFailed(error: Error, name: JournalName): void
+}
+
+/** After so long without a frame the journal of posted ones is closed; the next frame begins another. */
+const posted_ms = 5 * minute_ms
+/** Journals of posted frames that are open at a time. */
+const mostPosted = 500
+/** Frames of one session that wait for their turn. */
+const mostFrames = 1_000
+
+interface Open extends Recording {
+  readonly posted: boolean
+  flush(): Promise<void>
+  failed: boolean
+}
+
+export function recordings({ keep, key, clock, onFailed }: RecordingParts): Recordings {
+  const paces = pace()
+  const open = new Set<Open>()
+  const finishing = new Set<Promise<void>>()
+  const posted = new Map<string, { recording: Open; size: Size; idle: NodeJS.Timeout }>()
+  const inTurn = turnsByKey(mostFrames)
+
+  const of = (tenant_id: string, session_uid: string): Open[] =>
+    [...open].filter(({ name }) => name.session_uid === session_uid && name.tenant_id === tenant_id)
+
+  async function start(about: About, isPosted: boolean, told: (error: Error) => void = () => undefined): Promise<Open> {
+    const { tenant_id, session_uid, device_uid, username, term, width, height } = about
+    const file = await keep.create({ tenant_id, session_uid, channel: 0 })
+    const { name } = file
+    const header = {
+      version: 1,
+      ...name,
+      started_at: iso(clock.now()),
+      device_uid,
+      username,
+      term,
+      width,
+      height,
+      key: key.public_key,
+    } as const
+    const failed = (error: Error): void => {
+      one.failed = true
+      viewers.end('The session is not recorded any more.')
+      onFailed(error, name)
+      told(error)
+    }
+    const writer = await journalWriter({ file, header, key, clock, pace: paces, onFailed: failed }).catch(async (error: unknown) => {
+      await file.close(false).catch(() => undefined)
+      await keep.discard(name).catch(() => undefined)
+      throw error
+    })
+    const viewers = audience(writer, keep)
+    let finished: Promise<void> | undefined
+    const one: Open = {
+      name,
+      posted: isPosted,
+      failed: false,
+      output(bytes) {
+        const full = writer.output(bytes)
+        viewers.output(bytes)
+        return full
+      },
+      resize(size) {
+        writer.resize(size)
+        viewers.resize(size)
+      },
+      mark(mark) {
+        writer.mark(mark)
+        if (mark.type === 'announcement') viewers.output(Buffer.from(mark.text))
+      },
+      flush: () => writer.flush(),
+      finish() {
+        finished ??= writer.finish().finally(() => {
+          open.delete(one)
+          finishing.delete(finished!)
+        })
+        finishing.add(finished)
+        viewers.end('The session is over.')
+        return finished
+      },
+      watch: (viewer) => viewers.join(viewer),
+    }
+    open.add(one)
+    one.mark({ type: 'start' })
+    return one
+  }
+
+  async function closePosted(id: string): Promise<void> {
+    const found = posted.get(id)
+    if (!found) return
+    posted.delete(id)
+    clearTimeout(found.idle)
+    await found.recording.finish()
+  }
+
+  async function addFrame(about: Omit<About, keyof Size>, { message, width, height }: Posted): Promise<void> {
+    const id = `${about.tenant_id}.${about.session_uid}`
+    let found = posted.get(id)
+    if (found?.recording.failed) {
+      await closePosted(id)
+      found = undefined
+    }
+    if (!found) {
+      const [oldest] = posted.size >= mostPosted ? posted.keys() : []
+      if (oldest !== undefined) await closePosted(oldest)
+      const idle = setTimeout(() => void closePosted(id), posted_ms)
+      idle.unref()
+      try {
+        found = { recording: await start({ ...about, width, height }, true), size: { width, height }, idle }
+      } catch (error) {
+        clearTimeout(idle)
+        throw error
+      }
+    }
+    // The one that was used last stands last.
+    posted.delete(id)
+    posted.set(id, found)
+    found.idle.refresh()
+    if (found.size.width !== width || found.size.height !== height) found.recording.resize((found.size = { width, height }))
+    await found.recording.output(Buffer.from(message))
+    // Whoever is answered may look for it.
+    await found.recording.flush()
+  }
+
+  /** What was written a moment ago is in the file afterwards. */
+  async function settled(name: JournalName): Promise<void> {
+    const found = of(name.tenant_id, name.session_uid).find((one) => one.name.channel === name.channel)
+    // A recording that failed is read as far as it goes.
+    await found?.flush().catch(() => undefined)
+  }
+
+  return {
+    get count() {
+      return open.size
+    },
+    begin: (about, told) => start(about, false, told),
+    async post(about, frame) {
+      const added = inTurn.take(about.session_uid, () => addFrame(about, frame))
+      if (!added) throw new Error('too many frames of one session wait')
+      await added
+    },
+    channels: (tenant_id, session_uid) => keep.list(tenant_id, session_uid),
+    async *frames(name) {
+      await settled(name)
+      await using file = await keep.read(name)
+      yield* framesOf(await readHeader(file), events(file))
+    },
+    async *cast(name) {
+      await settled(name)
+      await using file = await keep.read(name)
+      yield* castOf(await readHeader(file), events(file))
+    },
+    going: (tenant_id, session_uid) => of(tenant_id, session_uid).filter((one) => !one.posted && !one.failed),
+    async remove(tenant_id, session_uid) {
+      const removing = inTurn.take(session_uid, async () => {
+        await closePosted(`${tenant_id}.${session_uid}`)
+        await keep.remove(tenant_id, session_uid)
+      })
+      if (!removing) throw new Error('too many frames of one session wait')
+      await removing
+    },
+    async recover(onClosed) {
+      for (const name of await keep.unfinished()) {
+        if (of(name.tenant_id, name.session_uid).some((one) => one.name.channel === name.channel)) continue
+        try {
+          const file = await keep.reopen(name)
+          const closed = await closeJournal(file, key, clock)
+          if (!closed) {
+            await file.close(false)
+            await keep.discard(name)
+          } else await onClosed(name, closed.ending)
+        } catch (error) {
+          // Removed meanwhile: only its mark is left.
+          if (error instanceof Error && 'code' in error && error.code === 'ENOENT') await keep.discard(name)
+          else onFailed(error as Error, name)
+        }
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      for (const id of posted.keys()) await closePosted(id)
+      for (const one of open) void one.finish()
+      await Promise.all(finishing)
+      paces[Symbol.dispose]()
+    },
+  }
+}

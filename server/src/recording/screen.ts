@@ -1,0 +1,112 @@
+// The screen of a terminal at one moment of its recording: what was shown is played into a terminal without a window, and its
+// cells are written out again. Nothing passes from the recording but characters, colours and the cursor: no titles, no
+// clipboard, no links.
+import xterm from '@xterm/headless'
+import type { IBufferCell, Terminal } from '@xterm/headless'
+import type { Size } from './journal.ts'
+
+export interface Screen extends Disposable {
+  show(bytes: Buffer): Promise<void>
+  resize(size: Size): void
+  /** Bytes that bring any terminal of the same size to show the same. */
+  drawn(): Buffer
+  readonly size: Size
+}
+
+const usual: Size = { width: 80, height: 24 }
+/** Whatever a client says of itself, memory is bounded. */
+const largest: Size = { width: 1_000, height: 500 }
+
+const fitting = ({ width, height }: Size): Size => ({
+  width: Math.min(width || usual.width, largest.width),
+  height: Math.min(height || usual.height, largest.height),
+})
+
+export function screen(first: Size): Screen {
+  let size = fitting(first)
+  const terminal = new xterm.Terminal({ cols: size.width, rows: size.height, scrollback: 0, allowProposedApi: true })
+  return {
+    show: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
+    resize(to) {
+      size = fitting(to)
+      terminal.resize(size.width, size.height)
+    },
+    drawn: () => Buffer.from(draw(terminal)),
+    get size() {
+      return size
+    },
+    [Symbol.dispose]: () => terminal.dispose(),
+  }
+}
+
+function draw(terminal: Terminal): string {
+  const { active } = terminal.buffer
+  // Everything as new; then the other buffer where a program uses it, so that its end shows nothing of it.
+  let out = '\u001bc'
+  if (active.type === 'alternate') out += '\u001b[?1049h'
+  let cell: IBufferCell | undefined
+  for (let y = 0; y < terminal.rows; y++) {
+    const row = active.getLine(active.baseY + y)
+    if (!row) continue
+    let text = ''
+    let style = ''
+    /** Up to the last cell that shows something. */
+    let visible = 0
+    for (let x = 0; x < terminal.cols; x++) {
+      cell = row.getCell(x, cell)
+      if (!cell || cell.getWidth() === 0) continue
+      const next = styleOf(cell)
+      if (next !== style) text += `\u001b[0${next}m`
+      style = next
+      text += cell.getChars() || ' '
+      if (cell.getChars().trim() !== '' || next !== '') visible = text.length
+    }
+    if (visible > 0) out += `\u001b[${y + 1};1H${text.slice(0, visible)}\u001b[0m`
+  }
+  const { insertMode, originMode, wraparoundMode } = terminal.modes
+  out += `\u001b[${active.cursorY + 1};${Math.min(active.cursorX, terminal.cols - 1) + 1}H`
+  if (insertMode) out += '\u001b[4h'
+  if (originMode) out += '\u001b[?6h'
+  if (!wraparoundMode) out += '\u001b[?7l'
+  return out
+}
+
+function styleOf(cell: IBufferCell): string {
+  const on = (is: number, code: number): string => (is ? `;${code}` : '')
+  return (
+    on(cell.isBold(), 1) +
+    on(cell.isDim(), 2) +
+    on(cell.isItalic(), 3) +
+    on(cell.isUnderline(), 4) +
+    on(cell.isBlink(), 5) +
+    on(cell.isInverse(), 7) +
+    on(cell.isInvisible(), 8) +
+    on(cell.isStrikethrough(), 9) +
+    colour(38, cell.getFgColor(), cell.isFgRGB(), cell.isFgPalette()) +
+    colour(48, cell.getBgColor(), cell.isBgRGB(), cell.isBgPalette())
+  )
+}
+
+function colour(code: number, value: number, isRgb: boolean, isPalette: boolean): string {
+  if (isRgb) return `;${code};2;${(value >> 16) & 255};${(value >> 8) & 255};${value & 255}`
+  return isPalette ? `;${code};5;${value}` : ''
+}
+
+/** What stands at the end of the bytes and is not whole: a part of a character or of a control sequence. */
+export function unfinishedTail(bytes: Buffer): Buffer {
+  const tail = bytes.subarray(-longestTail)
+  const escape = tail.lastIndexOf(0x1b)
+  if (escape >= 0 && unfinished.test(tail.toString('latin1', escape))) return tail.subarray(escape)
+  for (let back = 1; back <= Math.min(3, tail.length); back++) {
+    const byte = tail[tail.length - back]!
+    if (byte >= 0xc0)
+      return back < (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2) ? tail.subarray(tail.length - back) : tail.subarray(tail.length)
+    if (byte < 0x80) break
+  }
+  return tail.subarray(tail.length)
+}
+
+const longestTail = 4_096
+/** ESC alone, with intermediates, a CSI without its final byte, or a string (OSC, DCS …) without its end. */
+// eslint-disable-next-line no-control-regex
+const unfinished = /^\x1b([ -/]*|\[[0-?]*[ -/]*|[\]PX^_][^\x07]*)$/

@@ -1,0 +1,145 @@
+// Whether a recording is as it was written: every byte is looked at, none is believed. And what a crash has left behind:
+// cut back to its last whole block, closed, signed, and marked as cut off.
+import type { Clock } from '../kit/clock.ts'
+import { iso } from '../kit/clock.ts'
+import {
+  Block,
+  eventsOf,
+  head_bytes,
+  JournalDamaged,
+  magic,
+  noSum,
+  seal_bytes,
+  sealText,
+  type End,
+  type Ending,
+  type Header,
+  type IndexEntry,
+} from './journal.ts'
+import type { Appending, Reading } from './keep/keep.ts'
+import { isSignedBy, type RecordingKey } from './key.ts'
+import { blocks, type ReadBlock } from './reader.ts'
+import { endBlocks } from './writer.ts'
+
+export type Verdict =
+  | { readonly sound: true; readonly header: Header; readonly end: End }
+  /** Whole as far as it goes, but never closed and signed. */
+  | { readonly sound: false; readonly unfinished: boolean; readonly why: string }
+
+interface Walked {
+  readonly header: Header
+  readonly end: { readonly block: ReadBlock; readonly end: End } | undefined
+  readonly seal: ReadBlock | undefined
+  readonly sum: Buffer
+  /** Behind the last whole block. */
+  readonly length: number
+  readonly output_bytes: number
+  readonly time_ms: number
+  readonly index: IndexEntry[]
+  /** Why the walk ended before the end of the file, when it did. */
+  readonly damage: string | undefined
+}
+
+const spacing_bytes = 64 * 1024
+
+/** Everything, in order, up to the first damage; throws JournalDamaged when not even the header can be read. */
+async function walk(file: Reading): Promise<Walked> {
+  if (!(await file.at(0, magic.length)).equals(magic)) throw new JournalDamaged('this is not a recording')
+  let header: Header | undefined
+  let end: Walked['end']
+  let seal: ReadBlock | undefined
+  let [sum, length, output_bytes, time_ms] = [noSum, magic.length, 0, 0]
+  let size = { width: 0, height: 0 }
+  const index: IndexEntry[] = []
+  let damage: string | undefined
+  const look = (block: ReadBlock): void => {
+    if (!header !== (block.kind === Block.header)) throw new JournalDamaged('a recording has one header, at its beginning')
+    if (seal || (end && block.kind !== Block.seal)) throw new JournalDamaged('something follows the end')
+    if (block.kind === Block.header) {
+      header = JSON.parse(block.body.toString()) as Header
+      size = { width: header.width, height: header.height }
+    } else if (block.kind === Block.events) {
+      if (block.offset - (index.at(-1)?.offset ?? -spacing_bytes) >= spacing_bytes)
+        index.push({ time_ms, offset: block.offset, output_bytes, ...size })
+      for (const event of eventsOf(block.body)) {
+        time_ms = event.time_ms
+        if (event.kind === 'resize') size = { width: event.width, height: event.height }
+        if (event.kind === 'output') output_bytes += event.bytes.length
+        if (event.kind === 'mark' && event.mark.type === 'announcement') output_bytes += Buffer.byteLength(event.mark.text)
+      }
+    } else if (block.kind === Block.end) end = { block, end: JSON.parse(block.body.toString()) as End }
+    else if (block.kind === Block.seal) seal = block
+    else throw new JournalDamaged(`the block at ${block.offset} is of an unknown kind`)
+    sum = block.sum
+    length = block.offset + head_bytes + block.body.length
+  }
+  try {
+    for await (const block of blocks(file, magic.length, noSum)) look(block)
+  } catch (error) {
+    if (!(error instanceof JournalDamaged || error instanceof SyntaxError)) throw error
+    damage = error.message
+  }
+  if (!header) throw new JournalDamaged(damage ?? 'the recording has no beginning')
+  return { header, end, seal, sum, length, output_bytes, time_ms, index, damage }
+}
+
+/** `key`: the public key that must have signed; else the one in the recording. */
+export async function verifyJournal(file: Reading, key?: string): Promise<Verdict> {
+  const no = (why: string, unfinished = false): Verdict => ({ sound: false, unfinished, why })
+  try {
+    const { header, end, seal, length, damage } = await walk(file)
+    if (damage !== undefined) return no(damage)
+    if (!end || !seal) return no('the recording was never closed', true)
+    if (length !== (await file.size())) return no('something follows the end')
+    if (seal.body.length !== seal_bytes) return no('the signature is damaged')
+    const offset = Number(seal.body.readBigUInt64BE(0))
+    if (offset !== end.block.offset) return no('the signature is of another recording')
+    if (!isSignedBy(header.key, sealText(end.block.sum, offset), seal.body.subarray(8))) return no('the signature is wrong')
+    if (key !== undefined && key !== header.key) return no(`it was signed by another key, ${header.key}`)
+    return { sound: true, header, end: end.end }
+  } catch (error) {
+    if (error instanceof JournalDamaged) return no(error.message)
+    throw error
+  }
+}
+
+/**
+ * Brings a journal that was cut off to its end; undefined when there is nothing in it that could be read. What lies behind its
+ * last whole block goes, whatever it is: a loss of power can leave zeros there.
+ */
+export async function closeJournal(
+  file: Appending & Reading,
+  key: Pick<RecordingKey, 'sign'>,
+  clock: Clock,
+): Promise<{ header: Header; ending: Ending } | undefined> {
+  let walked: Walked
+  try {
+    walked = await walk(file)
+  } catch (error) {
+    if (error instanceof JournalDamaged) return undefined
+    throw error
+  }
+  const { header, end, seal, sum, length, output_bytes, time_ms, index } = walked
+  if (seal) await file.cut(length)
+  else {
+    // An end without its seal is written anew.
+    const at = end ? end.block.offset : length
+    const before = end ? await sumBefore(file, end.block.offset) : sum
+    await file.cut(at)
+    const ending: Ending = end ? end.end.ending : 'cut off'
+    const last: End = { ending, ended_at: iso(clock.now()), duration_ms: time_ms, output_bytes, index }
+    await file.append(endBlocks(last, at, before, key))
+    await file.sync()
+  }
+  await file.close(true)
+  return { header, ending: end?.end.ending ?? 'cut off' }
+}
+
+async function sumBefore(file: Reading, offset: number): Promise<Buffer> {
+  let sum: Buffer = noSum
+  for await (const block of blocks(file, magic.length, noSum)) {
+    if (block.offset >= offset) break
+    sum = block.sum
+  }
+  return sum
+}

@@ -1,0 +1,101 @@
+// The door for those who watch a session that is going on: GET /api/sessions/:uid/live, a WebSocket for whoever may play its
+// recording. Binary messages are bytes for a terminal, text messages are JSON:
+//   {"kind":"screen","width":…,"height":…}   first; the binary message after it draws the screen as it is now
+//   {"kind":"resize","width":…,"height":…}   the terminal has another size from here on
+//   {"kind":"end","message":…}               the last one: the session is over, or the viewer was too slow
+// What a viewer sends is ignored. Browsers cannot set headers, so the token may also come as `?token=`. Who loses the right
+// to watch is shown out within half a minute.
+import { contract } from '@hawser/contract'
+import { Failure } from '@hawser/contract/failures'
+import { acceptWebSocket, keepPinging, UpgradeFailed } from '@hawser/mux'
+import type { Gate, MemberCaller } from './domain/callers.ts'
+import type { SessionWatching } from './domain/sessions.ts'
+import type { Upgrade } from './http/upgrade.ts'
+import type { Viewer } from './recording/live.ts'
+
+export const watchPath = '/api/sessions/:uid/live'
+
+const judge_ms = 30_000
+const ping = { every_ms: 30_000, timeout_ms: 15_000 }
+const goodbye = 1000
+const goingAway = 1001
+
+type Socket = Awaited<ReturnType<typeof acceptWebSocket>>
+
+export interface WatchParts {
+  gate: Gate
+  watch: SessionWatching['watch']
+  onError(error: unknown): void
+}
+
+export function watchDoor({ gate, watch, onError }: WatchParts) {
+  const sockets = new Set<Socket>()
+
+  async function enter(upgrade: Upgrade): Promise<void> {
+    const { params, query } = upgrade
+    const { access } = contract.sessions.play
+    const credentials = { bearer: upgrade.bearer ?? query.get('token') ?? undefined, apiKey: upgrade.apiKey, tenant: undefined }
+    const admit = async () => (await gate.admit(access, credentials, upgrade.from)) as MemberCaller
+    const uid = params['uid'] ?? ''
+    const recording = await watch(uid, channelOf(query), await admit())
+    const socket = await acceptWebSocket(upgrade.request, upgrade.socket, upgrade.head).catch((cause: unknown) => {
+      throw cause instanceof UpgradeFailed ? new Failure('invalid', { message: cause.message, cause }) : cause
+    })
+    sockets.add(socket)
+    // From here on nobody may be answered over HTTP any more.
+    const judging = setInterval(() => {
+      admit().catch(() => viewer.end('You may not watch this session any more.'))
+    }, judge_ms)
+    using stack = new DisposableStack()
+    stack.defer(() => clearInterval(judging))
+    stack.use(keepPinging(socket, ping))
+    socket.on('error', () => undefined)
+    socket.resume()
+    const viewer = viewerAt(socket)
+    const gone = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+    const leaving = stack.move()
+    void gone.then(() => {
+      sockets.delete(socket)
+      leaving.dispose()
+    })
+    try {
+      const seat = await recording.watch(viewer)
+      void gone.then(() => seat[Symbol.dispose]())
+    } catch (error) {
+      onError(error)
+      viewer.end('The session cannot be shown.')
+    }
+  }
+
+  return {
+    enter,
+    close(): void {
+      for (const socket of sockets) socket.close(goingAway, 'The server is stopping.')
+    },
+  }
+}
+
+function channelOf(query: URLSearchParams): number | undefined {
+  const text = query.get('channel')
+  if (text === null) return undefined
+  if (!/^\d{1,5}$/.test(text)) throw new Failure('invalid', { message: 'channel: a whole number is expected' })
+  return Number(text)
+}
+
+function viewerAt(socket: Socket): Viewer {
+  const ignore = (): void => undefined
+  const say = (message: object): void => socket.send(JSON.stringify(message), ignore)
+  return {
+    screen({ width, height }, bytes) {
+      say({ kind: 'screen', width, height })
+      socket.send(bytes, ignore)
+    },
+    output: (bytes) => socket.send(bytes, ignore),
+    resize: ({ width, height }) => say({ kind: 'resize', width, height }),
+    end(message) {
+      say({ kind: 'end', message })
+      socket.close(goodbye)
+    },
+    waiting: () => socket.bufferedAmount,
+  }
+}

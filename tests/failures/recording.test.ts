@@ -1,0 +1,280 @@
+// Recordings on a real disk, through the face of their room: a crash that is closed, a disk that is full, what was deleted,
+// what has run out, a lot of output, and those who watch.
+import { generateKeyPairSync } from 'node:crypto'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { diskKeep } from '../../server/src/recording/keep/disk.ts'
+import type { Keep } from '../../server/src/recording/keep/keep.ts'
+import { keyFrom } from '../../server/src/recording/key.ts'
+import type { Viewer } from '../../server/src/recording/live.ts'
+import { readEnd } from '../../server/src/recording/reader.ts'
+import { recordings } from '../../server/src/recording/recordings.ts'
+import { screen } from '../../server/src/recording/screen.ts'
+import { NotRecorded, sessionRecorder } from '../../server/src/recording/tap.ts'
+import { verifyJournal } from '../../server/src/recording/verify.ts'
+
+const key = keyFrom(generateKeyPairSync('ed25519').privateKey)
+const about = {
+  tenant_id: '00000000-0000-4000-8000-000000000000',
+  session_uid: 'c'.repeat(64),
+  device_uid: 'd'.repeat(64),
+  username: 'root',
+  term: 'xterm',
+  width: 80,
+  height: 24,
+}
+
+function place(folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-recordings-')), room_bytes = Infinity) {
+  const keep = limited(diskKeep(folder), room_bytes)
+  const failed: Error[] = []
+  const room = recordings({ keep, key, clock: { now: Date.now }, onFailed: (error) => failed.push(error) })
+  return { folder, keep, room, failed, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** A keep with a file that takes so many bytes and no more. */
+function limited(keep: Keep, room_bytes: number): Keep {
+  return {
+    ...keep,
+    async create(name) {
+      const file = await keep.create(name)
+      let left = room_bytes
+      return {
+        ...file,
+        async append(pieces) {
+          left -= pieces.reduce((sum, piece) => sum + piece.length, 0)
+          if (left < 0) throw Object.assign(new Error('no room'), { code: 'ENOSPC' })
+          await file.append(pieces)
+        },
+      }
+    },
+  }
+}
+
+async function text(pieces: AsyncIterable<{ message: string }>): Promise<string> {
+  let all = ''
+  for await (const { message } of pieces) all += message
+  return all
+}
+
+const files = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => entry.name)
+
+describe('a crash', () => {
+  test('leaves a recording that can be read, and the next start closes and signs it', async () => {
+    using here = place()
+    const recording = await here.room.begin(about)
+    await recording.output(Buffer.from('before the crash'))
+    // Read by somebody else while it is being written, as after a crash.
+    await vi.waitFor(async () => expect(await text(place(here.folder).room.frames(recording.name))).toBe('before the crash'))
+    const after = place(here.folder)
+    const closed: unknown[] = []
+    await after.room.recover(async (name, ending) => void closed.push([name, ending]))
+    expect(closed).toEqual([[recording.name, 'cut off']])
+    expect(await after.keep.unfinished()).toEqual([])
+    await using file = await after.keep.read(recording.name)
+    expect(await verifyJournal(file, key.public_key)).toMatchObject({ sound: true, end: { ending: 'cut off' } })
+    expect(await text(after.room.frames(recording.name))).toBe('before the crash')
+    await after.room.recover(() => Promise.reject(new Error('there is nothing more to close')))
+    expect(after.failed).toEqual([])
+    await recording.finish()
+  })
+})
+
+describe('a full disk', () => {
+  test('ends the session with the reason, and what was whole is kept', async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-full-'))
+    // Only root may mount; for anybody else the disk is as large as it is, and its file says that it is full.
+    const isRoot = process.getuid?.() === 0
+    if (isRoot) execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', folder])
+    try {
+      const here = isRoot ? place(folder) : place(folder, 1024 * 1024)
+      const told: Error[] = []
+      const session = sessionRecorder({
+        recordings: here.room,
+        about,
+        wanted: true,
+        onBegun: () => undefined,
+        onFailed: (error) => told.push(error),
+      })
+      const channel = session.channel()
+      channel.terminal('xterm', { width: 80, height: 24 })
+      channel.program('shell')
+      const chunk = Buffer.alloc(32_768, 0x61)
+      const fill = async () => {
+        for (let count = 0; count < 1_000; count++) await channel.output(chunk)
+      }
+      await expect(fill()).rejects.toThrow(NotRecorded)
+      expect(told).toMatchObject([{ code: 'ENOSPC' }])
+      expect(here.failed).toHaveLength(1)
+      await session[Symbol.asyncDispose]()
+      const [name] = await here.room.channels(about.tenant_id, about.session_uid)
+      const kept = await text(here.room.frames(name!))
+      expect(kept.length).toBeGreaterThan(500_000)
+      expect(kept).toBe('a'.repeat(kept.length))
+    } finally {
+      if (isRoot) execFileSync('umount', [folder])
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test('lets the output pass unrecorded where that was chosen', async () => {
+    using here = place()
+    const failing = { begin: () => Promise.reject(new Error('no room')) }
+    const parts = { recordings: failing, about, wanted: true, onBegun: () => undefined }
+    const told: string[] = []
+    const session = sessionRecorder({ ...parts, onFailed: (error) => told.push(error.message), onFailure: 'continue' })
+    const channel = session.channel()
+    channel.terminal('xterm', { width: 80, height: 24 })
+    channel.program('shell')
+    await channel.output(Buffer.from('passes'))
+    await channel.output(Buffer.from('passes, too'))
+    expect(told).toEqual(['no room'])
+    await session[Symbol.asyncDispose]()
+    expect(files(here.folder)).toEqual([])
+  })
+})
+
+test('200 MiB of output are recorded with flat memory, and all of it is there', { timeout: 120_000 }, async () => {
+  using here = place()
+  const recording = await here.room.begin(about)
+  const chunk = Buffer.alloc(32_768)
+  const total = 200 * 1024 * 1024
+  let most = 0
+  const before = process.memoryUsage()
+  for (let written = 0; written < total; written += chunk.length) {
+    chunk.fill(written / chunk.length)
+    await recording.output(chunk)
+    const { external, heapUsed } = process.memoryUsage()
+    most = Math.max(most, external + heapUsed - before.external - before.heapUsed)
+  }
+  await recording.finish()
+  expect(most).toBeLessThan(64 * 1024 * 1024)
+  await using file = await here.keep.read(recording.name)
+  expect(await readEnd(file)).toMatchObject({ output_bytes: total, ending: 'closed' })
+  expect(await verifyJournal(file)).toMatchObject({ sound: true })
+  expect(await file.size()).toBeLessThan(total * 1.01)
+})
+
+test('deleting removes every file of the session and nothing of another', async () => {
+  using here = place()
+  const one = await here.room.begin(about)
+  const two = await here.room.begin(about)
+  const other = await here.room.begin({ ...about, session_uid: 'e'.repeat(64) })
+  for (const recording of [one, two, other]) await recording.finish()
+  await here.room.post(about, { message: 'posted', width: 80, height: 24 })
+  expect(await here.room.channels(about.tenant_id, about.session_uid)).toHaveLength(3)
+  await here.room.remove(about.tenant_id, about.session_uid)
+  expect(files(here.folder)).toEqual(['0.journal'])
+  expect(await here.room.channels(about.tenant_id, 'e'.repeat(64))).toHaveLength(1)
+  await here.room[Symbol.asyncDispose]()
+})
+
+test('switching recording off ends it at once, switching it on begins another with what comes next', async () => {
+  using here = place()
+  const session = sessionRecorder({ recordings: here.room, about, wanted: true, onBegun: () => undefined, onFailed: () => undefined })
+  const channel = session.channel()
+  const say = async (words: string) => channel.output(Buffer.from(words))
+  channel.terminal('xterm', { width: 80, height: 24 })
+  channel.program('shell')
+  await say('one ')
+  session.wanted(false)
+  await say('secret ')
+  session.wanted(true)
+  await say('two')
+  await session[Symbol.asyncDispose]()
+  const shown: string[] = []
+  for (const name of await here.room.channels(about.tenant_id, about.session_uid)) shown.push(await text(here.room.frames(name)))
+  expect(shown).toEqual(['one ', 'two'])
+})
+
+/** Somebody who watches on a terminal of their own. */
+function viewer(waiting = () => 0) {
+  const own = screen({ width: 80, height: 24 })
+  const raw: Buffer[] = []
+  const ended = Promise.withResolvers<string>()
+  let shown: Promise<void> = Promise.resolve()
+  const show = (bytes: Buffer) => void (shown = shown.then(() => own.show(bytes)))
+  const face: Viewer = {
+    screen(size, bytes) {
+      own.resize(size)
+      show(bytes)
+    },
+    output(bytes) {
+      raw.push(bytes)
+      show(bytes)
+    },
+    resize: (size) => own.resize(size),
+    end: ended.resolve,
+    waiting,
+  }
+  const drawn = async () => {
+    await shown
+    return own.drawn().toString()
+  }
+  return { face, raw: () => Buffer.concat(raw).toString(), drawn, ended: ended.promise }
+}
+
+describe('somebody who watches', () => {
+  test('sees the screen as it is, then everything that comes, as the terminal itself does', async () => {
+    using here = place()
+    const recording = await here.room.begin(about)
+    using real = screen(about)
+    const say = async (bytes: Buffer) => {
+      await recording.output(bytes)
+      await real.show(bytes)
+    }
+    const words = '\u001b[2J\u001b[3;5Hünïcode \u001b[1;31mred\u001b[0m 漢字\r\n\u001b[48;5;22mgreen\u001b[m \u001b[38;2;1;2;3mrgb\u001b[m'
+    // A cut in the middle of a character, and one in the middle of a sequence.
+    const bytes = Buffer.from(words)
+    await say(bytes.subarray(0, bytes.indexOf(0xc3) + 1))
+    const early = viewer()
+    await recording.watch(early.face)
+    await say(bytes.subarray(bytes.indexOf(0xc3) + 1))
+    await say(Buffer.from('\u001b[4'))
+    const late = viewer()
+    await recording.watch(late.face)
+    await say(Buffer.from('munder\u001b[m and more'))
+    for (const one of [early, late]) expect(await one.drawn()).toBe(real.drawn().toString())
+    expect(late.raw()).toBe('munder\u001b[m and more')
+    await recording.finish()
+    expect(await late.ended).toBe('The session is over.')
+  })
+
+  test('of a long session sees the same screen', async () => {
+    using here = place()
+    const recording = await here.room.begin(about)
+    using real = screen(about)
+    for (let line = 0; line < 60_000; line++) {
+      const bytes = Buffer.from(`line ${line} \u001b[${31 + (line % 6)}m${'='.repeat(40)}\u001b[m\r\n`)
+      await recording.output(bytes)
+      if (line > 59_900) await real.show(bytes)
+    }
+    const one = viewer()
+    await recording.watch(one.face)
+    expect(await one.drawn()).toBe(real.drawn().toString())
+    await recording.finish()
+  })
+
+  test('and takes nothing is let go with a sentence, without slowing the session', async () => {
+    using here = place()
+    const recording = await here.room.begin(about)
+    let given = 0
+    const slow = viewer(() => given)
+    const { output } = slow.face
+    slow.face.output = (bytes) => {
+      given += bytes.length
+      output(bytes)
+    }
+    await recording.watch(slow.face)
+    const chunk = Buffer.alloc(65_536, 0x20)
+    for (let count = 0; count < 200; count++) await recording.output(chunk)
+    expect(await slow.ended).toBe('You were too slow to watch this session; look again.')
+    expect(given).toBeLessThan(5 * 1024 * 1024)
+    await recording.finish()
+  })
+})
