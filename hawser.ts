@@ -1,4 +1,4 @@
-// One command, two programs: `serve` and `admin` are the server's, everything else is for people at a terminal.
+// One command, two programs: `serve`, `admin` and `recording` are the server's, everything else is for people at a terminal.
 import module from 'node:module'
 import path from 'node:path'
 
@@ -6,5 +6,18 @@ import path from 'node:path'
 // it could write us, and in the folder for temporary files anybody could.
 module.enableCompileCache(path.join(import.meta.dirname, 'node_modules/.hawser-compiled'))
 const args = process.argv.slice(2)
-const { main } = args[0] === 'serve' || args[0] === 'admin' ? await import('./server/src/main.ts') : await import('./cli/src/main.ts')
+if (args[0] === 'serve') await prepareConsole()
+const { main } = ['serve', 'admin', 'recording'].includes(args[0] ?? '')
+  ? await import('./server/src/main.ts')
+  : await import('./cli/src/main.ts')
 await main(args)
+
+/** Builds the web console when it is missing or older than its sources. Without it the server still serves everything else. */
+async function prepareConsole(): Promise<void> {
+  const { buildConsole } = await import('./console/build.ts')
+  try {
+    if (await buildConsole()) console.error('hawser: built the web console')
+  } catch (error) {
+    console.error(`hawser: ${error instanceof Error ? error.message : String(error)}\nhawser: going on without it`)
+  }
+}

@@ -154,7 +154,7 @@ describe('third-party packages', () => {
     ['server/src/kit/ids.ts', 'nanoid', 'imports nanoid, which has no place yet'],
     ['hawser.ts', '@some/thing/deep', 'imports @some/thing, which has no place yet'],
     ['contract/src/fields.ts', 'node:crypto', 'contract also runs where there is no Node'],
-    ['console/src/main.tsx', 'fs', 'console also runs where there is no Node'],
+    ['console/src/main.tsx', 'fs', 'console/src also runs where there is no Node'],
   ])('%s may not import %s, not even its types', (file, name, reason) => {
     expect(said(file, `import thing from '${name}'`)).toEqual([expect.stringContaining(reason)])
     expect(said(file, `import type { Thing } from '${name}'`)).toEqual([expect.stringContaining(reason)])

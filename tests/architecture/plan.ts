@@ -97,7 +97,7 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Packages that also run where there is no Node. */
-export const runsAnywhere: readonly string[] = ['contract', 'console']
+export const runsAnywhere: readonly string[] = ['contract', 'console/src']
 
 /** The files in server/src that read process.env. */
 export const environmentReaders: readonly string[] = ['server/src/config.ts']

@@ -7,7 +7,7 @@ import { sample } from '@hawser/contract/examples'
 import { openBrowser, visit } from '../harness/browser.ts'
 import { startService } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
-import { complaint, field, fill, heading, linkTo, lookAgain, press, query, seen, signIn } from './console.ts'
+import { complaint, field, fill, heading, linkTo, lookAgain, press, query, seen, signIn, signOut } from './console.ts'
 
 let browser: Browser
 beforeAll(async () => {
@@ -109,7 +109,7 @@ test('a person registers, follows the link of the letter and founds a namespace'
   await fill(page, { Name: 'boathouse' })
   await press(page, 'Found the namespace')
   await heading(page, 'boathouse')
-  await seen(page, 'No device yet.')
+  await heading(page, 'Bring the first device aboard')
   expect(person.refusals).toEqual(['409 /api/register', '403 /api/login', '401 /api/user/validation_account', '409 /api/namespaces'])
   expect(person.troubles).toEqual([])
 })
@@ -123,7 +123,7 @@ test('a forgotten password is replaced with the link of a letter', async () => {
   await fill(page, { 'Username or e-mail': 'vera' })
   await page.getByRole('link', { name: 'I forgot my password' }).click()
   await heading(page, 'Forgotten password')
-  expect(await page.locator('#forgot-identifier').inputValue()).toBe('vera')
+  expect(await field(page, 'Username or e-mail').inputValue()).toBe('vera')
   await press(page, 'Send the letter')
   await page.getByRole('status').getByText('If there is such an account, a letter with a link is on its way').waitFor()
 
@@ -174,14 +174,14 @@ test('the second factor: a code, a recovery code, and the way out by two letters
   await press(page, 'Go on')
   await heading(page, sample.namespace)
 
-  await press(page, 'Sign out')
+  await signOut(page)
   await signIn(page, sample.careful)
   await page.getByRole('link', { name: 'Use a recovery code instead' }).click()
   await fill(page, { 'Recovery code': sample.recoveryCode.toLowerCase() })
   await press(page, 'Sign in with this code')
   await heading(page, sample.namespace)
 
-  await press(page, 'Sign out')
+  await signOut(page)
   await signIn(page, sample.careful)
   await page.getByRole('link', { name: 'Use a recovery code instead' }).click()
   await page.getByRole('link', { name: 'I have no recovery code left' }).click()
@@ -198,7 +198,7 @@ test('the second factor: a code, a recovery code, and the way out by two letters
   await press(page, 'Turn it off and sign in')
   await heading(page, sample.namespace)
 
-  await press(page, 'Sign out')
+  await signOut(page)
   await signIn(page, sample.careful)
   await heading(page, sample.namespace)
   expect(person.refusals).toEqual([

@@ -7,15 +7,28 @@ import type { Service } from '../harness/service.ts'
 
 export const tokenOf = (page: Page) => page.evaluate<string>(`sessionStorage.getItem('hawser.token')`)
 /** Comes back to the tab, which asks the server at once. */
-export const lookAgain = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+export const lookAgain = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
 
 export const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' }).click()
 export const field = (page: Page, label: string) => page.getByLabel(label, { exact: true }).filter({ visible: true })
 export const heading = (page: Page, name: string) => page.getByRole('heading', { name, exact: true }).waitFor()
 export const seen = (page: Page, text: string | RegExp) => page.getByText(text).filter({ visible: true }).first().waitFor()
-/** The row of a device. */
-export const row = (region: Locator, name: string) =>
-  region.getByRole('listitem').filter({ has: region.page().locator(`strong:text-is("${name}")`) })
+/** The row of a list whose name this is. */
+export const row = (within: Page | Locator, name: string) =>
+  within.getByRole('listitem').filter({ has: within.locator(`strong:text-is("${name}")`) })
+/** Opens a menu by the name of its button and takes a thing out of it. */
+export async function choose(page: Page, menu: string | RegExp, item: string | RegExp): Promise<void> {
+  await press(page, menu)
+  await page.getByRole('menuitem', { name: item, exact: typeof item === 'string' }).click()
+}
+export const signOut = (page: Page) => choose(page, /: profile and more$/, 'Sign out')
+/** By the navigation. */
+export const goTo = async (page: Page, name: string) => {
+  await page.getByRole('navigation', { name: 'Pages of the console' }).getByRole('link', { name, exact: true }).click()
+  await heading(page, name)
+}
+/** The short news of what was just done. */
+export const told = (page: Page, text: string | RegExp) => page.getByRole('status').getByText(text).waitFor()
 export const query = (page: Page) => new URL(page.url()).search
 
 /** What stands beside the field, as the field itself refers to it. */

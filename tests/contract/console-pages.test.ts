@@ -10,21 +10,23 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 test.each([
-  ['/', 'Overview'],
-  ['/login', 'Sign in'],
-  ['/login/', 'Sign in'],
-  ['/sign-up', 'Create an account'],
-  ['/setup?code=44444444-4444-4444-8444-444444444444', 'Set up'],
-  ['/confirm-account', 'Confirm your account'],
-  ['/validation-account?email=una%40example.com&token=x', 'Confirm your account'],
-  ['/update-password?id=65f000000000000000000004&token=x', 'New password'],
-  ['/reset-mfa?id=65f000000000000000000007', 'Turn off the second factor'],
-])('%s is a page of the console', async (address, title) => {
+  '/',
+  '/login',
+  '/login/',
+  '/sign-up',
+  '/setup?code=44444444-4444-4444-8444-444444444444',
+  '/confirm-account',
+  '/validation-account?email=una%40example.com&token=x',
+  '/update-password?id=65f000000000000000000004&token=x',
+  '/reset-mfa?id=65f000000000000000000007',
+  '/devices?status=pending',
+  `/devices/${'1'.repeat(64)}`,
+])('%s is a page of the console', async (address) => {
   const answer = await fetch(service.url + address)
   const html = await answer.text()
   expect(answer.status).toBe(200)
   expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8')
-  expect(html).toContain(`<title>${title} · Hawser</title>`)
+  expect(html).toContain('<title>Hawser</title>')
   expect((answer.headers.get('content-security-policy') ?? '').split('; ')).toEqual(
     expect.arrayContaining([
       "default-src 'none'",
@@ -42,7 +44,11 @@ test.each([
   // Everything the page asks for is ours and there.
   const files = [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, file]) => file!)
   expect(files.length).toBeGreaterThan(2)
-  for (const file of files) expect((await fetch(service.url + file)).status, file).toBe(200)
+  for (const file of files) {
+    const asset = await fetch(service.url + file)
+    expect(asset.status, file).toBe(200)
+    expect(asset.headers.get('cache-control'), file).toBe('public, max-age=31536000, immutable')
+  }
   expect(html).not.toMatch(/(src|href|action)="(https?:)?\/\/|<style|style="|<script>| on\w+="/)
 })
 
@@ -52,6 +58,9 @@ test.each([
   '/assets',
   '/assets/',
   '/assets/none.js',
+  '/assets/.stamp',
+  '/.stamp',
+  '/src/main.tsx',
   '/assets/..%2findex.html',
   '/logins',
   '/package.json',
@@ -61,4 +70,17 @@ test.each([
   expect(answer.status).toBe(404)
   expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
   expect(await answer.json()).toEqual({ message: 'There is no such address on this server.' })
+})
+
+test('what a first visit loads is less than 300 KB, compressed, and script and style are sent so', async () => {
+  const html = await (await fetch(service.url)).text()
+  let bytes = html.length
+  for (const [, file] of html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)) {
+    const answer = await fetch(service.url + file!, { headers: { 'accept-encoding': 'gzip' } })
+    expect(answer.headers.get('content-encoding'), file).toBe('gzip')
+    expect(answer.headers.get('vary')?.toLowerCase(), file).toContain('accept-encoding')
+    bytes += Number(answer.headers.get('content-length'))
+  }
+  expect(bytes).toBeGreaterThan(20_000)
+  expect(bytes).toBeLessThan(300_000)
 })

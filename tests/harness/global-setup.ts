@@ -1,15 +1,19 @@
-// What one run of the tests shares: a desk that hands out databases of one PostgreSQL cluster. Workers are processes
-// of their own, so they ask over a unix socket; the cluster starts when the first one asks, which keeps a run without
-// such tests as quick as it was, and it stops with the run. The socket lies in a folder that only we may enter.
+// What one run of the tests shares: the built console, and a desk that hands out databases of one PostgreSQL cluster.
+// Workers are processes of their own, so they ask over a unix socket; the cluster starts when the first one asks, which
+// keeps a run without such tests as quick as it was, and it stops with the run. The socket lies in a folder that only we
+// may enter.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestProject } from 'vitest/node'
+import { buildConsole } from '../../console/build.ts'
 import { startPostgres, type DeskAnswer, type Postgres } from './postgres.ts'
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // Once for the run, and only when its sources have changed: every service of a test serves it.
+  await buildConsole()
   const folder = await mkdtemp(path.join(tmpdir(), 'hawser-tests-'))
   let cluster: Promise<Postgres> | undefined
   let handedOut = 0

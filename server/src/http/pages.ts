@@ -9,45 +9,46 @@ import { answerFailure } from './answer.ts'
 import { serveDocs } from './docs.ts'
 import type { Metrics } from './metrics.ts'
 
+/** The addresses of the console's pages: all of them are one file, whose script looks at the address. Letters and the first start print some. */
+const consolePages = [
+  '/',
+  '/login',
+  '/sign-up',
+  '/setup',
+  '/confirm-account',
+  '/validation-account',
+  '/update-password',
+  '/reset-mfa',
+  '/devices',
+  '/devices/:uid',
+  '/add-device',
+  '/sessions',
+  '/public-keys',
+  '/firewall',
+  '/api-keys',
+  '/connectors',
+  '/settings',
+  '/announcements',
+  '/billing',
+  '/profile',
+] as const
+
 /** Addresses outside the contract and who may read them. */
-export const extraRoutes = {
+export const extraRoutes: Readonly<Record<string, string>> = {
   'GET /openapi.json': 'anyone',
   'GET /docs': 'anyone',
   'GET /docs/reference.css': 'anyone',
   'GET /docs/reference.js': 'anyone',
   'GET /metrics': 'the bearer of HAWSER_METRICS_TOKEN; not served without one',
-  'GET /': 'anyone: the console',
-  'GET /login': 'anyone: the console',
-  'GET /sign-up': 'anyone: the console',
-  'GET /setup': 'anyone: the console',
-  'GET /confirm-account': 'anyone: the console',
-  'GET /validation-account': 'anyone: the console',
-  'GET /update-password': 'anyone: the console',
-  'GET /reset-mfa': 'anyone: the console',
   'WEBSOCKET /ssh/connection': 'a device',
   'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
   'WEBSOCKET /agent/connection': 'a device',
+  'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play',
   'GET /agent/hawser-agent-linux-x64.tar.gz': 'anyone: what install.sh fetches',
   'GET /agent/hawser-agent-linux-arm64.tar.gz': 'anyone: what install.sh fetches',
-  'GET /assets/style.css': 'anyone: the console',
-  'GET /assets/mark.svg': 'anyone: the console',
-  'GET /assets/rope.svg': 'anyone: the console',
-  'GET /assets/parts.js': 'anyone: the console',
-  'GET /assets/people.js': 'anyone: the console',
-  'GET /assets/overview.js': 'anyone: the console',
-} as const
-
-/** The console's pages by their addresses, which letters and the first start print. */
-const consolePages = {
-  '/': 'index.html',
-  '/login': 'login.html',
-  '/sign-up': 'sign-up.html',
-  '/setup': 'setup.html',
-  '/confirm-account': 'confirm-account.html',
-  '/validation-account': 'validation-account.html',
-  '/update-password': 'update-password.html',
-  '/reset-mfa': 'reset-mfa.html',
-} as const
+  'GET /assets/:file': 'anyone: the console',
+  ...Object.fromEntries(consolePages.map((page) => [`GET ${page}` as const, 'anyone: the console' as const])),
+}
 
 const pageSecurity = {
   'content-security-policy':
@@ -55,12 +56,16 @@ const pageSecurity = {
   'cache-control': 'no-cache',
 }
 
+/** A changed asset has another name, so that one may be kept for ever. */
+const assetCaching = 'public, max-age=31536000, immutable'
+const assetName = /^[\w-]+\.(js|css|svg|woff2)$/
+
 export interface PageParts {
   version: string
   metrics: Metrics
   metricsToken: string
-  /** The console's files; absent: no console. */
-  console: string | undefined
+  /** The folder of the built console; while it is not there, its addresses answer 404. */
+  console: string
   agent: AgentPackageParts
 }
 
@@ -75,18 +80,21 @@ export function servePages(app: FastifyInstance, parts: PageParts): void {
       return reply.type(parts.metrics.contentType).send(await parts.metrics.text())
     })
 
-  if (parts.console) {
-    app.register(fastifyStatic, {
-      root: parts.console,
-      wildcard: false,
-      // A page has one address, and it is in the table.
-      globIgnore: ['**/*.html'],
-      setHeaders: (reply) => {
-        for (const [name, value] of Object.entries(pageSecurity)) reply.header(name, value)
-      },
-    })
-    for (const [url, file] of Object.entries(consolePages)) app.get(url, (_request, reply) => reply.sendFile(file))
-  }
+  app.register(fastifyStatic, {
+    root: parts.console,
+    serve: false,
+    preCompressed: true,
+    cacheControl: false,
+    setHeaders: (reply, file) => {
+      for (const [name, value] of Object.entries(pageSecurity)) reply.header(name, value)
+      if (!file.endsWith('.html')) reply.header('cache-control', assetCaching)
+    },
+  })
+  for (const page of consolePages) app.get(page, (_request, reply) => reply.sendFile('index.html'))
+  app.get<{ Params: { file: string } }>('/assets/:file', (request, reply) => {
+    const { file } = request.params
+    return assetName.test(file) ? reply.sendFile(`assets/${file}`) : reply.callNotFound()
+  })
 }
 
 /** Metrics on a port of their own. */

@@ -1,0 +1,135 @@
+// What can be done to a device, wherever it is shown: let it in or turn it away, name it, tag it, delete it. Each act
+// that cuts live sessions or cannot be undone is asked about first; a name that is taken leads to another name.
+import { useState } from 'react'
+import { ApiError } from '@hawser/contract/client'
+import type { Device } from '@hawser/contract/devices'
+import { api, sentenceOf } from '../api.ts'
+import { settled } from './ask.ts'
+import { Ask, FormDialog, type Question } from './dialog.tsx'
+import { Field } from './form.tsx'
+import { tell } from './toast.tsx'
+
+type Open = { what: 'name' | 'tags' | 'name-and-accept' } | { what: 'question'; question: Question }
+
+const nameRule = 'A name has 1 to 64 letters, digits, dashes or underscores.'
+
+export function useDeviceActs(device: Device, gone: () => void = () => {}) {
+  const [open, setOpen] = useState<Open>()
+  const params = { uid: device.uid }
+  const close = () => setOpen(undefined)
+
+  async function accept(): Promise<void> {
+    try {
+      await api.devices.accept({ params })
+      await settled(`${device.name} is accepted.`)
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 409) setOpen({ what: 'name-and-accept' })
+      else tell(sentenceOf(error))
+    }
+  }
+
+  async function rejectNow(): Promise<void> {
+    await api.devices.setStatus({ params: { ...params, status: 'reject' } })
+    await settled(`${device.name} is rejected.`)
+  }
+
+  async function reject(): Promise<void> {
+    if (device.status === 'accepted')
+      setOpen({
+        what: 'question',
+        question: {
+          title: `Reject ${device.name}?`,
+          says: 'Live sessions on it end at once, and nobody reaches it until it is accepted again.',
+          yes: 'Reject it',
+          no: 'Keep it',
+          act: rejectNow,
+        },
+      })
+    else await rejectNow().catch((error: unknown) => tell(sentenceOf(error)))
+  }
+
+  function remove(): void {
+    setOpen({
+      what: 'question',
+      question: {
+        title: `Delete ${device.name}?`,
+        says: 'The device, its sessions and their recordings are removed. If its agent still runs, it asks to be let in again.',
+        yes: 'Delete it',
+        act: async () => {
+          await api.devices.remove({ params })
+          gone()
+          await settled(`${device.name} is deleted.`)
+        },
+      },
+    })
+  }
+
+  async function rename(name: string, thenAccept: boolean): Promise<void> {
+    await api.devices.update({ params, body: { name } })
+    if (thenAccept) await api.devices.accept({ params })
+    await settled(thenAccept ? `${name} is accepted.` : `The device is called ${name} now.`)
+  }
+
+  async function saveTags(written: string): Promise<void> {
+    const tags = [...new Set(written.split(/[\s,]+/).filter(Boolean))]
+    // There is no call that leaves no tag; each is taken off.
+    if (tags.length > 0) await api.devices.setTags({ params, body: { tags } })
+    else for (const tag of device.tags) await api.devices.removeTag({ params: { ...params, tag } })
+    await settled(`The tags of ${device.name} are changed.`)
+  }
+
+  const naming = open?.what === 'name' || open?.what === 'name-and-accept'
+  const dialogs = (
+    <>
+      {open?.what === 'question' && <Ask question={open.question} close={close} />}
+      {naming && (
+        <FormDialog
+          title={open.what === 'name' ? `Rename ${device.name}` : 'This name is in use'}
+          submit={open.what === 'name' ? 'Rename' : 'Rename and accept'}
+          close={close}
+          send={({ name = '' }) => rename(name, open.what === 'name-and-accept')}
+          refused={(error) => (error.status === 409 ? 'Another accepted device has this name.' : undefined)}
+        >
+          {open.what === 'name-and-accept' && (
+            <p className="soft">Another accepted device is called {device.name}. Give this one a name of its own.</p>
+          )}
+          <Field
+            label="Name of the device"
+            name="name"
+            required
+            pattern="[a-zA-Z0-9_\-]{1,64}"
+            defaultValue={open.what === 'name' ? device.name : `${device.name}-2`.slice(0, 64)}
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            wrong={nameRule}
+            hint="Letters, digits, dashes and underscores. It is a part of the ssh line."
+          />
+        </FormDialog>
+      )}
+      {open?.what === 'tags' && (
+        <FormDialog title={`Tags of ${device.name}`} submit="Save the tags" close={close} send={({ tags = '' }) => saveTags(tags)}>
+          <Field
+            label="Tags"
+            name="tags"
+            defaultValue={device.tags.join(' ')}
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            pattern="\s*([^\s\/@&:,]{3,255}([\s,]+|$)){0,3}"
+            hint="Up to three words with a space between them; empty: none."
+            wrong="Up to three tags of 3 to 255 characters each, without any of / @ & :"
+          />
+        </FormDialog>
+      )}
+    </>
+  )
+  return {
+    accept,
+    reject,
+    remove,
+    rename: () => setOpen({ what: 'name' }),
+    tag: () => setOpen({ what: 'tags' }),
+    dialogs,
+  }
+}

@@ -1,0 +1,109 @@
+// The addresses of the console and the page behind each. Pages for people who are signed in are inside of the shell;
+// without a token everything there leads to the sign-in page, and with one that page leads inside.
+import { createRootRoute, createRoute, createRouter, Link, Outlet, redirect } from '@tanstack/react-router'
+import { Quay } from './parts/quay.tsx'
+import { AddDevicePage } from './routes/add-device.tsx'
+import { AnnouncementsPage } from './routes/announcements.tsx'
+import { ApiKeysPage } from './routes/api-keys.tsx'
+import { BillingPage } from './routes/billing.tsx'
+import { ConnectorsPage } from './routes/connectors.tsx'
+import { DevicePage } from './routes/device.tsx'
+import { DevicesPage, readDevicesSearch } from './routes/devices.tsx'
+import { FirewallPage } from './routes/firewall.tsx'
+import { ResetMfaPage, UpdatePasswordPage, ValidationAccountPage } from './routes/letters.tsx'
+import { LoginPage } from './routes/login.tsx'
+import { OverviewPage } from './routes/overview.tsx'
+import { ProfilePage } from './routes/profile.tsx'
+import { PublicKeysPage } from './routes/public-keys.tsx'
+import { SessionsPage } from './routes/sessions.tsx'
+import { SettingsPage } from './routes/settings.tsx'
+import { SetupPage } from './routes/setup.tsx'
+import { Shell } from './routes/shell.tsx'
+import { ConfirmAccountPage, SignUpPage } from './routes/sign-up.tsx'
+import { session } from './session.ts'
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: Nowhere, errorComponent: Broken })
+
+function Nowhere() {
+  return (
+    <Quay title="No such page">
+      <p>The console has no page at this address.</p>
+      <Link className="button main" to="/">
+        To the overview
+      </Link>
+    </Quay>
+  )
+}
+
+/** A mistake of ours, not of the server: what happened is in the browser's console. */
+function Broken() {
+  return (
+    <Quay title="Something broke">
+      <p>The console met something that it did not expect. Loading the page again usually helps.</p>
+      <a className="button main" href="/">
+        Load again
+      </a>
+    </Quay>
+  )
+}
+
+const at = <const P extends string>(path: P, component: () => React.ReactNode) =>
+  createRoute({ getParentRoute: () => root, path, component })
+
+const login = createRoute({
+  getParentRoute: () => root,
+  path: '/login',
+  component: LoginPage,
+  beforeLoad: () => {
+    // oxlint-disable-next-line typescript/only-throw-error -- the router's way to lead elsewhere
+    if (session.token()) throw redirect({ to: '/' })
+  },
+})
+
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: 'shell',
+  component: Shell,
+  beforeLoad: () => {
+    // oxlint-disable-next-line typescript/only-throw-error -- the router's way to lead elsewhere
+    if (!session.token()) throw redirect({ to: '/login' })
+  },
+})
+
+const inside = <const P extends string>(path: P, component: () => React.ReactNode) =>
+  createRoute({ getParentRoute: () => shell, path, component })
+
+const devices = createRoute({ getParentRoute: () => shell, path: '/devices', component: DevicesPage, validateSearch: readDevicesSearch })
+
+const tree = root.addChildren([
+  login,
+  at('/setup', SetupPage),
+  at('/sign-up', SignUpPage),
+  at('/confirm-account', ConfirmAccountPage),
+  at('/validation-account', ValidationAccountPage),
+  at('/update-password', UpdatePasswordPage),
+  at('/reset-mfa', ResetMfaPage),
+  shell.addChildren([
+    inside('/', OverviewPage),
+    devices,
+    inside('/devices/$uid', DevicePage),
+    inside('/add-device', AddDevicePage),
+    inside('/sessions', SessionsPage),
+    inside('/public-keys', PublicKeysPage),
+    inside('/firewall', FirewallPage),
+    inside('/api-keys', ApiKeysPage),
+    inside('/connectors', ConnectorsPage),
+    inside('/settings', SettingsPage),
+    inside('/announcements', AnnouncementsPage),
+    inside('/billing', BillingPage),
+    inside('/profile', ProfilePage),
+  ]),
+])
+
+export const router = createRouter({ routeTree: tree, trailingSlash: 'never', scrollRestoration: false })
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router
+  }
+}

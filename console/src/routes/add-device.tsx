@@ -1,0 +1,76 @@
+// How a device comes aboard: one line to run on it. The page keeps looking and shows each device that has asked to be
+// let in since it was opened, so that the person sees it arrive and can accept it on the spot.
+import { useState } from 'react'
+import { api, useMay, useMe } from '../api.ts'
+import { useAsk } from '../parts/ask.ts'
+import { Copyable } from '../parts/copy.tsx'
+import { DeviceRow } from '../parts/device-row.tsx'
+import { Page, Panel } from '../parts/page.tsx'
+import { useLines } from '../parts/ssh-line.ts'
+import { Answer } from '../parts/states.tsx'
+
+export function AddDevicePage() {
+  const { tenant } = useMe()
+  const may = useMay('operator')
+  const lines = useLines()
+  const [hostname, setHostname] = useState('')
+  const fits = /^[a-zA-Z0-9_.-]{0,64}$/.test(hostname)
+  const newest = useAsk(['devices', 'arriving'], () =>
+    api.devices.list({ query: { sort_by: 'created_at', order_by: 'desc', per_page: 10 } }),
+  )
+  const [known, setKnown] = useState<ReadonlySet<string>>()
+  // What was there when the page was opened is no arrival.
+  if (!known && newest.data && newest.isFetchedAfterMount) setKnown(new Set(newest.data.body.map(({ uid }) => uid)))
+
+  return (
+    <Page title="Add a device">
+      <Panel title="1. Run this on the device">
+        <p className="soft">
+          On any Linux, as root or with sudo. It fetches the agent from this server and starts it; the device connects out, so no port has
+          to be opened.
+        </p>
+        <label className="inline">
+          Name of the device, if not its host name
+          <input
+            value={hostname}
+            aria-invalid={!fits}
+            autoCapitalize="none"
+            autoComplete="off"
+            spellCheck={false}
+            onChange={(event) => setHostname(event.currentTarget.value)}
+          />
+        </label>
+        {!fits && <p className="wrong">Letters, digits, dots, dashes and underscores, up to 64.</p>}
+        <Copyable text={lines.install(fits ? hostname : '')} name="the line that installs the agent" />
+        <p className="soft">For agents that are installed another way, the id of this namespace:</p>
+        <Copyable text={tenant} name="the id of the namespace" />
+      </Panel>
+      <Panel title="2. Let it in">
+        <Answer query={newest}>
+          {({ body }) => {
+            const arrived = body.filter(({ uid }) => known && !known.has(uid))
+            return (
+              <div aria-live="polite">
+                {arrived.length === 0 ? (
+                  <p className="waiting">
+                    <span className="pulse" aria-hidden="true" /> Waiting for the device to connect …
+                  </p>
+                ) : (
+                  <>
+                    <p>{arrived.length === 1 ? 'It has connected.' : `${arrived.length} devices have connected.`}</p>
+                    <ul className="rows" aria-label="Devices that have connected">
+                      {arrived.map((device) => (
+                        <DeviceRow key={device.uid} device={device} may={may} />
+                      ))}
+                    </ul>
+                    {!may && <p className="soft">An operator of the namespace has to accept it.</p>}
+                  </>
+                )}
+              </div>
+            )
+          }}
+        </Answer>
+      </Panel>
+    </Page>
+  )
+}

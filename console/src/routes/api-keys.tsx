@@ -1,0 +1,159 @@
+// API keys: the namespace's own credentials, for scripts. A key is shown once, when it is made.
+import { useState } from 'react'
+import { rank, roles, type Role } from '@hawser/contract/access'
+import type { ApiKey } from '@hawser/contract/api-keys'
+import { api, useMay, useMe } from '../api.ts'
+import { settled, useAsk } from '../parts/ask.ts'
+import { Button } from '../parts/button.tsx'
+import { Copyable } from '../parts/copy.tsx'
+import { Ask, Dialog, FormDialog } from '../parts/dialog.tsx'
+import { Choice, Field } from '../parts/form.tsx'
+import { Page, Panel } from '../parts/page.tsx'
+import { Empty, Listing } from '../parts/states.tsx'
+import { inFull, Pill, When } from '../parts/status.tsx'
+
+const page_size = 20
+const nameRule = {
+  label: 'Name',
+  name: 'name',
+  required: true,
+  pattern: '\\S{3,20}',
+  autoComplete: 'off',
+  spellCheck: false,
+  hint: '3 to 20 characters without a space.',
+  wrong: 'A name has 3 to 20 characters and no space.',
+} as const
+const taken = 'A key with this name exists already.'
+
+/** A key never outranks the one who makes it. */
+function useRoleOptions(): (readonly [string, string])[] {
+  const mine = useMe().role as Role
+  return roles.filter((role) => rank(role) <= rank(mine)).map((role) => [role, role])
+}
+
+export function ApiKeysPage() {
+  const [page, setPage] = useState(1)
+  const [adding, setAdding] = useState(false)
+  const [made, setMade] = useState<{ name: string; id: string }>()
+  const may = useMay('administrator')
+  const options = useRoleOptions()
+  const keys = useAsk(['api-keys', page], () =>
+    api.apiKeys.list({ query: { page, per_page: page_size, sort_by: 'name', order_by: 'asc' } }),
+  )
+  return (
+    <Page
+      title="API keys"
+      lead="For scripts that act in this namespace. A key ends with the membership of whoever made it."
+      acts={may && <Button onPress={() => setAdding(true)}>Make an API key</Button>}
+    >
+      <Panel>
+        <Listing
+          query={keys}
+          label="API keys"
+          empty={<Empty title="There is no API key yet." />}
+          page={{ number: page, size: page_size, turn: setPage }}
+          row={(key) => <KeyRow key={key.name} given={key} may={may} />}
+        />
+      </Panel>
+      {adding && (
+        <FormDialog
+          title="Make an API key"
+          submit="Make the key"
+          close={() => setAdding(false)}
+          send={async ({ name = '', role = 'observer', expires = '30' }) => {
+            const { body } = await api.apiKeys.create({ body: { name, role: role as Role, expires_at: Number(expires) as 30 } })
+            setMade({ name, id: body.id })
+            await settled(`The key ${name} is made.`)
+          }}
+          refused={(error) => (error.status === 409 ? taken : undefined)}
+        >
+          <Field {...nameRule} />
+          <Choice label="Role" name="role" options={options} hint="What the key may do." />
+          <Choice
+            label="Valid for"
+            name="expires"
+            defaultValue="90"
+            options={[
+              ['30', '30 days'],
+              ['60', '60 days'],
+              ['90', '90 days'],
+              ['365', 'a year'],
+              ['-1', 'ever'],
+            ]}
+          />
+        </FormDialog>
+      )}
+      {made && (
+        <Dialog title={`The key ${made.name}`} close={() => setMade(undefined)}>
+          <p>Copy it now: it is shown this once, and the server keeps no copy that could be read.</p>
+          <Copyable text={made.id} name="the API key" />
+          <p className="soft">
+            It is sent in the header <code>X-API-Key</code>.
+          </p>
+          <div className="choices">
+            <Button onPress={() => setMade(undefined)}>I have copied it</Button>
+          </div>
+        </Dialog>
+      )}
+    </Page>
+  )
+}
+
+function KeyRow({ given, may }: { given: ApiKey; may: boolean }) {
+  const [open, setOpen] = useState<'edit' | 'delete'>()
+  const options = useRoleOptions()
+  const close = () => setOpen(undefined)
+  const params = { key: given.name }
+  const ends = given.expires_in > 0 ? new Date(given.expires_in * 1000) : undefined
+  return (
+    <li className="row">
+      <div className="about">
+        <p className="name">
+          <strong>{given.name}</strong> <Pill>{given.role}</Pill> {ends && ends.getTime() < Date.now() && <Pill tone="bad">expired</Pill>}
+        </p>
+        <p className="facts">
+          {ends ? `ends ${inFull(ends.toISOString())}` : 'never ends'} · made <When at={given.created_at} />
+        </p>
+      </div>
+      {may && (
+        <div className="acts">
+          <Button kind="quiet" small aria-label={`Edit ${given.name}`} onPress={() => setOpen('edit')}>
+            Edit
+          </Button>
+          <Button kind="quiet" small aria-label={`Delete ${given.name}`} onPress={() => setOpen('delete')}>
+            Delete
+          </Button>
+        </div>
+      )}
+      {open === 'edit' && (
+        <FormDialog
+          title={`Edit ${given.name}`}
+          submit="Save"
+          close={close}
+          send={async ({ name = '', role = '' }) => {
+            await api.apiKeys.update({ params, body: { ...(name === given.name ? {} : { name }), role: role as Role } })
+            await settled(`The key ${name} is changed.`)
+          }}
+          refused={(error) => (error.status === 409 ? taken : undefined)}
+        >
+          <Field {...nameRule} defaultValue={given.name} />
+          <Choice label="Role" name="role" defaultValue={given.role} options={options} />
+        </FormDialog>
+      )}
+      {open === 'delete' && (
+        <Ask
+          close={close}
+          question={{
+            title: `Delete ${given.name}?`,
+            says: 'Whatever uses this key is refused from now on.',
+            yes: 'Delete it',
+            act: async () => {
+              await api.apiKeys.remove({ params })
+              await settled(`The key ${given.name} is deleted.`)
+            },
+          }}
+        />
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,200 @@
+// Connectors: container engines whose containers are offered as devices of the namespace.
+import { useState } from 'react'
+import type { Connector } from '@hawser/contract/connectors'
+import { api, useMay } from '../api.ts'
+import { attempt, settled, useAsk } from '../parts/ask.ts'
+import { Button } from '../parts/button.tsx'
+import { Ask, Dialog, FormDialog } from '../parts/dialog.tsx'
+import { Area, Field, Tick, type Values } from '../parts/form.tsx'
+import { Menu, type Item } from '../parts/menu.tsx'
+import { Page, Panel } from '../parts/page.tsx'
+import { Answer, Empty, Listing } from '../parts/states.tsx'
+import { Pill } from '../parts/status.tsx'
+
+const page_size = 20
+
+export function ConnectorsPage() {
+  const [page, setPage] = useState(1)
+  const [adding, setAdding] = useState(false)
+  const may = useMay('administrator')
+  const all = useAsk(['connectors', page], () => api.connectors.list({ query: { page, per_page: page_size } }))
+  return (
+    <Page
+      title="Connectors"
+      lead="Container engines whose containers are offered as devices."
+      acts={may && <Button onPress={() => setAdding(true)}>Add a connector</Button>}
+    >
+      <Panel>
+        <Listing
+          query={all}
+          label="Connectors"
+          empty={<Empty title="There is no connector yet." />}
+          page={{ number: page, size: page_size, turn: setPage }}
+          row={(connector) => <ConnectorRow key={connector.uid} connector={connector} may={may} />}
+        />
+      </Panel>
+      {adding && (
+        <FormDialog
+          title="Add a connector"
+          submit="Add the connector"
+          close={() => setAdding(false)}
+          wide
+          send={async (values) => {
+            await api.connectors.create({ body: bodyFrom(values) })
+            await settled('The connector is added.')
+          }}
+        >
+          <Fields />
+        </FormDialog>
+      )}
+    </Page>
+  )
+}
+
+/** Without the three certificates what was there stays. */
+function bodyFrom({ address = '', port = '', enable, secure, ca = '', cert = '', key = '' }: Values) {
+  const tls = ca || cert || key ? { tls: { ca, cert, key } } : {}
+  return { address, port: Number(port), enable: enable === 'on', secure: secure === 'on', ...tls }
+}
+
+function Fields({ connector }: { connector?: Connector }) {
+  const [secure, setSecure] = useState(connector?.secure ?? false)
+  const pem = { rows: 3, spellCheck: false, required: secure && !connector?.tls } as const
+  return (
+    <>
+      <Field
+        label="Address of the engine"
+        name="address"
+        required
+        maxLength={253}
+        defaultValue={connector?.address}
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        hint="A name or an address that this server can reach."
+        wrong="An address is needed."
+      />
+      <Field
+        label="Port"
+        name="port"
+        type="number"
+        required
+        min={0}
+        max={65_535}
+        defaultValue={connector?.port ?? 2376}
+        wrong="A port has a number up to 65535."
+      />
+      <div onChange={({ target }) => target instanceof HTMLInputElement && target.name === 'secure' && setSecure(target.checked)}>
+        <Tick label="With TLS" name="secure" defaultChecked={secure} />
+      </div>
+      {secure && (
+        <>
+          {connector?.tls && <p className="soft">The certificates stay as they are while these are left empty.</p>}
+          <Area {...pem} label="Certificate of the authority (PEM)" name="ca" wrong="All three are needed." />
+          <Area {...pem} label="Our certificate (PEM)" name="cert" wrong="All three are needed." />
+          <Area
+            {...pem}
+            label="Our private key (PEM)"
+            name="key"
+            hint="It is kept sealed and never shown again."
+            wrong="All three are needed."
+          />
+        </>
+      )}
+      <Tick label="Active" name="enable" defaultChecked={connector?.enable ?? true} />
+    </>
+  )
+}
+
+function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }) {
+  const [open, setOpen] = useState<'edit' | 'delete' | 'info'>()
+  const close = () => setOpen(undefined)
+  const params = { uid: connector.uid }
+  const where = `${connector.address}:${connector.port}`
+  const items: Item[] = [
+    { id: 'info', text: 'What the engine says …', act: () => setOpen('info') },
+    ...(may
+      ? [
+          { id: 'edit', text: 'Edit …', act: () => setOpen('edit') },
+          {
+            id: 'switch',
+            text: connector.enable ? 'Switch off' : 'Switch on',
+            act: () =>
+              void attempt(
+                () => api.connectors.update({ params, body: { enable: !connector.enable } }),
+                `${where} is switched ${connector.enable ? 'off' : 'on'}.`,
+              ),
+          },
+          { id: 'delete', text: 'Delete …', danger: true, act: () => setOpen('delete') },
+        ]
+      : []),
+  ]
+  return (
+    <li className="row">
+      <div className="about">
+        <p className="name">
+          <strong>{where}</strong> <Pill tone={connector.enable ? 'good' : 'plain'}>{connector.enable ? 'on' : 'off'}</Pill>
+        </p>
+        <p className="facts">
+          {[connector.status.state, connector.status.message, connector.secure ? 'with TLS' : 'without TLS'].filter(Boolean).join(' · ')}
+        </p>
+      </div>
+      <div className="acts">
+        <Menu label={`More for ${where}`} items={items}>
+          More
+        </Menu>
+      </div>
+      {open === 'edit' && (
+        <FormDialog
+          title={`Edit ${where}`}
+          submit="Save"
+          close={close}
+          wide
+          send={async (values) => {
+            await api.connectors.update({ params, body: bodyFrom(values) })
+            await settled('The connector is changed.')
+          }}
+        >
+          <Fields connector={connector} />
+        </FormDialog>
+      )}
+      {open === 'info' && (
+        <Dialog title={where} close={close} wide>
+          <Info uid={connector.uid} />
+          <div className="choices">
+            <Button kind="quiet" onPress={close}>
+              Close
+            </Button>
+          </div>
+        </Dialog>
+      )}
+      {open === 'delete' && (
+        <Ask
+          close={close}
+          question={{
+            title: `Delete ${where}?`,
+            says: 'Its containers are no longer offered as devices.',
+            yes: 'Delete it',
+            act: async () => {
+              await api.connectors.remove({ params })
+              await settled('The connector is deleted.')
+            },
+          }}
+        />
+      )}
+    </li>
+  )
+}
+
+function Info({ uid }: { uid: string }) {
+  const info = useAsk(['connector-info', uid], async () => (await api.connectors.info({ params: { uid } })).body, false)
+  return (
+    <Answer query={info}>
+      {(said) => (
+        <pre className="said" tabIndex={0} aria-label="What the engine says of itself">
+          {JSON.stringify(said, null, 2)}
+        </pre>
+      )}
+    </Answer>
+  )
+}

@@ -1,0 +1,135 @@
+// One device: how to connect to it, what it says about itself, its latest sessions are on the page of sessions.
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { Device } from '@hawser/contract/devices'
+import { api, useMay } from '../api.ts'
+import { useAsk } from '../parts/ask.ts'
+import { Button } from '../parts/button.tsx'
+import { Copyable } from '../parts/copy.tsx'
+import { useDeviceActs } from '../parts/device-acts.tsx'
+import { statusTones, statusWords } from '../parts/device-row.tsx'
+import { Page, Panel } from '../parts/page.tsx'
+import { useLines } from '../parts/ssh-line.ts'
+import { Answer } from '../parts/states.tsx'
+import { inFull, Lamp, Pill, TagList, When } from '../parts/status.tsx'
+
+export function DevicePage() {
+  const { uid } = useParams({ from: '/shell/devices/$uid' })
+  const device = useAsk(['device', uid], async () => (await api.devices.get({ params: { uid } })).body)
+  if (device.data) return <Shown device={device.data} />
+  return (
+    <Page title="Device">
+      <Answer query={device}>{() => null}</Answer>
+      <p>
+        <Link to="/devices">All devices</Link>
+      </p>
+    </Page>
+  )
+}
+
+function Shown({ device }: { device: Device }) {
+  const navigate = useNavigate()
+  const may = useMay('operator')
+  const mayDelete = useMay('administrator')
+  const acts = useDeviceActs(device, () => void navigate({ to: '/devices' }))
+  const { name, status, online, info } = device
+  return (
+    <Page
+      title={name}
+      lead={
+        <span className="signs">
+          <Lamp on={online} />{' '}
+          {online ? (
+            'online'
+          ) : (
+            <>
+              offline, seen <When at={device.last_seen} />
+            </>
+          )}
+          <Pill tone={statusTones[status]}>{statusWords[status]}</Pill> <TagList tags={device.tags} />
+        </span>
+      }
+      acts={
+        may && (
+          <>
+            {status !== 'accepted' && <Button onPress={() => void acts.accept()}>Accept</Button>}
+            <Button kind="quiet" onPress={acts.rename}>
+              Rename
+            </Button>
+            <Button kind="quiet" onPress={acts.tag}>
+              Tags
+            </Button>
+            {status !== 'rejected' && (
+              <Button kind="quiet" onPress={() => void acts.reject()}>
+                Reject
+              </Button>
+            )}
+            {mayDelete && (
+              <Button kind="danger" onPress={acts.remove}>
+                Delete
+              </Button>
+            )}
+          </>
+        )
+      }
+    >
+      {acts.dialogs}
+      {status === 'accepted' ? (
+        <Connect device={device} />
+      ) : (
+        <Panel title="Connect">
+          <p className="soft">It can be reached once it is accepted.</p>
+        </Panel>
+      )}
+      <Panel title="What it is">
+        <dl className="facts-list">
+          <Fact name="System">{info.pretty_name || info.id}</Fact>
+          <Fact name="Processor">{info.arch}</Fact>
+          <Fact name="Agent">{`${info.version}${info.platform ? `, ${info.platform}` : ''}`}</Fact>
+          <Fact name="Address">{device.remote_addr}</Fact>
+          <Fact name="MAC address">{device.identity.mac}</Fact>
+          <Fact name="Seen last">{inFull(device.last_seen)}</Fact>
+          <Fact name="State since">{inFull(device.status_update_at)}</Fact>
+          <Fact name="First seen">{inFull(device.created_at)}</Fact>
+          <Fact name="Uid">
+            <code>{device.uid}</code>
+          </Fact>
+        </dl>
+      </Panel>
+    </Page>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: React.ReactNode }) {
+  if (children === '') return null
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+function Connect({ device }: { device: Device }) {
+  const [user, setUser] = useState('root')
+  const lines = useLines()
+  const who = user.trim() || 'root'
+  return (
+    <Panel title="Connect">
+      <label className="inline">
+        User on the device
+        <input
+          value={user}
+          autoCapitalize="none"
+          autoComplete="off"
+          spellCheck={false}
+          onChange={(event) => setUser(event.currentTarget.value)}
+        />
+      </label>
+      <p className="soft">With the SSH client you already have:</p>
+      <Copyable text={lines.ssh(device.namespace, device.name, who)} name="the ssh line" />
+      <p className="soft">Its SSHID, the login name for other programs and settings:</p>
+      <Copyable text={lines.sshid(device.namespace, device.name, who)} name="the SSHID" />
+    </Panel>
+  )
+}

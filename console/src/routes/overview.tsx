@@ -1,0 +1,112 @@
+// The overview: the figures of the namespace, who waits to be let in, and where to go next.
+import { Link } from '@tanstack/react-router'
+import { api, useMay, useMe } from '../api.ts'
+import { useAsk } from '../parts/ask.ts'
+import { LinkButton } from '../parts/button.tsx'
+import { Copyable } from '../parts/copy.tsx'
+import { DeviceRow } from '../parts/device-row.tsx'
+import { Page, Panel } from '../parts/page.tsx'
+import { useLines } from '../parts/ssh-line.ts'
+import { Answer, Empty, Listing } from '../parts/states.tsx'
+import { When } from '../parts/status.tsx'
+import { useNamespaces } from './shell.tsx'
+
+export function OverviewPage() {
+  const me = useMe()
+  const may = useMay('operator')
+  const namespace = useNamespaces().data?.body.find(({ tenant_id }) => tenant_id === me.tenant)?.name ?? ''
+  const lines = useLines()
+  const stats = useAsk(['stats'], async () => (await api.system.stats()).body)
+  const waiting = useAsk(['devices', 'waiting'], () =>
+    api.devices.list({ query: { status: 'pending', sort_by: 'created_at', order_by: 'asc', per_page: 5 } }),
+  )
+  const accepted = useAsk(['devices', 'newest'], () =>
+    api.devices.list({ query: { status: 'accepted', sort_by: 'last_seen', order_by: 'desc', per_page: 5 } }),
+  )
+  const news = useAsk(['announcements', 'newest'], () => api.announcements.list({ query: { per_page: 1 } }), false)
+  const newest = news.data?.body[0]
+  const none = accepted.data?.total === 0 && waiting.data?.total === 0
+
+  return (
+    <Page
+      title={namespace || 'Overview'}
+      lead={`Signed in as ${me.user}, ${me.role} of this namespace`}
+      acts={
+        <LinkButton to="/add-device" kind="main">
+          Add a device
+        </LinkButton>
+      }
+    >
+      {newest && (
+        <p className="note">
+          <Link to="/announcements">{newest.title}</Link>{' '}
+          <span className="soft">
+            announced <When at={newest.date} />
+          </span>
+        </p>
+      )}
+      <Answer query={stats}>
+        {(figures) => (
+          <ul className="figures" aria-label="Figures">
+            <li>
+              <Link to="/devices" search={{ status: 'accepted' }}>
+                <strong>{figures.online_devices}</strong> online
+                <span className="soft">
+                  {' '}
+                  of {figures.registered_devices} {figures.registered_devices === 1 ? 'device' : 'devices'}
+                </span>
+              </Link>
+            </li>
+            <li>
+              <Link to="/devices" search={{ status: 'pending' }}>
+                <strong>{figures.pending_devices}</strong> waiting
+                <span className="soft"> to be let in</span>
+              </Link>
+            </li>
+            <li>
+              <Link to="/sessions">
+                <strong>{figures.active_sessions}</strong> live
+                <span className="soft"> {figures.active_sessions === 1 ? 'session' : 'sessions'}</span>
+              </Link>
+            </li>
+          </ul>
+        )}
+      </Answer>
+      {waiting.data && waiting.data.total > 0 && (
+        <Panel
+          title="Waiting to be let in"
+          tone="wanting"
+          acts={
+            waiting.data.total > 5 && (
+              <Link to="/devices" search={{ status: 'pending' }}>
+                All {waiting.data.total}
+              </Link>
+            )
+          }
+        >
+          <Listing
+            query={waiting}
+            label="Devices that wait"
+            empty={null}
+            row={(device) => <DeviceRow key={device.uid} device={device} may={may} />}
+          />
+        </Panel>
+      )}
+      {none ? (
+        <Panel title="Bring the first device aboard">
+          <p>Run this line on a Linux device, as root or with sudo. It will then ask to be let in, here.</p>
+          <Copyable text={lines.install()} name="the line that installs the agent" />
+        </Panel>
+      ) : (
+        <Panel title="Seen last" acts={<Link to="/devices">All devices</Link>}>
+          <Listing
+            query={accepted}
+            label="Devices seen last"
+            empty={<Empty title="No device is accepted yet." />}
+            row={(device) => <DeviceRow key={device.uid} device={device} may={may} />}
+          />
+        </Panel>
+      )}
+    </Page>
+  )
+}

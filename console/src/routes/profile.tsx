@@ -1,0 +1,75 @@
+// The person's own account: name, addresses, password; the second factor has a file of its own.
+import { api, queries, useMe } from '../api.ts'
+import { Field, Form } from '../parts/form.tsx'
+import { Page, Panel } from '../parts/page.tsx'
+import { EmailField, NewPasswordField, UsernameField } from '../parts/quay.tsx'
+import { tell } from '../parts/toast.tsx'
+import { session } from '../session.ts'
+import { SecondFactor } from './second-factor.tsx'
+
+export function ProfilePage() {
+  const me = useMe()
+  return (
+    <Page title="Profile" lead={`Signed in as ${me.user}`}>
+      <Panel title="You">
+        <Form
+          compact
+          key={me.id}
+          submit="Save the profile"
+          send={async ({ name = '', username = '', email = '', recovery_email = '' }) => {
+            const before = { name: me.name, username: me.user, email: me.email, recovery_email: me.recovery_email }
+            const now = { name, username, email, recovery_email }
+            const changed = Object.entries(now).filter(([key, value]) => before[key as keyof typeof before] !== value)
+            await api.users.update({ body: Object.fromEntries(changed) })
+            await queries.invalidateQueries({ queryKey: ['me'] })
+            tell('Your profile is saved.')
+          }}
+        >
+          <Field
+            label="Your name"
+            name="name"
+            required
+            pattern=".{1,64}"
+            defaultValue={me.name}
+            autoComplete="name"
+            wrong="A name has 1 to 64 characters."
+          />
+          <UsernameField defaultValue={me.user} />
+          <EmailField defaultValue={me.email} />
+          <Field
+            label="Recovery e-mail"
+            name="recovery_email"
+            type="email"
+            defaultValue={me.recovery_email}
+            autoComplete="off"
+            hint="Another address of yours, for the day you lose your second factor. Once given, it can be changed but not emptied."
+            wrong="It must be an e-mail address other than your main one, and cannot be emptied again."
+            taken="This address is in use already."
+          />
+        </Form>
+      </Panel>
+      <Panel title="Password">
+        <p className="soft">With a new password you are signed out everywhere.</p>
+        <Form
+          compact
+          submit="Change the password"
+          send={async ({ password = '', current_password = '' }) => {
+            await api.users.update({ body: { password, current_password } })
+            session.end('Your password is changed. Sign in with the new one.')
+          }}
+        >
+          <Field
+            label="Present password"
+            name="current_password"
+            type="password"
+            required
+            autoComplete="current-password"
+            wrong="This is not your present password."
+          />
+          <NewPasswordField label="New password" />
+        </Form>
+      </Panel>
+      <SecondFactor />
+    </Page>
+  )
+}

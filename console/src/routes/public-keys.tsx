@@ -1,0 +1,155 @@
+// Public keys: who gets in without a password, on which devices and as whom.
+import { useState } from 'react'
+import type { PublicKey } from '@hawser/contract/public-keys'
+import { api, useMay } from '../api.ts'
+import { settled, useAsk } from '../parts/ask.ts'
+import { Button } from '../parts/button.tsx'
+import { Ask, FormDialog } from '../parts/dialog.tsx'
+import { FilterFields, filterFrom, filterWords, patternWords } from '../parts/filter-fields.tsx'
+import { Area, Field } from '../parts/form.tsx'
+import { Page, Panel } from '../parts/page.tsx'
+import { Empty, Listing } from '../parts/states.tsx'
+import { When } from '../parts/status.tsx'
+
+const page_size = 20
+
+export function PublicKeysPage() {
+  const [page, setPage] = useState(1)
+  const [adding, setAdding] = useState(false)
+  const may = useMay('administrator')
+  const keys = useAsk(['public-keys', page], () => api.publicKeys.list({ query: { page, per_page: page_size } }))
+  const add = may && <Button onPress={() => setAdding(true)}>Add a public key</Button>
+  return (
+    <Page title="Public keys" lead="Whoever holds the private half gets in without a password." acts={add}>
+      <Panel>
+        <Listing
+          query={keys}
+          label="Public keys"
+          empty={<Empty title="There is no public key yet.">{!may && <p className="soft">An administrator can add one.</p>}</Empty>}
+          page={{ number: page, size: page_size, turn: setPage }}
+          row={(key) => <KeyRow key={key.fingerprint} given={key} may={may} />}
+        />
+      </Panel>
+      {adding && <AddKey close={() => setAdding(false)} />}
+    </Page>
+  )
+}
+
+/** The wire wants the base64 of the line, whatever letters its comment has. */
+const base64 = (text: string): string => btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''))
+
+const aboutFields = (given?: PublicKey) => (
+  <>
+    <Field
+      label="Name"
+      name="name"
+      required
+      maxLength={255}
+      defaultValue={given?.name}
+      autoComplete="off"
+      hint="For people: whose key it is, and where."
+      wrong="A name is needed."
+    />
+    <Field
+      label="Users on the device"
+      name="username"
+      required
+      defaultValue={given?.username ?? '.*'}
+      autoCapitalize="none"
+      autoComplete="off"
+      spellCheck={false}
+      hint="A regular expression; .* means every user, ^root$ only root."
+      wrong="A pattern is needed; .* means every user."
+    />
+    <FilterFields {...(given ? { filter: given.filter } : {})} />
+  </>
+)
+
+function AddKey({ close }: { close: () => void }) {
+  return (
+    <FormDialog
+      title="Add a public key"
+      submit="Add the key"
+      close={close}
+      wide
+      send={async (values) => {
+        const { name = '', username = '', data = '' } = values
+        await api.publicKeys.create({ body: { name, username, data: base64(data), filter: filterFrom(values) } })
+        await settled(`The key ${name} is added.`)
+      }}
+      refused={(error) => (error.status === 409 ? 'This key is here already.' : undefined)}
+    >
+      <Area
+        label="Public key"
+        name="data"
+        required
+        rows={4}
+        spellCheck={false}
+        placeholder="ssh-ed25519 AAAA…"
+        hint="The content of a file like ~/.ssh/id_ed25519.pub: one line. Never the private half."
+        wrong="Please paste the line of the public key."
+      />
+      {aboutFields()}
+    </FormDialog>
+  )
+}
+
+function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
+  const [open, setOpen] = useState<'edit' | 'delete'>()
+  const close = () => setOpen(undefined)
+  const params = { fingerprint: given.fingerprint }
+  return (
+    <li className="row">
+      <div className="about">
+        <p className="name">
+          <strong>{given.name}</strong>
+        </p>
+        <p className="facts">
+          {filterWords(given.filter)} · {patternWords(given.username, 'every user')} · added <When at={given.created_at} />
+        </p>
+        <p className="facts">
+          <code>{given.fingerprint}</code>
+        </p>
+      </div>
+      {may && (
+        <div className="acts">
+          <Button kind="quiet" small aria-label={`Edit ${given.name}`} onPress={() => setOpen('edit')}>
+            Edit
+          </Button>
+          <Button kind="quiet" small aria-label={`Delete ${given.name}`} onPress={() => setOpen('delete')}>
+            Delete
+          </Button>
+        </div>
+      )}
+      {open === 'edit' && (
+        <FormDialog
+          title={`Edit ${given.name}`}
+          submit="Save"
+          close={close}
+          wide
+          send={async (values) => {
+            const { name = '', username = '' } = values
+            await api.publicKeys.update({ params, body: { name, username, filter: filterFrom(values) } })
+            await settled(`The key ${name} is changed.`)
+          }}
+        >
+          {aboutFields(given)}
+        </FormDialog>
+      )}
+      {open === 'delete' && (
+        <Ask
+          close={close}
+          question={{
+            title: `Delete ${given.name}?`,
+            says: 'Whoever holds the private half no longer gets in with it. Live sessions go on.',
+            yes: 'Delete it',
+            act: async () => {
+              await api.publicKeys.remove({ params })
+              await settled(`The key ${given.name} is deleted.`)
+            },
+          }}
+        />
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,169 @@
+// The second factor: switching it on with a QR code, its recovery codes, and switching it off. The secret is drawn here
+// and asked for once; it is forgotten with the page.
+import { useState } from 'react'
+import type { Answer as AnswerOf } from '@hawser/contract/client'
+import type { mfa } from '@hawser/contract/mfa'
+import { api, queries, sentenceOf, useMe } from '../api.ts'
+import { Button } from '../parts/button.tsx'
+import { copy, Copyable } from '../parts/copy.tsx'
+import { Field, Form } from '../parts/form.tsx'
+import { Panel } from '../parts/page.tsx'
+import { qrCode } from '../parts/qr.ts'
+import { Pill } from '../parts/status.tsx'
+import { tell } from '../parts/toast.tsx'
+
+type Credentials = AnswerOf<(typeof mfa)['generate']>
+
+export function SecondFactor() {
+  const me = useMe()
+  const [credentials, setCredentials] = useState<Credentials>()
+  const [wrong, setWrong] = useState('')
+  const done = async (sentence: string) => {
+    setCredentials(undefined)
+    await queries.invalidateQueries({ queryKey: ['me'] })
+    tell(sentence)
+  }
+  async function begin(): Promise<void> {
+    setWrong('')
+    try {
+      setCredentials((await api.mfa.generate()).body)
+    } catch (error) {
+      setWrong(sentenceOf(error))
+    }
+  }
+  return (
+    <Panel title="Second factor">
+      <p>
+        {me.mfa ? <Pill tone="good">on</Pill> : <Pill>off</Pill>}{' '}
+        <span className="soft">With it, signing in also takes a code from an app on your phone.</span>
+      </p>
+      {me.mfa ? (
+        <SwitchOff done={done} />
+      ) : credentials ? (
+        <SwitchOn credentials={credentials} done={done} cancel={() => setCredentials(undefined)} />
+      ) : me.recovery_email === '' ? (
+        <p className="soft">It needs a recovery e-mail, which you can add to your profile above.</p>
+      ) : (
+        <>
+          <p className="says" role="alert">
+            {wrong}
+          </p>
+          <div>
+            <Button onPress={() => void begin()}>Switch it on</Button>
+          </div>
+        </>
+      )}
+    </Panel>
+  )
+}
+
+function SwitchOn({
+  credentials,
+  done,
+  cancel,
+}: {
+  credentials: Credentials
+  done: (sentence: string) => Promise<void>
+  cancel: () => void
+}) {
+  const { link, secret, recovery_codes } = credentials
+  const all = recovery_codes.join('\n')
+  return (
+    <>
+      <h3>1. Scan this with your authenticator app</h3>
+      <QrCode text={link} />
+      <p className="soft">
+        Or type the secret into it, or <a href={link}>open it on this device</a>:
+      </p>
+      <Copyable text={secret} name="the secret" />
+      <h3>2. Keep these recovery codes</h3>
+      <p className="soft">Each works once in place of a code, when your phone is lost. They are shown only now.</p>
+      <ul className="codes" aria-label="Recovery codes">
+        {recovery_codes.map((code) => (
+          <li key={code}>
+            <code>{code}</code>
+          </li>
+        ))}
+      </ul>
+      <div className="acts">
+        <Button kind="quiet" small onPress={() => void copy(all)}>
+          Copy the codes
+        </Button>
+        <a
+          className="button quiet small"
+          download="hawser-recovery-codes.txt"
+          href={`data:text/plain;charset=utf-8,${encodeURIComponent(`${all}\n`)}`}
+        >
+          Download them
+        </a>
+      </div>
+      <h3>3. Show that it works</h3>
+      <Form
+        compact
+        submit="Switch it on"
+        send={async ({ code = '' }) => {
+          await api.mfa.enable({ body: { code: code.replaceAll(/\s/g, ''), secret, recovery_codes } })
+          await done('The second factor is on.')
+        }}
+        beside={
+          <Button kind="quiet" onPress={cancel}>
+            Not now
+          </Button>
+        }
+      >
+        <Field
+          label="Code"
+          name="code"
+          required
+          code
+          pattern="\s*\d{3}\s*\d{3}\s*"
+          inputMode="numeric"
+          autoComplete="one-time-code"
+          wrong="The code has six digits."
+        />
+      </Form>
+    </>
+  )
+}
+
+function SwitchOff({ done }: { done: (sentence: string) => Promise<void> }) {
+  return (
+    <Form
+      compact
+      kind="danger"
+      submit="Switch it off"
+      send={async ({ code = '' }) => {
+        const given = code.replaceAll(/\s/g, '')
+        await api.mfa.disable({ body: /^\d{6}$/.test(given) ? { code: given } : { recovery_code: given } })
+        await done('The second factor is off.')
+      }}
+    >
+      <Field
+        label="Code or recovery code"
+        name="code"
+        required
+        code
+        wrong="A code is needed."
+        hint="The code of the moment, or one of your recovery codes."
+      />
+    </Form>
+  )
+}
+
+function QrCode({ text }: { text: string }) {
+  const rows = qrCode(text)
+  if (!rows) return null
+  const path = rows.flatMap((row, y) => row.map((on, x) => (on ? `M${x} ${y}h1v1h-1z` : ''))).join('')
+  return (
+    <svg
+      className="qr"
+      viewBox={`-4 -4 ${rows.length + 8} ${rows.length + 8}`}
+      role="img"
+      aria-label="QR code with the secret"
+      shapeRendering="crispEdges"
+    >
+      <path d={`M-4-4h${rows.length + 8}v${rows.length + 8}h-${rows.length + 8}z`} className="qr-light" />
+      <path d={path} className="qr-dark" />
+    </svg>
+  )
+}

@@ -1,0 +1,26 @@
+// Light, dark or as the system has it: the reader's choice, kept in this browser, and put on the root of the page as what
+// it comes to, so that the styles know two cases only.
+export const themes = ['system', 'light', 'dark'] as const
+export type Theme = (typeof themes)[number]
+
+const key = 'hawser.theme'
+const dark = matchMedia('(prefers-color-scheme: dark)')
+
+export function chosenTheme(): Theme {
+  return themes.find((theme) => theme === localStorage.getItem(key)) ?? 'system'
+}
+
+function show(): void {
+  const chosen = chosenTheme()
+  document.documentElement.dataset['theme'] = chosen === 'system' ? (dark.matches ? 'dark' : 'light') : chosen
+}
+
+export function chooseTheme(theme: Theme): void {
+  localStorage.setItem(key, theme)
+  show()
+}
+
+export function startTheme(): void {
+  show()
+  dark.addEventListener('change', show)
+}

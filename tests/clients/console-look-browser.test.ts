@@ -1,0 +1,191 @@
+// How the console looks and reads, in a real browser: every page, light on a desk and dark on a phone, passes axe
+// (names, roles, contrast), fits its screen and has one heading of the first level; dialogs and menus too. And the policy
+// of the pages really stops what is not ours.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { sample } from '@hawser/contract/examples'
+import { openBrowser, visit } from '../harness/browser.ts'
+import { startService, type Service } from '../harness/service.ts'
+import { buildWorld, type World } from '../harness/world.ts'
+import { choose, press } from './console.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+let browser: Browser
+let service: Service
+let world: World
+beforeAll(async () => {
+  browser = await openBrowser()
+  service = await startService()
+  world = await buildWorld(service)
+})
+afterAll(async () => {
+  await browser.close()
+  await service[Symbol.asyncDispose]()
+})
+
+// A machine may do other things too: only a step that never happens is to fail.
+vi.setConfig({ testTimeout: 300_000 })
+
+const outside = [
+  '/login',
+  '/login#forgot-password',
+  '/login#recovery-code',
+  '/login#lost-codes',
+  '/sign-up',
+  '/setup',
+  '/confirm-account',
+  '/validation-account?email=a@b.c&token=x',
+  '/update-password?id=1&token=x',
+  '/reset-mfa?id=1',
+]
+const inside = [
+  '/',
+  '/devices',
+  '/devices?status=pending&find=none',
+  `/devices/${sample.device}`,
+  `/devices/${'f'.repeat(64)}`,
+  '/add-device',
+  '/sessions',
+  '/public-keys',
+  '/firewall',
+  '/api-keys',
+  '/connectors',
+  '/settings',
+  '/announcements',
+  '/billing',
+  '/profile',
+]
+
+/** What axe finds wrong: the rule and the elements. Our animations would be caught half-way. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe)
+  return page.evaluate<string[]>(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ': ' + target.join(' ') + ' ' + failureSummary)))`)
+}
+
+interface Facts {
+  tooWide: boolean
+  headings: number
+  ground: string
+  titled: boolean
+}
+
+const facts = (page: Page) =>
+  page.evaluate<Facts>(`({
+    tooWide: document.documentElement.scrollWidth > document.documentElement.clientWidth,
+    headings: document.querySelectorAll('h1').length,
+    ground: getComputedStyle(document.body).backgroundColor,
+    titled: / · Hawser$/.test(document.title),
+  })`)
+
+async function signedIn(page: Page): Promise<void> {
+  const token = await world.token('owner')
+  await page.goto('/login')
+  await page.evaluate(`sessionStorage.setItem('hawser.token', '${token}')`)
+}
+
+test.each([
+  ['light', 1280],
+  ['dark', 360],
+] as const)('every page passes axe and fits its screen, %s and %d pixels wide', async (colorScheme, width) => {
+  await using person = await visit(browser, service, { viewport: { width, height: 740 }, colorScheme, reducedMotion: 'reduce' })
+  const { page } = person
+  const grounds = new Set<string>()
+  for (const address of [...outside, ...inside]) {
+    if (address === '/') await signedIn(page)
+    await page.goto(address)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.waitForLoadState('networkidle')
+    const { ground, ...seen } = await facts(page)
+    expect({ address, ...seen }).toEqual({ address, tooWide: false, headings: 1, titled: true })
+    expect({ address, wrong: await violations(page) }).toEqual({ address, wrong: [] })
+    grounds.add(ground)
+  }
+  expect([...grounds]).toEqual([colorScheme === 'light' ? 'rgb(238, 243, 244)' : 'rgb(12, 23, 29)'])
+  expect(new Set(person.refusals)).toEqual(new Set([`404 /api/devices/${'f'.repeat(64)}`, '424 /api/billing/subscription']))
+  expect(person.troubles).toEqual([])
+})
+
+test('dialogs, menus and the palette pass axe and fit a phone, and Escape closes them', async () => {
+  await using person = await visit(browser, service, { viewport: { width: 360, height: 740 }, reducedMotion: 'reduce' })
+  const { page } = person
+  await signedIn(page)
+  const layers: [string, () => Promise<void>][] = [
+    ['/', () => press(page, 'Navigation')],
+    ['/', () => page.keyboard.press('Control+k')],
+    ['/', () => press(page, /: profile and more$/)],
+    ['/devices', () => choose(page, 'More for crane-1', 'Delete …')],
+    ['/devices', () => choose(page, 'More for crane-1', 'Tags …')],
+    ['/public-keys', () => press(page, 'Add a public key')],
+    ['/firewall', () => press(page, 'Add a rule')],
+    ['/api-keys', () => press(page, 'Make an API key')],
+    ['/settings', () => press(page, 'Add a member')],
+    ['/connectors', () => press(page, 'Add a connector')],
+  ]
+  for (const [address, open] of layers) {
+    await page.goto(address)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await open()
+    const layer = page.locator('[role=dialog], [role=alertdialog], [role=menu]').last()
+    await layer.waitFor()
+    const name = (await layer.getAttribute('aria-label')) ?? (await layer.getByRole('heading').first().textContent())
+    expect({ address, name, tooWide: (await facts(page)).tooWide }).toEqual({ address, name, tooWide: false })
+    expect({ address, name, wrong: await violations(page) }).toEqual({ address, name, wrong: [] })
+    await page.keyboard.press('Escape')
+    await layer.waitFor({ state: 'detached' })
+  }
+  expect(person.troubles).toEqual([])
+})
+
+test('colours are chosen in the menu, and the choice outlasts the visit', async () => {
+  await using person = await visit(browser, service, { colorScheme: 'light' })
+  const { page } = person
+  await signedIn(page)
+  await page.goto('/')
+  await choose(page, /: profile and more$/, 'Dark colours')
+  expect((await facts(page)).ground).toBe('rgb(12, 23, 29)')
+  await page.reload()
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  expect((await facts(page)).ground).toBe('rgb(12, 23, 29)')
+  await choose(page, /: profile and more$/, 'Colours of the system')
+  expect((await facts(page)).ground).toBe('rgb(238, 243, 244)')
+  expect(person.troubles).toEqual([])
+})
+
+test('who asked to stay signed in is still so in a new window, and signing out there ends it everywhere', async () => {
+  await using person = await visit(browser, service)
+  const { page } = person
+  await page.goto('/login')
+  await page.getByLabel('Username or e-mail').fill(sample.observer.username)
+  await page.getByLabel('Password', { exact: true }).fill(sample.observer.password)
+  await page.getByLabel('Keep me signed in on this device').check()
+  await press(page, 'Sign in')
+  await page.getByRole('heading', { name: sample.namespace }).waitFor()
+  const other = await page.context().newPage()
+  await other.goto('/sessions')
+  await other.getByRole('heading', { name: 'Sessions' }).waitFor()
+  await choose(other, /: profile and more$/, 'Sign out')
+  await other.waitForURL('**/login')
+  await page.waitForURL('**/login')
+  expect(await page.evaluate('localStorage.length')).toBe(0)
+  expect(person.troubles).toEqual([])
+})
+
+test('the policy stops a script that is not a file of ours, and the tests notice', async () => {
+  await using person = await visit(browser, service)
+  const { page } = person
+  await page.goto('/login')
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await page.evaluate(`{
+    const script = document.createElement('script')
+    script.textContent = 'document.title = "taken"'
+    document.head.append(script)
+  }`)
+  await page.evaluate(`fetch('http://elsewhere.invalid/').catch(() => undefined)`)
+  expect(await page.title()).toBe('Sign in · Hawser')
+  expect(person.troubles).toContain('error: stopped by the policy: script-src-elem')
+  expect(person.troubles).toContain('error: stopped by the policy: connect-src')
+})
