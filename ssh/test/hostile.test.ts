@@ -276,6 +276,8 @@ describe('before authentication', () => {
 
   test('a message of no known kind is answered with its number', async () => {
     const { transport, line } = await rudeClient()
+    transport.send(authService())
+    await transport.receive()
     const before = transport.received
     transport.send(message(150))
     await vi.waitFor(() => expect(transport.received).toBe(before + 1))

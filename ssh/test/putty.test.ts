@@ -150,7 +150,8 @@ describe('plink', () => {
     const { stdout, stderr, status } = await plink([...args(server, ...withKey(), '-v', ...words), 'olga@127.0.0.1', 'cat'], bytes)
     expect(status).toBe(0)
     expect(stdout.equals(bytes)).toBe(true)
-    expect(stderr.split(said).length).toBeGreaterThan(5)
+    // Eight megabytes; what is under way while keys are made may count towards none of them.
+    expect(stderr.split(said).length).toBeGreaterThan(3)
   })
 
   test('-L and -R: ports lead to the other side', async () => {

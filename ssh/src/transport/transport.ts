@@ -90,6 +90,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   let peerIdent: string | undefined
   let serverSigAlgs: string[] | undefined
   let received = 0
+  let extInfoDue = false
   let sinceKeys_bytes = 0
   let sinceKeys_packets = 0
   let timer: NodeJS.Timeout | undefined
@@ -120,15 +121,24 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     onSending(first, wantsExtInfo) {
       sinceKeys_bytes = sinceKeys_packets = 0
       held_bytes = 0
-      if (first && role === 'server' && wantsExtInfo) sendNow(extInfo())
+      extInfoDue = first && role === 'server' && wantsExtInfo
       for (const written of held.splice(0)) send(written)
       if (!out.congested) room()
     },
     onDone() {
       watch(options.rekey_ms, rekey)
+      // Only now: the client has just sent its NEWKEYS, and what it sends next would wait for our kernel's late
+      // acknowledgement (40 ms) if there were nothing from us. It is still what follows our own NEWKEYS (RFC 8308 section 2.4).
+      sendExtInfo()
       established.resolve()
     },
   })
+
+  const sendExtInfo = (): void => {
+    if (!extInfoDue) return
+    extInfoDue = false
+    sendNow(extInfo())
+  }
 
   const speak = (): void => {
     spoke = true
@@ -147,6 +157,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     if (over) return
     try {
       if (!kex.holding) {
+        sendExtInfo()
         sendNow(written)
         rekeyIfDue()
       } else {
