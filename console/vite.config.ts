@@ -16,5 +16,9 @@ export default defineConfig({
     sourcemap: false,
     target: 'es2022',
     reportCompressedSize: false,
+    // The mark keeps its name: the reference of the API, which is not built here, shows it too.
+    rolldownOptions: {
+      output: { assetFileNames: ({ names }) => (names.includes('mark.svg') ? 'assets/mark.svg' : 'assets/[name]-[hash][extname]') },
+    },
   },
 })

@@ -56,8 +56,9 @@ const pageSecurity = {
   'cache-control': 'no-cache',
 }
 
-/** A changed asset has another name, so that one may be kept for ever. */
+/** A changed asset has another name, so that one may be kept for ever; the mark alone has no hash in its name. */
 const assetCaching = 'public, max-age=31536000, immutable'
+const hashed = /-[\w-]{8}\.[\w.]+$/
 const assetName = /^[\w-]+\.(js|css|svg|woff2)$/
 
 export interface PageParts {
@@ -87,7 +88,7 @@ export function servePages(app: FastifyInstance, parts: PageParts): void {
     cacheControl: false,
     setHeaders: (reply, file) => {
       for (const [name, value] of Object.entries(pageSecurity)) reply.header(name, value)
-      if (!file.endsWith('.html')) reply.header('cache-control', assetCaching)
+      if (hashed.test(file)) reply.header('cache-control', assetCaching)
     },
   })
   for (const page of consolePages) app.get(page, (_request, reply) => reply.sendFile('index.html'))
