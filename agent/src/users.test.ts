@@ -42,6 +42,31 @@ test('a user has an account with all groups', async () => {
   expect(await users.admitWithPassword('olga', 'wrong')).toEqual({ refused: 'wrong password' })
 })
 
+test('where the files come first, what they say is not asked of anybody else; where they do not, it is', async () => {
+  const services = path.join(folder, 'nsswitch.conf')
+  const real = {
+    passwords: checks,
+    getent: '/bin/false',
+    files: {
+      passwd: path.join(folder, 'passwd'),
+      shadow: path.join(folder, 'shadow'),
+      group: path.join(folder, 'group'),
+      services,
+      noLogin: [],
+    },
+  }
+  const groups = async (text: string): Promise<unknown> => {
+    writeFileSync(services, text)
+    const admission = await systemUsers(real).admit('olga')
+    return 'account' in admission ? admission.account.groups : admission.refused
+  }
+  expect(await groups('passwd: files\nshadow: files\ngroup: files\n')).toEqual([1001, 20, 999])
+  expect(await groups('passwd:\tfiles ldap # as ever\nshadow: files\ngroup: files\n')).toEqual([1001, 20, 999])
+  expect(await groups('')).toEqual([1001, 20, 999])
+  for (const passwd of ['compat', 'sss files', 'files [SUCCESS=continue] sss'])
+    expect(await groups(`passwd: ${passwd}\nshadow: files\ngroup: files\n`)).toBe('unknown user')
+})
+
 test('where nothing is said about shell and home there are usual ones, and a hash may be in passwd itself', async () => {
   expect(await users.admitWithPassword('small', right)).toMatchObject({ account: { shell: '/bin/sh', groups: [1002, 20] } })
   expect(await users.admit('bare')).toMatchObject({ account: { home: '/' } })

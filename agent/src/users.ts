@@ -2,13 +2,13 @@
 // runs as root, and the agent's own user alone, when it does not. Nothing is remembered between two questions: an account
 // that was locked a moment ago is locked. A reason for a refusal is for the log, never for whoever knocks.
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { ConfigError } from './config.ts'
+import { nameServices, usualNameFiles, type NameFiles } from './name-services.ts'
 import { passwords, type Passwords } from './passwords.ts'
 import { readShadow, standingOf, today_days, type ShadowEntry } from './shadow.ts'
-import { isProgram, runTool, tool } from './tools.ts'
+import { isProgram } from './tools.ts'
 
 export interface Account {
   readonly name: string
@@ -38,20 +38,12 @@ export function usersOf(hash: string, log: (event: Record<string, unknown>) => v
   return singleUser({ passwords: checks, hash })
 }
 
-export interface SystemFiles {
-  readonly passwd: string
-  readonly shadow: string
-  readonly group: string
+export interface SystemFiles extends NameFiles {
   /** While one of these exists only root may log in. */
   readonly noLogin: readonly string[]
 }
 
-const usualFiles: SystemFiles = {
-  passwd: '/etc/passwd',
-  shadow: '/etc/shadow',
-  group: '/etc/group',
-  noLogin: ['/run/nologin', '/var/run/nologin', '/etc/nologin'],
-}
+const usualFiles: SystemFiles = { ...usualNameFiles, noLogin: ['/run/nologin', '/var/run/nologin', '/etc/nologin'] }
 
 const noShells = new Set(['nologin', 'false'])
 
@@ -65,27 +57,20 @@ export interface SystemUsersOptions {
 
 /** The users of the system, for an agent that runs as root. */
 export function systemUsers(options: SystemUsersOptions): Users {
-  const { passwords, getent = tool('getent') ?? null, now_ms = Date.now } = options
+  const { passwords, now_ms = Date.now } = options
   const files = { ...usualFiles, ...options.files }
-
-  /** The line of a database; undefined if there is none. */
-  const look = async (database: 'passwd' | 'shadow', name: string): Promise<string | undefined> => {
-    const text =
-      getent === null ? await readFile(files[database], 'utf8').catch(() => '') : (await runTool(getent, [database, name])).output
-    // `getent` also takes numbers of users, and a directory may not mind upper and lower case: only the very name counts.
-    return text.split('\n').find((line) => line.startsWith(`${name}:`))
-  }
+  const names = nameServices(files, options.getent)
 
   const find = async (name: string): Promise<{ account: Account; shadow: ShadowEntry | undefined } | undefined> => {
     if (!isName(name)) return undefined
-    const [line, shadowLine] = await Promise.all([look('passwd', name), look('shadow', name)])
+    const [line, shadowLine] = await Promise.all([names.line('passwd', name), names.line('shadow', name)])
     const account = line === undefined ? undefined : readAccount(line)
     if (!account) return undefined
     const inPasswd = line!.split(':')[1]!
     const hidden = shadowLine === undefined ? undefined : readShadow(shadowLine)
     // Very small systems keep the hash in passwd itself.
     const shadow = hidden ?? (inPasswd === 'x' ? undefined : readShadow(`${name}:${inPasswd}`))
-    return { account: { ...account, groups: await groupsOf(account, getent, files.group) }, shadow }
+    return { account: { ...account, groups: await names.groups(name, account.gid) }, shadow }
   }
 
   const judge = ({ account, shadow }: { account: Account; shadow: ShadowEntry | undefined }): string | undefined => {
@@ -141,17 +126,4 @@ function readAccount(line: string): Account | undefined {
   const [name, , uid, gid, , home, shell] = line.split(':')
   if (!name || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '')) return undefined
   return { name, uid: Number(uid), gid: Number(gid), groups: [Number(gid)], home: home || '/', shell: shell || '/bin/sh' }
-}
-
-async function groupsOf({ name, gid }: Account, getent: string | null, groupFile: string): Promise<number[]> {
-  const id = tool('id')
-  if (getent !== null && id !== undefined) {
-    const { status, output } = await runTool(id, ['-G', '--', name])
-    const numbers = output.trim().split(/\s+/).map(Number)
-    if (status === 0 && numbers.every((number) => Number.isSafeInteger(number))) return [...new Set([gid, ...numbers])]
-  }
-  // name : password : gid : members
-  const lines = (await readFile(groupFile, 'utf8').catch(() => '')).split('\n').map((line) => line.split(':'))
-  const mine = lines.filter(([, , number, members]) => /^\d+$/.test(number ?? '') && members?.split(',').includes(name))
-  return [...new Set([gid, ...mine.map(([, , number]) => Number(number))])]
 }

@@ -33,9 +33,10 @@ test('a hundred sets of pipes, made at once, are pipes', async () => {
 test('nothing is left open by programs that have ended', async () => {
   await outputOf(sh('true'))
   const before = readdirSync('/proc/self/fd').length
+  // More than the pipes that lie ready may hold.
   for (let time = 0; time < 20; time += 1) await outputOf(sh('echo x'))
   await new Promise((resolve) => setImmediate(resolve))
-  expect(readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(before + 2)
+  expect(readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(before + 12)
 })
 
 test('a program that does not exist cannot be started, and nothing is left open', async () => {
