@@ -10,7 +10,7 @@ import { folder, keygen, quietArgs, run } from '../../ssh/test/programs.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
 import { setUp, startProgram, temporaryFolder, type Program } from './program.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 60_000 })
 
 const MiB = 1024 * 1024
 const where = folder()
