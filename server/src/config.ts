@@ -117,6 +117,32 @@ export const settings = {
     secret: true,
     read: address('postgres:', 'postgresql:'),
   }),
+  HAWSER_NATS: setting({
+    doc: 'Addresses of NATS servers, for an installation of several nodes on one PostgreSQL database. Empty: there is one node.',
+    example: 'nats://hawser:…@nats.example.com:4222',
+    fallback: '',
+    secret: true,
+    read: (text) => {
+      for (const one of list(text)) address('nats:', 'tls:')(one)
+      return list(text).join(',')
+    },
+  }),
+  HAWSER_NODE_ADDRESS: setting({
+    doc: 'Where this node listens for the other nodes, and where they reach it: an address that they can dial, and a port.',
+    example: '10.0.0.5:7400',
+    fallback: '',
+    read: (text) => (text === '' ? undefined : listen(text)),
+  }),
+  HAWSER_SECRET: setting({
+    doc: 'The master key, 64 hexadecimal characters, the same on every node. `openssl rand -hex 32` makes one. Empty: made at the first start, in `master.key` in the data folder.',
+    example: '6f'.repeat(32),
+    fallback: '',
+    secret: true,
+    read: (text) => {
+      if (text !== '' && !/^[0-9a-fA-F]{64}$/.test(text)) throw new Error('64 hexadecimal characters are expected')
+      return text
+    },
+  }),
   HAWSER_URL: setting({
     doc: 'The address under which people reach the server; links in letters start with it. Empty: http://localhost and the HTTP port.',
     example: 'https://hawser.example.com',

@@ -5,17 +5,19 @@ import { tunnelPaths } from '@hawser/contract/tunnel'
 import type { Config } from './config.ts'
 import { parseTarget } from './domain/logins.ts'
 import { hostKeys } from './gateway/host-keys.ts'
-import { vouchers } from './gateway/inner.ts'
+import { vouchers, type WayTo } from './gateway/inner.ts'
 import { startGateway, type Gateway } from './gateway/listen.ts'
 import { probe } from './gateway/probe.ts'
 import type { Doors, Upgrade } from './http/upgrade.ts'
 import { iso, minute_ms, second_ms } from './kit/clock.ts'
-import { limiter } from './kit/limiter.ts'
+import { limiter as ownLimiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
 import { sessionRecorder } from './recording/tap.ts'
 import type { Rooms } from './server.ts'
 import { tunnelDoors } from './tunnel/doors.ts'
+import type { PeerAddress } from './tunnel/peers.ts'
 import { registry, type Registry } from './tunnel/registry.ts'
+import { Unreachable } from './tunnel/tunnel.ts'
 import { watchDoor, watchPath } from './watch.ts'
 
 /** Tunnels that one device may open in ten seconds; it needs one. */
@@ -36,18 +38,54 @@ export interface Reach {
 
 export async function openReach(rooms: Rooms, config: Config, log: Log): Promise<Reach> {
   const { clock, bus, stores } = rooms
-  const tunnels = registry({
+  const holder = (uid: string): string => `device.${uid}`
+  const peers = rooms.clustered ? await meetPeers() : undefined
+  const tunnels: Registry = registry({
     ...rooms.tunnels,
+    isElsewhere: async (uid) => rooms.clustered && (await bus.seek(holder(uid))) !== undefined,
+    held({ uid }, number) {
+      bus.tell('tunnel.taken', { uid, number })
+      return bus.hold(holder(uid), (least) => (Number(least) <= number ? JSON.stringify(peers?.address) : undefined))
+    },
     probe,
     onError: (event, { uid }, err) => log.warn({ event, device: uid, err }),
   })
   const entries = tunnelDoors({
     registry: tunnels,
-    admissions: limiter(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
-    perDevice: limiter(clock, tunnelsPerDevice),
+    admissions: ownLimiter(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
+    perDevice: ownLimiter(clock, tunnelsPerDevice),
     seen: rooms.tunnels.up,
     onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
   })
+  /** Another node opens the device for us, if it has its tunnel. */
+  async function meetPeers() {
+    const { startPeers } = await import('./tunnel/peers.ts')
+    const listen = config.HAWSER_NODE_ADDRESS!
+    const started = await startPeers({
+      listen,
+      masterKey: rooms.masterKey,
+      async serve({ uid, id, least }, signal) {
+        const tunnel = tunnels.find(String(uid), Number(least))
+        if (!tunnel) throw new Unreachable('The device is not here any more.')
+        return tunnel.openSsh(String(id), signal)
+      },
+      onError: (err) => log.warn({ event: 'node.refused', err }),
+    })
+    return { ...started, address: { host: listen.host, port: started.port } }
+  }
+
+  const wayTo: WayTo = async ({ uid, tunnel: least }) => {
+    const here = tunnels.find(uid, least)
+    if (here || !peers) return here
+    const answer = await bus.seek(holder(uid), String(least)).catch((err: unknown) => {
+      log.warn({ event: 'device.unsought', device: uid, err })
+      return undefined
+    })
+    if (!answer) return undefined
+    const address = JSON.parse(answer) as PeerAddress
+    return { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
+  }
+
   const wanted = async (tenant_id: string): Promise<boolean> => (await stores.namespaces.find(tenant_id))?.session_record === 1
   const gateway = await startGateway({
     listen: config.HAWSER_SSH,
@@ -63,9 +101,9 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     logins: rooms.logins,
     parseTarget,
     sessions: rooms.sessions,
-    failures: limiter(clock, config.HAWSER_SSH_FAILURE_LIMIT),
-    guesses: limiter(clock, guesses),
-    find: tunnels.find,
+    failures: rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT),
+    guesses: ownLimiter(clock, guesses),
+    find: wayTo,
     signer: rooms.signer,
     voucher: vouchers(),
     recording: {
@@ -90,12 +128,28 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     endSessions(uid)
     tunnels.drop(uid, 'The device may not connect any more.')
   }
+  /** News that were missed are found in the database. */
+  async function lookAgain(): Promise<void> {
+    for (const { device } of tunnels.all()) {
+      const row = await stores.of(device.tenant_id).devices.find(device.uid)
+      if (!row || row.status === 'rejected') leave(device.uid)
+      else tunnels.yield(device.uid, row.tunnel)
+    }
+    for (const session of gateway.sessions.values()) {
+      const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
+      if (device?.status !== 'accepted') session.end('The device is no longer available.')
+      const record = await stores.of(session.tenant_id).sessions.find(session.uid)
+      if (record?.active === 0) session.end('The session was closed by an administrator.')
+    }
+  }
   const hearing = [
     bus.hear('session.closed', ({ uid }) => gateway.sessions.get(uid)?.end('The session was closed by an administrator.')),
     bus.hear('device.changed', ({ uid, status }) => {
       if (status === 'rejected' || status === 'gone') leave(uid)
       else if (status !== 'accepted') endSessions(uid)
     }),
+    bus.hear('tunnel.taken', ({ uid, number }) => tunnels.yield(uid, number)),
+    bus.missed(() => rooms.background.later('news.missed', lookAgain)),
     bus.hear('namespace.changed', ({ tenant_id }) => {
       rooms.background.later('tunnels.left', async () => {
         if (await stores.namespaces.find(tenant_id)) return
@@ -139,6 +193,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       for (const ear of hearing) ear[Symbol.dispose]()
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
       watching.close()
+      await peers?.[Symbol.asyncDispose]()
       await tunnels.drain(Math.min(config.HAWSER_DRAIN, tunnels.size / farewells) * second_ms)
     },
   }

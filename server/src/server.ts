@@ -3,9 +3,11 @@
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Failure } from '@hawser/contract/failures'
 import { fingerprintMd5, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
+import type { Bus } from './bus/bus.ts'
 import { localBus } from './bus/local.ts'
-import type { Config } from './config.ts'
+import { ConfigError, type Config } from './config.ts'
 import { engine } from './connectors/engine.ts'
 import { announcements } from './domain/announcements.ts'
 import { apiKeys } from './domain/api-keys.ts'
@@ -20,11 +22,13 @@ import { lockout } from './domain/lockout.ts'
 import { logins } from './domain/logins.ts'
 import { mfa } from './domain/mfa.ts'
 import { namespaces } from './domain/namespaces.ts'
+import { nodes } from './domain/nodes.ts'
 import { presence } from './domain/presence.ts'
 import { publicKeys } from './domain/public-keys.ts'
 import { recordingSweep } from './domain/recording-sweep.ts'
 import type { AllRules } from './domain/rules.ts'
 import { sessions } from './domain/sessions.ts'
+import { sharedLimits } from './domain/shared-limits.ts'
 import { signIn } from './domain/sign-in.ts'
 import { signer } from './domain/signer.ts'
 import { sweeps } from './domain/sweeps.ts'
@@ -37,10 +41,11 @@ import { metrics } from './http/metrics.ts'
 import { metricsServer, servePages } from './http/pages.ts'
 import { httpServer } from './http/serve.ts'
 import { iso, second_ms, systemClock, type Clock } from './kit/clock.ts'
+import { newUuid } from './kit/ids.ts'
 import { lifetime, type Lifetime } from './kit/lifetime.ts'
-import { limiter } from './kit/limiter.ts'
+import { limiter as ownLimiter, type Limiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
-import { masterKey, vault } from './kit/secrets.ts'
+import { hashOf, masterKey, vault } from './kit/secrets.ts'
 import { letters } from './mail/letters.ts'
 import { post } from './mail/post.ts'
 import { openReach, type Reach } from './reach.ts'
@@ -75,6 +80,10 @@ export async function openRooms({ config, log, clock = systemClock }: ServerOpti
 
 async function makeRooms(background: Lifetime, config: Config, log: Log, clock: Clock) {
   const folder = config.HAWSER_DATA
+  if (config.HAWSER_NATS && !(config.HAWSER_DATABASE && config.HAWSER_NODE_ADDRESS))
+    throw new ConfigError(
+      'HAWSER_NATS: several nodes also need HAWSER_DATABASE, a PostgreSQL that they share, and a HAWSER_NODE_ADDRESS each.',
+    )
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const opened = background.own(
     await openDatabase({
@@ -86,8 +95,17 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   )
   for (const name of opened.migrated) log.info({ event: 'schema.migrated', name })
   const stores = openStores(opened)
-  const secrets = vault(masterKey(folder))
-  const bus = localBus()
+  const key = masterKey(folder, config.HAWSER_SECRET)
+  const secrets = vault(key)
+  const clustered = config.HAWSER_NATS !== ''
+  /** Nobody else can be on a SQLite file. */
+  const node = opened.name === 'postgres' ? newUuid() : ''
+  const bus = clustered ? background.own(await busBetweenNodes(config.HAWSER_NATS, key, node, log)) : localBus()
+  const shared = clustered ? background.own(sharedLimits(bus, node)) : undefined
+  const limiter = (name: string, options: Parameters<typeof ownLimiter>[1]): Limiter => {
+    const own = ownLimiter(clock, options)
+    return shared ? shared.share(name, own) : own
+  }
   const url = config.HAWSER_URL || `http://localhost:${config.HAWSER_HTTP.port}`
   const mail = background.own(
     post({ smtp: config.HAWSER_SMTP || undefined, from: config.HAWSER_MAIL_FROM, outbox: path.join(folder, 'outbox'), log }),
@@ -95,13 +113,31 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   const issued = await tokens({ stores, vault: secrets, clock })
   const locks = lockout({ stores, clock })
   const who = signIn({ stores, tokens: issued, clock })
-  const present = background.own(presence({ stores, clock, onError: (err) => log.error({ event: 'presence.failed', err }) }))
+  const present = background.own(presence({ stores, clock, bus, node, onError: (err) => log.error({ event: 'presence.failed', err }) }))
   // One process owns a SQLite file, so what it says is online was ours; on PostgreSQL other nodes may hold it.
   if (opened.name === 'sqlite') {
     present.adopt(await stores.presence.online())
     await stores.liveSessions.closeOlderThan(iso(clock.now()))
   }
-  const live = background.own(liveSessions({ stores, clock, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
+  const live = background.own(liveSessions({ stores, clock, node, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
+  const peerhood =
+    node === ''
+      ? undefined
+      : background.own(
+          await nodes({
+            stores,
+            id: node,
+            // A port that the system chooses is no address that somebody could have had before.
+            address: config.HAWSER_NODE_ADDRESS?.port ? `${config.HAWSER_NODE_ADDRESS.host}:${config.HAWSER_NODE_ADDRESS.port}` : '',
+            async returned() {
+              log.warn({ event: 'node.returned', message: 'this node was thought lost; it says again what it has' })
+              await present.revive()
+              await live.revive()
+            },
+            onLost: (id, left) => log.warn({ event: 'node.lost', node: id, ...left }),
+            onError: (err) => log.error({ event: 'node.unsigned', err }),
+          }),
+        )
   const signingRecordings = await recordingKey({ kept: stores.recordingKeys, vault: secrets, now: () => iso(clock.now()) })
   const recorded = background.own(
     recordings({
@@ -134,7 +170,8 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     sshPort: config.HAWSER_SSH_PUBLIC_PORT || config.HAWSER_SSH.port,
     async ready() {
       await stores.ping()
-      return !draining
+      if (draining) throw new Failure('unavailable', { message: 'The server is stopping.', retryAfter: 5 })
+      if (!bus.connected) throw new Failure('unavailable', { message: 'This node is cut off from the others (NATS).', retryAfter: 5 })
     },
   })
   const auth = enrolment({
@@ -143,10 +180,10 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     presence: present,
     bus,
     clock,
-    callsPerDevice: limiter(clock, config.HAWSER_DEVICE_RATE_LIMIT),
-    newPerSource: limiter(clock, config.HAWSER_RATE_LIMIT),
+    callsPerDevice: limiter('device calls', config.HAWSER_DEVICE_RATE_LIMIT),
+    newPerSource: limiter('new devices', config.HAWSER_RATE_LIMIT),
   })
-  const signing = signer(clock)
+  const signing = signer(clock, bus)
   const sessionRules = sessions({
     stores,
     view: deviceView({ stores, presence: present }),
@@ -174,7 +211,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   return {
     rules,
     gate: gates,
-    tunnels: tunnelRules({ stores, gate: gates, presence: present }),
+    tunnels: tunnelRules({ stores, gate: gates, presence: present, clustered }),
     logins: logins({ stores, clock }),
     signer: signing,
     sessions: live,
@@ -182,6 +219,10 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     recordingKey: signingRecordings.public_key,
     watch: sessionRules.watch,
     bus,
+    clustered,
+    node: peerhood,
+    masterKey: key,
+    limiter,
     stores,
     database: opened,
     tokens: issued,
@@ -197,11 +238,26 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   }
 }
 
+/** Loaded only where it is used: one node alone needs no NATS. */
+async function busBetweenNodes(servers: string, key: Buffer, node: string, log: Log): Promise<Bus & AsyncDisposable> {
+  const { natsBus } = await import('./bus/nats.ts')
+  try {
+    return await natsBus({
+      servers,
+      prefix: `hawser.${hashOf(`bus ${key.toString('hex')}`).slice(0, 16)}`,
+      name: node,
+      onEvent: (event, err) => (event === 'nats.connected' ? log.info({ event }) : log.error({ event, err })),
+    })
+  } catch (cause) {
+    throw new Failure('unavailable', { message: `NATS does not answer (${(cause as Error).message}); see HAWSER_NATS.`, cause })
+  }
+}
+
 export type Rooms = Awaited<ReturnType<typeof openRooms>>
 
 /** The rooms behind their doors, listening. */
 export async function startServer(options: ServerOptions) {
-  const { config, log, clock = systemClock } = options
+  const { config, log } = options
   const rooms = await openRooms(options)
   let reach: Reach
   try {
@@ -214,13 +270,19 @@ export async function startServer(options: ServerOptions) {
   figures.gauge('hawser_tunnels', 'Devices that hold a tunnel to this server.', () => reach.tunnels.size)
   figures.gauge('hawser_recordings', 'Terminals that are being recorded.', () => rooms.recordings.count)
   figures.gauge('hawser_sessions', 'SSH sessions that are going on.', () => reach.sessions.size)
+  if (rooms.clustered) figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () => Number(rooms.bus.connected))
+  const { node } = rooms
+  if (node)
+    figures.gauge('hawser_database_silence_seconds', 'Since the database last took this node’s sign of life.', () =>
+      Math.round((performance.now() - node.signed_at) / 1000),
+    )
   const served: string[] = []
   const app = httpServer({
     rules: rooms.rules,
     gate: rooms.gate,
     log,
     trusted: config.HAWSER_TRUSTED_PROXIES,
-    openCalls: limiter(clock, config.HAWSER_RATE_LIMIT),
+    openCalls: rooms.limiter('open calls', config.HAWSER_RATE_LIMIT),
     metrics: figures,
     served,
     doors: reach.doors,

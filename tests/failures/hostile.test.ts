@@ -49,7 +49,7 @@ test('a request has a bounded time for its head and its body, and a connection f
     rules,
     gate,
     log: openLog('silent'),
-    openCalls: { take: () => 0, peek: () => 0 },
+    openCalls: { take: () => 0, peek: () => 0, add: () => undefined },
     metrics: metrics(),
     served: [],
     doors: {},

@@ -20,6 +20,9 @@ import pg from 'pg'
 export interface Postgres extends AsyncDisposable {
   /** Makes a database of that name and says how to reach it. */
   url(name: string): Promise<string>
+  /** Ends the server, and starts it again with what it has. */
+  down(): Promise<void>
+  up(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -75,9 +78,10 @@ export async function startPostgres(): Promise<Postgres> {
     for (let attempt = 1; ; attempt++) {
       const port = await freePort()
       const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-      const server = run('postgres', ['-D', data, '-p', String(port), ...options])
+      const launch = () => run('postgres', ['-D', data, '-p', String(port), ...options])
+      const server = launch()
       const urlOf = (name: string) => `postgres://${superuser}:${password}@127.0.0.1:${port}/${name}`
-      if (await answers(urlOf('postgres'), server)) return clusterOf(server, urlOf, folder, guard)
+      if (await answers(urlOf('postgres'), server)) return clusterOf(server, launch, urlOf, folder, guard)
       if (attempt === 3) throw new Error(`PostgreSQL did not start:\n${server.output()}`)
     }
   } catch (error) {
@@ -86,18 +90,28 @@ export async function startPostgres(): Promise<Postgres> {
   }
 }
 
-function clusterOf(server: Running, urlOf: (name: string) => string, folder: string, guard: Guard): Postgres {
+function clusterOf(first: Running, launch: () => Running, urlOf: (name: string) => string, folder: string, guard: Guard): Postgres {
+  let server = first
   // A test that forgets to stop us must still be able to end; the guard then cleans up.
   server.child.unref()
+  const down = async (): Promise<void> => {
+    server.child.ref()
+    server.child.kill('SIGINT') // "fast": ends its clients and then itself
+    await server.ended
+  }
   const cluster = {
+    down,
+    async up() {
+      server = launch()
+      server.child.unref()
+      if (!(await answers(urlOf('postgres'), server))) throw new Error(`PostgreSQL did not start again:\n${server.output()}`)
+    },
     async url(name: string) {
       await query(urlOf('postgres'), `create database ${pg.escapeIdentifier(name)}`)
       return urlOf(encodeURIComponent(name))
     },
     async stop() {
-      server.child.ref()
-      server.child.kill('SIGINT') // "fast": ends its clients and then itself
-      await server.ended
+      await down()
       await rm(folder, { recursive: true, force: true })
       await guard.close()
     },

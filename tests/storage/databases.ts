@@ -134,6 +134,8 @@ export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}
     last_seen: now,
     online: 0,
     proved: 0,
+    node: '',
+    tunnel: 0,
     ...change,
   }
 }
@@ -152,6 +154,7 @@ export function session(device_uid: string, change: Partial<Omit<SessionRow, 'te
     type: 'shell',
     term: 'xterm',
     position: '{"latitude":0,"longitude":0}',
+    node: '',
     ...change,
   }
 }

@@ -50,6 +50,7 @@ const calls: Calls = {
     findAcceptedByMac: (store, theirs) => store.findAcceptedByMac(theirs.mac),
     insert: (store, theirs) => store.insert(device({ name: theirs.name, mac: theirs.mac, status: 'accepted', tags: `["${theirs.tag}"]` })),
     save: (store, theirs) => store.save(theirs.device, { name: 'taken over', status: 'rejected', tags: '[]', online: 0 }),
+    claimTunnel: (store, theirs) => store.claimTunnel(theirs.device),
     remove: (store, theirs) => store.remove(theirs.device),
     keepAccepted: (store) => store.keepAccepted([], later),
     list: (store, theirs) =>

@@ -135,7 +135,7 @@ describe.each(databases)('$name', (database) => {
 
   test('presence is written in batches, for the named devices alone', async () => {
     const [one, other] = [await namespace(storage), await namespace(storage)]
-    const [a, b, c] = [device(), device(), device({ online: 1, last_seen: earlier })]
+    const [a, b, c] = [device(), device({ last_seen: earlier }), device({ online: 1, last_seen: earlier })]
     await one.here.devices.insert(a)
     await other.here.devices.insert(b)
     await one.here.devices.insert(c)

@@ -1,6 +1,9 @@
-// The bus within one process: hearers are called at once, in the order in which they began to listen.
+// The bus within one process: hearers are called at once, in the order in which they began to listen. There are no other
+// nodes, so nothing is missed, and whatever is not here is held by nobody.
 import { EventEmitter } from 'node:events'
 import type { Bus } from './bus.ts'
+
+const nothing: Disposable = { [Symbol.dispose]: () => undefined }
 
 export function localBus(): Bus {
   const emitter = new EventEmitter()
@@ -11,5 +14,9 @@ export function localBus(): Bus {
       emitter.on(what, hearer)
       return { [Symbol.dispose]: () => void emitter.off(what, hearer) }
     },
+    hold: () => nothing,
+    seek: () => Promise.resolve(undefined),
+    missed: () => nothing,
+    connected: true,
   }
 }

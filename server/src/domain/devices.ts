@@ -179,7 +179,7 @@ export function devices({ stores, presence, bus, clock, auth, signer }: DevicePa
 
   return {
     auth,
-    authSsh: ({ body }, caller) => ({ signature: signer.sign(caller, body.fingerprint, body.data) }),
+    authSsh: async ({ body }, caller) => ({ signature: await signer.sign(caller, body.fingerprint, body.data) }),
 
     async offline({ params }, caller) {
       const device = await mustFind(stores, caller.tenant_id, params.uid)

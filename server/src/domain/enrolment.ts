@@ -63,6 +63,12 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     for (const [uid, device] of known) if (device.tenant_id === tenant_id) known.delete(uid)
   })
 
+  bus.missed(() => {
+    news++
+    known.clear()
+    namespaceNames.clear()
+  })
+
   return async function auth({ body }, caller) {
     const mac = body.identity?.mac ?? ''
     const hostname = body.hostname ?? ''

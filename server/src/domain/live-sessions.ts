@@ -24,6 +24,8 @@ export interface LiveSession {
 export interface LiveSessions extends AsyncDisposable {
   /** Throws notFound when the device has just left. */
   begin(start: SessionStart): Promise<LiveSession>
+  /** They were written off although they go on. */
+  revive(): Promise<void>
 }
 
 const touch_every_ms = 30_000
@@ -40,15 +42,15 @@ interface Held {
   over: boolean
 }
 
-export function liveSessions({
-  stores,
-  clock,
-  onError,
-}: {
+export interface LiveSessionParts {
   stores: Stores
   clock: Clock
+  /** Where they go on; empty when there is one node only. */
+  node: string
   onError: (error: unknown) => void
-}): LiveSessions {
+}
+
+export function liveSessions({ stores, clock, node, onError }: LiveSessionParts): LiveSessions {
   const held = new Map<string, Held>()
   /** Those with something to write; one write at a time for each, the newest state. */
   let writing = Promise.resolve()
@@ -104,6 +106,7 @@ export function liveSessions({
           type: 'none',
           term: 'none',
           position: device.position,
+          node,
         })
       })
       held.set(uid, { tenant_id, change: undefined, over: false })
@@ -117,6 +120,10 @@ export function liveSessions({
           note(uid, { active: 0, last_seen: iso(clock.now()) })
         },
       }
+    },
+    async revive() {
+      for (const [uid, session] of held) if (!session.over) note(uid, { active: 1, node, last_seen: iso(clock.now()) })
+      await writing
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)

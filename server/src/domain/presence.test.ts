@@ -1,5 +1,6 @@
 // Presence with a clock that the test moves and a real database: who counts as online, what is written when, and that
 // nothing is lost on the way. Turns of writing come once a second by a real timer, so tests await what they bring.
+import { localBus } from '../bus/local.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -79,7 +80,7 @@ async function start(devices = 1) {
         online: 0,
       })
   })
-  const presence = startPresence({ stores, clock, onError: (error) => void errors.push(error) })
+  const presence = startPresence({ stores, clock, bus: localBus(), node: '', onError: (error) => void errors.push(error) })
   const stop = stack.move()
   return {
     clock,

@@ -2,6 +2,7 @@
 import { createVerify, generateKeyPairSync } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
+import { localBus } from '../bus/local.ts'
 import { signer, type Login, type Signer } from './signer.ts'
 
 const pair = generateKeyPairSync('rsa', {
@@ -18,12 +19,12 @@ let now: number
 let signing: Signer
 beforeEach(() => {
   now = 1_700_000_000_000
-  signing = signer({ now: () => now })
+  signing = signer({ now: () => now }, localBus())
 })
 
-function signs(caller = device, print = fingerprint, text = data): boolean {
+async function signs(caller = device, print = fingerprint, text = data): Promise<boolean> {
   try {
-    signing.sign(caller, print, text)
+    await signing.sign(caller, print, text)
     return true
   } catch (error) {
     if (error instanceof Failure && error.kind === 'notFound') return false
@@ -31,25 +32,25 @@ function signs(caller = device, print = fingerprint, text = data): boolean {
   }
 }
 
-test('an agent verifies the signature with SHA-256 and the key of the login', () => {
+test('an agent verifies the signature with SHA-256 and the key of the login', async () => {
   using _ = signing.open(login)
-  const signature = signing.sign(device, fingerprint, data)
+  const signature = await signing.sign(device, fingerprint, data)
   expect(createVerify('sha256').update(data).verify(pair.publicKey, signature, 'base64')).toBe(true)
   expect(createVerify('sha256').update(`${data} `).verify(pair.publicKey, signature, 'base64')).toBe(false)
 })
 
-test('without an open login nothing is signed', () => expect(signs()).toBe(false))
+test('without an open login nothing is signed', async () => expect(await signs()).toBe(false))
 
-test('one login is good for one signature', () => {
+test('one login is good for one signature', async () => {
   using _ = signing.open(login)
-  expect([signs(), signs()]).toEqual([true, false])
+  expect([await signs(), await signs()]).toEqual([true, false])
 })
 
-test('two logins that go on together get one signature each', () => {
+test('two logins that go on together get one signature each', async () => {
   using one = signing.open(login)
   using two = signing.open(login)
   expect(one).not.toBe(two)
-  expect([signs(), signs(), signs()]).toEqual([true, true, false])
+  expect([await signs(), await signs(), await signs()]).toEqual([true, true, false])
 })
 
 describe('a login is not good for', () => {
@@ -64,26 +65,26 @@ describe('a login is not good for', () => {
     ['data that is no JSON', device, fingerprint, 'root'],
     ['data that is no object', device, fingerprint, '"root"'],
     ['null', device, fingerprint, 'null'],
-  ])('%s', (_, caller, print, text) => {
+  ])('%s', async (_, caller, print, text) => {
     signing.open(login)
-    expect(signs(caller, print, text)).toBe(false)
+    expect(await signs(caller, print, text)).toBe(false)
     // What was refused has not used it up.
-    expect(signs()).toBe(true)
+    expect(await signs()).toBe(true)
   })
 })
 
-test('a login ends by itself after 30 seconds', () => {
+test('a login ends by itself after 30 seconds', async () => {
   signing.open(login)
   now += 29_999
-  expect(signs()).toBe(true)
+  expect(await signs()).toBe(true)
   signing.open(login)
   now += 30_000
-  expect(signs()).toBe(false)
+  expect(await signs()).toBe(false)
 })
 
-test('a login that is over signs nothing more', () => {
+test('a login that is over signs nothing more', async () => {
   {
     using _ = signing.open(login)
   }
-  expect(signs()).toBe(false)
+  expect(await signs()).toBe(false)
 })

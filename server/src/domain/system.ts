@@ -27,7 +27,8 @@ export interface SystemParts {
   /** The public address, where one is set. */
   url: string
   sshPort: number
-  ready: () => Promise<boolean>
+  /** Throws a Failure that says what is missing. */
+  ready: () => Promise<void>
 }
 
 /** host[:port] with nothing else in it: it comes from a header and ends up in a script. */
@@ -57,7 +58,7 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
     install: ({ query }, from) => installScript({ ...query, server: addressOf(from) }),
 
     async healthcheck() {
-      if (!(await parts.ready())) throw new Failure('unavailable', { retryAfter: 5 })
+      await parts.ready()
     },
 
     async stats(_, { tenant_id }) {

@@ -5,6 +5,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
+import { Failure } from '@hawser/contract/failures'
 import { iso, type Clock } from '../kit/clock.ts'
 import { hashOf, type Vault } from '../kit/secrets.ts'
 import { newUuid } from '../kit/ids.ts'
@@ -35,15 +36,28 @@ export interface Tokens {
 
 export const user_token_hours = 72
 const remembered_tokens = 50_000
+const reload_ms = 1000
+/** Clocks of nodes differ; a token that another one made a moment ago is not from the future. */
+const skew_s = 600
 
 export async function tokens({ stores, vault, clock }: { stores: Stores; vault: Vault; clock: Clock }): Promise<Tokens> {
-  const keys = await loadKeys(stores, vault, clock)
-  const signing = keys[0]!
+  let keys = await loadKeys(stores, vault, clock)
   const publicKeys = new Map(keys.map((key) => [key.kid, key.publicKey]))
+  let loaded_at = clock.now()
+  /** A node that started at the same moment on an empty database may have made a key, too. */
+  const keyOf = async (kid: string): Promise<KeyObject | undefined> => {
+    if (!publicKeys.has(kid) && clock.now() - loaded_at > reload_ms) {
+      loaded_at = clock.now()
+      keys = await loadKeys(stores, vault, clock)
+      for (const key of keys) publicKeys.set(key.kid, key.publicKey)
+    }
+    return publicKeys.get(kid)
+  }
   const verified = new Map<string, { claims: Claims; exp: number }>()
 
   const sign = (claims: Claims, exp?: number): Promise<string> => {
     const iat = Math.floor(clock.now() / 1000)
+    const signing = keys[0]!
     const token = new SignJWT({ ...claims })
       .setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid: signing.kid })
       .setJti(newUuid())
@@ -59,7 +73,7 @@ export async function tokens({ stores, vault, clock }: { stores: Stores; vault: 
       const now = clock.now() / 1000
       const known = verified.get(token)
       if (known) return known.exp > now ? known.claims : undefined
-      const read = await readToken(token, publicKeys, new Date(clock.now()))
+      const read = await readToken(token, keyOf, new Date(clock.now()))
       if (!read) return undefined
       if (verified.size >= remembered_tokens) verified.delete(verified.keys().next().value!)
       verified.set(token, read)
@@ -68,13 +82,15 @@ export async function tokens({ stores, vault, clock }: { stores: Stores; vault: 
   }
 }
 
-async function readToken(token: string, publicKeys: Map<string, KeyObject>, currentDate: Date) {
+async function readToken(token: string, keyOf: (kid: string) => Promise<KeyObject | undefined>, currentDate: Date) {
   try {
     const { kid } = decodeProtectedHeader(token)
-    const key = publicKeys.get(kid ?? '')
+    const key = await keyOf(kid ?? '')
     if (!key) return undefined
-    const { payload } = await jwtVerify(token, key, { algorithms: ['RS256'], currentDate })
+    const { payload } = await jwtVerify(token, key, { algorithms: ['RS256'], currentDate, clockTolerance: skew_s })
     const claims = payload as unknown as Claims
+    // The tolerance is for the beginning of its time, not for the end.
+    if (payload.exp !== undefined && payload.exp <= currentDate.getTime() / 1000) return undefined
     if (claims.claims !== 'user' && claims.claims !== 'device') return undefined
     return { claims, exp: payload.exp ?? Infinity }
   } catch {
@@ -102,7 +118,18 @@ async function loadKeys(stores: Stores, vault: Vault, clock: Clock) {
   }
   return rows.map((row) => ({
     kid: row.kid,
-    privateKey: createPrivateKey(vault.open('signing key', row.private_key)),
+    privateKey: createPrivateKey(openSealed(vault, row.private_key)),
     publicKey: createPublicKey(row.public_key),
   }))
+}
+
+/** The first thing that is unsealed at a start, so that it tells whoever brought the wrong key. */
+function openSealed(vault: Vault, sealed: string): string {
+  try {
+    return vault.open('signing key', sealed)
+  } catch (cause) {
+    const message =
+      'The master key is not the one that this database was sealed with. All nodes need the same: copy it, or set HAWSER_SECRET.'
+    throw new Failure('invalid', { message, cause })
+  }
 }

@@ -21,9 +21,21 @@ export interface TunnelRules {
   proved(device: TunnelDevice): Promise<void>
   up(device: TunnelDevice): void
   down(device: TunnelDevice): Promise<void>
+  /** Another node has its tunnel now. */
+  moved(device: TunnelDevice): void
+  claim(device: TunnelDevice): Promise<number>
 }
 
-export function tunnelRules({ stores, gate, presence }: { stores: Stores; gate: Gate; presence: Presence }): TunnelRules {
+export interface TunnelParts {
+  stores: Stores
+  gate: Gate
+  presence: Presence
+  /** There are other nodes: tunnels are numbered by the database. */
+  clustered: boolean
+}
+
+export function tunnelRules({ stores, gate, presence, clustered }: TunnelParts): TunnelRules {
+  let claimed = 0
   return {
     async admit(bearer, from) {
       const caller = await gate.admit(deviceAccess, { bearer, apiKey: undefined, tenant: undefined }, from)
@@ -35,7 +47,14 @@ export function tunnelRules({ stores, gate, presence }: { stores: Stores; gate: 
     async proved({ tenant_id, uid, mustProve }) {
       if (!mustProve) await stores.of(tenant_id).devices.save(uid, { proved: 1 })
     },
-    up: ({ uid }) => presence.seen(uid),
-    down: ({ uid }) => presence.offline(uid),
+    up: ({ uid }) => presence.up(uid),
+    down: ({ uid }) => presence.down(uid),
+    moved: ({ uid }) => presence.forget(uid),
+    async claim({ tenant_id, uid }) {
+      if (!clustered) return ++claimed
+      const number = await stores.of(tenant_id).devices.claimTunnel(uid)
+      if (number === undefined) throw new Failure('unauthenticated')
+      return number
+    },
   }
 }

@@ -69,7 +69,7 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     if (!target) turnAway(attempt, 'not an SSHID', `${printable(attempt.user)} is not a valid SSHID`)
     const away = `${printable(target.data)} is offline or cannot be reached`
     const to = await parts.logins.find(target.data)
-    if (!to || !parts.find(to.device.uid)) turnAway(attempt, to ? 'offline' : 'unknown', away)
+    if (!to || !(await parts.find(to.device))) turnAway(attempt, to ? 'offline' : 'unknown', away)
     if (!(await parts.logins.firewall(to, target.username, source)))
       turnAway(attempt, 'firewall', `you cannot access ${printable(target.data)} due a policy rule`)
     return (reachable = to)

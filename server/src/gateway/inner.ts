@@ -19,6 +19,9 @@ import type { Reachable } from '../domain/logins.ts'
 import type { Signer } from '../domain/signer.ts'
 import type { Tunnel } from '../tunnel/tunnel.ts'
 
+/** The way to a device: its tunnel here, or one that another node has. */
+export type WayTo = (device: Reachable['device']) => Promise<Pick<Tunnel, 'openSsh'> | undefined>
+
 export interface InnerLeg {
   /** Begins to connect, for whoever will need it soon. */
   prepare(): void
@@ -31,7 +34,7 @@ export interface InnerLeg {
 }
 
 export interface InnerParts {
-  find(uid: string): Tunnel | undefined
+  find: WayTo
   signer: Signer
   voucher(): Promise<PrivateKey>
 }
@@ -52,7 +55,7 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
   let connection: Connection | undefined
 
   async function dial(): Promise<Unauthenticated> {
-    const tunnel = parts.find(device.uid)
+    const tunnel = await parts.find(device)
     if (!tunnel) throw new DeviceAway('The device has no tunnel.')
     try {
       const expected = blobOf(createPublicKey(device.public_key))

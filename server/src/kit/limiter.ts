@@ -7,6 +7,8 @@ export interface Limiter {
   take(key: string): number
   /** What `take` would answer, without counting: for what is counted only when it fails. */
   peek(key: string): number
+  /** Calls that were counted elsewhere. */
+  add(key: string, calls: number): void
 }
 
 const keys = 100_000
@@ -30,5 +32,8 @@ export function limiter(clock: Clock, options: { max: number; window_ms: number 
       return wait_s
     },
     peek: (key) => next(key).wait_s,
+    add(key, calls) {
+      counts.set(key, next(key).count - 1 + calls)
+    },
   }
 }

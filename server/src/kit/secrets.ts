@@ -47,8 +47,9 @@ export function vault(masterKey: Buffer): Vault {
   }
 }
 
-/** The master key of an installation: 32 random bytes in a file that only its owner can read, made at the first start. */
-export function masterKey(folder: string): Buffer {
+/** The master key of an installation: what is given, else 32 random bytes in a file that only its owner can read, made at the first start. */
+export function masterKey(folder: string, given = ''): Buffer {
+  if (given !== '') return Buffer.from(given, 'hex')
   const file = path.join(folder, 'master.key')
   if (!existsSync(file)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 })

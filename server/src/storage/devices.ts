@@ -27,6 +27,17 @@ export function deviceStore(context: Context, tenant_id: string) {
         .execute(),
     save: (uid: string, change: Updateable<Tables['devices']>) =>
       db.updateTable('devices').set(change).where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+    /** The number of a new tunnel. */
+    async claimTunnel(uid: string): Promise<number | undefined> {
+      const row = await db
+        .updateTable('devices')
+        .set((eb) => ({ tunnel: eb('tunnel', '+', 1) }))
+        .where('tenant_id', '=', tenant_id)
+        .where('uid', '=', uid)
+        .returning('tunnel')
+        .executeTakeFirst()
+      return row?.tunnel
+    },
     async remove(uid: string): Promise<boolean> {
       return (
         (await db.deleteFrom('devices').where('tenant_id', '=', tenant_id).where('uid', '=', uid).executeTakeFirst()).numDeletedRows === 1n

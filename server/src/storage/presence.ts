@@ -7,28 +7,45 @@ export interface PresenceRow {
   readonly uid: string
   readonly last_seen: string
   readonly online: boolean
+  /** By a tunnel of this node's; otherwise by calls, which any node may get. */
+  readonly tunnel?: boolean
 }
 
 export function presenceStore({ db, dialect }: Context) {
   return {
-    async write(rows: readonly PresenceRow[]): Promise<void> {
-      const batch = JSON.stringify(rows.map((row) => [row.uid, row.last_seen, row.online ? 1 : 0]))
+    /**
+     * `node` is who writes: with several nodes a device belongs to the one that has its tunnel, whose word counts. A device
+     * without a tunnel is gone when nobody has seen it later than the one who misses it.
+     */
+    async write(rows: readonly PresenceRow[], node = ''): Promise<void> {
+      const batch = JSON.stringify(rows.map((row) => [row.uid, row.last_seen, row.online ? 1 : 0, row.tunnel ? 1 : 0]))
       if (dialect === 'sqlite')
         await sql`update devices set last_seen = seen.value ->> 1, online = seen.value ->> 2
           from json_each(${batch}) as seen where devices.uid = seen.value ->> 0`.execute(db)
       else
-        await sql`update devices set last_seen = seen ->> 1, online = (seen ->> 2)::integer
-          from json_array_elements(${batch}::json) as seen where devices.uid = seen ->> 0`.execute(db)
+        await sql`update devices set last_seen = greatest(devices.last_seen, seen ->> 1), online = (seen ->> 2)::integer,
+            node = case when seen ->> 2 = '0' then '' when seen ->> 3 = '1' then ${node} else devices.node end
+          from json_array_elements(${batch}::json) as seen
+          where devices.uid = seen ->> 0 and (seen ->> 2 = '1'
+            or case when seen ->> 3 = '1' then devices.node = ${node} else devices.node = '' and devices.last_seen <= seen ->> 1 end)`.execute(
+          db,
+        )
     },
 
-    markOffline: (uid: string) => db.updateTable('devices').set({ online: 0 }).where('uid', '=', uid).execute(),
+    /** Whoever has its tunnel. */
+    markOffline: (uid: string, last_seen?: string) =>
+      db
+        .updateTable('devices')
+        .set({ online: 0, node: '', ...(last_seen === undefined ? {} : { last_seen }) })
+        .where('uid', '=', uid)
+        .execute(),
 
     /** Those marked as online, oldest sign first. */
     online: () => db.selectFrom('devices').select(['uid', 'last_seen']).where('online', '=', 1).orderBy('last_seen').execute(),
 
     /** Devices that a crash, or a node that is gone, left marked as online. */
     forgetOlderThan: (last_seen: string) =>
-      db.updateTable('devices').set({ online: 0 }).where('online', '=', 1).where('last_seen', '<', last_seen).execute(),
+      db.updateTable('devices').set({ online: 0, node: '' }).where('online', '=', 1).where('last_seen', '<', last_seen).execute(),
   }
 }
 

@@ -12,6 +12,7 @@ import type { Opened } from './dialects/dialect.ts'
 import { firewallStore } from './firewall.ts'
 import { hostKeyStore } from './host-keys.ts'
 import { namespaceStore } from './namespaces.ts'
+import { nodeStore } from './nodes.ts'
 import { tokenStore } from './one-time-tokens.ts'
 import { presenceStore } from './presence.ts'
 import { publicKeyStore } from './public-keys.ts'
@@ -54,6 +55,7 @@ function all(context: Context) {
     recordings: recordingStore(context),
     recordingKeys: recordingKeyStore(context),
     namespaces: namespaceStore(context),
+    nodes: nodeStore(context),
     announcements: announcementStore(context),
     presence: presenceStore(context),
     callers: callerStore(context),

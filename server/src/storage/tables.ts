@@ -86,7 +86,13 @@ export interface Tables {
     online: Flag
     /** Its agent has proved once that it holds the private key, and must from then on. */
     proved: Generated<Flag>
+    /** Which node has its tunnel; empty: none, or there is one node only. */
+    node: Generated<string>
+    /** How many tunnels it has had: the one with the highest number counts. */
+    tunnel: Generated<number>
   }
+  /** The servers that share this database, by PostgreSQL's own clock. */
+  nodes: { id: string; address: string; seen_at: string }
   device_tags: { tenant_id: string; tag: string; device_id: number }
   /** Counters: `devices.<status>`, `online.<status>`, `tag.<status>.<tag>`, `sessions`, `sessions.active`. */
   tallies: { tenant_id: string; subject: string; n: number }
@@ -133,6 +139,8 @@ export interface Tables {
     recorded: Flag
     type: string
     term: string
+    /** Where it is going on. */
+    node: Generated<string>
     position: string
   }
   /** Of sessions that are gone; written by a trigger. */

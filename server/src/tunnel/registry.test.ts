@@ -35,14 +35,21 @@ function tunnel(knows: 'signs' | 'forges' | 'old', whose = device()): Fake {
 
 function house(probe: (of: Tunnel) => Promise<boolean> = () => Promise.resolve(false)) {
   const events: string[] = []
+  const elsewhere = new Set<string>()
+  const released: string[] = []
+  let claimed = 0
   const rooms: Registry = registry({
     probe,
     up: ({ uid }) => void events.push(`up ${uid}`),
     down: async ({ uid }) => void events.push(`down ${uid}`),
     proved: async ({ uid }) => void events.push(`proved ${uid}`),
+    claim: () => Promise.resolve(++claimed),
+    isElsewhere: (uid) => Promise.resolve(elsewhere.has(uid)),
+    held: ({ uid }) => ({ [Symbol.dispose]: () => void released.push(uid) }),
+    moved: ({ uid }) => void events.push(`moved ${uid}`),
     onError: (what) => void events.push(what),
   })
-  return { rooms, events }
+  return { rooms, events, elsewhere, released }
 }
 
 const settled = () => new Promise((resolve) => void setImmediate(resolve))
@@ -149,4 +156,31 @@ test('all are let go when the server stops', async () => {
   await settled()
   expect(tunnels.every((one) => one.closed.length === 1)).toBe(true)
   expect(rooms.size).toBe(0)
+})
+
+describe('with other nodes', () => {
+  test('a tunnel must prove itself while another node has one', async () => {
+    const { rooms, events, elsewhere } = house()
+    elsewhere.add('crane')
+    const stranger = tunnel('forges')
+    await rooms.offer(stranger)
+    expect([rooms.find('crane'), stranger.closed.length]).toEqual([undefined, 1])
+    const owner = tunnel('signs')
+    await rooms.offer(owner)
+    expect(rooms.find('crane')).toBe(owner)
+    expect(events).toEqual(['proved crane', 'up crane'])
+  })
+
+  test('a newer one on another node makes ours give way, without the device being offline', async () => {
+    const { rooms, events, released } = house()
+    const ours = tunnel('old')
+    await rooms.offer(ours)
+    rooms.yield('crane', 1)
+    expect(rooms.find('crane')).toBe(ours)
+    expect(rooms.find('crane', 2)).toBeUndefined()
+    rooms.yield('crane', 2)
+    await settled()
+    expect(rooms.find('crane')).toBeUndefined()
+    expect([ours.closed.length, released, events]).toEqual([1, ['crane'], ['up crane', 'moved crane']])
+  })
 })

@@ -3,6 +3,8 @@
 // stays. The one that is displaced is closed, and only when the last is gone is the device offline.
 // A tunnel proves itself by a signature that we ask for over it; with agents that know nothing of that, by the host key
 // of their SSH server, which is the same key.
+// With several nodes a device has one owner among all of them: whoever becomes it takes a number from the database, the
+// highest one counts, and the others are told to let go.
 import type { TunnelDevice, Tunnel } from './tunnel.ts'
 
 export interface RegistryParts {
@@ -11,16 +13,27 @@ export interface RegistryParts {
   up(device: TunnelDevice): void
   down(device: TunnelDevice): Promise<void>
   proved(device: TunnelDevice): Promise<void>
+  /** A number higher than that of every tunnel of the device before. */
+  claim(device: TunnelDevice): Promise<number>
+  /** Another node has its tunnel. */
+  isElsewhere(uid: string): Promise<boolean>
+  /** It is ours; returns what is to be undone when it is not any more. */
+  held(device: TunnelDevice, number: number): Disposable
+  /** It is another node's now. */
+  moved(device: TunnelDevice): void
   onError(what: string, device: TunnelDevice, error: unknown): void
 }
 
 export interface Registry {
   /** A tunnel that has just been made. It is closed if it may not have the device. */
   offer(tunnel: Tunnel): Promise<void>
-  find(uid: string): Tunnel | undefined
+  /** The device's tunnel, unless a newer one is known than ours. */
+  find(uid: string, least?: number): Tunnel | undefined
   all(): Iterable<Tunnel>
   /** Ends the device's tunnel: it may not have one any more. */
   drop(uid: string, why: string): void
+  /** Another node has a newer tunnel of the device. */
+  yield(uid: string, number: number): void
   readonly size: number
   /** Lets all tunnels go, spread over so long: agents come back at once. */
   drain(over_ms: number): Promise<void>
@@ -29,7 +42,7 @@ export interface Registry {
 const proof_ms = 15_000
 
 export function registry(parts: RegistryParts): Registry {
-  const owners = new Map<string, Tunnel>()
+  const owners = new Map<string, { tunnel: Tunnel; number: number; held: Disposable }>()
   /** Those that are being judged, at most one for each device: a newer one makes an older one give way. */
   const candidates = new Map<string, Tunnel>()
 
@@ -45,15 +58,21 @@ export function registry(parts: RegistryParts): Registry {
     }
   }
 
-  function own(tunnel: Tunnel): void {
+  async function own(tunnel: Tunnel): Promise<void> {
     const { device } = tunnel
-    const before = owners.get(device.uid)
-    owners.set(device.uid, tunnel)
-    before?.close('A newer tunnel of the device took over.')
+    const { uid } = device
+    const number = await parts.claim(device)
+    const before = owners.get(uid)
+    if (before && before.number > number) return tunnel.close('A newer tunnel of the device took over.')
+    before?.held[Symbol.dispose]()
+    owners.set(uid, { tunnel, number, held: parts.held(device, number) })
+    before?.tunnel.close('A newer tunnel of the device took over.')
     parts.up(device)
     void tunnel.ended.then(async () => {
-      if (owners.get(device.uid) !== tunnel) return
-      owners.delete(device.uid)
+      const owner = owners.get(uid)
+      if (owner?.tunnel !== tunnel) return
+      owners.delete(uid)
+      owner.held[Symbol.dispose]()
       try {
         await parts.down(device)
       } catch (error) {
@@ -65,8 +84,9 @@ export function registry(parts: RegistryParts): Registry {
   return {
     async offer(tunnel) {
       const { uid, mustProve } = tunnel.device
-      if (!mustProve && !owners.has(uid)) {
-        own(tunnel)
+      // While that cannot be found out, it may be.
+      if (!mustProve && !owners.has(uid) && !(await parts.isElsewhere(uid).catch(() => true))) {
+        await own(tunnel)
         // Not needed to begin with, but an agent that can prove itself binds the device to that for good.
         const proof = await tunnel.prove?.(AbortSignal.timeout(proof_ms)).catch(() => undefined)
         if (proof) await parts.proved(tunnel.device)
@@ -78,21 +98,32 @@ export function registry(parts: RegistryParts): Registry {
       const good = await isProved(tunnel)
       if (candidates.get(uid) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
       candidates.delete(uid)
-      if (good) own(tunnel)
+      if (good) await own(tunnel)
       else tunnel.close('The agent does not hold the device’s key.')
     },
-    find: (uid) => owners.get(uid),
-    all: () => [...owners.values()],
+    find(uid, least = 0) {
+      const owner = owners.get(uid)
+      return owner && owner.number >= least ? owner.tunnel : undefined
+    },
+    all: () => [...owners.values()].map(({ tunnel }) => tunnel),
     drop(uid, why) {
       candidates.get(uid)?.close(why)
       candidates.delete(uid)
-      owners.get(uid)?.close(why)
+      owners.get(uid)?.tunnel.close(why)
+    },
+    yield(uid, number) {
+      const owner = owners.get(uid)
+      if (!owner || owner.number >= number) return
+      owners.delete(uid)
+      owner.held[Symbol.dispose]()
+      parts.moved(owner.tunnel.device)
+      owner.tunnel.close('A newer tunnel of the device took over, on another node.')
     },
     get size() {
       return owners.size
     },
     async drain(over_ms) {
-      const leaving = [...owners.values(), ...candidates.values()]
+      const leaving = [...[...owners.values()].map(({ tunnel }) => tunnel), ...candidates.values()]
       const step_ms = over_ms / Math.max(1, leaving.length)
       const begun = performance.now()
       for (const [index, tunnel] of leaving.entries()) {

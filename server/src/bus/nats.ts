@@ -1,0 +1,120 @@
+// The bus between nodes, on NATS core: a fact is told here at once and published for the others; a name that is held is a
+// subject with one subscriber, so that asking for one that nobody holds is answered at once by the NATS server ("no
+// responders"), and a node that dies holds nothing any more. While NATS is away news are not kept: when it is back, the
+// hearers are told that they may have missed some. Reconnecting, and subscribing anew, is the client library's work.
+import { connect, NoRespondersError, type NatsConnection } from '@nats-io/transport-node'
+import type { Bus, News } from './bus.ts'
+import { localBus } from './local.ts'
+
+export interface NatsBusOptions {
+  /** Addresses, separated by commas: nats:// or tls://, with a user and a password or a token if there are any. */
+  readonly servers: string
+  /** What all subjects begin with: another installation on the same NATS has another one. */
+  readonly prefix: string
+  readonly name: string
+  onEvent(event: 'nats.connected' | 'nats.lost' | 'nats.failed', error?: Error): void
+}
+
+/** For an answer from another node; that nobody holds a name is known sooner. */
+const answer_ms = 3_000
+/** A node that cannot be heard is noticed within two of these. */
+const ping_ms = 2_000
+
+export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDisposable> {
+  const { prefix, onEvent } = options
+  const here = localBus()
+  const connection = await connect(connectionOptions(options))
+  const missed = new Set<() => void>()
+  let connected = true
+  let closing = false
+
+  void follow(connection, (status) => {
+    if (status === 'lost' && connected) onEvent('nats.lost')
+    if (status === 'back' && !connected) {
+      onEvent('nats.connected')
+      for (const hearer of missed) hearer()
+    }
+    connected = status === 'back'
+  })
+  void connection.closed().then((error) => {
+    connected = false
+    if (!closing) onEvent('nats.failed', error instanceof Error ? error : undefined)
+  })
+  connection.subscribe(`${prefix}.news.>`, {
+    callback(error, message) {
+      if (error) return
+      const what = message.subject.slice(`${prefix}.news.`.length)
+      try {
+        here.tell(what as keyof News, message.json<News[keyof News]>())
+      } catch (cause) {
+        onEvent('nats.failed', cause as Error)
+      }
+    },
+  })
+  await connection.flush()
+
+  return {
+    tell(what, news) {
+      here.tell(what, news)
+      if (connected) connection.publish(`${prefix}.news.${what}`, JSON.stringify(news))
+    },
+    hear: here.hear,
+    hold(name, answer) {
+      const held = connection.subscribe(`${prefix}.held.${name}`, {
+        callback(error, message) {
+          const said = error ? undefined : answer(message.string())
+          // Silence would make the other node wait.
+          if (!error) message.respond(said ?? '')
+        },
+      })
+      return { [Symbol.dispose]: () => held.unsubscribe() }
+    },
+    async seek(name, question = '') {
+      if (!connected) throw new Error('This node is cut off from the others.')
+      try {
+        const answer = await connection.request(`${prefix}.held.${name}`, question, { timeout: answer_ms })
+        return answer.string() || undefined
+      } catch (error) {
+        if (error instanceof Error && (error instanceof NoRespondersError || error.cause instanceof NoRespondersError)) return undefined
+        throw error
+      }
+    },
+    missed(hearer) {
+      missed.add(hearer)
+      return { [Symbol.dispose]: () => void missed.delete(hearer) }
+    },
+    get connected() {
+      return connected
+    },
+    async [Symbol.asyncDispose]() {
+      closing = true
+      await connection.close()
+    },
+  }
+}
+
+function connectionOptions({ servers, name }: NatsBusOptions): Parameters<typeof connect>[0] {
+  const urls = servers.split(',').map((server) => new URL(server.trim()))
+  const { username, password, protocol } = urls[0]!
+  const user = decodeURIComponent(username)
+  return {
+    servers: urls.map((url) => url.host),
+    name: `hawser ${name}`,
+    // A node hears its own news directly, and does not ask itself.
+    noEcho: true,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 250,
+    pingInterval: ping_ms,
+    maxPingOut: 2,
+    ...(protocol === 'tls:' ? { tls: {} } : {}),
+    ...(password ? { user, pass: decodeURIComponent(password) } : user ? { token: user } : {}),
+  }
+}
+
+async function follow(connection: NatsConnection, onStatus: (status: 'lost' | 'back') => void): Promise<void> {
+  for await (const { type } of connection.status()) {
+    if (type === 'disconnect' || type === 'staleConnection') onStatus('lost')
+    if (type === 'reconnect') onStatus('back')
+  }
+}

@@ -1,0 +1,65 @@
+// The nodes of an installation on PostgreSQL. Each gives a sign of life every few seconds; whoever is silent for longer is
+// mourned by one of the others: its devices are offline until they come back elsewhere, and its sessions are closed. A node
+// that was thought dead, because it was cut off from the database, says again what it has when it is back. Nobody is
+// mourned by a node that has itself just come back: then the silence was the database's.
+import type { Stores } from '../storage/stores.ts'
+
+const sign_ms = 2_000
+const silence_ms = 10_000
+
+export interface NodeParts {
+  stores: Stores
+  id: string
+  /** Where other nodes reach us; empty when there are none. */
+  address: string
+  /** We were thought dead: what we have is to be written again. */
+  returned(): Promise<void>
+  onLost(id: string, left: { devices: number; sessions: number }): void
+  onError(error: unknown): void
+}
+
+export interface Nodes extends AsyncDisposable {
+  /** When the database last answered, in milliseconds of `performance.now()`. */
+  readonly signed_at: number
+}
+
+export async function nodes(parts: NodeParts): Promise<Nodes> {
+  const { stores, id, address } = parts
+  let signed_at = performance.now()
+  /** Since when all signs have been given. */
+  let steady_at = performance.now()
+  let running = Promise.resolve()
+
+  async function bury(gone: string): Promise<void> {
+    const { devices, sessions } = await stores.nodes.bury(gone)
+    parts.onLost(gone, { devices: devices.length, sessions: sessions.length })
+  }
+
+  async function sign(): Promise<void> {
+    const known = await stores.nodes.sign(id, address)
+    const now = performance.now()
+    if (now - signed_at > silence_ms / 2) steady_at = now
+    signed_at = now
+    if (!known) await parts.returned()
+    if (now - steady_at < silence_ms) return
+    for (const gone of await stores.nodes.lost(silence_ms)) await bury(gone)
+    for (const orphaned of await stores.nodes.orphans()) await bury(orphaned)
+  }
+
+  await stores.nodes.sign(id, address)
+  if (address !== '') for (const gone of await stores.nodes.predecessors(id, address)) await bury(gone)
+  const timer = setInterval(() => void (running = running.then(sign).catch(parts.onError)), sign_ms)
+  timer.unref()
+
+  return {
+    get signed_at() {
+      return signed_at
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      await running
+      await stores.nodes.bury(id).catch(parts.onError)
+      await stores.nodes.leave(id).catch(parts.onError)
+    },
+  }
+}
