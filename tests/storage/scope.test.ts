@@ -160,7 +160,17 @@ const nothing: Names = {
   removed: 'no-removed',
 }
 
-const tables = ['devices', 'device_tags', 'tallies', 'sessions', 'public_keys', 'firewall_rules', 'api_keys', 'connectors', 'removed_devices'] as const
+const tables = [
+  'devices',
+  'device_tags',
+  'tallies',
+  'sessions',
+  'public_keys',
+  'firewall_rules',
+  'api_keys',
+  'connectors',
+  'removed_devices',
+] as const
 
 async function rowsOf({ opened }: Storage, tenant_id: string): Promise<string[]> {
   const found: string[] = []

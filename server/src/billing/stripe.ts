@@ -97,6 +97,8 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
     },
 
     async ownerOfMethod(id) {
+      // It becomes part of an address; what is no id there would be another address.
+      if (!/^\w+$/.test(id)) return undefined
       const found = await find('find a payment method', () => stripe.paymentMethods.retrieve(id))
       return found && (idOf(found.customer) ?? null)
     },
@@ -158,7 +160,8 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
     async setQuantity(subscription_id, quantity) {
       const found = await ask('find a subscription', () => stripe.subscriptions.retrieve(subscription_id))
       const item = found.items.data.find((one) => one.price.id === price) ?? found.items.data[0]
-      if (!item || ended.has(found.status)) throw new Failure('notFound', { message: 'The subscription has ended.', code: 'no_subscription' })
+      if (!item || ended.has(found.status))
+        throw new Failure('notFound', { message: 'The subscription has ended.', code: 'no_subscription' })
       if (item.quantity === quantity) return
       await ask('change the quantity', () =>
         stripe.subscriptions.update(subscription_id, { items: [{ id: item.id, quantity }], proration_behavior: 'create_prorations' }),
@@ -227,7 +230,10 @@ function failureOf(error: unknown): Failure {
   if (error instanceof Stripe.errors.StripeRateLimitError || error.code === 'idempotency_key_in_use')
     return refused('provider_busy', 'The payment provider is busy at the moment; please try again later.')
   if (error instanceof Stripe.errors.StripeAuthenticationError || error instanceof Stripe.errors.StripePermissionError)
-    return refused('provider_misconfigured', 'The payment provider does not know this server; its administrator has to look at the settings.')
+    return refused(
+      'provider_misconfigured',
+      'The payment provider does not know this server; its administrator has to look at the settings.',
+    )
   if (error instanceof Stripe.errors.StripeCardError) return refused(error.code ?? 'card_declined', error.message)
   if (isMissing(error))
     return new Failure('notFound', { message: 'The payment provider knows no such thing.', code: 'resource_missing', cause: error })

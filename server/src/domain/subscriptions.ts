@@ -43,7 +43,8 @@ export interface Subscriptions {
 }
 
 export function subscriptions({ stores }: { stores: Stores }): Subscriptions {
-  const limitOf = (row: NamespaceRow, isPaid: boolean): number => (row.free_devices === null ? row.max_devices : isPaid ? -1 : row.free_devices)
+  const limitOf = (row: NamespaceRow, isPaid: boolean): number =>
+    row.free_devices === null ? row.max_devices : isPaid ? -1 : row.free_devices
 
   return {
     begin: (tenant_id, customer_id, now) =>

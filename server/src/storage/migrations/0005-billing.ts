@@ -8,9 +8,13 @@ export const billing = {
   name: 'billing',
   statements(dialect: Opened['name']): string[] {
     const text = dialect === 'sqlite' ? 'text' : 'text collate "C"'
-    const field = (row: string, name: string) => (dialect === 'sqlite' ? `${row}billing ->> '${name}'` : `cast(${row}billing as json) ->> '${name}'`)
+    const field = (row: string, name: string) =>
+      dialect === 'sqlite' ? `${row}billing ->> '${name}'` : `cast(${row}billing as json) ->> '${name}'`
     const yes = dialect === 'sqlite' ? '1' : `'true'`
-    const news = (wanted: string, from: string) => `insert into usage_reports (subscription_id, tenant_id, wanted, version, tries, due_at) ${from}
+    const news = (
+      wanted: string,
+      from: string,
+    ) => `insert into usage_reports (subscription_id, tenant_id, wanted, version, tries, due_at) ${from}
       on conflict (subscription_id) do update set version = usage_reports.version + 1, wanted = ${wanted};`
     const changed = (row: 'old' | 'new') =>
       news(
