@@ -34,7 +34,7 @@ test('access goes on without Stripe, ends above the limit, and comes back with t
   expect((await stripe.send(service.url, ended)).status).toBe(200)
   const refused = await way.ssh('echo here')
   expect(outcome(refused)).toEqual([255, ''])
-  expect(String(refused.stderr)).toContain('the namespace has more devices than it may have; its owner has to choose some or to subscribe')
+  expect(refused.stderr).toContain('the namespace has more devices than it may have; its owner has to choose some or to subscribe')
 
   // No provider is needed for that.
   stripe.trouble('reset')

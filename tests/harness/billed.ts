@@ -51,7 +51,7 @@ export async function startBilled({ env = {}, ...options }: ServiceOptions = {})
     },
     quantity() {
       const [live] = [...stripe.kept.subscription.values()].filter((one) => one['status'] !== 'canceled')
-      return (live?.['items'] as { data: { quantity: number }[] }).data[0]!.quantity
+      return (live!['items'] as { data: { quantity: number }[] }).data[0]!.quantity
     },
     namespace: async () => (await place.owner.namespaces.get({ params: { tenant: sample.tenant } })).body,
     asked: () => stripe.asked.splice(0).map(({ method, path }) => `${method} ${path.replace(/(cus|pm|sub|in)_\w+/, '$1')}`),

@@ -51,6 +51,8 @@ const cards: Record<string, { last4: string; attach?: () => Refusal; charge?: ()
   miscopied: { last4: '0127', attach: () => declined('incorrect_cvc', 'incorrect_cvc', "Your card's security code is incorrect.") },
 }
 
+const plain = (value: string | Params | undefined): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+
 /** `a[b][0]=c` */
 function decode(body: string): Params {
   const result: Params = {}
@@ -94,14 +96,14 @@ export async function startStripe(now: () => number = Date.now) {
     const sorted = things.toReversed()
     const after = params['starting_after']
     const from = after === undefined ? 0 : sorted.findIndex((one) => one.id === after) + 1
-    if (after !== undefined && from === 0) throw missing('object', String(after), 'starting_after')
+    if (after !== undefined && from === 0) throw missing('object', plain(after), 'starting_after')
     const data = sorted.slice(from, from + limit)
     return { object: 'list', url, has_more: from + limit < sorted.length, data }
   }
 
   const cardOf = (method: Thing) => cards[method['kind'] as string]!
   const customerOf = (params: Params) => {
-    const customer = find('customer', String(params['customer']), 'customer')
+    const customer = find('customer', plain(params['customer']), 'customer')
     if (customer['deleted']) throw missing('customer', customer.id, 'customer')
     return customer
   }
@@ -125,7 +127,7 @@ export async function startStripe(now: () => number = Date.now) {
     const customer = customerOf(params)
     const method = (customer['invoice_settings'] as { default_payment_method: string | null }).default_payment_method
     const item = (params['items'] as Params | undefined)?.['0'] as Params | undefined
-    if (item?.['price'] !== stripePrice) throw missing('price', String(item?.['price']), 'items[0][price]')
+    if (item?.['price'] !== stripePrice) throw missing('price', plain(item?.['price']), 'items[0][price]')
     if (method === null)
       throw invalid('This customer has no attached payment source or default payment method.', undefined, 'resource_missing')
     const quantity = Number(item['quantity'])
@@ -161,7 +163,7 @@ export async function startStripe(now: () => number = Date.now) {
       throw invalid('A canceled subscription can only update its cancellation_details and metadata.')
     for (const change of Object.values((params['items'] ?? {}) as Params) as Params[]) {
       const item = itemsOf(subscription).find((one) => one.id === change['id'])
-      if (!item) throw missing('subscription item', String(change['id']), 'items[0][id]')
+      if (!item) throw missing('subscription item', plain(change['id']), 'items[0][id]')
       item.quantity = Number(change['quantity'])
     }
     return subscription
@@ -173,7 +175,7 @@ export async function startStripe(now: () => number = Date.now) {
       /^customers$/,
       (params) => {
         if (typeof params['email'] !== 'string' || !params['email'].includes('@'))
-          throw invalid(`Invalid email address: ${String(params['email'])}`, 'email', 'email_invalid')
+          throw invalid(`Invalid email address: ${plain(params['email'])}`, 'email', 'email_invalid')
         const invoice_settings = { default_payment_method: null }
         return keep('customer', {
           id: newId('cus'),
@@ -201,7 +203,7 @@ export async function startStripe(now: () => number = Date.now) {
         const customer = find('customer', id)
         const method = (params['invoice_settings'] as Params | undefined)?.['default_payment_method']
         if (method !== undefined) {
-          if (find('payment_method', String(method), 'invoice_settings[default_payment_method]')['customer'] !== id)
+          if (find('payment_method', plain(method), 'invoice_settings[default_payment_method]')['customer'] !== id)
             throw invalid(
               'The customer does not have a payment method with that ID.',
               'invoice_settings[default_payment_method]',
