@@ -103,6 +103,8 @@ test('what is not signed, or not so, changes nothing and asks nobody', async () 
   expect(place.asked()).toEqual([])
   expect(await status(place)).toBe('active')
 
+  expect(place.log()).not.toContain(webhookSecret)
+
   // One good signature among others is enough: so Stripe changes its secrets.
   expect((await stripe.send(place.url, payload, `${t},v1=${'0'.repeat(64)},${v1}`)).status).toBe(200)
   expect(await status(place)).toBe('canceled')
