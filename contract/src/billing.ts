@@ -1,5 +1,6 @@
 // Billing: customer, subscription and payment methods at the payment provider. Without a provider every operation
-// here answers 424 with code `provider_not_configured`, and nothing is limited.
+// here answers 424 with code `provider_not_configured`, and nothing is limited. With one, `code` says why something was
+// refused: `provider_away`, `provider_busy`, `no_customer`, `open_invoices` …, or in the provider's words (`card_declined`).
 import Type from 'typebox'
 import { anyone, member } from './access.ts'
 import { operation } from './operation.ts'
@@ -63,7 +64,7 @@ export const billing = {
     summary: 'Starts a subscription with the default payment method.',
     method: 'POST',
     path: '/api/billing/subscription',
-    failures: ['providerFailed', 'notFound', 'paymentRequired'],
+    failures: ['providerFailed', 'notFound', 'paymentRequired', 'conflict'],
     example: {},
   }),
   attachPaymentMethod: operation({
@@ -78,7 +79,7 @@ export const billing = {
   detachPaymentMethod: operation({
     ...owner,
     title: 'Detach payment method',
-    summary: 'Takes a payment method off the customer.',
+    summary: 'Takes a payment method off the customer; not the one that an active subscription is paid with.',
     method: 'POST',
     path: '/api/billing/paymentmethod/detach',
     body: MethodId,
@@ -129,6 +130,7 @@ export const billing = {
     path: '/api/webhook-billing',
     access: anyone,
     body: Type.Unknown(),
+    signed: 'stripe-signature',
     failureBody: 'code',
     failures: ['providerFailed'],
     example: { body: { type: 'invoice.paid' } },

@@ -23,6 +23,8 @@ export interface Operation {
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema
+  /** The header with the signature of the body; the rule is given both as they came, and nobody reads the body before. */
+  readonly signed?: string
   /** The body of a 200; absent: an empty body. */
   readonly answer?: TSchema
   /** One item of a paged list: the body is an array, X-Total-Count the number before paging. */
@@ -54,11 +56,18 @@ export function operation<const T extends Operation>(shape: T): T {
 type StaticOr<T, Otherwise> = T extends TSchema ? Static<T> : Otherwise
 type Part<O, K extends keyof Operation> = O extends { readonly [P in K]: infer V } ? V : undefined
 
+/** A body that only its signature can vouch for. */
+export interface SignedBody {
+  readonly payload: string
+  /** Empty: there was none. */
+  readonly signature: string
+}
+
 /** What an operation's rule is given. */
 export interface Input<O extends Operation> {
   readonly params: StaticOr<Part<O, 'params'>, Record<string, never>>
   readonly query: StaticOr<Part<O, 'query'>, Record<string, never>>
-  readonly body: StaticOr<Part<O, 'body'>, undefined>
+  readonly body: O extends { readonly signed: string } ? SignedBody : StaticOr<Part<O, 'body'>, undefined>
 }
 
 export interface Page<T> {

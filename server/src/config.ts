@@ -230,6 +230,32 @@ export const settings = {
     fallback: '10',
     read: number(0, 3_600),
   }),
+  HAWSER_STRIPE_KEY: setting({
+    doc: 'The secret key of the Stripe account that namespaces pay to. Empty: nothing is billed and nothing is limited.',
+    example: 'sk_live_…',
+    fallback: '',
+    secret: true,
+    read: (text) => text,
+  }),
+  HAWSER_STRIPE_PRICE: setting({
+    doc: 'The price of one device: a recurring, licensed price of that account, for each unit. Needed with HAWSER_STRIPE_KEY.',
+    example: 'price_1MoBy5LkdIwHu7ix',
+    fallback: '',
+    read: (text) => text,
+  }),
+  HAWSER_STRIPE_WEBHOOK_SECRET: setting({
+    doc: 'What Stripe signs its events with, sent to /api/webhook-billing (`customer.*` and `invoice.*`). Needed with HAWSER_STRIPE_KEY.',
+    example: 'whsec_…',
+    fallback: '',
+    secret: true,
+    read: (text) => text,
+  }),
+  HAWSER_STRIPE_URL: setting({
+    doc: 'Where the interface of Stripe is.',
+    example: 'https://api.stripe.com',
+    fallback: 'https://api.stripe.com',
+    read: address('http:', 'https:'),
+  }),
   HAWSER_CONNECTOR_ALLOW: setting({
     doc: 'Host names or addresses of container engines that are allowed although they are loopback or link-local.',
     example: '127.0.0.1, localhost',

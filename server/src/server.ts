@@ -11,7 +11,6 @@ import { ConfigError, type Config } from './config.ts'
 import { engine } from './connectors/engine.ts'
 import { announcements } from './domain/announcements.ts'
 import { apiKeys } from './domain/api-keys.ts'
-import { billing } from './domain/billing.ts'
 import { gate } from './domain/callers.ts'
 import { connectors } from './domain/connectors.ts'
 import { devices, deviceView } from './domain/devices.ts'
@@ -48,6 +47,7 @@ import type { Log } from './kit/log.ts'
 import { hashOf, masterKey, vault } from './kit/secrets.ts'
 import { letters } from './mail/letters.ts'
 import { post } from './mail/post.ts'
+import { openPaying } from './paying.ts'
 import { openReach, type Reach } from './reach.ts'
 import { emptyCast } from './recording/frames.ts'
 import { diskKeep } from './recording/keep/disk.ts'
@@ -155,7 +155,9 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
 
   const people = { stores, vault: secrets, clock, lockout: locks, signIn: who, post: mail, letters: letters(url), background }
   const userRules = users({ ...people, registration: config.HAWSER_REGISTRATION })
-  const namespaceRules = namespaces({ stores, bus, clock })
+  const paying = await openPaying({ config, log, clock, stores, bus, background, url })
+  const { billed } = paying
+  const namespaceRules = namespaces({ stores, bus, clock, billed })
   let draining = false
   const systemRules = system({
     stores,
@@ -186,14 +188,14 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   const signing = signer(clock, bus)
   const sessionRules = sessions({
     stores,
-    view: deviceView({ stores, presence: present }),
+    view: deviceView({ stores, presence: present, clock }),
     bus,
     clock,
     recordings: recorded,
     emptyCast,
   })
   const rules: AllRules = {
-    devices: devices({ stores, presence: present, bus, clock, auth, signer: signing }),
+    devices: devices({ stores, presence: present, bus, clock, auth, signer: signing, billed }),
     tags: tags({ stores }),
     publicKeys: publicKeys({ stores, clock, keys: { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 } }),
     apiKeys: apiKeys({ stores, clock }),
@@ -203,7 +205,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     announcements: announcements({ stores }),
     users: userRules,
     mfa: mfa(people),
-    billing: billing(),
+    billing: paying.rules,
     connectors: connectors({ stores, vault: secrets, engine: engine({ allow: config.HAWSER_CONNECTOR_ALLOW }), clock }),
     system: systemRules,
   }
@@ -231,6 +233,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     users: userRules.admin,
     namespaces: namespaceRules.admin,
     setupCode: systemRules.setupCode,
+    usage: paying.usage,
     url,
     background,
     drain: () => void (draining = true),

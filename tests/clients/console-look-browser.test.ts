@@ -105,7 +105,7 @@ test.each([
     grounds.add(ground)
   }
   expect([...grounds]).toEqual([colorScheme === 'light' ? 'rgb(238, 243, 244)' : 'rgb(12, 23, 29)'])
-  expect(new Set(person.refusals)).toEqual(new Set([`404 /api/devices/${'f'.repeat(64)}`, '424 /api/billing/subscription']))
+  expect(new Set(person.refusals)).toEqual(new Set([`404 /api/devices/${'f'.repeat(64)}`, '424 /api/billing/customer']))
   expect(person.troubles).toEqual([])
 })
 

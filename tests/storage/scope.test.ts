@@ -34,6 +34,7 @@ interface Names {
   readonly rule: number
   readonly key: string
   readonly connector: string
+  readonly removed: string
 }
 
 type Calls = {
@@ -74,6 +75,11 @@ const calls: Calls = {
     tags: (store) => store.tags(),
     withTag: (store, theirs) => store.withTag(theirs.tag),
     countWithStatus: (store) => store.countWithStatus('accepted'),
+  },
+  removedDevices: {
+    list: (store) => store.list(''),
+    keep: (store, theirs) => store.keep(theirs.removed, later),
+    remove: (store, theirs) => store.remove(theirs.removed),
   },
   publicKeys: {
     find: (store, theirs) => store.find(theirs.fingerprint),
@@ -134,8 +140,10 @@ async function furnished(storage: Storage): Promise<Names> {
   await here.apiKeys.insert(key)
   const engine = connector()
   await here.connectors.insert(engine)
+  const removed = unique('removed')
+  await here.removedDevices.keep(removed, later)
   const names = { device: one.uid, name, mac, tag, session: live.uid, fingerprint, rule, key: key.name, connector: engine.uid }
-  return { tenant_id, owner: owner.id, ...names }
+  return { tenant_id, owner: owner.id, removed, ...names }
 }
 
 const nothing: Names = {
@@ -150,9 +158,20 @@ const nothing: Names = {
   rule: 987_654_321,
   key: 'no-key',
   connector: 'no-connector',
+  removed: 'no-removed',
 }
 
-const tables = ['devices', 'device_tags', 'tallies', 'sessions', 'public_keys', 'firewall_rules', 'api_keys', 'connectors'] as const
+const tables = [
+  'devices',
+  'device_tags',
+  'tallies',
+  'sessions',
+  'public_keys',
+  'firewall_rules',
+  'api_keys',
+  'connectors',
+  'removed_devices',
+] as const
 
 async function rowsOf({ opened }: Storage, tenant_id: string): Promise<string[]> {
   const found: string[] = []

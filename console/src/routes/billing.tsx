@@ -1,79 +1,296 @@
-// Billing, as the server answers it: without a payment provider there is nothing to pay and nothing is limited, and the
-// page says so; with one it shows customer, subscription and invoices.
+// Billing: how many devices the namespace has and may have, what it pays with, its subscription and invoices, and the choice of
+// devices when there are too many. Cards are typed in at the payment provider, never here: its own pages are one press away.
+// Without a provider there is nothing to pay and nothing is limited, and the page says so.
+import { useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
-import { api, sentenceOf } from '../api.ts'
-import { attempt, useAsk } from '../parts/ask.ts'
+import type { Namespace } from '@hawser/contract/namespaces'
+import { api, sentenceOf, useMe } from '../api.ts'
+import { attempt, settled, useAsk } from '../parts/ask.ts'
 import { Button } from '../parts/button.tsx'
+import { DeviceChoice } from '../parts/device-choice.tsx'
+import { Ask } from '../parts/dialog.tsx'
 import { Page, Panel } from '../parts/page.tsx'
-import { Empty, Loading, Trouble } from '../parts/states.tsx'
-import { inFull, Pill } from '../parts/status.tsx'
+import { Answer, Empty, Loading, Trouble } from '../parts/states.tsx'
+import { inFull, Pill, type Tone } from '../parts/status.tsx'
+import { tell } from '../parts/toast.tsx'
+
+type Customer = Awaited<ReturnType<typeof api.billing.getCustomer>>['body']
+type Subscription = Awaited<ReturnType<typeof api.billing.getSubscription>>['body']
+type Method = Customer['payment_methods'][number]
+
+/** An answer, or the refusal that stands for one. */
+type Outcome<T> = { body: T } | { refused: ApiError }
+
+async function outcome<T>(call: Promise<{ body: T }>): Promise<Outcome<T>> {
+  try {
+    return { body: (await call).body }
+  } catch (error) {
+    // What is not there yet, unpaid or not billed at all is shown as such; anything else is trouble.
+    if (error instanceof ApiError && ([402, 404].includes(error.status) || error.code === 'provider_not_configured'))
+      return { refused: error }
+    throw error
+  }
+}
 
 export function BillingPage() {
-  const subscription = useAsk(['billing', 'subscription'], async () => (await api.billing.getSubscription()).body, false)
+  const { tenant } = useMe()
+  const namespace = useAsk(['billing', 'namespace'], async () => (await api.namespaces.get({ params: { tenant } })).body)
+  const customer = useAsk(['billing', 'customer'], () => outcome(api.billing.getCustomer()), false)
+  const unbilled = customer.data && 'refused' in customer.data && customer.data.refused.code === 'provider_not_configured'
   return (
-    <Page title="Billing">
-      <Panel title="Subscription">
-        {subscription.isPending ? (
-          <Loading />
-        ) : subscription.data ? (
-          <Shown subscription={subscription.data} />
-        ) : (
-          <Refused error={subscription.error} again={() => void subscription.refetch()} />
-        )}
-      </Panel>
+    <Page title="Billing" lead={unbilled === false ? 'Three devices are free; with a subscription there is no limit.' : undefined}>
+      {unbilled ? (
+        <Panel title="Subscription">
+          <Empty title="Nothing has to be paid here.">
+            <p className="soft">This server has no payment provider, so nothing is billed and nothing is limited.</p>
+          </Empty>
+        </Panel>
+      ) : (
+        <>
+          <Answer query={namespace}>{(here) => <Devices namespace={here} />}</Answer>
+          {customer.data ? (
+            'refused' in customer.data ? (
+              <Beginning />
+            ) : (
+              <Account customer={customer.data.body} />
+            )
+          ) : (
+            <Panel title="Subscription">
+              {customer.isPending ? <Loading /> : <Trouble error={customer.error} again={() => void customer.refetch()} />}
+            </Panel>
+          )}
+        </>
+      )}
     </Page>
   )
 }
 
-function Refused({ error, again }: { error: unknown; again: () => void }) {
-  if (error instanceof ApiError && error.code === 'provider_not_configured')
-    return (
-      <Empty title="Nothing has to be paid here.">
-        <p className="soft">This server has no payment provider, so nothing is billed and nothing is limited.</p>
-      </Empty>
-    )
-  if (error instanceof ApiError && error.status === 404)
-    return (
-      <Empty title="There is no subscription yet.">
-        <p className="soft">{sentenceOf(error)}</p>
-        <Button onPress={() => void attempt(() => api.billing.createSubscription(), 'The subscription has begun.')}>Subscribe</Button>
-      </Empty>
-    )
-  return <Trouble error={error} again={again} />
+function Devices({ namespace: { device_count, max_devices } }: { namespace: Namespace }) {
+  const [choosing, setChoosing] = useState(false)
+  const over = max_devices > 0 && device_count > max_devices
+  const devices = device_count === 1 ? 'device' : 'devices'
+  return (
+    <Panel title={over ? 'More devices than are free' : 'Devices'} {...(over ? { tone: 'wanting' as const } : {})}>
+      <p>
+        {max_devices > 0 ? (
+          <>
+            <strong>{device_count}</strong> accepted, <strong>{max_devices}</strong> are free.
+          </>
+        ) : (
+          <>
+            <strong>{device_count}</strong> accepted {devices}, without a limit.
+          </>
+        )}
+        {over && ' Nobody reaches any of them until you choose which ones stay, or subscribe.'}
+      </p>
+      {over && (
+        <div>
+          <Button onPress={() => setChoosing(true)}>Choose devices …</Button>
+        </div>
+      )}
+      {choosing && <DeviceChoice limit={Math.min(3, max_devices)} close={() => setChoosing(false)} />}
+    </Panel>
+  )
 }
 
-type Subscription = Awaited<ReturnType<typeof api.billing.getSubscription>>['body']
+/** The namespace is no customer yet. */
+function Beginning() {
+  return (
+    <Panel title="Subscription">
+      <Empty title="There is no subscription yet.">
+        <p className="soft">For more devices the namespace becomes a customer of the payment provider first. That costs nothing.</p>
+        <Button onPress={() => void attempt(() => api.billing.createCustomer(), 'The namespace is a customer now.')}>Begin</Button>
+      </Empty>
+    </Panel>
+  )
+}
 
-function Shown({ subscription }: { subscription: Subscription }) {
+async function openPortal(): Promise<void> {
+  try {
+    location.assign((await api.billing.portal()).body.url)
+  } catch (error) {
+    tell(sentenceOf(error))
+  }
+}
+
+function Account({ customer }: { customer: Customer }) {
+  const subscription = useAsk(['billing', 'subscription'], () => outcome(api.billing.getSubscription()), false)
+  const payable = customer.payment_methods.some((method) => method.default)
+  return (
+    <>
+      <Panel
+        title="Subscription"
+        acts={
+          <Button kind="quiet" small onPress={() => void openPortal()}>
+            Manage at the payment provider
+          </Button>
+        }
+      >
+        <Answer query={subscription}>
+          {(found) =>
+            'refused' in found ? (
+              <None refused={found.refused} payable={payable} />
+            ) : (
+              <Present subscription={found.body} payable={payable} />
+            )
+          }
+        </Answer>
+      </Panel>
+      <Panel
+        title="Payment methods"
+        acts={
+          customer.payment_methods.length > 0 && (
+            <Button kind="quiet" small onPress={() => void openPortal()}>
+              Add a card
+            </Button>
+          )
+        }
+      >
+        {customer.payment_methods.length === 0 ? (
+          <Empty title="There is no card yet.">
+            <p className="soft">Cards are added on the pages of the payment provider; this server never sees their numbers.</p>
+            <Button kind="quiet" onPress={() => void openPortal()}>
+              Add a card
+            </Button>
+          </Empty>
+        ) : (
+          <ul className="rows" aria-label="Payment methods">
+            {customer.payment_methods.map((method) => (
+              <MethodRow key={method.id} method={method} />
+            ))}
+          </ul>
+        )}
+      </Panel>
+    </>
+  )
+}
+
+const words: Readonly<Record<string, readonly [string, Tone]>> = {
+  active: ['active', 'good'],
+  trialing: ['on trial', 'good'],
+  past_due: ['payment is late', 'wait'],
+  to_cancel_at_end_of_period: ['ends soon', 'wait'],
+  canceled: ['ended', 'plain'],
+  incomplete_expired: ['never began', 'plain'],
+  paused: ['paused', 'wait'],
+}
+
+const subscribe = () => attempt(() => api.billing.createSubscription(), 'The subscription has begun.')
+
+function Subscribe({ payable }: { payable: boolean }) {
+  return payable ? (
+    <Button onPress={() => void subscribe()}>Subscribe</Button>
+  ) : (
+    <p className="soft">A card that can be charged comes first: add one and make it the default.</p>
+  )
+}
+
+function None({ refused, payable }: { refused: ApiError; payable: boolean }) {
+  if (refused.status === 402)
+    return (
+      <Empty title="An invoice is open.">
+        <p className="soft">The subscription goes on when it is paid, on the pages of the payment provider.</p>
+        <Button onPress={() => void openPortal()}>Pay it</Button>
+      </Empty>
+    )
+  return (
+    <Empty title="There is no subscription yet.">
+      <Subscribe payable={payable} />
+    </Empty>
+  )
+}
+
+function Present({ subscription: { active, status, end_at, invoices }, payable }: { subscription: Subscription; payable: boolean }) {
+  const [word, tone] = words[status] ?? [status, 'plain']
+  const end = inFull(new Date(end_at * 1000).toISOString())
   return (
     <>
       <p>
-        <Pill tone={subscription.active ? 'good' : 'bad'}>{subscription.status}</Pill> until{' '}
-        {inFull(new Date(subscription.end_at * 1000).toISOString())}
+        <Pill tone={tone}>{word}</Pill> {status === 'active' ? `paid until ${end}` : active && status !== 'past_due' && `until ${end}`}
       </p>
-      <ul className="rows" aria-label="Invoices">
-        {subscription.invoices.map(({ id, status, currency, amount }) => (
-          <li key={id} className="row">
-            <div className="about">
-              <p className="name">
-                {(amount / 100).toFixed(2)} {currency.toUpperCase()} <Pill>{status}</Pill>
-              </p>
-            </div>
-          </li>
-        ))}
-      </ul>
-      <div>
-        <Button
-          kind="quiet"
-          onPress={() =>
-            void attempt(async () => {
-              location.assign((await api.billing.portal()).body.url)
-            }, 'You are led to the payment provider.')
-          }
-        >
-          Manage payment
-        </Button>
-      </div>
+      {!active && status !== 'paused' && (
+        <div>
+          <Subscribe payable={payable} />
+        </div>
+      )}
+      <h3>Invoices</h3>
+      {invoices.length === 0 ? (
+        <p className="soft">There is none yet.</p>
+      ) : (
+        <ul className="rows scrolled" aria-label="Invoices" tabIndex={0}>
+          {invoices.map((invoice) => (
+            <li key={invoice.id} className="row">
+              <div className="about">
+                <p className="name">
+                  <strong>{money(invoice)}</strong> <Pill tone={invoiceTones[invoice.status] ?? 'plain'}>{invoice.status}</Pill>
+                </p>
+                <p className="facts">{invoice.id}</p>
+              </div>
+            </li>
+          ))}
+        </ul>
+      )}
     </>
+  )
+}
+
+const invoiceTones: Readonly<Record<string, Tone>> = { paid: 'good', open: 'wait', uncollectible: 'bad' }
+
+function money({ amount, currency }: { amount: number; currency: string }): string {
+  const code = currency.toUpperCase()
+  try {
+    const format = new Intl.NumberFormat('en', { style: 'currency', currency: code })
+    // Stripe counts in the smallest coin; yen, for one, have none.
+    return format.format(amount / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
+  } catch {
+    return `${amount} ${code}`
+  }
+}
+
+function MethodRow({ method }: { method: Method }) {
+  const [removing, setRemoving] = useState(false)
+  const { id, brand, number, exp_month, exp_year } = method
+  const name = `${brand.charAt(0).toUpperCase()}${brand.slice(1)} ending in ${number}`
+  const body = { id }
+  return (
+    <li className="row">
+      <div className="about">
+        <p className="name">
+          <strong>{name}</strong> {method.default && <Pill tone="good">default</Pill>}
+        </p>
+        <p className="facts">
+          valid until {String(exp_month).padStart(2, '0')}/{exp_year}
+        </p>
+      </div>
+      {!method.default && (
+        <div className="acts">
+          <Button
+            kind="quiet"
+            small
+            aria-label={`Make default: ${name}`}
+            onPress={() => void attempt(() => api.billing.setDefaultPaymentMethod({ body }), `${name} is charged from now on.`)}
+          >
+            Make default
+          </Button>
+          <Button kind="quiet" small aria-label={`Remove ${name}`} onPress={() => setRemoving(true)}>
+            Remove
+          </Button>
+        </div>
+      )}
+      {removing && (
+        <Ask
+          close={() => setRemoving(false)}
+          question={{
+            title: `Remove ${name}?`,
+            says: 'It can be added again later.',
+            yes: 'Remove it',
+            act: async () => {
+              await api.billing.detachPaymentMethod({ body })
+              await settled(`${name} is removed.`)
+            },
+          }}
+        />
+      )}
+    </li>
   )
 }

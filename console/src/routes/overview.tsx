@@ -1,5 +1,6 @@
 // The overview: the figures of the namespace, who waits to be let in, and where to go next.
 import { Link } from '@tanstack/react-router'
+import type { Namespace } from '@hawser/contract/namespaces'
 import { api, useMay, useMe } from '../api.ts'
 import { useAsk } from '../parts/ask.ts'
 import { LinkButton } from '../parts/button.tsx'
@@ -11,10 +12,27 @@ import { Answer, Empty, Listing } from '../parts/states.tsx'
 import { When } from '../parts/status.tsx'
 import { useNamespaces } from './shell.tsx'
 
+/** A subscription has ended and there are too many devices: nobody reaches any until the owner has chosen. */
+function OverLimit({ namespace: { device_count, max_devices } }: { namespace: Namespace }) {
+  const owner = useMay('owner')
+  if (max_devices <= 0 || device_count <= max_devices) return null
+  return (
+    <p className="note" role="alert">
+      The namespace has {device_count} devices and {max_devices} are free, so nobody reaches any of them.{' '}
+      {owner ? (
+        <Link to="/billing">Choose which ones stay, or subscribe</Link>
+      ) : (
+        'Its owner has to choose which ones stay, or to subscribe.'
+      )}
+    </p>
+  )
+}
+
 export function OverviewPage() {
   const me = useMe()
   const may = useMay('operator')
-  const namespace = useNamespaces().data?.body.find(({ tenant_id }) => tenant_id === me.tenant)?.name ?? ''
+  const here = useNamespaces().data?.body.find(({ tenant_id }) => tenant_id === me.tenant)
+  const namespace = here?.name ?? ''
   const lines = useLines()
   const stats = useAsk(['stats'], async () => (await api.system.stats()).body)
   const waiting = useAsk(['devices', 'waiting'], () =>
@@ -45,6 +63,7 @@ export function OverviewPage() {
           </span>
         </p>
       )}
+      {here && <OverLimit namespace={here} />}
       <Answer query={stats}>
         {(figures) => (
           <ul className="figures" aria-label="Figures">

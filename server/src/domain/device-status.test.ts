@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { deviceStatuses, statusChanges, type DeviceStatus, type StatusChange } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
-import { change, hasRoom, type Outcome, type Surroundings } from './device-status.ts'
+import { change, hasRoom, isOver, type Outcome, type Surroundings } from './device-status.ts'
 
 const alone: Surroundings = { sameMac: undefined, sameName: undefined, accepted: 0, max_devices: -1 }
 const device = (status: DeviceStatus) => ({ uid: 'this', status })
@@ -62,6 +62,15 @@ describe('accepting', () => {
     expect(change(device('pending'), 'accept', { ...alone, accepted: 2, max_devices: 3 })).toMatchObject({ status: 'accepted' })
   })
 
+  test('where more can be paid for, a full namespace asks for that, and says so when deleted devices keep the places', () => {
+    const billed = { ...alone, accepted: 3, max_devices: 3, billed: true }
+    expect(refusal(() => change(device('pending'), 'accept', billed))).toBe('paymentRequired')
+    expect(() => change(device('pending'), 'accept', billed)).toThrow(/^Without a subscription a namespace has 3 devices\.$/)
+    expect(() => change(device('pending'), 'accept', { ...billed, accepted: 2, kept: 1 })).toThrow('keep their place for 30 days')
+    expect(change(device('pending'), 'accept', { ...billed, accepted: 2, kept: 0 })).toMatchObject({ status: 'accepted' })
+    expect(change(device('pending'), 'accept', { ...billed, kept: 9, max_devices: -1 })).toMatchObject({ status: 'accepted' })
+  })
+
   test('a taken name is said before a full namespace', () => {
     expect(refusal(() => change(device('pending'), 'accept', { sameMac: undefined, sameName: other, accepted: 3, max_devices: 3 }))).toBe(
       'conflict',
@@ -95,6 +104,13 @@ describe('room', () => {
     [1, 1, false],
     [2, 1, false],
   ])('%i accepted of %i allowed: %s', (accepted, max_devices, room) => expect(hasRoom({ accepted, max_devices })).toBe(room))
+
+  test.each([
+    [3, 3, false],
+    [4, 3, true],
+    [9, -1, false],
+    [9, 0, false],
+  ])('%i accepted of %i allowed are too many: %s', (accepted, max_devices, over) => expect(isOver({ accepted, max_devices })).toBe(over))
 
   test('devices that are accepted one after the other end exactly at the limit', () => {
     fc.assert(

@@ -12,6 +12,10 @@ export interface Surroundings {
   readonly accepted: number
   /** Below one: no limit. */
   readonly max_devices: number
+  /** Places that other, deleted devices keep. */
+  readonly kept?: number
+  /** Whether paying would lift the limit. */
+  readonly billed?: boolean
 }
 
 export type Outcome =
@@ -28,10 +32,29 @@ export function change(device: { uid: string; status: DeviceStatus }, wish: Stat
   if (sameName && sameName.uid !== sameMac?.uid)
     throw new Failure('conflict', { message: 'Another accepted device of the namespace has this name; rename one of them.' })
   if (sameMac) return { kind: 'replace', status: 'accepted', replaces: sameMac.uid }
-  if (!hasRoom(around)) throw new Failure('deviceLimit')
+  if (!hasRoom(around)) {
+    if (!around.billed) throw new Failure('deviceLimit')
+    const keeping = around.accepted < around.max_devices ? ' Devices that were deleted keep their place for 30 days.' : ''
+    throw new Failure('paymentRequired', {
+      message: `Without a subscription a namespace has ${around.max_devices} devices.${keeping}`,
+      code: 'device_limit',
+    })
+  }
   return { kind: 'change', status: 'accepted', endsSessions: false }
 }
 
-export function hasRoom({ accepted, max_devices }: { accepted: number; max_devices: number }): boolean {
-  return max_devices <= 0 || accepted < max_devices
+interface Count {
+  readonly accepted: number
+  readonly kept?: number
+  readonly max_devices: number
+}
+
+/** For one more. */
+export function hasRoom({ accepted, kept = 0, max_devices }: Count): boolean {
+  return max_devices <= 0 || accepted + kept < max_devices
+}
+
+/** More than there may be, since a subscription ended: then some have to be chosen. */
+export function isOver({ accepted, max_devices }: Count): boolean {
+  return max_devices > 0 && accepted > max_devices
 }

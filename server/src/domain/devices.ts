@@ -13,6 +13,7 @@ import { parseFilter } from './filters.ts'
 import type { Presence } from './presence.ts'
 import type { Rules } from './rules.ts'
 import type { Signer } from './signer.ts'
+import { place_ms } from './subscriptions.ts'
 
 export interface DeviceParts {
   stores: Stores
@@ -21,6 +22,8 @@ export interface DeviceParts {
   clock: Clock
   auth: Rules<'devices'>['auth']
   signer: Signer
+  /** Whether namespaces may pay for more devices. */
+  billed: boolean
 }
 
 const most_tags = 3
@@ -61,16 +64,20 @@ export interface DeviceView {
   many(tenant_id: string, rows: readonly DeviceRow[]): Promise<Device[]>
 }
 
-export function deviceView({ stores, presence }: { stores: Stores; presence: Presence }): DeviceView {
+/** Deleted devices that still keep a place in the namespace. */
+const keptPlaces = (inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, clock: Clock): Promise<string[]> =>
+  inside.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))
+
+export function deviceView({ stores, presence, clock }: { stores: Stores; presence: Presence; clock: Clock }): DeviceView {
   return {
     async many(tenant_id, rows) {
       if (rows.length === 0) return []
       const namespace = await stores.namespaces.find(tenant_id)
       if (!namespace) throw new Failure('notFound')
-      const room = hasRoom({
-        accepted: namespace.max_devices > 0 ? await stores.namespaces.deviceCount(tenant_id) : 0,
-        max_devices: namespace.max_devices,
-      })
+      const { max_devices } = namespace
+      const accepted = max_devices > 0 ? await stores.namespaces.deviceCount(tenant_id) : 0
+      const kept = max_devices > 0 ? await keptPlaces(stores, tenant_id, clock) : []
+      const roomFor = (uid: string) => hasRoom({ accepted, kept: kept.filter((other) => other !== uid).length, max_devices })
       return rows.map((row) => ({
         uid: row.uid,
         name: row.name,
@@ -95,14 +102,14 @@ export function deviceView({ stores, presence }: { stores: Stores; presence: Pre
         tags: JSON.parse(row.tags) as string[],
         public_url: row.public_url === 1,
         public_url_address: row.public_url_address,
-        acceptable: row.status !== 'accepted' && room,
+        acceptable: row.status !== 'accepted' && roomFor(row.uid),
       }))
     },
   }
 }
 
-export function devices({ stores, presence, bus, clock, auth, signer }: DeviceParts): Rules<'devices'> {
-  const view = deviceView({ stores, presence })
+export function devices({ stores, presence, bus, clock, auth, signer, billed }: DeviceParts): Rules<'devices'> {
+  const view = deviceView({ stores, presence, clock })
 
   async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, uid: string): Promise<DeviceRow> {
     const row = await inside.of(tenant_id).devices.find(uid)
@@ -132,12 +139,16 @@ export function devices({ stores, presence, bus, clock, auth, signer }: DevicePa
       const device = await mustFind(inside, tenant_id, uid)
       const other = (row: DeviceRow | undefined) => (row && row.uid !== uid ? row : undefined)
       const sameMac = device.mac ? other(await mine.findAcceptedByMac(device.mac)) : undefined
+      const kept = namespace && namespace.max_devices > 0 ? await keptPlaces(inside, tenant_id, clock) : []
       const outcome = change(device, wish, {
         sameMac,
         sameName: other(await mine.findAcceptedByName(device.name)),
         accepted: await mine.countWithStatus('accepted'),
         max_devices: namespace?.max_devices ?? -1,
+        kept: kept.filter((other) => other !== uid).length,
+        billed,
       })
+      if (kept.includes(uid)) await inside.of(tenant_id).removedDevices.remove(uid)
       if (outcome.kind === 'change') {
         await mine.save(uid, { status: outcome.status, status_update_at: now })
         if (outcome.endsSessions) await sessions.closeOfDevice(uid)
@@ -208,8 +219,16 @@ export function devices({ stores, presence, bus, clock, auth, signer }: DevicePa
 
     async remove({ params: { uid } }, { tenant_id }) {
       await stores.transaction(async (inside) => {
-        await inside.of(tenant_id).sessions.removeOfDevice(uid)
-        if (!(await inside.of(tenant_id).devices.remove(uid))) throw new Failure('notFound')
+        const { devices: mine, sessions, removedDevices } = inside.of(tenant_id)
+        // As in setStatus: the namespace first, so that nobody counts meanwhile.
+        const namespace = billed ? await inside.namespaces.hold(tenant_id) : undefined
+        const device = await mustFind(inside, tenant_id, uid)
+        await sessions.removeOfDevice(uid)
+        await mine.remove(uid)
+        if (!namespace || namespace.max_devices <= 0 || device.status !== 'accepted') return
+        const kept = (await keptPlaces(inside, tenant_id, clock)).length
+        const accepted = await mine.countWithStatus('accepted')
+        if (hasRoom({ accepted, kept, max_devices: namespace.max_devices })) await removedDevices.keep(uid, iso(clock.now()))
       })
       presence.forget(uid)
       bus.tell('device.changed', { tenant_id, uid, status: 'gone' })

@@ -5,6 +5,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { DeviceRow } from '../storage/devices.ts'
 import type { NamespaceRow } from '../storage/namespaces.ts'
 import type { Stores } from '../storage/stores.ts'
+import { isOver } from './device-status.ts'
 import { decide, keyFits } from './firewall-rules.ts'
 import { readFilter } from './tag-use.ts'
 
@@ -47,6 +48,8 @@ export interface LoginLimits {
 export interface Logins {
   find(data: string): Promise<Reachable | undefined>
   firewall(to: Reachable, username: string, source: string): Promise<boolean>
+  /** Whether the namespace has no more devices than it may have; when a subscription ends, it is for the owner to choose some. */
+  withinLimit(to: Reachable): Promise<boolean>
   key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyVerdict>
 }
 
@@ -90,6 +93,10 @@ export function logins({ stores, clock }: { stores: Stores; clock: Clock }): Log
         filter: readFilter(row.filter),
       }))
       return decide(rules, { source_ip: source, username, device: filtered(device) }).allowed
+    },
+
+    async withinLimit({ namespace: { tenant_id, max_devices } }) {
+      return max_devices <= 0 || !isOver({ accepted: await stores.namespaces.deviceCount(tenant_id), max_devices })
     },
 
     async key({ device }, username, source, key) {

@@ -10,6 +10,7 @@ import type { NamespaceRow } from '../storage/namespaces.ts'
 import type { Stores } from '../storage/stores.ts'
 import { parseFilter } from './filters.ts'
 import type { Rules } from './rules.ts'
+import { free_devices, readBilling } from './subscriptions.ts'
 
 /** What set-up and the administrator's commands use besides. */
 export interface NamespaceAdministration {
@@ -34,9 +35,11 @@ export interface NamespaceParts {
   stores: Stores
   bus: Bus
   clock: Clock
+  /** Whether there is a payment provider. */
+  billed: boolean
 }
 
-export function namespaces({ stores, bus, clock }: NamespaceParts): Rules<'namespaces'> & { admin: NamespaceAdministration } {
+export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rules<'namespaces'> & { admin: NamespaceAdministration } {
   async function present(row: NamespaceRow): Promise<Namespace> {
     const [members, count] = await Promise.all([stores.namespaces.members(row.tenant_id), stores.namespaces.deviceCount(row.tenant_id)])
     return {
@@ -49,7 +52,7 @@ export function namespaces({ stores, bus, clock }: NamespaceParts): Rules<'names
       device_count: count,
       devices_count: count,
       created_at: row.created_at,
-      billing: row.billing === null ? null : (JSON.parse(row.billing) as Record<string, unknown>),
+      billing: billed ? (readBilling(row) as Namespace['billing']) : null,
     }
   }
 
@@ -79,7 +82,8 @@ export function namespaces({ stores, bus, clock }: NamespaceParts): Rules<'names
         owner,
         session_record: 1,
         connection_announcement: '',
-        max_devices: -1,
+        max_devices: billed ? free_devices : -1,
+        free_devices: billed ? free_devices : null,
         billing: null,
         created_at,
       }

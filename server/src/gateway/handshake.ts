@@ -72,6 +72,8 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     if (!to || !(await parts.find(to.device))) turnAway(attempt, to ? 'offline' : 'unknown', away)
     if (!(await parts.logins.firewall(to, target.username, source)))
       turnAway(attempt, 'firewall', `you cannot access ${printable(target.data)} due a policy rule`)
+    if (!(await parts.logins.withinLimit(to)))
+      turnAway(attempt, 'over the limit', 'the namespace has more devices than it may have; its owner has to choose some or to subscribe')
     return (reachable = to)
   }
 

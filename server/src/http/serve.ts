@@ -154,8 +154,10 @@ function acceptJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined)
-    else void parse(request, body as string, done)
+    if (body === '') return done(null, undefined)
+    // A signature is over the very bytes: what is JSON is handed on as it came.
+    const signed = request.routeOptions.config.named?.op.signed !== undefined
+    void parse(request, body as string, (error, parsed) => done(error, signed && !error ? body : parsed))
   })
 }
 
@@ -197,9 +199,15 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
     )
   }
 
+  function bodyOf(request: FastifyRequest): unknown {
+    if (op.signed === undefined) return request.body
+    const signature = request.headers[op.signed]
+    return { payload: request.body ?? '', signature: typeof signature === 'string' ? signature : '' }
+  }
+
   async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     if (checkParams && !checkParams(request.params)) throw new Failure('notFound')
-    const result = await rule!({ params: request.params, query: request.query, body: request.body }, request.caller)
+    const result = await rule!({ params: request.params, query: request.query, body: bodyOf(request) }, request.caller)
     let answer = result
     if (op.headers) {
       const full = result as { answer: unknown; headers: Record<string, string> }

@@ -272,11 +272,12 @@ function searchSqlite(column: string) {
   return { match, search }
 }
 
-/** As an answer shows it: not accepted yet, and the namespace has room for one more. */
+/** As an answer shows it: not accepted yet, and the namespace has room for one more; its own place, if it keeps one, is free. */
 function acceptable(tenant_id: string) {
   const most = sql`(select max_devices from namespaces where tenant_id = ${tenant_id})`
   const accepted = sql`(select coalesce(sum(n), 0) from tallies where tenant_id = ${tenant_id} and subject = 'devices.accepted')`
-  return sql`(case when devices.status <> 'accepted' and (${most} <= 0 or ${accepted} < ${most}) then 1 else 0 end)`
+  const kept = sql`(select count(*) from removed_devices where tenant_id = ${tenant_id} and uid <> devices.uid)`
+  return sql`(case when devices.status <> 'accepted' and (${most} <= 0 or ${accepted} + ${kept} < ${most}) then 1 else 0 end)`
 }
 
 function columnsOf(tenant_id: string, dialect: Context['dialect']): Columns {

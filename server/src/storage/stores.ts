@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
 import { attemptStore } from './attempts.ts'
+import { billingStore, removedDeviceStore } from './billing.ts'
 import { callerStore } from './callers.ts'
 import { connectorStore } from './connectors.ts'
 import type { Context } from './context.ts'
@@ -25,6 +26,9 @@ function within(context: Context, tenant_id: string) {
   return {
     get devices() {
       return deviceStore(context, tenant_id)
+    },
+    get removedDevices() {
+      return removedDeviceStore(context, tenant_id)
     },
     get publicKeys() {
       return publicKeyStore(context, tenant_id)
@@ -59,6 +63,7 @@ function all(context: Context) {
     announcements: announcementStore(context),
     presence: presenceStore(context),
     callers: callerStore(context),
+    billing: billingStore(context),
     of: (tenant_id: string) => within(context, tenant_id),
   }
 }

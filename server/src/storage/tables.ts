@@ -56,8 +56,11 @@ export interface Tables {
     session_record: Flag
     connection_announcement: string
     max_devices: number
+    /** JSON; null: no customer of the payment provider. */
     billing: string | null
     created_at: string
+    /** What max_devices is without a subscription; null: the namespace is older than billing and has no limit by it. */
+    free_devices: Generated<number | null>
   }
   members: { tenant_id: string; user_id: string; role: Role; epoch: string; created_at: string }
   devices: {
@@ -159,6 +162,21 @@ export interface Tables {
     message: string
     created_at: string
   }
+  /** Deleted devices that keep their place in a limited namespace for a while. */
+  removed_devices: { tenant_id: string; uid: string; removed_at: string }
+  /** What the payment provider is still to be told, a row for each subscription; written by triggers. */
+  usage_reports: {
+    subscription_id: string
+    tenant_id: string
+    wanted: 'quantity' | 'cancel'
+    version: number
+    tries: number
+    due_at: string
+  }
+  /** Events of the payment provider that were taken in. */
+  billing_events: { id: string; received_at: string }
+  /** Idempotency keys of calls to the payment provider whose outcome is not known. */
+  billing_attempts: { tenant_id: string; what: string; key: string }
   schema_migrations: { number: number; name: string; applied_at: string }
 }
 

@@ -1,0 +1,69 @@
+// The face of a payment provider, in our words: who pays, by what, and for how many devices. Whatever it refuses, and that it
+// cannot be reached, is thrown as a Failure with a code; nothing of ours is changed here.
+
+export interface PaymentMethod {
+  readonly id: string
+  /** The last four digits. */
+  readonly number: string
+  readonly brand: string
+  readonly exp_month: number
+  readonly exp_year: number
+}
+
+export interface Customer {
+  readonly id: string
+  readonly name: string
+  readonly email: string
+  readonly default_method: string | undefined
+  readonly methods: readonly PaymentMethod[]
+}
+
+export interface SubscriptionState {
+  readonly id: string
+  /** The provider's, or `to_cancel_at_end_of_period`. */
+  readonly status: string
+  /** Seconds since 1970. */
+  readonly end_at: number
+  readonly quantity: number
+}
+
+export interface Invoice {
+  readonly id: string
+  readonly status: string
+  readonly currency: string
+  /** In cents. */
+  readonly amount: number
+}
+
+export interface ProviderEvent {
+  readonly id: string
+  readonly type: string
+  readonly customer_id: string | undefined
+}
+
+export interface Provider extends Disposable {
+  /** With the same key a second call is the first one, whatever became of its answer. */
+  createCustomer(who: { tenant_id: string; name: string; email: string }, key: string): Promise<Customer>
+  /** Undefined: there is none, or it was deleted there. */
+  findCustomer(customer_id: string): Promise<Customer | undefined>
+  /** Whose a payment method is; null: nobody's; undefined: there is no such method. */
+  ownerOfMethod(id: string): Promise<string | null | undefined>
+  attach(customer_id: string, id: string): Promise<void>
+  detach(id: string): Promise<void>
+  setDefault(customer_id: string, id: string): Promise<void>
+  /** The one that counts: what has not ended goes before what has, newer before older. */
+  findSubscription(customer_id: string, tenant_id: string): Promise<SubscriptionState | undefined>
+  /** Charges the default method; when that fails there is no subscription. */
+  subscribe(what: { customer_id: string; tenant_id: string; quantity: number }, key: string): Promise<SubscriptionState>
+  /** The newest first. */
+  invoices(subscription_id: string): Promise<Invoice[]>
+  hasOpenInvoices(customer_id: string): Promise<boolean>
+  setQuantity(subscription_id: string, quantity: number): Promise<void>
+  /** At once, with a last invoice for what was used. */
+  cancel(subscription_id: string): Promise<void>
+  portal(customer_id: string, return_url: string): Promise<string>
+  /** Reads an event that is signed, and not longer ago than a few minutes. */
+  readEvent(payload: string, signature: string, now: number): ProviderEvent
+  /** Whether an error says nothing about what was asked: it may be well the next time, and it may have been done. */
+  isPassing(error: unknown): boolean
+}

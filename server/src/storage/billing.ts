@@ -1,0 +1,117 @@
+// What billing keeps beside the namespaces themselves: places of deleted devices, news for the payment provider, events that
+// it sent, and attempts whose outcome is not known. What is not bound to one namespace here is asked by the provider's ids.
+import { sql, type Selectable } from 'kysely'
+import type { Context } from './context.ts'
+import { jsonField } from './filter-sql.ts'
+import type { NamespaceRow } from './namespaces.ts'
+import type { Tables } from './tables.ts'
+
+export type UsageReport = Selectable<Tables['usage_reports']>
+
+/** Of one namespace. */
+export function removedDeviceStore({ db }: Context, tenant_id: string) {
+  return {
+    /** Devices that keep a place since then. */
+    async list(since: string): Promise<string[]> {
+      const rows = await db
+        .selectFrom('removed_devices')
+        .select('uid')
+        .where('tenant_id', '=', tenant_id)
+        .where('removed_at', '>', since)
+        .execute()
+      return rows.map((row) => row.uid)
+    },
+    keep: (uid: string, removed_at: string) =>
+      db
+        .insertInto('removed_devices')
+        .values({ tenant_id, uid, removed_at })
+        .onConflict((conflict) => conflict.columns(['tenant_id', 'uid']).doUpdateSet({ removed_at }))
+        .execute(),
+    remove: (uid: string) => db.deleteFrom('removed_devices').where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+  }
+}
+
+export function billingStore(context: Context) {
+  const { db, dialect } = context
+  const active = () => (dialect === 'sqlite' ? sql`(billing ->> 'active') = 1` : sql`(cast(billing as json) ->> 'active') = 'true'`)
+  return {
+    findByCustomer: (customer_id: string): Promise<NamespaceRow | undefined> =>
+      db
+        .selectFrom('namespaces')
+        .selectAll()
+        .where(jsonField(dialect, 'billing', 'customer_id', 'text') as ReturnType<typeof sql<string>>, '=', customer_id)
+        .executeTakeFirst(),
+
+    /** Makes the limits those of a server with a payment provider, or without one. */
+    async applyLimits(billed: boolean): Promise<void> {
+      const limit = billed ? sql<number>`case when billing is not null and ${active()} then -1 else free_devices end` : sql<number>`-1`
+      await db
+        .updateTable('namespaces')
+        .set({ max_devices: limit })
+        .where('free_devices', 'is not', null)
+        .where('max_devices', '<>', limit)
+        .execute()
+    },
+
+    async isKnownEvent(id: string): Promise<boolean> {
+      return (await db.selectFrom('billing_events').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
+    },
+    rememberEvent: (id: string, received_at: string) =>
+      db
+        .insertInto('billing_events')
+        .values({ id, received_at })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute(),
+
+    /** The key of an attempt that is going on or whose outcome is not known, else this one. */
+    async attempt(tenant_id: string, what: string, key: string): Promise<string> {
+      await db
+        .insertInto('billing_attempts')
+        .values({ tenant_id, what, key })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute()
+      const row = await db
+        .selectFrom('billing_attempts')
+        .select('key')
+        .where('tenant_id', '=', tenant_id)
+        .where('what', '=', what)
+        .executeTakeFirst()
+      return row?.key ?? key
+    },
+    endAttempt: (tenant_id: string, what: string, key: string) =>
+      db.deleteFrom('billing_attempts').where('tenant_id', '=', tenant_id).where('what', '=', what).where('key', '=', key).execute(),
+
+    /** There is news about how many devices the subscription is for. */
+    report: (subscription_id: string, tenant_id: string) =>
+      db
+        .insertInto('usage_reports')
+        .values({ subscription_id, tenant_id, wanted: 'quantity', version: 1, tries: 0, due_at: '' })
+        .onConflict((conflict) => conflict.column('subscription_id').doUpdateSet({ version: sql`usage_reports.version + 1` }))
+        .execute(),
+    dueReports: (now: string, limit: number): Promise<UsageReport[]> =>
+      db.selectFrom('usage_reports').selectAll().where('due_at', '<=', now).orderBy('due_at').limit(limit).execute(),
+    /** Nobody else takes it until then; undefined when somebody did. */
+    claimReport: (report: UsageReport, until: string): Promise<UsageReport | undefined> =>
+      db
+        .updateTable('usage_reports')
+        .set({ due_at: until, tries: report.tries + 1 })
+        .where('subscription_id', '=', report.subscription_id)
+        .where('due_at', '=', report.due_at)
+        .returningAll()
+        .executeTakeFirst(),
+    postponeReport: (subscription_id: string, due_at: string) =>
+      db.updateTable('usage_reports').set({ due_at }).where('subscription_id', '=', subscription_id).execute(),
+    /** What happened while it was being told is told next. */
+    async endReport({ subscription_id, version }: Pick<UsageReport, 'subscription_id' | 'version'>): Promise<void> {
+      await db.deleteFrom('usage_reports').where('subscription_id', '=', subscription_id).where('version', '=', version).execute()
+      await db.updateTable('usage_reports').set({ due_at: '', tries: 0 }).where('subscription_id', '=', subscription_id).execute()
+    },
+
+    async sweep({ places, events }: { places: string; events: string }): Promise<void> {
+      await db.deleteFrom('removed_devices').where('removed_at', '<=', places).execute()
+      await db.deleteFrom('billing_events').where('received_at', '<=', events).execute()
+    },
+  }
+}
+
+export type BillingStore = ReturnType<typeof billingStore>
