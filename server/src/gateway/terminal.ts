@@ -16,11 +16,11 @@ import {
   verifySignature,
   type ConnectionEnd,
   type RunningSession,
-  type SftpClient,
 } from '@hawser/ssh'
 import type { Reachable, Target } from '../domain/logins.ts'
 import { newUid } from '../kit/ids.ts'
 import type { Log } from '../kit/log.ts'
+import { remoteFiles, type RemoteFiles } from './files.ts'
 import { openLogin, TurnedAway, type Login, type LoginParts, type WhyAway } from './login.ts'
 import { runSession, type SessionParts } from './session.ts'
 
@@ -51,7 +51,7 @@ export interface Terminal {
   write(bytes: Uint8Array): Promise<void>
   resize(size: TerminalSize): Promise<void>
   /** The user's files on the device, on a channel of the same session. */
-  files(): Promise<SftpClient>
+  files(): Promise<RemoteFiles>
   /** Ends the session. */
   end(): Promise<void>
   /** With the sentence that it ended with, if somebody else than the person has ended it. */
@@ -148,7 +148,7 @@ function terminalOn(mine: ConnectionEnd, shell: RunningSession, session_uid: str
     output: outputOf(channel),
     write: async (bytes) => channel.write(bytes),
     resize: async (size) => shell.resize({ ...size, width: 0, height: 0 }),
-    files: async () => openSftp(mine),
+    files: async () => remoteFiles(async () => openSftp(mine)),
     end: async () => mine.end(Reason.byApplication, 'The browser has left.'),
     ended: mine.ended.then((how) => (how.by === 'peer' ? how.message : undefined)),
   }
