@@ -166,7 +166,8 @@ describe('a private key stays in the browser', () => {
   }
 
   /** As the browser does it. */
-  async function sign(name: Name, challenge: Buffer, hash?: string): Promise<Buffer> {
+  async function sign(name: Name, asked: Buffer, hash?: string): Promise<Buffer> {
+    const challenge = new Uint8Array(asked)
     const pkcs8 = kinds[name].privateKey.export({ type: 'pkcs8', format: 'der' })
     const { subtle } = globalThis.crypto
     if (name === 'rsa') {
