@@ -1,6 +1,7 @@
 // A private key in the browser: read from the file that ssh-keygen or openssl wrote, handed to WebCrypto in a form that
 // nobody can take it out of again, and used for one thing: to sign a login. It is never sent and never kept. Read are
 // OpenSSH's own format, PKCS#8, and the older ones of RSA and EC; a key behind a passphrase is told apart and not read.
+import { Told } from '../parts/told.ts'
 import { der, fromBase64, indexOf, joined, lengthed, mpint, padded, Reader, same, toBase64, toBase64Url, withoutZeros } from './bytes.ts'
 
 export interface PrivateKey {
@@ -11,7 +12,7 @@ export interface PrivateKey {
 }
 
 /** What is wrong with a key, in words for its owner. */
-export class KeyTrouble extends Error {
+export class KeyTrouble extends Told {
   override readonly name = 'KeyTrouble'
 }
 
