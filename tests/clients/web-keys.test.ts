@@ -15,12 +15,16 @@ const keys: Readonly<Record<string, KeyObject>> = {
   'ecdsa-sha2-nistp521': generateKeyPairSync('ec', { namedCurve: 'P-521' }).privateKey,
 }
 
+/** In the format that is older than PKCS#8. */
+const pem = (key: KeyObject, type: 'pkcs1' | 'sec1'): string =>
+  type === 'pkcs1' ? key.export({ type, format: 'pem' }) : key.export({ type, format: 'pem' })
+
 const files: [string, string, string][] = Object.entries(keys).flatMap(([type, key]) => {
   const older = type === 'ssh-rsa' ? 'pkcs1' : type.startsWith('ecdsa') ? 'sec1' : undefined
   return [
     [type, 'OpenSSH', privateKeyFile(privateKeyFrom(key, 'olga at home'))],
-    [type, 'PKCS#8', key.export({ type: 'pkcs8', format: 'pem' }) as string],
-    ...(older ? [[type, older, key.export({ type: older, format: 'pem' } as never) as unknown as string] as [string, string, string]] : []),
+    [type, 'PKCS#8', key.export({ type: 'pkcs8', format: 'pem' })],
+    ...(older ? [[type, older, pem(key, older)] as [string, string, string]] : []),
   ]
 })
 
@@ -61,18 +65,14 @@ describe('a private key', () => {
   const [, rsa] = Object.values(keys)
   test.each([
     ['with a passphrase, OpenSSH', privateKeyFile(privateKeyFrom(rsa!), 'rope'), 'passphrase'],
-    [
-      'with a passphrase, PKCS#8',
-      rsa!.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'rope' }) as string,
-      'passphrase',
-    ],
+    ['with a passphrase, PKCS#8', rsa!.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'rope' }), 'passphrase'],
     [
       'with a passphrase, PKCS#1',
       '-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: x,y\n\nAAAA\n-----END RSA PRIVATE KEY-----',
       'passphrase',
     ],
     ['that is the public half', publicKeyLine('ssh-rsa', blobOf(rsa!)), 'without .pub'],
-    ['of another kind', generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, 'of this kind'],
+    ['of another kind', generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }), 'of this kind'],
     ['that is nothing', 'hello', 'not a private key'],
     ['that is cut short', files[0]![2].slice(0, 200) + '\n-----END OPENSSH PRIVATE KEY-----', 'not a private key'],
     ['of zeros', '-----BEGIN PRIVATE KEY-----\nAAAAAAAA\n-----END PRIVATE KEY-----', 'of this kind'],

@@ -12,6 +12,15 @@ import { apiOf, dial, sharedQuarters, terminal, ticket, type Dialled } from './w
 
 const quarters = sharedQuarters()
 const eventually = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 20_000, interval: 30 })
+/** A new size and what is typed after it take different ways, so that one asks until it has arrived. */
+const asking = async (ask: () => void, shell: Dialled, answer: string): Promise<void> =>
+  vi.waitFor(
+    () => {
+      if (!shell.text().includes(answer)) ask()
+      expect(shell.text()).toContain(answer)
+    },
+    { timeout: 20_000, interval: 200 },
+  )
 const over = async (uid: string) => {
   const api = await apiOf(quarters())
   return eventually(async () => {
@@ -30,8 +39,7 @@ describe('a terminal', () => {
     await shell.until(/31 91[^]*xterm-256color[^]*über 42/)
     expect(shell.text()).toContain(user.name)
     shell.say(Kind.resize, { cols: 120, rows: 40 })
-    shell.type('stty size\r')
-    await shell.until('40 120')
+    await asking(() => shell.type('stty size\r'), shell, '40 120')
     const api = await apiOf(quarters())
     expect((await api.sessions.get({ params: { uid } })).body).toMatchObject({ active: true, authenticated: true, ip_address: '127.0.0.1' })
     shell.type('exit\r')
@@ -52,8 +60,7 @@ describe('a terminal', () => {
     shell.say(Kind.input, Buffer.from('\r').toString('base64'))
     await shell.until('alt 42 ü')
     shell.say(Kind.resize, { cols: 100, rows: 30 })
-    shell.type(Buffer.from('stty size\r').toString('base64'))
-    await shell.until('30 100')
+    await asking(() => shell.type(Buffer.from('stty size\r').toString('base64')), shell, '30 100')
     expect(shell.news).toEqual([])
     using refused = await dial(
       service,
@@ -228,9 +235,8 @@ describe('a private key stays in the browser', () => {
       return sentence
     }
     expect(await refused('rsa', async (challenge) => sign('rsa', challenge, 'SHA-1'))).toContain('rsa-sha2-512')
-    let old: Buffer | undefined
     const [first, challenge] = await begin('ed25519')
-    old = await sign('ed25519', challenge)
+    const old = await sign('ed25519', challenge)
     first[Symbol.dispose]()
     expect(await refused('ed25519', async () => old)).toContain('not one of this key')
     expect(await refused('ed25519', async (bytes) => sign('P-256', bytes))).toContain('not one of this key')
@@ -254,7 +260,7 @@ describe('files beside a terminal', () => {
     const { token } = (await api.terminals.files({ body: { session } })).body
     const socket = new WebSocket(`${service.url.replace('http', 'ws')}/ws/ssh?token=${token}`, {
       headers: { origin: service.url },
-    } as never)
+    })
     socket.binaryType = 'arraybuffer'
     const news: FileNews[] = []
     const got: Buffer[] = []
@@ -266,7 +272,7 @@ describe('files beside a terminal', () => {
     await new Promise((resolve) => socket.addEventListener('open', resolve))
     return {
       say: (wish) => socket.send(JSON.stringify(wish)),
-      send: (bytes) => socket.send(bytes as Uint8Array<ArrayBuffer>),
+      send: (bytes) => socket.send(bytes),
       next: async () => {
         await eventually(() => expect(news.length).toBeGreaterThan(0))
         return news.shift()!
@@ -280,7 +286,8 @@ describe('files beside a terminal', () => {
   test('a file goes up whole, is listed and comes down again; the session stays a shell', async () => {
     const { user } = quarters()
     const [shell, session] = await terminal(quarters())
-    using _shell = shell
+    using opened = shell
+    void opened
     using line = await files(session)
     const bytes = Buffer.alloc(3_000_000, 'tide ')
     const target = path.join(user.home, 'log book.txt')
@@ -328,7 +335,8 @@ describe('files beside a terminal', () => {
   test('what cannot be done is said in plain words', async () => {
     const { user } = quarters()
     const [shell, session] = await terminal(quarters())
-    using _shell = shell
+    using opened = shell
+    void opened
     using line = await files(session)
     line.say({ kind: 'list', path: '/no/such' })
     expect(await line.next()).toEqual({ kind: 'error', message: 'There is no such file or folder.' })
@@ -353,7 +361,8 @@ describe('files beside a terminal', () => {
   test('an upload that is given up leaves nothing behind', async () => {
     const { user } = quarters()
     const [shell, session] = await terminal(quarters())
-    using _shell = shell
+    using opened = shell
+    void opened
     const target = path.join(user.home, 'half')
     {
       using line = await files(session)

@@ -74,8 +74,7 @@ export async function dial({ url }: Service, token: string, { cols = 80, rows = 
   socket.on('error', () => undefined)
   socket.on('message', (data, binary) => {
     const bytes = data as Buffer
-    if (binary) return void output.push(bytes)
-    const text = bytes.toString()
+    const text = binary ? '' : bytes.toString()
     // An old terminal shows plain text.
     if (text.startsWith('{"kind"')) news.push(JSON.parse(text) as (typeof news)[number])
     else output.push(bytes)

@@ -1,6 +1,7 @@
 // Terminals on a device, in tabs. This page, and xterm with it, is fetched when somebody opens it. Whoever leaves with a
 // session going on is asked first, because leaving ends it.
 import { Link, useBlocker, useParams } from '@tanstack/react-router'
+// oxlint-disable-next-line import/no-unassigned-import -- a style sheet has no values
 import '@xterm/xterm/css/xterm.css'
 import { useState } from 'react'
 import { Tab, TabList, TabPanel, Tabs } from 'react-aria-components/Tabs'
@@ -12,6 +13,7 @@ import { Ask } from '../parts/dialog.tsx'
 import { Page, Panel } from '../parts/page.tsx'
 import { Answer } from '../parts/states.tsx'
 import { Lamp } from '../parts/status.tsx'
+// oxlint-disable-next-line import/no-unassigned-import -- a style sheet has no values
 import '../styles/terminal.css'
 import { fontSizes } from '../terminal/screen.ts'
 import { TerminalTab } from '../terminal/tab.tsx'

@@ -15,7 +15,9 @@ interface Transfer {
   readonly up: boolean
   readonly bytes: number
   readonly of: number
-  readonly state: 'going' | 'done' | string
+  readonly state: 'going' | 'done' | 'failed'
+  /** Of a failed one. */
+  readonly why: string
   stop(): void
 }
 
@@ -59,14 +61,15 @@ export function Files({ session }: { session: string }) {
     const controller = new AbortController()
     going.current.add(controller)
     const change = (changed: Partial<Transfer>) => setTransfers((all) => all.map((one) => (one.id === id ? { ...one, ...changed } : one)))
-    setTransfers((all) => [{ id, name, up, bytes: 0, of, state: 'going', stop: () => controller.abort() }, ...all].slice(0, 20))
+    const begun: Transfer = { id, name, up, bytes: 0, of, state: 'going', why: '', stop: () => controller.abort() }
+    setTransfers((all) => [begun, ...all].slice(0, 20))
     try {
       await work((bytes, whole) => change({ bytes, of: whole }), controller.signal)
       change({ state: 'done' })
       tell(up ? `${name} is uploaded.` : `${name} is downloaded.`)
     } catch (error) {
       if (error instanceof FileTrouble && error.exists) setTransfers((all) => all.filter((one) => one.id !== id))
-      else change({ state: controller.signal.aborted ? 'stopped' : sentenceOf(error) })
+      else change({ state: 'failed', why: controller.signal.aborted ? 'stopped' : sentenceOf(error) })
       throw error
     } finally {
       going.current.delete(controller)
@@ -143,7 +146,7 @@ export function Files({ session }: { session: string }) {
                   </Button>
                 </>
               ) : (
-                <span className={one.state === 'done' ? 'soft' : 'wrong'}>{one.state === 'done' ? inBytes(one.of) : one.state}</span>
+                <span className={one.state === 'done' ? 'soft' : 'wrong'}>{one.state === 'done' ? inBytes(one.of) : one.why}</span>
               )}
             </li>
           ))}

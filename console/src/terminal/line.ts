@@ -111,13 +111,13 @@ export async function openLine({ device, username, proof }: Login, size: Size): 
       proof.sign(fromBase64(said), `${username}@${device}`).then(
         (signature) => say(Kind.signature, toBase64(signature)),
         (error: unknown) => {
-          opened.reject(error as Error)
+          opened.reject(error)
           socket.close()
         },
       )
   })
   socket.addEventListener('close', ({ code }) => {
-    over = { sentence: sentence ?? (code === 1000 ? undefined : lost) }
+    over = { sentence: sentence ?? (code === 1000 || code === 1005 ? undefined : lost) }
     opened.reject(new NotOpened(sentence ?? 'The terminal could not be opened. Please try again.'))
     listener?.ended(over.sentence)
   })

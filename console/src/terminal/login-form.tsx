@@ -3,6 +3,7 @@
 import { useRef, useState } from 'react'
 import { Button } from '../parts/button.tsx'
 import { Area, Choice, Field, Form } from '../parts/form.tsx'
+import { tell } from '../parts/toast.tsx'
 import { readPrivateKey } from './keys.ts'
 import type { Login } from './line.ts'
 
@@ -75,11 +76,11 @@ export function LoginForm({ device, open }: { device: string; open: (login: Logi
             type="file"
             hidden
             aria-label="File of the private key"
-            onChange={async (event) => {
-              const input = event.currentTarget
-              const [chosen] = input.files ?? []
-              if (chosen) setKey(chosen.size > longest_bytes ? '' : await chosen.text())
-              input.value = ''
+            onChange={(event) => {
+              const [chosen] = event.currentTarget.files ?? []
+              event.currentTarget.value = ''
+              if (chosen && chosen.size <= longest_bytes) void chosen.text().then(setKey)
+              else if (chosen) tell('This file is too large for a private key.')
             }}
           />
           <div className="choices">

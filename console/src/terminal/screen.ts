@@ -3,8 +3,8 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { SearchAddon } from '@xterm/addon-search'
 import { Terminal, type ITheme } from '@xterm/xterm'
-import { ownDocument } from './own-document.ts'
 import type { Size } from './line.ts'
+import { takeOwnStyles } from './own-styles.ts'
 
 export interface Screen extends Disposable {
   write(bytes: Uint8Array | string, done?: () => void): void
@@ -28,8 +28,8 @@ export interface ScreenEvents {
 export const fontSizes = { least: 9, usual: 14, most: 28 } as const
 
 export function openScreen(place: HTMLElement, events: ScreenEvents, pixels: number): Screen {
+  takeOwnStyles()
   const terminal = new Terminal({
-    documentOverride: ownDocument(),
     fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
     fontSize: pixels,
     theme: theme(),

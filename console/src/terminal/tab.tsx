@@ -81,11 +81,11 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
         <Button kind="quiet" small aria-expanded={finding} onPress={() => setFinding(!finding)}>
           Find
         </Button>
-        <Button kind="quiet" small aria-label="Smaller letters" isDisabled={pixels <= fontSizes.least} onPress={() => larger(-1)}>
-          A−
+        <Button kind="quiet" small isDisabled={pixels <= fontSizes.least} onPress={() => larger(-1)}>
+          Smaller
         </Button>
-        <Button kind="quiet" small aria-label="Larger letters" isDisabled={pixels >= fontSizes.most} onPress={() => larger(1)}>
-          A+
+        <Button kind="quiet" small isDisabled={pixels >= fontSizes.most} onPress={() => larger(1)}>
+          Larger
         </Button>
         <Button kind="quiet" small aria-expanded={files} isDisabled={!live} onPress={() => setFiles(!files)}>
           Files
@@ -107,18 +107,6 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
           </Button>
         )}
       </div>
-      {finding && <Find find={(text, back) => screen.current?.find(text, back) ?? false} close={() => setFinding(false)} />}
-      <Place
-        line={state.line}
-        pixels={pixels}
-        shown={(opened) => (screen.current = opened)}
-        shortcut={(name) => (name === 'copy' ? copySelection() : setFinding(true))}
-        ended={(sentence = 'The session has ended.') => {
-          setState((now) => now && { ...now, ended: sentence })
-          setFiles(false)
-          change(state.login.username, false)
-        }}
-      />
       {!live && (
         <div className="terminal-ended" role="alert">
           <p>{state.ended}</p>
@@ -132,6 +120,18 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
           </div>
         </div>
       )}
+      {finding && <Find find={(text, back) => screen.current?.find(text, back) ?? false} close={() => setFinding(false)} />}
+      <Place
+        line={state.line}
+        pixels={pixels}
+        shown={(opened) => (screen.current = opened)}
+        shortcut={(name) => (name === 'copy' ? copySelection() : setFinding(true))}
+        ended={(sentence = 'The session has ended.') => {
+          setState((now) => now && { ...now, ended: sentence })
+          setFiles(false)
+          change(state.login.username, false)
+        }}
+      />
       {files && live && <Files session={state.line.session} />}
     </div>
   )
@@ -196,7 +196,6 @@ function Find({ find, close }: { find: (text: string, back: boolean) => boolean;
       }}
     >
       <label htmlFor={id}>Find in the output</label>
-      {/* oxlint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked for it */}
       <input
         id={id}
         autoFocus
