@@ -8,7 +8,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind, mostUnshown_bytes, piece_bytes, type FileNews } from '@hawser/contract/terminals'
 import { blobOf, fingerprintMd5, publicKeyLine } from '@hawser/ssh'
-import { apiOf, dial, sharedQuarters, terminal, ticket, type Dialled } from './web.ts'
+import { startAgent } from '../harness/agent.ts'
+import { apiOf, dial, openQuarters, sharedQuarters, terminal, ticket, type Dialled } from './web.ts'
 
 const quarters = sharedQuarters()
 const eventually = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 20_000, interval: 30 })
@@ -141,7 +142,20 @@ describe('a terminal', () => {
     expect(received()).toBeGreaterThan(3_000_000)
   })
 
-  test('ends when its person is no longer a member', async () => {
+  test('takes far more than fits on the way, from a browser that also has to say what it has shown', async () => {
+    const [opened] = await terminal(quarters())
+    using shell = opened
+    shell.say(Kind.shown, 0)
+    shell.type('stty raw -echo; echo ready-$((1+1)); head -c 6000000; echo done-$((1+1))\r')
+    await shell.until('ready-2')
+    for (let sent = 0; sent < 6_000_000; sent += 4000) shell.type('y'.repeat(4000))
+    const showing = setInterval(() => shell.say(Kind.shown, Buffer.byteLength(shell.text())), 50)
+    await shell.until('done-2')
+    clearInterval(showing)
+    expect(shell.text().match(/y/g)!.length).toBeGreaterThanOrEqual(6_000_000)
+  })
+
+  test('is for its person only while they are a member and sign in as they did', async () => {
     const { service } = quarters()
     const tickets = service.rooms.tickets
     const holder = { user_id: sample.operator.id, username: 'oskar', tenant_id: sample.tenant, epoch: 1 }
@@ -151,6 +165,22 @@ describe('a terminal', () => {
     expect(await tickets.holds(holder)).toBe(false)
     expect(await tickets.holds({ ...holder, user_id: sample.observer.id, epoch: 2 })).toBe(false)
   })
+})
+
+test('a device that is lost and a server that stops end the terminal with a sentence', async () => {
+  await using own = await openQuarters()
+  const [first] = await terminal(own)
+  using lost = first
+  own.agent.kill('SIGKILL')
+  await lost.until('The connection to harbour.gantry was lost.')
+  expect(await lost.hear(Kind.error)).toBe('The connection to harbour.gantry was lost.')
+  await using another = await startAgent(own.service, { hostname: 'winch' })
+  const [second] = await terminal(own, {}, { device: another.uid })
+  using stopped = second
+  const stopping = own.service[Symbol.asyncDispose]()
+  expect(await stopped.hear(Kind.error)).toBe('The server is stopping.')
+  await stopped.closed
+  await stopping
 })
 
 describe('a private key stays in the browser', () => {

@@ -52,7 +52,11 @@ async function openFiles(session: string, signal?: AbortSignal): Promise<Line> {
   await opened.promise
   return {
     wish: (wish) => socket.send(JSON.stringify(wish)),
-    send: (bytes) => socket.send(bytes),
+    send(bytes) {
+      signal?.throwIfAborted()
+      // What the server said before it left is read next.
+      if (socket.readyState === WebSocket.OPEN) socket.send(bytes)
+    },
     async next() {
       signal?.throwIfAborted()
       const first = waiting.shift()

@@ -40,6 +40,9 @@ const Close = { done: 1000, leaving: 1001, refused: 1008 } as const
 /** For a signature; the browser has it in a moment. */
 const sign_ms = 60_000
 const judge_ms = 30_000
+/** Of input: what may wait before the socket does, and at the very most. */
+const fewWaiting_bytes = 256 * 1024
+const mostWaiting_bytes = 16 * 1024 * 1024
 /** Lines for files beside one terminal. */
 const mostFileLines = 8
 
@@ -98,8 +101,8 @@ export function terminalDoor(parts: TerminalDoorParts) {
     try {
       await talk.begun(session_uid)
       void passInput(line, talk, terminal).catch((error: unknown) => {
-        if (error instanceof BadMessage) stop(error.message)
-        else stop('The session is over.')
+        if (!(error instanceof BadMessage)) parts.onError(error)
+        stop(error instanceof BadMessage ? error.message : 'The session is over.')
       })
       await passOutput(talk, terminal)
     } finally {
@@ -178,15 +181,32 @@ async function passOutput(talk: Talk, terminal: Terminal): Promise<void> {
   }
 }
 
+/**
+ * What is typed waits its turn, and the socket with it, but not without end: while the output stands still until the browser
+ * says what it has shown, that word is behind the input in the same socket, so that the input has to be read, to a limit.
+ */
 async function passInput(line: Line, talk: Talk, terminal: Terminal): Promise<void> {
+  let waiting_bytes = 0
+  let writing = Promise.resolve()
   for (;;) {
     const message = await line.next()
     if (!message) return
     const said = talk.read(message)
-    if ('input' in said) await terminal.write(said.input)
-    else if ('size' in said) await terminal.resize(said.size)
+    if ('size' in said) await terminal.resize(said.size).catch(ignore)
+    if (!('input' in said)) continue
+    const { input } = said
+    waiting_bytes += input.length
+    // To a shell that is gone nothing can be written; its last words are still on their way.
+    writing = writing
+      .then(async () => terminal.write(input))
+      .catch(ignore)
+      .finally(() => (waiting_bytes -= input.length))
+    if (waiting_bytes > mostWaiting_bytes) throw new BadMessage('More was typed than the device takes.')
+    if (waiting_bytes > fewWaiting_bytes) await Promise.race([writing, talk.behind()])
   }
 }
+
+const ignore = (): void => undefined
 
 type Said = { readonly input: Buffer } | { readonly size: TerminalSize } | { readonly signature: Buffer } | { readonly nothing: true }
 
@@ -196,6 +216,8 @@ interface Talk {
   sign(challenge: Buffer): Promise<Buffer>
   begun(session_uid: string): Promise<void>
   output(bytes: Buffer): Promise<void>
+  /** Resolves when output waits for the browser's word. */
+  behind(): Promise<void>
   error(sentence: string): Promise<void>
 }
 
@@ -204,6 +226,7 @@ function newTalk(line: Line): Talk {
   /** What the terminal has worked off; undefined from one that does not say. */
   let shown: number | undefined
   let waiting: (() => void) | undefined
+  let behind = Promise.withResolvers<void>()
   let gone = false
   void line.closed.then(() => {
     gone = true
@@ -247,11 +270,15 @@ function newTalk(line: Line): Talk {
     async output(bytes) {
       sent += bytes.length
       await line.send(bytes)
+      if (!isBehind()) return
+      behind.resolve()
       while (isBehind()) {
         await new Promise<void>((resolve) => (waiting = resolve))
         waiting = undefined
       }
+      behind = Promise.withResolvers()
     },
+    behind: async () => behind.promise,
     error: async (sentence) => say(Kind.error, sentence),
   }
 }
@@ -274,6 +301,7 @@ function oldTalk(line: Line): Talk {
       const text = decoder.write(bytes)
       if (text !== '') await line.send(text)
     },
+    behind: () => new Promise(ignore),
     error: async (sentence) => line.send(sentence),
   }
 }
