@@ -6,6 +6,7 @@ import { rank, type Role } from '@hawser/contract/access'
 import { ApiError, client } from '@hawser/contract/client'
 import { failures } from '@hawser/contract/failures'
 import type { UserSession } from '@hawser/contract/users'
+import { Told } from './parts/told.ts'
 import { session } from './session.ts'
 
 /** For people who are not signed in. */
@@ -91,6 +92,7 @@ export const look_again_ms = 5000
 
 /** What the server said, or what kept it from saying anything, for people. */
 export function sentenceOf(error: unknown): string {
+  if (error instanceof Told) return error.message
   if (!(error instanceof ApiError)) return 'The server cannot be reached. Look at your connection and try again.'
   if (error.status >= 500) return 'The server is in trouble. Please try again in a moment.'
   if (error.message.startsWith('HTTP ')) return `The server refused this (${error.status}).`

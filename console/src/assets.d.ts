@@ -1,4 +1,5 @@
-// Pictures become addresses when the console is built.
+// Pictures become addresses when the console is built, styles become files of their own.
+declare module '*.css' {}
 declare module '*.svg' {
   const address: string
   export default address

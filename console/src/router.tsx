@@ -1,6 +1,15 @@
 // The addresses of the console and the page behind each. Pages for people who are signed in are inside of the shell;
 // without a token everything there leads to the sign-in page, and with one that page leads inside.
-import { createRootRoute, createRoute, createRouter, Link, Outlet, redirect } from '@tanstack/react-router'
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Link,
+  Outlet,
+  redirect,
+  type RouteComponent,
+} from '@tanstack/react-router'
 import { Quay } from './parts/quay.tsx'
 import { AddDevicePage } from './routes/add-device.tsx'
 import { AnnouncementsPage } from './routes/announcements.tsx'
@@ -70,8 +79,10 @@ const shell = createRoute({
   },
 })
 
-const inside = <const P extends string>(path: P, component: () => React.ReactNode) =>
-  createRoute({ getParentRoute: () => shell, path, component })
+const inside = <const P extends string>(path: P, component: RouteComponent) => createRoute({ getParentRoute: () => shell, path, component })
+
+/** With xterm, which is larger than the rest of a page: fetched by those who open one. */
+const TerminalPage = lazyRouteComponent(() => import('./routes/terminal.tsx'), 'TerminalPage')
 
 const devices = createRoute({ getParentRoute: () => shell, path: '/devices', component: DevicesPage, validateSearch: readDevicesSearch })
 
@@ -87,6 +98,7 @@ const tree = root.addChildren([
     inside('/', OverviewPage),
     devices,
     inside('/devices/$uid', DevicePage),
+    inside('/devices/$uid/terminal', TerminalPage),
     inside('/add-device', AddDevicePage),
     inside('/sessions', SessionsPage),
     inside('/public-keys', PublicKeysPage),

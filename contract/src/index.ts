@@ -12,6 +12,7 @@ import { publicKeys } from './public-keys.ts'
 import { sessions } from './sessions.ts'
 import { system } from './system.ts'
 import { tags } from './tags.ts'
+import { terminals } from './terminals.ts'
 import { users } from './users.ts'
 
 export const contract = {
@@ -21,6 +22,7 @@ export const contract = {
   apiKeys,
   namespaces,
   sessions,
+  terminals,
   firewall,
   announcements,
   users,

@@ -1,6 +1,7 @@
 // Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the news that end
 // them; what is recorded of sessions, and who watches them. A device that is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
 import { Failure } from '@hawser/contract/failures'
+import { terminalPath } from '@hawser/contract/terminals'
 import { tunnelPaths } from '@hawser/contract/tunnel'
 import type { Config } from './config.ts'
 import { parseTarget } from './domain/logins.ts'
@@ -8,12 +9,14 @@ import { hostKeys } from './gateway/host-keys.ts'
 import { vouchers, type WayTo } from './gateway/inner.ts'
 import { startGateway, type Gateway } from './gateway/listen.ts'
 import { probe } from './gateway/probe.ts'
+import { terminalDoor } from './http/terminal.ts'
 import type { Doors, Upgrade } from './http/upgrade.ts'
 import { iso, minute_ms, second_ms } from './kit/clock.ts'
 import { limiter as ownLimiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
 import { sessionRecorder } from './recording/tap.ts'
 import type { Rooms } from './server.ts'
+import { acceptLine } from './socket-line.ts'
 import { tunnelDoors } from './tunnel/doors.ts'
 import type { PeerAddress } from './tunnel/peers.ts'
 import { registry, type Registry } from './tunnel/registry.ts'
@@ -174,6 +177,14 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
 
   let stopping = false
   const watching = watchDoor({ gate: rooms.gate, watch: rooms.watch, onError: (err) => log.error({ event: 'viewer.failed', err }) })
+  const terminals = terminalDoor({
+    tickets: rooms.tickets,
+    terminal: gateway.terminal,
+    accept: acceptLine,
+    url: rooms.url,
+    onOpened: (about) => log.info({ event: 'terminal.opened', ...about }),
+    onError: (err) => log.error({ event: 'terminal.failed', err }),
+  })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
     return entries.enter(await rooms.tunnels.admit(upgrade.bearer, upgrade.from), path, upgrade)
@@ -184,6 +195,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       [tunnelPaths.streams]: (upgrade) => enter(tunnelPaths.streams, upgrade),
       [tunnelPaths.pickUp]: (upgrade) => entries.pickUp(upgrade),
       [watchPath]: (upgrade) => watching.enter(upgrade),
+      [terminalPath]: (upgrade) => terminals.enter(upgrade),
     },
     port: gateway.port,
     tunnels,
@@ -194,6 +206,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
       watching.close()
       await peers?.[Symbol.asyncDispose]()
+      terminals.close()
       await tunnels.drain(Math.min(config.HAWSER_DRAIN, tunnels.size / farewells) * second_ms)
     },
   }

@@ -33,6 +33,7 @@ import { signer } from './domain/signer.ts'
 import { sweeps } from './domain/sweeps.ts'
 import { system } from './domain/system.ts'
 import { tags } from './domain/tags.ts'
+import { terminals } from './domain/terminals.ts'
 import { tokens } from './domain/tokens.ts'
 import { tunnelRules } from './domain/tunnels.ts'
 import { users } from './domain/users.ts'
@@ -194,13 +195,16 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     recordings: recorded,
     emptyCast,
   })
+  const keys = { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 }
+  const terminalRules = terminals({ stores, clock, keys })
   const rules: AllRules = {
     devices: devices({ stores, presence: present, bus, clock, auth, signer: signing, billed }),
     tags: tags({ stores }),
-    publicKeys: publicKeys({ stores, clock, keys: { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 } }),
+    publicKeys: publicKeys({ stores, clock, keys }),
     apiKeys: apiKeys({ stores, clock }),
     namespaces: namespaceRules,
     sessions: sessionRules,
+    terminals: terminalRules,
     firewall: firewall({ stores }),
     announcements: announcements({ stores }),
     users: userRules,
@@ -220,6 +224,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     recordings: recorded,
     recordingKey: signingRecordings.public_key,
     watch: sessionRules.watch,
+    tickets: terminalRules.tickets,
     bus,
     clustered,
     node: peerhood,

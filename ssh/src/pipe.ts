@@ -3,8 +3,9 @@
 // from one only when the one before was written to the other. Bytes are not looked at and copied once, into the packet in
 // which they leave. A tap sees what passes before it is passed on; a slow tap slows the pipe.
 import type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
-import { OpenFailure, type Connection, type GlobalRequest, type Opening } from './connection/connection.ts'
+import { OpenFailure, type GlobalRequest, type Opening } from './connection/connection.ts'
 import { ChannelClosed, ChannelRefused, ConnectionEnded } from './errors.ts'
+import type { ConnectionEnd } from './local.ts'
 
 export type Side = 'near' | 'far'
 
@@ -35,7 +36,11 @@ const programs = new Set(['shell', 'exec', 'subsystem'])
  * Resolves when one of the two has ended, with what it ended with; the other is the caller's to end. When it was the far
  * one, the near channels have been closed by then, with what their taps had to say.
  */
-export async function pipe(near: Connection, far: Connection, options: PipeOptions = {}): Promise<{ side: Side; ended: ConnectionEnded }> {
+export async function pipe(
+  near: ConnectionEnd,
+  far: ConnectionEnd,
+  options: PipeOptions = {},
+): Promise<{ side: Side; ended: ConnectionEnded }> {
   const joined = new Set<Promise<void>>()
   const track = (work: Promise<void>): void => {
     const tracked = work.finally(() => joined.delete(tracked))
@@ -60,11 +65,11 @@ export async function pipe(near: Connection, far: Connection, options: PipeOptio
 
 type Track = (work: Promise<void>) => void
 
-async function passOpenings(from: Side, source: Connection, target: Connection, options: PipeOptions, track: Track): Promise<void> {
+async function passOpenings(from: Side, source: ConnectionEnd, target: ConnectionEnd, options: PipeOptions, track: Track): Promise<void> {
   for await (const opening of source.channels) track(passOpening(from, opening, target, options))
 }
 
-async function passOpening(from: Side, opening: Opening, target: Connection, options: PipeOptions): Promise<void> {
+async function passOpening(from: Side, opening: Opening, target: ConnectionEnd, options: PipeOptions): Promise<void> {
   const verdict = options.channel?.(from, opening) ?? { allow: true }
   if (!verdict.allow) return opening.refuse(OpenFailure.prohibited, 'This is not allowed.')
   let opened: Channel
@@ -80,7 +85,7 @@ async function passOpening(from: Side, opening: Opening, target: Connection, opt
   await joinChannels(near, far, verdict.tap).catch(() => undefined)
 }
 
-async function passRequests(from: Side, source: Connection, target: Connection, options: PipeOptions): Promise<void> {
+async function passRequests(from: Side, source: ConnectionEnd, target: ConnectionEnd, options: PipeOptions): Promise<void> {
   for await (const request of source.requests) {
     if (options.request?.(from, request) === false) request.refuse()
     else if (!request.wantReply) target.tell(request.name, request.payload)

@@ -61,6 +61,9 @@ const matrix: Readonly<Record<string, string>> = {
   'sessions.close': 'administrator, key',
   'sessions.record': 'device or administrator, key',
   'sessions.removeRecording': 'administrator, key',
+  'terminals.open': 'observer',
+  'terminals.openOld': 'observer',
+  'terminals.files': 'observer',
   'firewall.create': 'administrator, key',
   'firewall.list': 'observer, key',
   'firewall.get': 'observer, key',
@@ -149,6 +152,7 @@ describe('routes', () => {
       'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
       'WEBSOCKET /agent/connection': 'a device',
       'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play',
+      'WEBSOCKET /ws/ssh': 'whoever has a ticket of terminals.open, once',
     })
   })
 

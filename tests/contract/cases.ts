@@ -41,6 +41,7 @@ const otherwise: Readonly<Record<string, Outcome>> = {
   'billing.report': noProvider,
   'billing.webhook': noProvider,
   'devices.authSsh': { status: 404, because: 'the server signs only for a login that it is making, and none is going on' },
+  'terminals.files': { status: 404, because: 'the caller has no terminal open' },
   'connectors.info': { status: 424, because: 'the engine of the example cannot be reached' },
 }
 

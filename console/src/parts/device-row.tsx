@@ -3,7 +3,7 @@
 import { Link } from '@tanstack/react-router'
 import type { Device } from '@hawser/contract/devices'
 import { useMay } from '../api.ts'
-import { Button } from './button.tsx'
+import { Button, LinkButton } from './button.tsx'
 import { copy } from './copy.tsx'
 import { useDeviceActs } from './device-acts.tsx'
 import { Menu } from './menu.tsx'
@@ -37,6 +37,7 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
   const { name, online, status, info, remote_addr, tags, uid } = device
   const acts = useDeviceActs(device)
   const mayDelete = useMay('administrator')
+  const mayConnect = useMay('observer')
   const lines = useLines()
   const more = [
     { id: 'rename', text: 'Rename …', act: acts.rename },
@@ -75,6 +76,11 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
         </p>
       </div>
       <div className="acts">
+        {status === 'accepted' && online && mayConnect && (
+          <LinkButton to="/devices/$uid/terminal" params={{ uid }} kind="quiet" small aria-label={`Terminal on ${name}`}>
+            Terminal
+          </LinkButton>
+        )}
         {status === 'accepted' && (
           <Button kind="quiet" small aria-label={`Copy SSH line ${name}`} onPress={() => void copy(lines.ssh(device.namespace, name))}>
             Copy SSH line

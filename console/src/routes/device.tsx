@@ -4,7 +4,7 @@ import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import { api, useMay } from '../api.ts'
 import { useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
+import { Button, LinkButton } from '../parts/button.tsx'
 import { Copyable } from '../parts/copy.tsx'
 import { useDeviceActs } from '../parts/device-acts.tsx'
 import { statusTones, statusWords } from '../parts/device-row.tsx'
@@ -31,6 +31,7 @@ function Shown({ device }: { device: Device }) {
   const navigate = useNavigate()
   const may = useMay('operator')
   const mayDelete = useMay('administrator')
+  const mayConnect = useMay('observer')
   const acts = useDeviceActs(device, () => void navigate({ to: '/devices' }))
   const { name, status, online, info } = device
   return (
@@ -50,27 +51,34 @@ function Shown({ device }: { device: Device }) {
         </span>
       }
       acts={
-        may && (
-          <>
-            {status !== 'accepted' && <Button onPress={() => void acts.accept()}>Accept</Button>}
-            <Button kind="quiet" onPress={acts.rename}>
-              Rename
-            </Button>
-            <Button kind="quiet" onPress={acts.tag}>
-              Tags
-            </Button>
-            {status !== 'rejected' && (
-              <Button kind="quiet" onPress={() => void acts.reject()}>
-                Reject
+        <>
+          {status === 'accepted' && mayConnect && (
+            <LinkButton to="/devices/$uid/terminal" params={{ uid: device.uid }}>
+              Terminal
+            </LinkButton>
+          )}
+          {may && (
+            <>
+              {status !== 'accepted' && <Button onPress={() => void acts.accept()}>Accept</Button>}
+              <Button kind="quiet" onPress={acts.rename}>
+                Rename
               </Button>
-            )}
-            {mayDelete && (
-              <Button kind="danger" onPress={acts.remove}>
-                Delete
+              <Button kind="quiet" onPress={acts.tag}>
+                Tags
               </Button>
-            )}
-          </>
-        )
+              {status !== 'rejected' && (
+                <Button kind="quiet" onPress={() => void acts.reject()}>
+                  Reject
+                </Button>
+              )}
+              {mayDelete && (
+                <Button kind="danger" onPress={acts.remove}>
+                  Delete
+                </Button>
+              )}
+            </>
+          )}
+        </>
       }
     >
       {acts.dialogs}

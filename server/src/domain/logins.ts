@@ -51,6 +51,8 @@ export interface Logins {
   /** Whether the namespace has no more devices than it may have; when a subscription ends, it is for the owner to choose some. */
   withinLimit(to: Reachable): Promise<boolean>
   key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyVerdict>
+  /** The line of a registered key, for those who only have its fingerprint. */
+  registered(to: Reachable, fingerprint: string): Promise<string | undefined>
 }
 
 const longest_username = 128
@@ -109,6 +111,11 @@ export function logins({ stores, clock }: { stores: Stores; clock: Clock }): Log
       if (!fits) return refuse('The key is not for this user on this device.')
       if (!key.certificate) return { allowed: true }
       return key.certificate.judge({ principal: username, now: new Date(clock.now()), address: source })
+    },
+
+    async registered({ device }, fingerprint) {
+      const row = await stores.of(device.tenant_id).publicKeys.find(fingerprint)
+      return row && Buffer.from(row.data, 'base64').toString('utf8')
     },
   }
 }

@@ -56,12 +56,18 @@ export function passage(parts: Passage): PipeOptions {
   const permits = (extension: string): boolean => parts.limits?.permits.has(extension) ?? true
   let askedForAgent = false
   let askedForForward = false
+  // What a session is called is what it began with: files that are copied beside a shell do not make it another one.
+  let named = false
+  const name = (type: 'shell' | 'exec' | 'subsystem'): void => {
+    if (!named) parts.record.note({ type })
+    named = true
+  }
 
   return {
     channel(from: Side, opening: Opening) {
       if (from === 'far') return { allow: opening.type.startsWith('auth-agent') ? askedForAgent : askedForForward, tap: watching(parts) }
       if (opening.type !== 'session') return { allow: permits('permit-port-forwarding'), tap: watching(parts) }
-      return { allow: true, tap: sessionTap(parts, permits, () => (askedForAgent = true)) }
+      return { allow: true, tap: sessionTap({ ...parts, name }, permits, () => (askedForAgent = true)) }
     },
     request(from: Side, request: GlobalRequest) {
       if (from === 'far') return false
@@ -78,7 +84,11 @@ function watching({ active }: Passage): Tap {
   return { data: active }
 }
 
-function sessionTap(parts: Passage, permits: (extension: string) => boolean, onAgent: () => void): Tap {
+interface Named extends Passage {
+  name(type: 'shell' | 'exec' | 'subsystem'): void
+}
+
+function sessionTap(parts: Named, permits: (extension: string) => boolean, onAgent: () => void): Tap {
   let terminal = false
   let subsystem = false
   let channels: { near: Channel; far: Channel } | undefined
@@ -88,7 +98,7 @@ function sessionTap(parts: Passage, permits: (extension: string) => boolean, onA
 
   const program = (type: 'shell' | 'exec' | 'subsystem'): ReturnType<NonNullable<Tap['request']>> => {
     const forced = parts.limits?.forceCommand
-    parts.record.note({ type: forced === undefined ? type : 'exec' })
+    parts.name(forced === undefined ? type : 'exec')
     subsystem = type === 'subsystem' && forced === undefined
     recorder.program(forced === undefined ? type : 'exec')
     if (type === 'shell' && terminal && forced === undefined && parts.announcement !== '') {

@@ -1,7 +1,6 @@
-// Who is at the door. The client's user name says which device is meant; every attempt after that is judged alone: is the
-// device there, does the firewall let this caller through, and is this very proof good. Passwords are the device's to
-// judge, keys the namespace's. Nothing is written for somebody who has proved nothing, and what does not exist, is not
-// accepted or is offline is answered with the same words.
+// Who is at the SSH door. The client's user name says which device is meant; every attempt after that is a login of its own
+// (see login.ts). What does not exist, is not accepted or is offline is answered with the same words, and the client is let
+// go: asking for a password would be of no use.
 // While a person types a password the leg to the device is made ready, within narrow limits; see decision 12.
 import {
   fingerprintMd5,
@@ -13,19 +12,14 @@ import {
   type Decision,
   type ShownKey,
 } from '@hawser/ssh'
-import type { LiveSession, LiveSessions } from '../domain/live-sessions.ts'
-import type { KeyVerdict, LoginKey, LoginLimits, Logins, Reachable, Target } from '../domain/logins.ts'
+import type { KeyVerdict, LoginKey, Reachable, Target } from '../domain/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
-import { DeviceAway, innerLeg, type InnerLeg, type InnerParts } from './inner.ts'
+import { openLogin, TurnedAway, type LoggedIn, type LoginParts, type WhyAway } from './login.ts'
 
-export interface HandshakeParts extends InnerParts {
-  logins: Logins
+export interface HandshakeParts extends LoginParts {
   parseTarget(sshid: string): Target | undefined
-  sessions: LiveSessions
-  /** Refused passwords and keys of one source. */
-  failures: Limiter
   /** Legs made ready before anybody proved anything, of one source. */
   guesses: Limiter
 }
@@ -36,112 +30,66 @@ export interface Handshake extends Disposable {
   outcome(): LoggedIn
 }
 
-export interface LoggedIn {
-  readonly target: Target
-  readonly to: Reachable
-  readonly leg: InnerLeg
-  readonly record: LiveSession
-  readonly limits: LoginLimits | undefined
-}
-
 /** A client that says nothing for so long waits for a person. */
 const typing_ms = 150
-/** From this version on agents check that a public-key login comes from the server. */
-const checksLogins = [0, 6, 0]
 
 export function handshake(parts: HandshakeParts, uid: string, source: string, log: Log, signal: AbortSignal): Handshake {
-  let target: Target | undefined
+  const login = openLogin(parts, uid, source, log, signal)
   let reachable: Reachable | undefined
-  let leg: InnerLeg | undefined
-  let loggedIn: LoggedIn | undefined
   let typing: NodeJS.Timeout | undefined
 
-  /** The client reads the sentence and is let go: asking for a password would be of no use. */
+  /** The client reads the sentence and is let go. */
   function turnAway(attempt: Attempt, why: string, sentence: string): never {
     log.info({ event: 'login.refused', why, source, sshid: attempt.user })
     attempt.banner(`${sentence}\n`)
     throw new SshError(Reason.noMoreAuthMethods, sentence)
   }
 
-  async function find(attempt: Attempt): Promise<Reachable> {
-    reachable = undefined
-    target = parts.parseTarget(attempt.user)
-    if (!target) turnAway(attempt, 'not an SSHID', `${printable(attempt.user)} is not a valid SSHID`)
-    const away = `${printable(target.data)} is offline or cannot be reached`
-    const to = await parts.logins.find(target.data)
-    if (!to || !(await parts.find(to.device))) turnAway(attempt, to ? 'offline' : 'unknown', away)
-    if (!(await parts.logins.firewall(to, target.username, source)))
-      turnAway(attempt, 'firewall', `you cannot access ${printable(target.data)} due a policy rule`)
-    if (!(await parts.logins.withinLimit(to)))
-      turnAway(attempt, 'over the limit', 'the namespace has more devices than it may have; its owner has to choose some or to subscribe')
-    return (reachable = to)
-  }
-
-  const legTo = (to: Reachable): InnerLeg => (leg ??= innerLeg(parts, to.device, uid, signal))
-
-  /** The device's word is asked for; success makes the session's record. */
-  async function enter(attempt: Attempt, to: Reachable, limits: LoginLimits | undefined, ask: (leg: InnerLeg) => Promise<boolean>) {
-    if (parts.failures.peek(neighbourhood(source)) > 0)
-      turnAway(attempt, 'too many failures', 'Too many failed attempts from your address; wait a while.')
-    let accepted: boolean
-    try {
-      accepted = await ask(legTo(to))
-    } catch (error) {
-      if (!(error instanceof DeviceAway)) throw error
-      log.warn({ event: 'device.away', device: to.device.uid, err: error })
-      return turnAway(attempt, 'away', `${printable(target!.data)} is offline or cannot be reached`)
-    }
-    if (!accepted) {
-      parts.failures.take(neighbourhood(source))
-      log.info({ event: 'login.refused', why: attempt.method, source, sshid: attempt.user })
-      return 'refuse'
-    }
-    const record = await parts.sessions.begin({
-      uid,
-      tenant_id: to.device.tenant_id,
-      device_uid: to.device.uid,
-      username: target!.username,
-      ip_address: source,
-    })
-    loggedIn = { target: target!, to, leg: legTo(to), record, limits }
-    return 'accept'
-  }
-
-  async function judge(attempt: Attempt): Promise<Decision> {
-    const to = await find(attempt)
-    const { username } = target!
-    if (attempt.method === 'password') return enter(attempt, to, undefined, (inner) => inner.password(username, attempt.password))
+  async function judge(attempt: Attempt, target: Target): Promise<Decision> {
+    const to = (reachable = await login.find(target))
+    if (attempt.method === 'password') return decision(await login.password(to, target, attempt.password))
     if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return 'refuse'
-    const verdict = await parts.logins.key(to, username, source, loginKey(attempt.key))
-    if (!verdict.allowed || !vouchable(to.device.info_version)) {
-      log.debug({ event: 'key.refused', why: verdict.allowed ? 'the agent is too old' : verdict.because, source, sshid: attempt.user })
-      return 'refuse'
-    }
+    const verdict = await login.key(to, target, loginKey(attempt.key))
+    if (!verdict.allowed) return 'refuse'
     // Merely offered: the client now has to sign, and until then nothing happens.
     if (attempt.method === 'publickey-offer') return 'accept'
-    return enter(attempt, to, verdict.limits, (inner) => inner.vouch(username))
+    return decision(await login.vouch(to, target, verdict.limits))
   }
 
   return {
     async authenticate(attempt) {
       clearTimeout(typing)
-      const decision = await judge(attempt)
+      reachable = undefined
+      const target = parts.parseTarget(attempt.user)
+      if (!target) turnAway(attempt, 'not an SSHID', `${printable(attempt.user)} is not a valid SSHID`)
+      const judged = await judge(attempt, target).catch((error: unknown) => {
+        if (error instanceof TurnedAway) return turnAway(attempt, error.why, sentences[error.why](printable(target.data)))
+        throw error
+      })
       const to = reachable
-      if (decision !== 'accept' && to && parts.guesses.take(neighbourhood(source)) === 0)
-        typing = setTimeout(() => legTo(to).prepare(), typing_ms).unref()
-      return decision
+      if (judged !== 'accept' && to && parts.guesses.take(neighbourhood(source)) === 0)
+        typing = setTimeout(() => login.prepare(to), typing_ms).unref()
+      return judged
     },
-    outcome() {
-      if (!loggedIn) throw new Error('Nobody is logged in yet.')
-      return loggedIn
-    },
+    outcome: () => login.outcome(),
     [Symbol.dispose]() {
       clearTimeout(typing)
-      leg?.end()
-      loggedIn?.record.finish()
+      login[Symbol.dispose]()
     },
   }
 }
+
+const away = (name: string): string => `${name} is offline or cannot be reached`
+const sentences: Readonly<Record<WhyAway, (name: string) => string>> = {
+  unknown: away,
+  offline: away,
+  away,
+  firewall: (name) => `you cannot access ${name} due a policy rule`,
+  'over the limit': () => 'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
+  'too many failures': () => 'Too many failed attempts from your address; wait a while.',
+}
+
+const decision = (accepted: boolean): Decision => (accepted ? 'accept' : 'refuse')
 
 function loginKey({ type, bits, blob, certificate }: ShownKey): LoginKey {
   return {
@@ -158,15 +106,6 @@ function loginKey({ type, bits, blob, certificate }: ShownKey): LoginKey {
 function verdictOf(certificate: Certificate, judged: ReturnType<typeof judgeCertificate>): KeyVerdict {
   if (!judged.allowed) return judged
   return { allowed: true, limits: { forceCommand: judged.forceCommand, permits: new Set(certificate.extensions.keys()) } }
-}
-
-function vouchable(version: string): boolean {
-  const numbers = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version)
-  // `latest` and what cannot be read: agents that were built from the newest sources.
-  if (!numbers) return true
-  const [major, minor, patch] = numbers.slice(1).map(Number)
-  const [a, b, c] = checksLogins
-  return major! !== a! ? major! > a! : minor! !== b! ? minor! > b! : patch! >= c!
 }
 
 /** What strangers typed, fit for a terminal. */

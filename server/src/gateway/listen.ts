@@ -2,6 +2,7 @@
 // log in, and is then a session. When the server stops, nobody new comes in and sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
 import { acceptConnection, ConnectionEnded, SshError, type PrivateKey } from '@hawser/ssh'
+import { Failure } from '@hawser/contract/failures'
 import { neighbourhood, plainAddress } from '../kit/address.ts'
 import { newUid } from '../kit/ids.ts'
 import type { Log } from '../kit/log.ts'
@@ -9,6 +10,7 @@ import { clientChannels, clientRequests } from './channels.ts'
 import { handshake, type HandshakeParts } from './handshake.ts'
 import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
 import { runSession, type OpenSession, type Recording } from './session.ts'
+import { openTerminal, type Terminal, type TerminalWish } from './terminal.ts'
 
 export interface GatewayParts extends HandshakeParts {
   listen: { readonly host: string; readonly port: number }
@@ -25,6 +27,8 @@ export interface GatewayParts extends HandshakeParts {
 export interface Gateway {
   readonly port: number
   readonly sessions: ReadonlyMap<string, OpenSession>
+  /** A session for somebody in a browser at this address; the signal ends it. Throws a Failure with a sentence for them. */
+  terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal>
   /** Takes nobody new; resolves when the sessions are over, at the latest after this time. */
   stop(grace_ms: number): Promise<void>
 }
@@ -41,6 +45,11 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const sources = new Map<string, number>()
   const served = new Set<Promise<void>>()
   const strangers = new Set<AbortController>()
+
+  const track = (work: Promise<void>): void => {
+    const task = work.finally(() => served.delete(task))
+    served.add(task)
+  }
 
   const isTrusted = (address: string): boolean => {
     const family = net.isIP(address)
@@ -61,6 +70,28 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         if (left > 0) sources.set(key, left)
         else sources.delete(key)
       },
+    }
+  }
+
+  const sessionParts = { open, idle_ms: parts.idle_ms, isThere, recording: parts.recording }
+  let stopping = false
+
+  async function terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal> {
+    if (stopping) throw new Failure('unavailable', { message: 'The server is stopping.' })
+    using stack = new DisposableStack()
+    const room = stack.use(enter(source))
+    if (!room || strangers.size >= mostStrangers) throw new Failure('tooMany', { message: 'Too many sessions from your address.' })
+    const stranger = new AbortController()
+    strangers.add(stranger)
+    const limit = AbortSignal.any([signal, stranger.signal])
+    try {
+      const begun = (done: Promise<void>): void => {
+        const held = stack.move()
+        track(done.finally(() => held.dispose()))
+      }
+      return await openTerminal({ ...parts, ...sessionParts, begun }, wish, source, limit)
+    } finally {
+      strangers.delete(stranger)
     }
   }
 
@@ -93,7 +124,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       socket.resume()
       const near = await accepting
       strangers.delete(stranger)
-      await runSession({ open, idle_ms: parts.idle_ms, isThere, recording: parts.recording }, near, door.outcome(), origin, log)
+      await runSession(sessionParts, near, door.outcome(), origin, log)
     } finally {
       strangers.delete(stranger)
     }
@@ -101,16 +132,15 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
 
   const listener = net.createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }, (socket) => {
     socket.on('error', () => undefined)
-    const task = serve(socket)
-      .catch((error: unknown) => {
+    track(
+      serve(socket).catch((error: unknown) => {
         socket.destroy()
         // Who leaves, or speaks something else than SSH, is no fault of ours: load balancers do it all day.
         const usual = error instanceof ConnectionEnded || error instanceof SshError || error instanceof BadHeader
         if (usual) log.debug({ event: 'connection.ended', why: error.message })
         else log.error({ event: 'connection.failed', err: error })
-      })
-      .finally(() => served.delete(task))
-    served.add(task)
+      }),
+    )
   })
   listener.listen(parts.listen)
   await new Promise<void>((resolve, reject) => void listener.once('listening', resolve).once('error', reject))
@@ -118,7 +148,9 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   return {
     port: (listener.address() as AddressInfo).port,
     sessions: open,
+    terminal,
     async stop(grace_ms) {
+      stopping = true
       listener.close()
       for (const stranger of strangers) stranger.abort()
       const late = setTimeout(() => {

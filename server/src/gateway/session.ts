@@ -1,11 +1,11 @@
 // One session: a client that is in, joined to the device it logged in to, until one of them is gone or it is told to end.
 // Whatever happens, both legs are closed and the record is finished.
-import { pipe, Reason, type Connection } from '@hawser/ssh'
+import { pipe, Reason, type ConnectionEnd } from '@hawser/ssh'
 import type { LiveSession } from '../domain/live-sessions.ts'
 import type { Log } from '../kit/log.ts'
 import type { SessionRecorder } from '../recording/tap.ts'
 import { announcementFor, passage } from './channels.ts'
-import type { LoggedIn } from './handshake.ts'
+import type { LoggedIn } from './login.ts'
 import type { Origin } from './proxy-header.ts'
 
 export interface OpenSession {
@@ -42,7 +42,7 @@ export interface SessionParts {
   recording: Recording
 }
 
-export async function runSession(parts: SessionParts, near: Connection, login: LoggedIn, origin: Origin, log: Log): Promise<void> {
+export async function runSession(parts: SessionParts, near: ConnectionEnd, login: LoggedIn, origin: Origin, log: Log): Promise<void> {
   const { record, to } = login
   const far = login.leg.connection()
   const end = (sentence: string): void => void near.end(Reason.byApplication, sentence)

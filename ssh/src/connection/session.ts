@@ -98,7 +98,7 @@ export class SessionRefused extends Error {
   override readonly name = 'SessionRefused'
 }
 
-export async function startSession(connection: Connection, wish: SessionWish): Promise<RunningSession> {
+export async function startSession(connection: Pick<Connection, 'open'>, wish: SessionWish): Promise<RunningSession> {
   const channel = await connection.open('session')
   const ask = async (request: SessionRequest, wantReply: boolean): Promise<boolean> => {
     const { name, payload } = writeRequest(request)

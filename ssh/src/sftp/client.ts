@@ -36,7 +36,7 @@ const piece_bytes = 32 * 1024
 const mostAhead = 64
 const wantedVersion = version
 
-export async function openSftp(connection: Connection): Promise<SftpClient> {
+export async function openSftp(connection: Pick<Connection, 'open'>): Promise<SftpClient> {
   const { channel } = await startSession(connection, { program: { type: 'subsystem', name: 'sftp' } })
   const packets = packetsOf(channel)
   await channel.write(new Writer().uint32(5).byte(Sftp.init).uint32(wantedVersion).bytes())

@@ -1,0 +1,95 @@
+// Who one is on the device, and how one proves it: with the password of that user, or with a private key whose public half
+// the namespace knows. A key is read here and stays here.
+import { useRef, useState } from 'react'
+import { Button } from '../parts/button.tsx'
+import { Area, Choice, Field, Form } from '../parts/form.tsx'
+import { tell } from '../parts/toast.tsx'
+import { readPrivateKey } from './keys.ts'
+import type { Login } from './line.ts'
+
+/** No private key is longer. */
+const longest_bytes = 64 * 1024
+
+export function LoginForm({ device, open }: { device: string; open: (login: Login) => Promise<void> }) {
+  const [way, setWay] = useState('password')
+  const [key, setKey] = useState('')
+  const file = useRef<HTMLInputElement>(null)
+  return (
+    <Form
+      compact
+      label="Log in on the device"
+      submit="Open the terminal"
+      send={async ({ username = '', password = '', key: text = '' }) =>
+        open({ device, username, proof: way === 'password' ? { password } : await readPrivateKey(text) })
+      }
+    >
+      <Field
+        label="User on the device"
+        name="username"
+        defaultValue="root"
+        required
+        maxLength={128}
+        autoCapitalize="none"
+        autoComplete="off"
+        spellCheck={false}
+        wrong="Which user should it be?"
+      />
+      <Choice
+        label="Log in with"
+        name="way"
+        value={way}
+        onChange={(event) => setWay(event.currentTarget.value)}
+        options={[
+          ['password', 'A password'],
+          ['key', 'A private key'],
+        ]}
+      />
+      {way === 'password' ? (
+        // Of the device, not of this server: nothing that the browser remembers for us belongs here.
+        <Field
+          key="password"
+          label="Password"
+          name="password"
+          type="password"
+          required
+          maxLength={1024}
+          autoComplete="new-password"
+          wrong="The password of the user on the device is needed."
+        />
+      ) : (
+        <>
+          <Area
+            key="key"
+            label="Private key"
+            name="key"
+            rows={6}
+            required
+            value={key}
+            onChange={(event) => setKey(event.currentTarget.value)}
+            spellCheck={false}
+            autoComplete="off"
+            hint="It signs in this browser and is not sent. Its public half must be among the public keys of the namespace."
+            wrong="Paste the key, or choose its file."
+          />
+          <input
+            ref={file}
+            type="file"
+            hidden
+            aria-label="File of the private key"
+            onChange={(event) => {
+              const [chosen] = event.currentTarget.files ?? []
+              event.currentTarget.value = ''
+              if (chosen && chosen.size <= longest_bytes) void chosen.text().then(setKey)
+              else if (chosen) tell('This file is too large for a private key.')
+            }}
+          />
+          <div className="choices">
+            <Button kind="quiet" small onPress={() => file.current?.click()}>
+              Choose a file …
+            </Button>
+          </div>
+        </>
+      )}
+    </Form>
+  )
+}

@@ -1,0 +1,130 @@
+// Tickets for terminals in a browser. Who is signed in, and a member of the device's namespace, gets one; it is good once,
+// for half a minute, and holds what the login on the device needs, so that no password stands in an address. All of it is in
+// memory: nothing of a ticket is written anywhere. A terminal lasts as long as its person's sign-in does.
+import { Failure } from '@hawser/contract/failures'
+import { newUid } from '../kit/ids.ts'
+import { second_ms, type Clock } from '../kit/clock.ts'
+import type { Stores } from '../storage/stores.ts'
+import type { MemberCaller } from './callers.ts'
+import type { KeyReader } from './public-keys.ts'
+import type { Rules } from './rules.ts'
+
+/** Whose it is. */
+export interface Holder {
+  readonly user_id: string
+  readonly username: string
+  readonly tenant_id: string
+  /** Of the user when the ticket was given: a changed password makes another one. */
+  readonly epoch: number
+}
+
+export type TerminalTicket = Holder &
+  (
+    | {
+        readonly kind: 'terminal' | 'old terminal'
+        readonly device_uid: string
+        readonly login: string
+        readonly proof: { readonly password: string } | { readonly fingerprint: string }
+      }
+    | { readonly kind: 'files'; readonly session_uid: string }
+  )
+
+export interface TerminalTickets {
+  /** Gives up the ticket. Throws wrongToken. */
+  take(token: string): TerminalTicket
+  /** Whether its person may still have a terminal there. */
+  holds(holder: Holder): Promise<boolean>
+  /** The person has a terminal open, and may see files beside it, until this is disposed of. */
+  opened(holder: Holder, session_uid: string): Disposable
+}
+
+const life_ms = 30 * second_ms
+/** Nobody needs more at once; together they bound the memory. */
+const mostOfOne = 20
+const mostOfAll = 10_000
+
+export function terminals({ stores, clock, keys }: { stores: Stores; clock: Clock; keys: KeyReader }): Rules<'terminals'> & {
+  tickets: TerminalTickets
+} {
+  const given = new Map<string, { readonly ticket: TerminalTicket; readonly ends_at: number; readonly timer: NodeJS.Timeout }>()
+  const open = new Map<string, Holder>()
+
+  async function holderOf(caller: MemberCaller): Promise<Holder> {
+    // The contract admits no keys; this is what the types do not say.
+    if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
+    const standing = await stores.callers.user(caller.id, caller.tenant_id)
+    if (!standing) throw new Failure('unauthenticated')
+    return { user_id: caller.id, username: caller.username, tenant_id: caller.tenant_id, epoch: standing.epoch }
+  }
+
+  function give(ticket: TerminalTicket): { token: string } {
+    let own = 0
+    for (const one of given.values()) if (one.ticket.user_id === ticket.user_id) own += 1
+    if (own >= mostOfOne || given.size >= mostOfAll) throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
+    const token = newUid()
+    // What nobody came for is forgotten, and with it the password.
+    const timer = setTimeout(() => given.delete(token), life_ms).unref()
+    given.set(token, { ticket, ends_at: clock.now() + life_ms, timer })
+    return { token }
+  }
+
+  /** A device of the caller's namespace to which one can connect. */
+  async function requireDevice(tenant_id: string, uid: string): Promise<void> {
+    const device = await stores.of(tenant_id).devices.find(uid)
+    if (device?.status !== 'accepted') throw new Failure('notFound', { message: 'There is no such device to connect to.' })
+  }
+
+  function fingerprintOf(line: string): string {
+    try {
+      return keys.fingerprint(keys.parse(line.trim()).blob)
+    } catch (error) {
+      throw new Failure('invalid', { message: `public_key: ${error instanceof Error ? error.message : 'not a public key'}` })
+    }
+  }
+
+  return {
+    async open({ body }, caller) {
+      const { password, public_key } = body
+      const fingerprint = body.fingerprint ?? (public_key === undefined ? undefined : fingerprintOf(public_key))
+      if ((password === undefined) === (fingerprint === undefined))
+        throw new Failure('invalid', { message: 'Either a password, or a fingerprint or public_key is needed.' })
+      await requireDevice(caller.tenant_id, body.device)
+      const proof = password === undefined ? { fingerprint: fingerprint! } : { password }
+      return give({ ...(await holderOf(caller)), kind: 'terminal', device_uid: body.device, login: body.username, proof })
+    },
+    async openOld({ body }, caller) {
+      const { password } = body
+      if (body.signature !== undefined || body.fingerprint !== undefined)
+        throw new Failure('invalid', {
+          message: 'A signature of the user name alone could be used again by others; sign in with a key at /ws/ssh/session.',
+        })
+      if (password === undefined) throw new Failure('invalid', { message: 'password: it is needed' })
+      await requireDevice(caller.tenant_id, body.device)
+      return give({ ...(await holderOf(caller)), kind: 'old terminal', device_uid: body.device, login: body.username, proof: { password } })
+    },
+    async files({ body }, caller) {
+      const holder = await holderOf(caller)
+      const terminal = open.get(body.session)
+      if (terminal?.user_id !== holder.user_id || terminal.tenant_id !== holder.tenant_id)
+        throw new Failure('notFound', { message: 'You have no such terminal open.' })
+      return give({ ...holder, kind: 'files', session_uid: body.session })
+    },
+    tickets: {
+      take(token) {
+        const found = given.get(token)
+        given.delete(token)
+        clearTimeout(found?.timer)
+        if (!found || found.ends_at <= clock.now()) throw new Failure('wrongToken')
+        return found.ticket
+      },
+      async holds({ user_id, tenant_id, epoch }) {
+        const standing = await stores.callers.user(user_id, tenant_id)
+        return standing !== undefined && standing.role !== null && standing.epoch === epoch
+      },
+      opened(holder, session_uid) {
+        open.set(session_uid, holder)
+        return { [Symbol.dispose]: () => void open.delete(session_uid) }
+      },
+    },
+  }
+}

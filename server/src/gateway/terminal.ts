@@ -1,0 +1,176 @@
+// A terminal for somebody in a browser. There is no SSH client on their side, so the near end of the session is a connection
+// inside of this process (`localPair`): from there on it is a session like any other, with the same firewall, taps, limits
+// and end. A password goes to the device as always. A private key stays in the browser, which signs what an SSH client would
+// sign to log in (RFC 4252 section 7), with 32 random bytes of this very login as the session id and `user@device` as the
+// user, so that a signature is good for nothing else and only once. SHA-1 is not among the ways to sign.
+import { randomBytes } from 'node:crypto'
+import { Failure } from '@hawser/contract/failures'
+import {
+  fingerprintMd5,
+  localPair,
+  openSftp,
+  parsePublicKeyLine,
+  proofData,
+  Reason,
+  startSession,
+  verifySignature,
+  type ConnectionEnd,
+  type RunningSession,
+} from '@hawser/ssh'
+import type { Reachable, Target } from '../domain/logins.ts'
+import { newUid } from '../kit/ids.ts'
+import type { Log } from '../kit/log.ts'
+import { remoteFiles, type RemoteFiles } from './files.ts'
+import { openLogin, TurnedAway, type Login, type LoginParts, type WhyAway } from './login.ts'
+import { runSession, type SessionParts } from './session.ts'
+
+export interface TerminalWish {
+  readonly device_uid: string
+  readonly username: string
+  readonly size: TerminalSize
+  readonly proof: { readonly password: string } | KeyProof
+}
+
+export interface KeyProof {
+  /** MD5, of a key that the namespace knows. */
+  readonly fingerprint: string
+  /** The browser's raw signature of these bytes, which name the algorithm. */
+  sign(challenge: Buffer): Promise<Buffer>
+}
+
+export interface TerminalSize {
+  readonly columns: number
+  readonly rows: number
+}
+
+export interface Terminal {
+  readonly session_uid: string
+  /** What it shows; ends with the shell. */
+  readonly output: AsyncIterable<Buffer>
+  /** Resolves when the device has room for more. */
+  write(bytes: Uint8Array): Promise<void>
+  resize(size: TerminalSize): Promise<void>
+  /** The user's files on the device, on a channel of the same session. */
+  files(): Promise<RemoteFiles>
+  /** Ends the session. */
+  end(): Promise<void>
+  /** With the sentence that it ended with, if somebody else than the person has ended it. */
+  readonly ended: Promise<string | undefined>
+}
+
+export interface TerminalParts extends LoginParts, SessionParts {
+  /** Told of a session that has begun: resolves when everything of it is closed. */
+  begun(done: Promise<void>): void
+  log: Log
+}
+
+const terminalName = 'xterm-256color'
+/** RFC 4254 section 8: ECHO, and both speeds, as terminals of browsers have always said. */
+const modes = new Map([
+  [53, 1],
+  [128, 14_400],
+  [129, 14_400],
+])
+const rsaAlgorithm = 'rsa-sha2-512'
+
+/** Throws a Failure with a sentence for the person. */
+export async function openTerminal(parts: TerminalParts, wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal> {
+  const { log } = parts
+  using stack = new DisposableStack()
+  const login = stack.use(openLogin(parts, newUid(), source, log, signal))
+  const target: Target = { username: wish.username, data: wish.device_uid }
+  await enter(parts, login, target, wish.proof).catch((error: unknown) => {
+    if (!(error instanceof TurnedAway)) throw error
+    log.info({ event: 'login.refused', why: error.why, source, sshid: `${target.username}@${target.data}` })
+    throw new Failure('forbidden', { message: sentences[error.why] })
+  })
+  if (signal.aborted) throw new Failure('unavailable', { message: 'The browser has left.' })
+
+  const outcome = login.outcome()
+  const [mine, near] = localPair()
+  const owned = stack.move()
+  const done = runSession(parts, near, outcome, { address: source, port: 0 }, log)
+    .catch((err: unknown) => log.error({ event: 'session.failed', session: outcome.record.uid, err }))
+    .finally(() => {
+      void mine.end()
+      owned.dispose()
+    })
+  parts.begun(done)
+  const leave = (): void => void mine.end()
+  signal.addEventListener('abort', leave, { once: true })
+  void done.then(() => signal.removeEventListener('abort', leave))
+  try {
+    const shell = await startSession(mine, {
+      program: { type: 'shell' },
+      pty: { terminal: terminalName, ...wish.size, width: 0, height: 0, modes },
+    })
+    return terminalOn(mine, shell, outcome.record.uid)
+  } catch (cause) {
+    await mine.end()
+    await done
+    const ended = await mine.ended
+    throw new Failure('forbidden', { message: ended.by === 'peer' ? ended.message : 'The device refused to open a terminal.', cause })
+  }
+}
+
+async function enter(parts: TerminalParts, login: Login, target: Target, proof: TerminalWish['proof']): Promise<void> {
+  const to = await login.find(target)
+  if ('password' in proof) {
+    if (await login.password(to, target, proof.password)) return
+    throw new Failure('forbidden', { message: 'The user name or the password is wrong.' })
+  }
+  const { limits } = await prove(parts, login, to, target, proof)
+  if (await login.vouch(to, target, limits)) return
+  throw new Failure('forbidden', { message: 'The device did not let this user in.' })
+}
+
+async function prove(parts: TerminalParts, login: Login, to: Reachable, target: Target, proof: KeyProof) {
+  const refused = (): Failure => new Failure('forbidden', { message: 'This key is not registered here for this user on this device.' })
+  const line = await parts.logins.registered(to, proof.fingerprint)
+  if (line === undefined) throw refused()
+  const { type, bits, blob } = parsePublicKeyLine(line)
+  const verdict = await login.key(to, target, { type, bits, fingerprint: fingerprintMd5(blob) })
+  if (!verdict.allowed) throw refused()
+  const algorithm = type === 'ssh-rsa' ? rsaAlgorithm : type
+  const challenge = proofData(randomBytes(32), `${target.username}@${target.data}`, algorithm, blob)
+  const signature = await proof.sign(challenge)
+  if (!verifySignature(blob, algorithm, challenge, Buffer.concat([lengthed(Buffer.from(algorithm)), lengthed(signature)]))) {
+    login.failed(target, 'publickey')
+    throw new Failure('forbidden', { message: `The signature is not one of this key, made with ${algorithm}.` })
+  }
+  return verdict
+}
+
+function terminalOn(mine: ConnectionEnd, shell: RunningSession, session_uid: string): Terminal {
+  const { channel } = shell
+  return {
+    session_uid,
+    output: outputOf(channel),
+    write: async (bytes) => channel.write(bytes),
+    resize: async (size) => shell.resize({ ...size, width: 0, height: 0 }),
+    files: async () => remoteFiles(async () => openSftp(mine)),
+    end: async () => mine.end(Reason.byApplication, 'The browser has left.'),
+    ended: mine.ended.then((how) => (how.by === 'peer' ? how.message : undefined)),
+  }
+}
+
+async function* outputOf(channel: AsyncIterable<{ bytes: Buffer }>): AsyncGenerator<Buffer> {
+  for await (const { bytes } of channel) yield bytes
+}
+
+/** A string of SSH (RFC 4251 section 5). */
+function lengthed(bytes: Buffer): Buffer {
+  const head = Buffer.alloc(4)
+  head.writeUInt32BE(bytes.length)
+  return Buffer.concat([head, bytes])
+}
+
+const away = 'The device is offline or cannot be reached.'
+const sentences: Readonly<Record<WhyAway, string>> = {
+  unknown: away,
+  offline: away,
+  away,
+  firewall: 'A firewall rule of the namespace does not allow this.',
+  'over the limit': 'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
+  'too many failures': 'Too many failed attempts from your address; wait a while.',
+}

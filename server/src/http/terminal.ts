@@ -1,0 +1,325 @@
+// The door for terminals in a browser, GET /ws/ssh: a WebSocket for whoever has a ticket (contract/src/terminals.ts says what
+// is spoken). The page that asks must be one of ours, or any page that somebody visits could try; the ticket is gone with the
+// first use. One message is worked off after the other and the socket is read no faster than that; output is sent no faster
+// than the socket, and the terminal behind it, takes it. Whatever is not understood ends the session with a sentence.
+import { StringDecoder } from 'node:string_decoder'
+import { Failure } from '@hawser/contract/failures'
+import { Kind, largestSize, mostInput_characters, mostMessage_bytes, mostUnshown_bytes } from '@hawser/contract/terminals'
+import type { Holder, TerminalTicket, TerminalTickets } from '../domain/terminals.ts'
+import type { Terminal, TerminalSize, TerminalWish } from '../gateway/terminal.ts'
+import { serveFiles } from './files-line.ts'
+import type { Upgrade } from './upgrade.ts'
+
+/** A WebSocket, message by message. */
+export interface Line {
+  /** The next message; undefined when the other end has left. The socket is not read while one waits. */
+  next(): Promise<Message | undefined>
+  /** Resolves when the network has taken it, or when nobody is there any more. */
+  send(message: string | Uint8Array): Promise<void>
+  close(code: number): void
+  readonly closed: Promise<void>
+}
+
+export interface Message {
+  readonly bytes: Buffer
+  readonly binary: boolean
+}
+
+export interface TerminalDoorParts {
+  tickets: TerminalTickets
+  terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal>
+  /** Answers the request. Throws a Failure, and has not answered, when it is no proper one. */
+  accept(upgrade: Upgrade): Promise<Line>
+  /** The address that letters name: pages from there are ours, too. */
+  url: string
+  onOpened(about: { session: string; by: string; source: string }): void
+  onError(error: unknown): void
+}
+
+const Close = { done: 1000, leaving: 1001, refused: 1008 } as const
+/** For a signature; the browser has it in a moment. */
+const sign_ms = 60_000
+const judge_ms = 30_000
+/** Of input: what may wait before the socket does, and at the very most. */
+const fewWaiting_bytes = 256 * 1024
+const mostWaiting_bytes = 16 * 1024 * 1024
+/** Lines for files beside one terminal. */
+const mostFileLines = 8
+
+export type RemoteFiles = Awaited<ReturnType<Terminal['files']>>
+
+type LoginTicket = Exclude<TerminalTicket, { kind: 'files' }>
+
+/** What is not understood. */
+class BadMessage extends Error {}
+
+export function terminalDoor(parts: TerminalDoorParts) {
+  const { tickets } = parts
+  const lines = new Set<Line>()
+  const open = new Map<string, { readonly terminal: Terminal; files: number }>()
+
+  async function enter(upgrade: Upgrade): Promise<void> {
+    requireOwnPage(upgrade, parts.url)
+    const ticket = tickets.take(upgrade.query.get('token') ?? '')
+    if (!(await tickets.holds(ticket))) throw new Failure('wrongToken')
+    const size = ticket.kind === 'files' ? undefined : { columns: sizeIn(upgrade.query, 'cols'), rows: sizeIn(upgrade.query, 'rows') }
+    const line = await parts.accept(upgrade)
+    lines.add(line)
+    void line.closed.then(() => lines.delete(line))
+    const serving = ticket.kind === 'files' ? serveBeside(line, ticket) : serve(line, ticket, size!, upgrade.from.source)
+    serving.catch((error: unknown) => {
+      parts.onError(error)
+      line.close(Close.refused)
+    })
+  }
+
+  async function serve(line: Line, ticket: LoginTicket, size: TerminalSize, source: string): Promise<void> {
+    const talk = ticket.kind === 'terminal' ? newTalk(line) : oldTalk(line)
+    const gone = new AbortController()
+    void line.closed.then(() => gone.abort())
+    let terminal: Terminal
+    try {
+      const proof = 'password' in ticket.proof ? ticket.proof : { ...ticket.proof, sign: talk.sign }
+      terminal = await parts.terminal({ device_uid: ticket.device_uid, username: ticket.login, size, proof }, source, gone.signal)
+    } catch (error) {
+      const known = error instanceof Failure
+      if (!known && !(error instanceof BadMessage)) parts.onError(error)
+      await talk.error(known || error instanceof BadMessage ? error.message : 'The terminal could not be opened.')
+      return line.close(Close.refused)
+    }
+    const { session_uid } = terminal
+    using opened = tickets.opened(ticket, session_uid)
+    void opened
+    open.set(session_uid, { terminal, files: 0 })
+    parts.onOpened({ session: session_uid, by: ticket.username, source })
+    let sentence: string | undefined
+    const stop = (why: string): void => {
+      sentence ??= why
+      void terminal.end()
+    }
+    const judging = setInterval(() => whileHeld(ticket, () => stop('You may not use this terminal any more.')), judge_ms)
+    try {
+      await talk.begun(session_uid)
+      void passInput(line, talk, terminal).catch((error: unknown) => {
+        if (!(error instanceof BadMessage)) parts.onError(error)
+        stop(error instanceof BadMessage ? error.message : 'The session is over.')
+      })
+      await passOutput(talk, terminal)
+    } finally {
+      clearInterval(judging)
+      open.delete(session_uid)
+      await terminal.end()
+    }
+    sentence ??= await terminal.ended
+    if (sentence !== undefined) await talk.error(sentence)
+    line.close(Close.done)
+  }
+
+  function whileHeld(holder: Holder, lost: () => void): void {
+    tickets.holds(holder).then(
+      (held) => {
+        if (!held) lost()
+      },
+      // The database is away: nobody is thrown out for that.
+      () => undefined,
+    )
+  }
+
+  async function serveBeside(line: Line, ticket: TerminalTicket & { kind: 'files' }): Promise<void> {
+    const beside = open.get(ticket.session_uid)
+    const say = async (message: string): Promise<void> => line.send(JSON.stringify({ kind: 'error', message }))
+    if (!beside || beside.files >= mostFileLines) {
+      await say(beside ? 'Too many files are on their way beside this terminal.' : 'The terminal is closed.')
+      return line.close(Close.refused)
+    }
+    beside.files += 1
+    try {
+      await serveFiles(line, beside.terminal)
+    } catch (error) {
+      if (!(error instanceof Failure)) parts.onError(error)
+      await say(error instanceof Failure ? error.message : 'The connection to the device was lost.')
+    } finally {
+      beside.files -= 1
+      line.close(Close.done)
+    }
+  }
+
+  return {
+    enter,
+    /** When the sessions are over and the server stops. */
+    close(): void {
+      for (const line of lines) line.close(Close.leaving)
+    },
+  }
+}
+
+/** Browsers say which page a WebSocket is for; only programs can say what they like, and those have no ticket of others. */
+function requireOwnPage({ request, from }: Upgrade, url: string): void {
+  const { origin } = request.headers
+  const own = [`${from.secure ? 'https' : 'http'}://${from.host}`, url].map(originOf)
+  const asked = originOf(origin ?? '')
+  if (asked === undefined || !own.includes(asked))
+    throw new Failure('forbidden', { message: 'Terminals are for pages of this server only.' })
+}
+
+function originOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).origin : undefined
+}
+
+function sizeIn(query: URLSearchParams, name: string): number {
+  const text = query.get(name) ?? ''
+  const value = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (value < 1 || value > largestSize) throw new Failure('invalid', { message: `${name}: 1 to ${largestSize} are possible` })
+  return value
+}
+
+async function passOutput(talk: Talk, terminal: Terminal): Promise<void> {
+  try {
+    for await (const bytes of terminal.output) await talk.output(bytes)
+  } catch {
+    // The session was ended by somebody; `ended` says by whom.
+  }
+}
+
+/**
+ * What is typed waits its turn, and the socket with it, but not without end: while the output stands still until the browser
+ * says what it has shown, that word is behind the input in the same socket, so that the input has to be read, to a limit.
+ */
+async function passInput(line: Line, talk: Talk, terminal: Terminal): Promise<void> {
+  let waiting_bytes = 0
+  let writing = Promise.resolve()
+  for (;;) {
+    const message = await line.next()
+    if (!message) return
+    const said = talk.read(message)
+    if ('size' in said) await terminal.resize(said.size).catch(ignore)
+    if (!('input' in said)) continue
+    const { input } = said
+    waiting_bytes += input.length
+    // To a shell that is gone nothing can be written; its last words are still on their way.
+    writing = writing
+      .then(async () => terminal.write(input))
+      .catch(ignore)
+      .finally(() => (waiting_bytes -= input.length))
+    if (waiting_bytes > mostWaiting_bytes) throw new BadMessage('More was typed than the device takes.')
+    if (waiting_bytes > fewWaiting_bytes) await Promise.race([writing, talk.behind()])
+  }
+}
+
+const ignore = (): void => undefined
+
+type Said = { readonly input: Buffer } | { readonly size: TerminalSize } | { readonly signature: Buffer } | { readonly nothing: true }
+
+/** One of the two ways to talk. */
+interface Talk {
+  read(message: Message): Said
+  sign(challenge: Buffer): Promise<Buffer>
+  begun(session_uid: string): Promise<void>
+  output(bytes: Buffer): Promise<void>
+  /** Resolves when output waits for the browser's word. */
+  behind(): Promise<void>
+  error(sentence: string): Promise<void>
+}
+
+function newTalk(line: Line): Talk {
+  let sent = 0
+  /** What the terminal has worked off; undefined from one that does not say. */
+  let shown: number | undefined
+  let waiting: (() => void) | undefined
+  let behind = Promise.withResolvers<void>()
+  let gone = false
+  void line.closed.then(() => {
+    gone = true
+    waiting?.()
+  })
+  const say = async (kind: number, data: unknown): Promise<void> => line.send(JSON.stringify({ kind, data }))
+
+  const isBehind = (): boolean => shown !== undefined && sent - shown > mostUnshown_bytes && !gone
+
+  function read(message: Message): Said {
+    const { kind, data } = parsed(message)
+    if (kind === Kind.input && typeof data === 'string' && data.length <= mostInput_characters) return { input: Buffer.from(data) }
+    if (kind === Kind.resize) return { size: sizeOf(data) }
+    if (kind === Kind.signature && typeof data === 'string') return { signature: Buffer.from(data, 'base64') }
+    if (kind === Kind.shown && Number.isSafeInteger(data) && (data as number) >= (shown ?? 0) && (data as number) <= sent) {
+      shown = data as number
+      waiting?.()
+      return { nothing: true }
+    }
+    throw new BadMessage('A message of the browser was not understood.')
+  }
+
+  return {
+    read,
+    async sign(challenge) {
+      await say(Kind.signature, challenge.toString('base64'))
+      const late = Promise.withResolvers<never>()
+      const timer = setTimeout(() => late.reject(new BadMessage('The browser did not sign in time.')), sign_ms)
+      try {
+        for (;;) {
+          const message = await Promise.race([line.next(), late.promise])
+          if (!message) throw new BadMessage('The browser has left.')
+          const said = read(message)
+          if ('signature' in said) return said.signature
+        }
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    begun: async (session_uid) => say(Kind.session, session_uid),
+    async output(bytes) {
+      sent += bytes.length
+      await line.send(bytes)
+      if (!isBehind()) return
+      behind.resolve()
+      while (isBehind()) {
+        await new Promise<void>((resolve) => (waiting = resolve))
+        waiting = undefined
+      }
+      behind = Promise.withResolvers()
+    },
+    behind: async () => behind.promise,
+    error: async (sentence) => say(Kind.error, sentence),
+  }
+}
+
+function oldTalk(line: Line): Talk {
+  const decoder = new StringDecoder('utf8')
+  return {
+    read(message) {
+      const { kind, data } = parsed(message)
+      const numbers = Array.isArray(data) && data.every((byte) => Number.isInteger(byte) && byte >= 0 && byte <= 255)
+      if (kind === Kind.input && numbers) return { input: Buffer.from(data as number[]) }
+      if (kind === Kind.input && typeof data === 'string') return { input: Buffer.from(data, 'base64') }
+      if (kind === Kind.resize) return { size: sizeOf(data) }
+      throw new BadMessage('A message of the browser was not understood.')
+    },
+    sign: () => Promise.reject(new BadMessage('Old clients cannot log in with a key.')),
+    begun: () => Promise.resolve(),
+    async output(bytes) {
+      // Letters that are cut off at the end wait for their other half.
+      const text = decoder.write(bytes)
+      if (text !== '') await line.send(text)
+    },
+    behind: () => new Promise(ignore),
+    error: async (sentence) => line.send(sentence),
+  }
+}
+
+function parsed({ bytes, binary }: Message): { kind: unknown; data: unknown } {
+  if (bytes.length > mostMessage_bytes) throw new BadMessage('A message of the browser is too long.')
+  try {
+    const value: unknown = binary ? undefined : JSON.parse(bytes.toString())
+    if (typeof value === 'object' && value !== null && 'kind' in value && 'data' in value) return value
+  } catch {
+    // Not JSON: told below.
+  }
+  throw new BadMessage('A message of the browser was not understood.')
+}
+
+function sizeOf(data: unknown): TerminalSize {
+  const { cols, rows } = (typeof data === 'object' && data !== null ? data : {}) as { cols?: unknown; rows?: unknown }
+  const fits = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= largestSize
+  if (!fits(cols) || !fits(rows)) throw new BadMessage(`A terminal has 1 to ${largestSize} columns and rows.`)
+  return { columns: cols, rows }
+}

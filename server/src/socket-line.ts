@@ -1,0 +1,55 @@
+// A WebSocket as the door for terminals wants it: message by message, with back-pressure both ways. While a message waits
+// to be taken the socket is not read, and a send resolves when the kernel has taken it.
+import { Failure } from '@hawser/contract/failures'
+import { acceptWebSocket, keepPinging, UpgradeFailed } from '@hawser/mux'
+import type { Line, Message } from './http/terminal.ts'
+import type { Upgrade } from './http/upgrade.ts'
+
+const ping = { every_ms: 30_000, timeout_ms: 30_000 }
+
+export async function acceptLine({ request, socket, head }: Upgrade): Promise<Line> {
+  const ws = await acceptWebSocket(request, socket, head).catch((cause: unknown) => {
+    throw cause instanceof UpgradeFailed ? new Failure('invalid', { message: cause.message, cause }) : cause
+  })
+  const waiting: Message[] = []
+  let taker: ((message: Message | undefined) => void) | undefined
+  let over = false
+  const closed = Promise.withResolvers<void>()
+  const pings = keepPinging(ws, ping)
+  // A message that breaks the rules, or is far too long, ends the socket; what matters of it is that it is closed.
+  ws.on('error', () => undefined)
+  ws.on('message', (data, binary) => {
+    const message = { bytes: data as Buffer, binary }
+    if (taker) {
+      taker(message)
+      taker = undefined
+    } else {
+      waiting.push(message)
+      ws.pause()
+    }
+  })
+  ws.on('close', () => {
+    over = true
+    pings[Symbol.dispose]()
+    taker?.(undefined)
+    closed.resolve()
+  })
+  ws.resume()
+  return {
+    closed: closed.promise,
+    async next() {
+      const first = waiting.shift()
+      if (first) return first
+      if (over) return undefined
+      if (ws.isPaused) ws.resume()
+      return new Promise((resolve) => (taker = resolve))
+    },
+    send: async (message) => new Promise((resolve) => ws.send(message, () => resolve())),
+    close(code) {
+      ws.close(code)
+      // The goodbye of the other end can be heard only if somebody listens.
+      waiting.length = 0
+      ws.resume()
+    },
+  }
+}

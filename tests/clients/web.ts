@@ -1,0 +1,137 @@
+// A terminal of a browser as a test speaks it: the ticket, the WebSocket with the page's Origin, the messages. And a place to
+// have one: a service, the real agent of a device, somebody who has an account there.
+import os from 'node:os'
+import { afterAll, beforeAll, expect, vi } from 'vitest'
+import { client } from '@hawser/contract/client'
+import { sample } from '@hawser/contract/examples'
+import { Kind } from '@hawser/contract/terminals'
+import { dialWebSocket, UpgradeFailed } from '@hawser/mux'
+import { makePerson } from '../../agent/test/modes.ts'
+import { startAgent, type Agent } from '../harness/agent.ts'
+import { startService, type Service, type ServiceOptions } from '../harness/service.ts'
+import { buildWorld, type World } from '../harness/world.ts'
+
+export interface Quarters extends AsyncDisposable {
+  readonly service: Service
+  readonly world: World
+  readonly agent: Agent
+  /** On the device. */
+  readonly user: { readonly name: string; readonly password: string; readonly home: string }
+}
+
+const isRoot = process.getuid?.() === 0
+
+export async function openQuarters(options: ServiceOptions = {}): Promise<Quarters> {
+  await using opened = new AsyncDisposableStack()
+  const service = opened.use(await startService(options))
+  const world = await buildWorld(service)
+  const person = isRoot ? opened.use(await makePerson()) : undefined
+  const agent = opened.use(await startAgent(service))
+  const user = person ?? { name: os.userInfo().username, password: 'pilot', home: os.homedir() }
+  const whole = opened.move()
+  return { service, world, agent, user, [Symbol.asyncDispose]: async () => whole.disposeAsync() }
+}
+
+/** One for all tests of a file. */
+export function sharedQuarters(options?: ServiceOptions): () => Quarters {
+  vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+  let opened: Quarters | undefined
+  beforeAll(async () => void (opened = await openQuarters(options)))
+  afterAll(() => opened?.[Symbol.asyncDispose]())
+  return () => opened!
+}
+
+export interface Dialled extends Disposable {
+  /** All output so far. */
+  text(): string
+  /** Kinds and their data, in order; of old terminals nothing. */
+  readonly news: { readonly kind: number; readonly data: unknown }[]
+  say(kind: number, data: unknown): void
+  type(text: string): void
+  send(message: string | Uint8Array): void
+  /** Waits until it was shown. */
+  until(pattern: string | RegExp): Promise<void>
+  /** Waits for news of this kind. */
+  hear(kind: number): Promise<unknown>
+  readonly closed: Promise<number>
+  close(): void
+  pause(): void
+  resume(): void
+}
+
+export interface DialOptions {
+  readonly cols?: number | string
+  readonly rows?: number | string
+  readonly headers?: Record<string, string>
+}
+
+export async function dial({ url }: Service, token: string, { cols = 80, rows = 24, headers = {} }: DialOptions = {}): Promise<Dialled> {
+  const address = `${url.replace('http', 'ws')}/ws/ssh?token=${token}&cols=${cols}&rows=${rows}`
+  const socket = await dialWebSocket(address, { headers: { origin: url, ...headers } })
+  const output: Buffer[] = []
+  const news: { kind: number; data: unknown }[] = []
+  const closed = new Promise<number>((resolve) => socket.once('close', resolve))
+  socket.on('error', () => undefined)
+  socket.on('message', (data, binary) => {
+    const bytes = data as Buffer
+    const text = binary ? '' : bytes.toString()
+    // An old terminal shows plain text.
+    if (text.startsWith('{"kind"')) news.push(JSON.parse(text) as (typeof news)[number])
+    else output.push(bytes)
+  })
+  socket.resume()
+  const text = (): string => Buffer.concat(output).toString()
+  const say = (kind: number, data: unknown): void => socket.send(JSON.stringify({ kind, data }))
+  return {
+    text,
+    news,
+    say,
+    type: (typed) => say(Kind.input, typed),
+    send: (message) => socket.send(message),
+    until: async (pattern) =>
+      vi.waitFor(() => (typeof pattern === 'string' ? expect(text()).toContain(pattern) : expect(text()).toMatch(pattern)), {
+        timeout: 20_000,
+        interval: 20,
+      }),
+    hear: async (kind) =>
+      vi
+        .waitFor(() => expect(news.find((one) => one.kind === kind)).toBeDefined(), { timeout: 20_000, interval: 20 })
+        .then(() => news.find((one) => one.kind === kind)!.data),
+    closed,
+    close: () => socket.close(),
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+    [Symbol.dispose]: () => socket.terminate(),
+  }
+}
+
+/** What the server answered instead of opening a WebSocket. */
+export async function refusal(service: Service, token: string, options: DialOptions = {}): Promise<number | undefined> {
+  try {
+    using opened = await dial(service, token, options)
+    void opened
+    return undefined
+  } catch (error) {
+    if (error instanceof UpgradeFailed) return error.status
+    throw error
+  }
+}
+
+export const apiOf = async ({ service, world }: Quarters, who: Parameters<World['token']>[0] = 'observer') =>
+  client({ url: service.url, token: await world.token(who) })
+
+/** A ticket for a terminal on the device of the quarters. */
+export async function ticket(quarters: Quarters, change: object = {}, who: Parameters<World['token']>[0] = 'observer'): Promise<string> {
+  const { agent, user } = quarters
+  const api = await apiOf(quarters, who)
+  const body = { device: agent.uid, username: user.name, password: user.password, ...change }
+  return (await api.terminals.open({ body })).body.token
+}
+
+/** A terminal whose shell is at work, and the uid of its session. */
+export async function terminal(quarters: Quarters, options: DialOptions = {}, change: object = {}): Promise<[Dialled, string]> {
+  const dialled = await dial(quarters.service, await ticket(quarters, change), options)
+  return [dialled, (await dialled.hear(Kind.session)) as string]
+}
+
+export const owner = sample.owner
