@@ -218,7 +218,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     rules,
     gate: gates,
     tunnels: tunnelRules({ stores, gate: gates, presence: present, clustered }),
-    logins: logins({ stores, clock }),
+    logins: logins({ stores, clock, billed }),
     signer: signing,
     sessions: live,
     recordings: recorded,

@@ -139,6 +139,20 @@ test('events about others, and about other things, are taken and left alone', as
   expect(place.asked()).toEqual([])
 })
 
+test('an event that overtakes the subscription which it is about does not undo it', async () => {
+  await using place = await startBilled()
+  const { stripe } = place
+  const { id: customer } = await place.customer()
+  const letGo = stripe.hold()
+  const subscribing = place.owner.billing.createSubscription()
+  await expect.poll(() => stripe.asked.some(({ method, path }) => method === 'POST' && path === 'subscriptions')).toBe(true)
+  const early = stripe.event('invoice.created', { id: 'in_1', object: 'invoice', customer })
+  expect((await stripe.send(place.url, early)).status).toBe(200)
+  letGo()
+  await subscribing
+  expect(await place.namespace()).toMatchObject({ max_devices: -1, billing: { active: true, status: 'active' } })
+})
+
 test('an event is taken only when it could be acted on: Stripe sends it again', async () => {
   await using place = await startBilled()
   const { stripe } = place

@@ -69,6 +69,16 @@ describe('without a provider', () => {
     for (let number = 0; number < 5; number++) await place.accepted(`tug-${number}`)
   })
 
+  test('nor does a limit that was set by hand close the door to devices that are accepted', async () => {
+    const { stores, logins } = place.rooms
+    await stores.namespaces.save(sample.tenant, { max_devices: 1 })
+    await place.rooms.stores.of(sample.tenant).devices.save(sample.pendingDevice, { status: 'accepted' })
+    const reachable = await logins.find(sample.device)
+    expect(await logins.withinLimit(reachable!)).toBe(true)
+    await place.rooms.stores.of(sample.tenant).devices.save(sample.pendingDevice, { status: 'pending' })
+    await stores.namespaces.save(sample.tenant, { max_devices: -1 })
+  })
+
   test('the most used devices and the choice of devices work', async () => {
     expect((await place.owner.devices.mostUsed()).status).toBe(200)
     expect((await place.owner.devices.choose({ body: { choices: [sample.device] } })).status).toBe(200)

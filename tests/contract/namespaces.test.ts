@@ -271,7 +271,8 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     // Every kind of thing that a namespace can hold is there; a new kind must be put there first.
     const tables = (await place.rooms.database.db.introspection.getTables()).filter(
       // What is still to be erased, or told to the payment provider, is noted there afterwards, for a moment.
-      ({ name, columns }) => !['unwanted_recordings', 'usage_reports'].includes(name) && columns.some((column) => column.name === 'tenant_id'),
+      ({ name, columns }) =>
+        !['unwanted_recordings', 'usage_reports'].includes(name) && columns.some((column) => column.name === 'tenant_id'),
     )
     expect(Object.keys(before).toSorted()).toEqual(tables.map(({ name }) => name).toSorted())
     const others = await rowsOf(place, sample.otherTenant)

@@ -143,8 +143,9 @@ export function billing({ stores, clock, provider, subscriptions, usage, url }: 
       if (await provider.hasOpenInvoices(customer_id)) throw openInvoices()
       await once(tenant_id, 'subscription', async (key) => {
         const quantity = Math.max(1, await stores.namespaces.deviceCount(tenant_id))
-        const asked_at = clock.now()
-        await subscriptions.settle(tenant_id, customer_id, asked_at, await provider.subscribe({ customer_id, tenant_id, quantity }, key))
+        const made = await provider.subscribe({ customer_id, tenant_id, quantity }, key)
+        // An event that came meanwhile may have asked too early to find it.
+        await subscriptions.settle(tenant_id, customer_id, clock.now(), made)
       })
       usage.wake()
     },

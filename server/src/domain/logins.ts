@@ -67,7 +67,8 @@ export function parseTarget(sshid: string): Target | undefined {
   return target.username.length > longest_username || target.data.length > longest_data ? undefined : target
 }
 
-export function logins({ stores, clock }: { stores: Stores; clock: Clock }): Logins {
+/** `billed`: whether there is a payment provider. */
+export function logins({ stores, clock, billed }: { stores: Stores; clock: Clock; billed: boolean }): Logins {
   async function byName(data: string): Promise<Reachable | undefined> {
     const dot = data.indexOf('.')
     const namespace = await stores.namespaces.findByName(data.slice(0, dot).toLowerCase())
@@ -98,7 +99,7 @@ export function logins({ stores, clock }: { stores: Stores; clock: Clock }): Log
     },
 
     async withinLimit({ namespace: { tenant_id, max_devices } }) {
-      return max_devices <= 0 || !isOver({ accepted: await stores.namespaces.deviceCount(tenant_id), max_devices })
+      return !billed || max_devices <= 0 || !isOver({ accepted: await stores.namespaces.deviceCount(tenant_id), max_devices })
     },
 
     async key({ device }, username, source, key) {
