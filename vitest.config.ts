@@ -13,8 +13,8 @@ export default defineConfig({
     maxWorkers: 2,
     globals: false,
     globalSetup: ['tests/harness/global-setup.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
     // Said explicitly, so that its closing summary is there whoever or whatever runs the tests.
     reporters: ['default'],
     // Advice on speed would come after that summary, which is to be the end.
