@@ -87,7 +87,7 @@ test('the first person sets the server up, sees a device arrive, lets it in, sig
   await told(page, 'buoy is accepted.')
   expect((await service.api({ token }).devices.get({ params: { uid } })).body.status).toBe('accepted')
 
-  await page.getByRole('link', { name: 'buoy' }).click()
+  await page.getByRole('link', { name: 'buoy', exact: true }).click()
   await heading(page, 'buoy')
   await seen(page, 'ssh -p 2222 root@lagoon.buoy@hawser.test')
   await fill(page, { 'User on the device': 'pilot' })

@@ -183,6 +183,26 @@ test('a device that is lost and a server that stops end the terminal with a sent
   await stopping
 })
 
+test('the limits of sessions hold: one that is idle ends, and one more than a source may have is refused', async () => {
+  await using own = await openQuarters({ env: { HAWSER_SSH_IDLE: '2', HAWSER_SSH_PER_SOURCE: '1' } })
+  const [first] = await terminal(own)
+  using idle = first
+  using second = await dial(own.service, await ticket(own))
+  expect(await second.hear(Kind.error)).toBe('Too many sessions from your address.')
+  expect(await idle.hear(Kind.error)).toBe('The session was idle for too long.')
+  await idle.closed
+  // There is room again when everything of it is closed.
+  const token = await eventually(async () => {
+    const given = await ticket(own)
+    using third = await dial(own.service, given)
+    await eventually(() => expect(third.news.length).toBeGreaterThan(0))
+    expect(third.news[0]!.kind).toBe(Kind.session)
+    return given
+  })
+  expect(own.service.log()).toContain('terminal.opened')
+  for (const secret of [own.user.password, token]) expect(own.service.log()).not.toContain(secret)
+})
+
 describe('a private key stays in the browser', () => {
   const kinds = {
     rsa: generateKeyPairSync('rsa', { modulusLength: 2048 }),
