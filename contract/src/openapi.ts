@@ -78,6 +78,7 @@ export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sen
   apiKeys: ['API keys', 'Credentials of a namespace, for scripts.'],
   namespaces: ['Namespaces', 'A team’s own world of devices, keys, rules and sessions, and its members.'],
   sessions: ['Sessions', 'Connections made to devices, and their recordings.'],
+  recordings: ['Recordings', 'What terminals showed, for players: a part at a time, and where a text is.'],
   firewall: ['Firewall rules', 'Who may connect to which device, from where, as whom.'],
   announcements: ['Announcements', 'News from the server’s administrator.'],
   users: ['Users', 'Sign-in, tokens, the profile, registration and the ways back in.'],

@@ -23,6 +23,7 @@ import { namespaces } from './domain/namespaces.ts'
 import { presence } from './domain/presence.ts'
 import { publicKeys } from './domain/public-keys.ts'
 import { recordingSweep } from './domain/recording-sweep.ts'
+import { recordingRules } from './domain/recordings.ts'
 import type { AllRules } from './domain/rules.ts'
 import { sessions } from './domain/sessions.ts'
 import { signIn } from './domain/sign-in.ts'
@@ -162,6 +163,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     apiKeys: apiKeys({ stores, clock }),
     namespaces: namespaceRules,
     sessions: sessionRules,
+    recordings: recordingRules({ stores, recordings: recorded }),
     firewall: firewall({ stores }),
     announcements: announcements({ stores }),
     users: userRules,
