@@ -15,7 +15,8 @@ import { LoginPage } from './routes/login.tsx'
 import { OverviewPage } from './routes/overview.tsx'
 import { ProfilePage } from './routes/profile.tsx'
 import { PublicKeysPage } from './routes/public-keys.tsx'
-import { SessionsPage } from './routes/sessions.tsx'
+import { SessionPage } from './routes/session.tsx'
+import { readSessionsSearch, SessionsPage } from './routes/sessions.tsx'
 import { SettingsPage } from './routes/settings.tsx'
 import { SetupPage } from './routes/setup.tsx'
 import { Shell } from './routes/shell.tsx'
@@ -75,6 +76,13 @@ const inside = <const P extends string>(path: P, component: () => React.ReactNod
 
 const devices = createRoute({ getParentRoute: () => shell, path: '/devices', component: DevicesPage, validateSearch: readDevicesSearch })
 
+const sessions = createRoute({
+  getParentRoute: () => shell,
+  path: '/sessions',
+  component: SessionsPage,
+  validateSearch: readSessionsSearch,
+})
+
 const tree = root.addChildren([
   login,
   at('/setup', SetupPage),
@@ -88,7 +96,8 @@ const tree = root.addChildren([
     devices,
     inside('/devices/$uid', DevicePage),
     inside('/add-device', AddDevicePage),
-    inside('/sessions', SessionsPage),
+    sessions,
+    inside('/sessions/$uid', SessionPage),
     inside('/public-keys', PublicKeysPage),
     inside('/firewall', FirewallPage),
     inside('/api-keys', ApiKeysPage),

@@ -21,6 +21,7 @@ test.each([
   '/reset-mfa?id=65f000000000000000000007',
   '/devices?status=pending',
   `/devices/${'1'.repeat(64)}`,
+  `/sessions/${'3'.repeat(64)}`,
 ])('%s is a page of the console', async (address) => {
   const answer = await fetch(service.url + address)
   const html = await answer.text()

@@ -23,6 +23,7 @@ const consolePages = [
   '/devices/:uid',
   '/add-device',
   '/sessions',
+  '/sessions/:uid',
   '/public-keys',
   '/firewall',
   '/api-keys',
