@@ -85,6 +85,9 @@ const mostPosted = 500
 /** Frames of one session that wait for their turn. */
 const mostFrames = 1_000
 
+/** Journals whose index is remembered; one has at most 2048 places. */
+const mostKnown = 32
+
 interface Open extends Recording {
   readonly posted: boolean
   readonly writer: Pick<JournalWriter, 'index' | 'duration_ms' | 'output_bytes'>
@@ -98,13 +101,15 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
   const finishing = new Set<Promise<void>>()
   const posted = new Map<string, { recording: Open; size: Size; idle: NodeJS.Timeout }>()
   const inTurn = turnsByKey(mostFrames)
+  /** What was read of journals that are closed: players ask for one part after the other. */
+  const known = new Map<string, Omit<Source, 'file'>>()
 
   const of = (tenant_id: string, session_uid: string): Open[] =>
     [...open].filter(({ name }) => name.session_uid === session_uid && name.tenant_id === tenant_id)
 
   async function start(about: About, isPosted: boolean, told: (error: Error) => void = () => undefined): Promise<Open> {
     const { tenant_id, session_uid, device_uid, username, term, width, height } = about
-    const file = await keep.create({ tenant_id, session_uid, channel: 0 })
+    const file = await keep.create({ tenant_id, session_uid, channel: 0 }, isPosted)
     const { name } = file
     const header = {
       version: 1,
@@ -214,12 +219,19 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
   async function opened<T>(name: JournalName, look: (source: Source) => Promise<T>): Promise<T> {
     const going = await settled(name)
     await using file = await keep.read(name)
+    const id = `${name.session_uid}.${name.channel}`
+    const found = known.get(id)
+    if (found) return await look({ file, ...found })
     const header = await readHeader(file)
     if (going) {
       const { index, duration_ms, output_bytes } = going.writer
       return await look({ file, header, index, duration_ms, output_bytes, ending: 'going' })
     }
-    const end = (await readEnd(file)) ?? (await unended(file))
+    const end = await readEnd(file)
+    if (!end) return await look({ file, header, ...(await unended(file)) })
+    known.set(id, { header, ...end })
+    const [oldest] = known.size > mostKnown ? known.keys() : []
+    if (oldest !== undefined) known.delete(oldest)
     return await look({ file, header, ...end })
   }
 
@@ -257,6 +269,7 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
     async remove(tenant_id, session_uid) {
       const removing = inTurn.take(session_uid, async () => {
         await closePosted(`${tenant_id}.${session_uid}`)
+        for (const id of known.keys()) if (id.startsWith(`${session_uid}.`)) known.delete(id)
         await keep.remove(tenant_id, session_uid)
       })
       if (!removing) throw new Error('too many frames of one session wait')
@@ -278,6 +291,7 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
           else onFailed(error as Error, name)
         }
       }
+      await keep.resume?.()
     },
     async [Symbol.asyncDispose]() {
       for (const id of posted.keys()) await closePosted(id)
