@@ -98,6 +98,30 @@ describe('a part of a recording', () => {
   })
 })
 
+test.each([
+  ['lines without a colour', (at: number) => `line ${at}\r\n`],
+  ['a program that draws here and there', (at: number) => `\u001b[${1 + (at % 24)};${1 + (at % 60)}H${at}\u001b[${at % 8}m`],
+  ['a colour that is never set back', (at: number) => `${at === 0 ? '\u001b[35m' : ''}line ${at}\r\n`],
+  ['lines below a part that stays', (at: number) => `${at === 0 ? '\u001b[2;24r\u001b[24;1H' : ''}\u001b[36mline\u001b[m ${at}\r\n`],
+  ['lines that are cut anywhere', (at: number) => `\u001b[1;3${at % 8}mé\u001b[0m${'漢字'.repeat(at % 9)}\r\n`],
+])('the screen is right for %s', async (_, piece) => {
+  using here = place()
+  const recording = await here.room.begin(about)
+  using expected = screen(about)
+  const all = Buffer.from(Array.from({ length: 14_000 }, (_line, at) => piece(at)).join(''))
+  for (let at = 0; at < all.length; at += 1_337) {
+    await recording.output(all.subarray(at, at + 1_337))
+    here.clock.time += 10
+  }
+  await recording.finish()
+  const at_ms = Math.floor(all.length / 1_337) * 10 - 500
+  const seen = all.subarray(0, (at_ms / 10 + 1) * 1_337)
+  await expected.show(seen)
+  const { screen: drawn } = await here.room.part(recording.name, { at_ms })
+  // What was cut in two follows the screen.
+  expect(drawn.toString().startsWith(expected.drawn().toString())).toBe(true)
+})
+
 describe('a text', () => {
   const found = async (here: ReturnType<typeof place>, name: Parameters<typeof here.room.facts>[0], text: string) => {
     const all = []
