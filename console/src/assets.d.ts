@@ -1,6 +1,5 @@
-// Pictures become addresses when the console is built, and styles files of their own.
+// Pictures become addresses when the console is built.
 declare module '*.svg' {
   const address: string
   export default address
 }
-declare module '*.css'

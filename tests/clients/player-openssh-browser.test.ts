@@ -218,6 +218,27 @@ test('an observer sees that a session was there, but not what it showed', async 
   expect(person.troubles).toEqual([])
 })
 
+test('an administrator lets sessions go on that cannot be recorded, and a session that did says so', async () => {
+  await using person = await signedIn()
+  const { page } = person
+  await goTo(page, 'Settings and members')
+  const tick = page.getByLabel('Let sessions go on when they cannot be recorded')
+  expect(await tick.isChecked()).toBe(false)
+  await tick.check()
+  await press(page, 'Save the settings')
+  await told(page, 'The settings are saved.')
+  const params = { tenant: sample.tenant }
+  expect((await way.owner.namespaces.get({ params })).body.settings).toMatchObject({ session_record: true, continue_unrecorded: true })
+  await way.owner.namespaces.edit({ params, body: { settings: { continue_unrecorded: false } } })
+  const { uid } = await way.newest()
+  await way.service.rooms.stores.of(sample.tenant).sessions.save(uid, { unrecorded: 1 })
+  await page.goto(`/sessions/${uid}`)
+  await seen(page, 'went on unrecorded')
+  await seen(page, 'It could not be recorded to its end and went on')
+  expect(person.refusals).toEqual([])
+  expect(person.troubles).toEqual([])
+})
+
 test.each([
   ['light', 1280],
   ['dark', 360],

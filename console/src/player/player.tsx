@@ -7,7 +7,6 @@ import { Button } from '../parts/button.tsx'
 import { Trouble } from '../parts/states.tsx'
 import { clock, engine, speeds, type Engine, type Playing } from './engine.ts'
 import { openScreen } from './screen.ts'
-import '../styles/player.css'
 
 const small_ms = 5_000
 const large_ms = 30_000

@@ -98,8 +98,8 @@ function paintRows(place: HTMLElement, terminal: Terminal, before: readonly stri
   for (let y = 0; y < terminal.rows; y++) {
     const line = active.getLine(active.baseY + y)
     const runs: Run[] = []
-    for (let x = 0; line && x < terminal.cols; x++) {
-      cell = line.getCell(x, cell)
+    for (let x = 0; x < terminal.cols; x++) {
+      cell = line?.getCell(x, cell)
       if (!cell || cell.getWidth() === 0) continue
       const look = lookOf(cell, !hidden && y === active.cursorY && x === Math.min(active.cursorX, terminal.cols - 1))
       const wide = cell.getWidth() === 2
@@ -160,12 +160,11 @@ function element({ text, look, wide }: Run): Node {
 }
 
 /** The sixteen, readable on the ground of the screen. */
-const sixteen = [
-  ...['#3b4c55', '#ff8a80', '#7fd6a4', '#e5c07b', '#7fb8f0', '#d6a5f0', '#6fd0dc', '#d5dfe3'],
-  ...['#8499a4', '#ffb0a8', '#a5e8c0', '#f2d9a0', '#a9d1fa', '#e6c6f8', '#9de6ee', '#ffffff'],
-]
+const dull = ['#3b4c55', '#ff8a80', '#7fd6a4', '#e5c07b', '#7fb8f0', '#d6a5f0', '#6fd0dc', '#d5dfe3']
+const bright = ['#8499a4', '#ffb0a8', '#a5e8c0', '#f2d9a0', '#a9d1fa', '#e6c6f8', '#9de6ee', '#ffffff']
+const sixteen = [...dull, ...bright]
 /** The first eight as grounds: text on them is light. */
-const grounds = ['#2c3b43', '#a8342b', '#1f7a4d', '#866310', '#2a62a8', '#7d3f9c', '#1a7480', '#d5dfe3', ...sixteen.slice(8)]
+const grounds = ['#2c3b43', '#a8342b', '#1f7a4d', '#866310', '#2a62a8', '#7d3f9c', '#1a7480', '#d5dfe3', ...bright]
 const steps = [0, 95, 135, 175, 215, 255]
 
 function paint(value: number, isRgb: boolean, first = sixteen): string {

@@ -4,7 +4,6 @@ import { useEffect, useRef, useState } from 'react'
 import { queries } from '../api.ts'
 import { session } from '../session.ts'
 import { openScreen, type Size } from './screen.ts'
-import '../styles/player.css'
 
 type Said = ({ kind: 'screen' | 'resize' } & Size) | { kind: 'end'; message: string }
 

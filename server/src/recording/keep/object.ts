@@ -124,10 +124,10 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
       (error: unknown) => {
         if (abort.signal.aborted) return
         // Deleted meanwhile: there is nothing to send.
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return void waiting.delete(id)
-        parts.onDelayed(error as Error, name, wait_ms)
-        // To the end of those that wait: one that can never be sent does not hold up the others.
         waiting.delete(id)
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return
+        parts.onDelayed(error as Error, name, wait_ms)
+        // At the end of those that wait: one that can never be sent does not hold up the others.
         waiting.set(id, name)
         timer ??= setTimeout(resume, wait_ms)
         timer.unref()
