@@ -22,7 +22,8 @@ export const queries = new QueryClient({
   },
 })
 
-async function withToken(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+/** For what the contract's client would take into memory whole. */
+export async function withToken(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const used = session.token()
   const answer = await send(input, init, used)
   if (answer.status !== 401 || !(await saysTokenEnded(answer.clone()))) return answer

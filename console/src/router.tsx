@@ -24,7 +24,8 @@ import { LoginPage } from './routes/login.tsx'
 import { OverviewPage } from './routes/overview.tsx'
 import { ProfilePage } from './routes/profile.tsx'
 import { PublicKeysPage } from './routes/public-keys.tsx'
-import { SessionsPage } from './routes/sessions.tsx'
+import { SessionPage } from './routes/session.tsx'
+import { readSessionsSearch, SessionsPage } from './routes/sessions.tsx'
 import { SettingsPage } from './routes/settings.tsx'
 import { SetupPage } from './routes/setup.tsx'
 import { Shell } from './routes/shell.tsx'
@@ -86,6 +87,13 @@ const TerminalPage = lazyRouteComponent(() => import('./routes/terminal.tsx'), '
 
 const devices = createRoute({ getParentRoute: () => shell, path: '/devices', component: DevicesPage, validateSearch: readDevicesSearch })
 
+const sessions = createRoute({
+  getParentRoute: () => shell,
+  path: '/sessions',
+  component: SessionsPage,
+  validateSearch: readSessionsSearch,
+})
+
 const tree = root.addChildren([
   login,
   at('/setup', SetupPage),
@@ -100,7 +108,8 @@ const tree = root.addChildren([
     inside('/devices/$uid', DevicePage),
     inside('/devices/$uid/terminal', TerminalPage),
     inside('/add-device', AddDevicePage),
-    inside('/sessions', SessionsPage),
+    sessions,
+    inside('/sessions/$uid', SessionPage),
     inside('/public-keys', PublicKeysPage),
     inside('/firewall', FirewallPage),
     inside('/api-keys', ApiKeysPage),

@@ -9,6 +9,7 @@ import { mfa } from './mfa.ts'
 import { namespaces } from './namespaces.ts'
 import type { Operation } from './operation.ts'
 import { publicKeys } from './public-keys.ts'
+import { recordings } from './recordings.ts'
 import { sessions } from './sessions.ts'
 import { system } from './system.ts'
 import { tags } from './tags.ts'
@@ -23,6 +24,7 @@ export const contract = {
   namespaces,
   sessions,
   terminals,
+  recordings,
   firewall,
   announcements,
   users,

@@ -10,7 +10,11 @@ export const Namespace = Type.Object({
   owner: UserId,
   tenant_id: TenantId,
   members: Type.Array(Type.Object({ id: UserId, username: Type.String(), role: Role })),
-  settings: Type.Object({ session_record: Type.Boolean(), connection_announcement: Type.String() }),
+  settings: Type.Object({
+    session_record: Type.Boolean(),
+    connection_announcement: Type.String(),
+    continue_unrecorded: Type.Boolean({ description: 'A session that cannot be recorded goes on, and says so; otherwise it ends.' }),
+  }),
   max_devices: Type.Integer({ description: '-1: no limit.' }),
   device_count: Type.Integer({ description: 'Accepted devices.' }),
   devices_count: Type.Integer({ description: 'The same as device_count, as older clients spell it.' }),
@@ -72,6 +76,7 @@ export const namespaces = {
         Type.Object({
           session_record: Type.Optional(Type.Boolean()),
           connection_announcement: Type.Optional(Type.String({ maxLength: 4096 })),
+          continue_unrecorded: Type.Optional(Type.Boolean()),
         }),
       ),
     }),

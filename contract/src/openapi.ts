@@ -79,6 +79,7 @@ export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sen
   namespaces: ['Namespaces', 'A team’s own world of devices, keys, rules and sessions, and its members.'],
   sessions: ['Sessions', 'Connections made to devices, and their recordings.'],
   terminals: ['Terminals', 'Terminals in a browser, and the files beside them. What is spoken on their WebSocket is in the contract.'],
+  recordings: ['Recordings', 'What terminals showed, for players: a part at a time, and where a text is.'],
   firewall: ['Firewall rules', 'Who may connect to which device, from where, as whom.'],
   announcements: ['Announcements', 'News from the server’s administrator.'],
   users: ['Users', 'Sign-in, tokens, the profile, registration and the ways back in.'],

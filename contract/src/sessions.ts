@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { deviceOr, member } from './access.ts'
 import { Device } from './devices.ts'
 import { sample } from './examples.ts'
-import { DeviceUid, Paging, Position, SessionUid, TenantId, Timestamp } from './fields.ts'
+import { DeviceUid, paging, Position, SessionUid, TenantId, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
 export const Session = Type.Object({
@@ -18,6 +18,7 @@ export const Session = Type.Object({
   active: Type.Boolean(),
   authenticated: Type.Boolean(),
   recorded: Type.Boolean(),
+  unrecorded: Type.Boolean({ description: 'It could not be recorded, or not to its end, and went on, as the namespace chose.' }),
   type: Type.String({ description: '`none` until a program starts, then shell, exec or subsystem.' }),
   term: Type.String({ description: 'The terminal’s kind, as the client names it.' }),
   position: Position,
@@ -45,7 +46,10 @@ export const sessions = {
     method: 'GET',
     path: '/api/sessions',
     access: member('observer'),
-    query: Paging,
+    query: Type.Object({
+      active: Type.Optional(Type.Boolean({ description: 'Only those that are going on, or only those that are over.' })),
+      ...paging,
+    }),
     list: Session,
     failures: [],
     example: { query: { page: '1' } },

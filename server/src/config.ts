@@ -78,6 +78,13 @@ function number(least: number, most: number): (text: string) => number {
   }
 }
 
+function recordingsPlace(text: string): string {
+  if (text === '') return ''
+  if (!text.startsWith('s3:')) return path.resolve(text)
+  if (!/^s3:\/\/[a-zA-Z0-9][\w.-]{2,62}(\/[\w!.*'()/-]*)?$/.test(text)) throw new Error('a folder or s3://bucket/prefix is expected')
+  return text
+}
+
 export const settings = {
   HAWSER_HTTP: setting({
     doc: 'Where the HTTP interface listens.',
@@ -99,10 +106,30 @@ export const settings = {
     read: (text) => path.resolve(text),
   }),
   HAWSER_RECORDINGS: setting({
-    doc: 'The folder for recordings of sessions. Empty: `recordings` in the data folder.',
-    example: '/mnt/recordings',
+    doc: 'The folder for recordings of sessions, or `s3://bucket/prefix` for any S3-compatible store. Empty: `recordings` in the data folder.',
+    example: 's3://recordings/hawser',
     fallback: '',
-    read: (text) => (text === '' ? '' : path.resolve(text)),
+    read: recordingsPlace,
+  }),
+  HAWSER_S3_ENDPOINT: setting({
+    doc: 'The address of the store of recordings. Empty: Amazon’s.',
+    example: 'https://objects.example.com',
+    fallback: '',
+    read: address('http:', 'https:'),
+  }),
+  HAWSER_S3_REGION: setting({ doc: 'The region of the store.', example: 'eu-central-1', fallback: 'us-east-1', read: (text) => text }),
+  HAWSER_S3_ACCESS_KEY: setting({
+    doc: 'The access key for the store. Empty: what the machine’s role or profile gives.',
+    example: 'AKIAIOSFODNN7EXAMPLE',
+    fallback: '',
+    read: (text) => text,
+  }),
+  HAWSER_S3_SECRET_KEY: setting({
+    doc: 'The secret of the access key.',
+    example: 'a long random text',
+    fallback: '',
+    secret: true,
+    read: (text) => text,
   }),
   HAWSER_RECORDING_DAYS: setting({
     doc: 'Days after the end of a session for which its recording is kept; 0: for ever.',

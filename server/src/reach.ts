@@ -14,7 +14,7 @@ import type { Doors, Upgrade } from './http/upgrade.ts'
 import { iso, minute_ms, second_ms } from './kit/clock.ts'
 import { limiter as ownLimiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
-import { sessionRecorder } from './recording/tap.ts'
+import { sessionRecorder, type Wish } from './recording/tap.ts'
 import type { Rooms } from './server.ts'
 import { acceptLine } from './socket-line.ts'
 import { tunnelDoors } from './tunnel/doors.ts'
@@ -89,7 +89,10 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     return { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
   }
 
-  const wanted = async (tenant_id: string): Promise<boolean> => (await stores.namespaces.find(tenant_id))?.session_record === 1
+  const wanted = async (tenant_id: string): Promise<Wish> => {
+    const namespace = await stores.namespaces.find(tenant_id)
+    return { record: namespace?.session_record === 1, continueUnrecorded: namespace?.continue_unrecorded === 1 }
+  }
   const gateway = await startGateway({
     listen: config.HAWSER_SSH,
     hostKeys: await hostKeys({
@@ -115,9 +118,9 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
         sessionRecorder({
           recordings: rooms.recordings,
           about: { tenant_id, session_uid: record.uid, device_uid, username },
-          wanted: false,
+          wanted: { record: false, continueUnrecorded: false },
           onBegun: () => record.note({ recorded: 1 }),
-          onFailed,
+          onFailed: (_, goesOn) => onFailed(goesOn),
         }),
     },
     log,
@@ -161,8 +164,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       rooms.background.later('recording.switched', async () => {
         const sessions = [...gateway.sessions.values()].filter((session) => session.tenant_id === tenant_id)
         if (sessions.length === 0) return
-        const on = await wanted(tenant_id)
-        for (const session of sessions) session.record(on)
+        const wish = await wanted(tenant_id)
+        for (const session of sessions) session.record(wish)
       })
     }),
   ]

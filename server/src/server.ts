@@ -25,6 +25,7 @@ import { nodes } from './domain/nodes.ts'
 import { presence } from './domain/presence.ts'
 import { publicKeys } from './domain/public-keys.ts'
 import { recordingSweep } from './domain/recording-sweep.ts'
+import { recordingRules } from './domain/recordings.ts'
 import type { AllRules } from './domain/rules.ts'
 import { sessions } from './domain/sessions.ts'
 import { sharedLimits } from './domain/shared-limits.ts'
@@ -140,9 +141,12 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
           }),
         )
   const signingRecordings = await recordingKey({ kept: stores.recordingKeys, vault: secrets, now: () => iso(clock.now()) })
+  const keep = await recordingKeep(config, log)
+  // Before the recordings: they close what is open when the server stops, and then it may still be sent.
+  if (Symbol.asyncDispose in keep) background.own(keep)
   const recorded = background.own(
     recordings({
-      keep: diskKeep(config.HAWSER_RECORDINGS || path.join(folder, 'recordings')),
+      keep,
       key: signingRecordings,
       clock,
       onFailed: (err, { session_uid, channel }) => log.error({ event: 'recording.failed', session: session_uid, channel, err }),
@@ -205,6 +209,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     namespaces: namespaceRules,
     sessions: sessionRules,
     terminals: terminalRules,
+    recordings: recordingRules({ stores, recordings: recorded }),
     firewall: firewall({ stores }),
     announcements: announcements({ stores }),
     users: userRules,
@@ -259,6 +264,24 @@ async function busBetweenNodes(servers: string, key: Buffer, node: string, log: 
   } catch (cause) {
     throw new Failure('unavailable', { message: `NATS does not answer (${(cause as Error).message}); see HAWSER_NATS.`, cause })
   }
+}
+
+/** A folder, or a store, whose code is loaded only then. */
+async function recordingKeep(config: Config, log: Log) {
+  const folder = path.join(config.HAWSER_DATA, 'recordings')
+  const { HAWSER_RECORDINGS: place } = config
+  if (!place.startsWith('s3:')) return diskKeep(place || folder)
+  const { objectKeep } = await import('./recording/keep/object.ts')
+  return objectKeep({
+    address: place,
+    endpoint: config.HAWSER_S3_ENDPOINT,
+    region: config.HAWSER_S3_REGION,
+    accessKey: config.HAWSER_S3_ACCESS_KEY,
+    secretKey: config.HAWSER_S3_SECRET_KEY,
+    folder,
+    onDelayed: (err, { session_uid, channel }, again_ms) =>
+      log.warn({ event: 'recording.unsent', session: session_uid, channel, again_ms, err }),
+  })
 }
 
 export type Rooms = Awaited<ReturnType<typeof openRooms>>

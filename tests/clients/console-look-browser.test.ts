@@ -49,6 +49,8 @@ const inside = [
   `/devices/${'f'.repeat(64)}`,
   '/add-device',
   '/sessions',
+  '/sessions?past=true',
+  `/sessions/${sample.session}`,
   '/public-keys',
   '/firewall',
   '/api-keys',

@@ -42,6 +42,8 @@ const otherwise: Readonly<Record<string, Outcome>> = {
   'billing.webhook': noProvider,
   'devices.authSsh': { status: 404, because: 'the server signs only for a login that it is making, and none is going on' },
   'terminals.files': { status: 404, because: 'the caller has no terminal open' },
+  'recordings.window': { status: 404, because: 'nothing was recorded of the session of the example' },
+  'recordings.search': { status: 404, because: 'nothing was recorded of the session of the example' },
   'connectors.info': { status: 424, because: 'the engine of the example cannot be reached' },
 }
 

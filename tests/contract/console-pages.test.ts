@@ -22,6 +22,7 @@ test.each([
   '/devices?status=pending',
   `/devices/${'1'.repeat(64)}`,
   `/devices/${'1'.repeat(64)}/terminal`,
+  `/sessions/${'3'.repeat(64)}`,
 ])('%s is a page of the console', async (address) => {
   const answer = await fetch(service.url + address)
   const html = await answer.text()

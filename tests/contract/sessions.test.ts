@@ -53,6 +53,7 @@ describe('one session', () => {
       active: true,
       authenticated: false,
       recorded: false,
+      unrecorded: false,
       type: 'none',
       term: 'xterm',
       position: { latitude: 1.5, longitude: -2 },

@@ -27,6 +27,9 @@ const about = {
   height: 24,
 }
 
+/** Recorded, or ended. */
+const strict = { record: true, continueUnrecorded: false }
+
 function place(folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-recordings-')), room_bytes = Infinity) {
   const keep = limited(diskKeep(folder), room_bytes)
   const failed: Error[] = []
@@ -97,7 +100,7 @@ describe('a full disk', () => {
       const session = sessionRecorder({
         recordings: here.room,
         about,
-        wanted: true,
+        wanted: strict,
         onBegun: () => undefined,
         onFailed: (error) => told.push(error),
       })
@@ -125,15 +128,18 @@ describe('a full disk', () => {
   test('lets the output pass unrecorded where that was chosen', async () => {
     using here = place()
     const failing = { begin: () => Promise.reject(new Error('no room')) }
-    const parts = { recordings: failing, about, wanted: true, onBegun: () => undefined }
+    const parts = { recordings: failing, about, wanted: { record: true, continueUnrecorded: true }, onBegun: () => undefined }
     const told: string[] = []
-    const session = sessionRecorder({ ...parts, onFailed: (error) => told.push(error.message), onFailure: 'continue' })
+    const session = sessionRecorder({ ...parts, onFailed: (error, goesOn) => told.push(`${error.message}, ${goesOn}`) })
     const channel = session.channel()
     channel.terminal('xterm', { width: 80, height: 24 })
     channel.program('shell')
     await channel.output(Buffer.from('passes'))
     await channel.output(Buffer.from('passes, too'))
-    expect(told).toEqual(['no room'])
+    expect(told).toEqual(['no room, true'])
+    // Who went on is not ended afterwards.
+    session.wanted(strict)
+    await channel.output(Buffer.from('passes still'))
     await session[Symbol.asyncDispose]()
     expect(files(here.folder)).toEqual([])
   })
@@ -176,15 +182,15 @@ test('deleting removes every file of the session and nothing of another', async 
 
 test('switching recording off ends it at once, switching it on begins another with what comes next', async () => {
   using here = place()
-  const session = sessionRecorder({ recordings: here.room, about, wanted: true, onBegun: () => undefined, onFailed: () => undefined })
+  const session = sessionRecorder({ recordings: here.room, about, wanted: strict, onBegun: () => undefined, onFailed: () => undefined })
   const channel = session.channel()
   const say = async (words: string) => channel.output(Buffer.from(words))
   channel.terminal('xterm', { width: 80, height: 24 })
   channel.program('shell')
   await say('one ')
-  session.wanted(false)
+  session.wanted({ ...strict, record: false })
   await say('secret ')
-  session.wanted(true)
+  session.wanted(strict)
   await say('two')
   await session[Symbol.asyncDispose]()
   const shown: string[] = []

@@ -107,6 +107,34 @@ export const needs: readonly Need[] = [
     why: 'the bus between several servers is tested against a real one',
     usedBy: ['**/*nats*'],
   },
+  {
+    name: 'Swift proxy server',
+    found: { command: 'swift-proxy-server' },
+    debianPackage: 'swift-proxy',
+    why: 'a real S3-compatible store, in which recordings are kept',
+    usedBy: ['**/*swift*'],
+  },
+  {
+    name: 'Swift account server',
+    found: { command: 'swift-account-server' },
+    debianPackage: 'swift-account',
+    why: 'a real S3-compatible store, in which recordings are kept',
+    usedBy: ['**/*swift*'],
+  },
+  {
+    name: 'Swift container server',
+    found: { command: 'swift-container-server' },
+    debianPackage: 'swift-container',
+    why: 'a real S3-compatible store, in which recordings are kept',
+    usedBy: ['**/*swift*'],
+  },
+  {
+    name: 'Swift object server',
+    found: { command: 'swift-object-server' },
+    debianPackage: 'swift-object',
+    why: 'a real S3-compatible store, in which recordings are kept',
+    usedBy: ['**/*swift*'],
+  },
 ]
 
 /** The name that Debian gives to the folder of this machine's libraries. */

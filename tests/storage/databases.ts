@@ -151,6 +151,7 @@ export function session(device_uid: string, change: Partial<Omit<SessionRow, 'te
     active: 1,
     authenticated: 0,
     recorded: 0,
+    unrecorded: 0,
     type: 'shell',
     term: 'xterm',
     position: '{"latitude":0,"longitude":0}',

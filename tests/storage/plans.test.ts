@@ -201,6 +201,8 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       ['SEARCH sessions USING INDEX sessions_by_start (tenant_id=?)'],
       ['SEARCH tallies USING PRIMARY KEY (tenant_id=? AND subject=?)'],
     ])
+    const live = await recorded.plansOf(() => recorded.stores.of(tenant_id).sessions.list({ ...page(10, 2), active: true }))
+    expect([...live.values()][0]).toEqual(['SEARCH sessions USING INDEX sessions_live_by_start (tenant_id=?)'])
   })
 
   test('the gate’s two questions are point look-ups', async () => {

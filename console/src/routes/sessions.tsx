@@ -1,59 +1,96 @@
-// The sessions of the namespace, newest first: who was on which device, from where, and what is live now.
-import { Link } from '@tanstack/react-router'
+// The sessions of the namespace, newest first, those that are live and those that are over apart: who was on which device, from
+// where, and what can be watched or played.
+import { Link, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Session } from '@hawser/contract/sessions'
 import { api, useMay } from '../api.ts'
-import { settled, useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { Ask } from '../parts/dialog.tsx'
+import { useAsk } from '../parts/ask.ts'
+import { Button, LinkButton } from '../parts/button.tsx'
 import { Page, Panel } from '../parts/page.tsx'
+import { useSessionActs, whose } from '../parts/session-acts.tsx'
 import { Empty, Listing } from '../parts/states.tsx'
 import { inFull, Lamp, Pill, When } from '../parts/status.tsx'
 
 const page_size = 20
 
-const kinds: Readonly<Record<string, string>> = { shell: 'a shell', exec: 'a command', subsystem: 'files', none: 'no program' }
+export const kinds: Readonly<Record<string, string>> = { shell: 'a shell', exec: 'a command', subsystem: 'files', none: 'no program' }
+
+/** With what stands behind the question mark, both ways. */
+const exactly = { exact: true, includeSearch: true }
+
+export interface SessionsSearch {
+  past?: true
+}
+
+export const readSessionsSearch = (given: Record<string, unknown>): SessionsSearch => (given['past'] === true ? { past: true } : {})
 
 export function SessionsPage() {
-  const [page, setPage] = useState(1)
-  const sessions = useAsk(['sessions', page], () => api.sessions.list({ query: { page, per_page: page_size } }))
-  const may = useMay('administrator')
+  const { past = false } = useSearch({ from: '/shell/sessions' })
   return (
     <Page title="Sessions" lead="Connections to devices through this server, newest first.">
-      <Panel>
-        <Listing
-          query={sessions}
-          label="Sessions"
-          empty={<Empty title="Nobody has connected to a device yet." />}
-          page={{ number: page, size: page_size, turn: setPage }}
-          row={(session) => <SessionRow key={session.uid} session={session} may={may} />}
-        />
-      </Panel>
+      <nav className="tabs" aria-label="Which sessions">
+        <Link to="/sessions" search={{}} activeOptions={exactly}>
+          Live
+        </Link>
+        <Link to="/sessions" search={{ past: true }} activeOptions={exactly}>
+          Past
+        </Link>
+      </nav>
+      <Some key={String(past)} past={past} />
     </Page>
   )
 }
 
-function lasted({ started_at, last_seen }: Session): string {
+function Some({ past }: { past: boolean }) {
+  const [page, setPage] = useState(1)
+  const query = { page, per_page: page_size, active: !past }
+  const sessions = useAsk([past ? 'past sessions' : 'live sessions', page], () => api.sessions.list({ query }))
+  const may = useMay('administrator')
+  return (
+    <Panel>
+      <Listing
+        query={sessions}
+        label={past ? 'Past sessions' : 'Live sessions'}
+        empty={<Empty title={past ? 'No session is over yet.' : 'Nobody is connected to a device now.'} />}
+        page={{ number: page, size: page_size, turn: setPage }}
+        row={(session) => <SessionRow key={session.uid} session={session} may={may} />}
+      />
+    </Panel>
+  )
+}
+
+export function lasted({ started_at, last_seen }: Session): string {
   const seconds = Math.max(0, Math.round((Date.parse(last_seen) - Date.parse(started_at)) / 1000))
   if (seconds < 60) return `${seconds} s`
   return seconds < 3600 ? `${Math.floor(seconds / 60)} min` : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
 }
 
+export function SessionPills({ session }: { session: Session }) {
+  return (
+    <>
+      {session.active && <Pill tone="good">live</Pill>} {!session.authenticated && <Pill tone="wait">not let in</Pill>}{' '}
+      {session.recorded && <Pill>recorded</Pill>} {session.unrecorded && <Pill tone="bad">went on unrecorded</Pill>}
+    </>
+  )
+}
+
 function SessionRow({ session, may }: { session: Session; may: boolean }) {
-  const [asking, setAsking] = useState(false)
-  const { username, device, active } = session
-  const name = `${username} on ${device.name}`
+  const acts = useSessionActs(session)
+  const { username, device, active, recorded, uid } = session
+  const name = whose(session)
   return (
     <li className="row">
       <Lamp on={active} />
       <div className="about">
         <p className="name">
-          <strong>{username}</strong> on{' '}
+          <Link to="/sessions/$uid" params={{ uid }} aria-label={`Session of ${name}`}>
+            <strong>{username}</strong>
+          </Link>{' '}
+          on{' '}
           <Link to="/devices/$uid" params={{ uid: session.device_uid }}>
             {device.name}
           </Link>{' '}
-          {active && <Pill tone="good">live</Pill>} {!session.authenticated && <Pill tone="wait">not let in</Pill>}{' '}
-          {session.recorded && <Pill>recorded</Pill>}
+          <SessionPills session={session} />
         </p>
         <p className="facts">
           <When at={session.started_at} />
@@ -61,26 +98,25 @@ function SessionRow({ session, may }: { session: Session; may: boolean }) {
           {kinds[session.type] ?? session.type}
         </p>
       </div>
-      {may && active && (
+      {may && (active || recorded) && (
         <div className="acts">
-          <Button kind="quiet" small aria-label={`Close the session of ${name}`} onPress={() => setAsking(true)}>
-            Close
-          </Button>
-          {asking && (
-            <Ask
-              close={() => setAsking(false)}
-              question={{
-                title: 'Close this session?',
-                says: `${name} is cut off at once.`,
-                yes: 'Close it',
-                no: 'Leave it open',
-                act: async () => {
-                  await api.sessions.close({ params: { uid: session.uid }, body: { device: session.device_uid } })
-                  await settled('The session is closed.')
-                },
-              }}
-            />
+          {recorded && (
+            <LinkButton
+              kind="quiet"
+              small
+              to="/sessions/$uid"
+              params={{ uid }}
+              aria-label={`${active ? 'Watch' : 'Replay'} the session of ${name}`}
+            >
+              {active ? 'Watch' : 'Replay'}
+            </LinkButton>
           )}
+          {active && (
+            <Button kind="quiet" small aria-label={`Close the session of ${name}`} onPress={acts.close}>
+              Close
+            </Button>
+          )}
+          {acts.dialogs}
         </div>
       )}
     </li>

@@ -157,7 +157,7 @@ function Settings({ namespace }: { namespace: Namespace }) {
   const owns = useMay('owner')
   const [asking, setAsking] = useState(false)
   const params = { tenant: namespace.tenant_id }
-  const { session_record, connection_announcement } = namespace.settings
+  const { session_record, connection_announcement, continue_unrecorded } = namespace.settings
   return (
     <>
       <Panel title="Settings">
@@ -171,12 +171,16 @@ function Settings({ namespace }: { namespace: Namespace }) {
           <Form
             compact
             submit="Save the settings"
-            send={async ({ name = '', announcement = '', record = '' }) => {
+            send={async ({ name = '', announcement = '', record = '', goOn = '' }) => {
               await api.namespaces.edit({
                 params,
                 body: {
                   ...(name === namespace.name ? {} : { name }),
-                  settings: { session_record: record === 'on', connection_announcement: announcement },
+                  settings: {
+                    session_record: record === 'on',
+                    connection_announcement: announcement,
+                    continue_unrecorded: goOn === 'on',
+                  },
                 },
               })
               await settled('The settings are saved.')
@@ -204,12 +208,18 @@ function Settings({ namespace }: { namespace: Namespace }) {
               hint="Shown to everybody who connects to a device."
             />
             <Tick label="Record what sessions show" name="record" defaultChecked={session_record} />
+            <Tick label="Let sessions go on when they cannot be recorded" name="goOn" defaultChecked={continue_unrecorded} />
+            <p className="hint">Otherwise a full disk ends them. A session that went on unrecorded says so.</p>
           </Form>
         ) : (
           <dl className="facts-list">
             <div>
               <dt>Sessions</dt>
-              <dd>{session_record ? 'are recorded' : 'are not recorded'}</dd>
+              <dd>
+                {session_record
+                  ? `are recorded; one that cannot be recorded ${continue_unrecorded ? 'goes on and says so' : 'ends'}`
+                  : 'are not recorded'}
+              </dd>
             </div>
             {connection_announcement && (
               <div>

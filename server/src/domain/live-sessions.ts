@@ -17,7 +17,7 @@ export interface SessionStart {
 export interface LiveSession {
   readonly uid: string
   /** What is known of it only later. */
-  note(change: { type?: 'shell' | 'exec' | 'subsystem'; term?: string; recorded?: 1 }): void
+  note(change: { type?: 'shell' | 'exec' | 'subsystem'; term?: string; recorded?: 1; unrecorded?: 1 }): void
   finish(): void
 }
 

@@ -29,7 +29,10 @@ const filterable = {
   created_at: 'moment',
   'settings.session_record': 'boolean',
   'settings.connection_announcement': 'text',
+  'settings.continue_unrecorded': 'boolean',
 } as const
+
+const flag = (on: boolean): 0 | 1 => (on ? 1 : 0)
 
 export interface NamespaceParts {
   stores: Stores
@@ -47,7 +50,11 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
       owner: row.owner,
       tenant_id: row.tenant_id,
       members,
-      settings: { session_record: row.session_record === 1, connection_announcement: row.connection_announcement },
+      settings: {
+        session_record: row.session_record === 1,
+        connection_announcement: row.connection_announcement,
+        continue_unrecorded: row.continue_unrecorded === 1,
+      },
       max_devices: row.max_devices,
       device_count: count,
       devices_count: count,
@@ -84,6 +91,7 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
         connection_announcement: '',
         max_devices: billed ? free_devices : -1,
         free_devices: billed ? free_devices : null,
+        continue_unrecorded: 0,
         billing: null,
         created_at,
       }
@@ -129,7 +137,7 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
 
   async function setRecording(tenant_id: string, on: boolean): Promise<void> {
     await mustFind(tenant_id)
-    await stores.namespaces.save(tenant_id, { session_record: on ? 1 : 0 })
+    await stores.namespaces.save(tenant_id, { session_record: flag(on) })
     bus.tell('namespace.changed', { tenant_id })
   }
 
@@ -159,7 +167,8 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
       const { name, settings } = body
       const change = {
         ...(name === undefined ? {} : { name: name.toLowerCase() }),
-        ...(settings?.session_record === undefined ? {} : { session_record: settings.session_record ? (1 as const) : (0 as const) }),
+        ...(settings?.session_record === undefined ? {} : { session_record: flag(settings.session_record) }),
+        ...(settings?.continue_unrecorded === undefined ? {} : { continue_unrecorded: flag(settings.continue_unrecorded) }),
         ...(settings?.connection_announcement === undefined ? {} : { connection_announcement: settings.connection_announcement }),
       }
       if (Object.keys(change).length > 0) await orNameTaken(() => stores.namespaces.save(params.tenant, change))

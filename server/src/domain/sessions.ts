@@ -44,6 +44,7 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
         active: row.active === 1,
         authenticated: row.authenticated === 1,
         recorded: row.recorded === 1,
+        unrecorded: row.unrecorded === 1,
         position: JSON.parse(row.position) as Session['position'],
       }
     })

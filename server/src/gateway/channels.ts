@@ -96,11 +96,11 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
   let announced: Promise<void> | undefined
   const recorder = parts.recorder()
 
-  const program = (type: 'shell' | 'exec' | 'subsystem'): ReturnType<NonNullable<Tap['request']>> => {
+  const program = (type: 'shell' | 'exec' | 'subsystem', command?: string): ReturnType<NonNullable<Tap['request']>> => {
     const forced = parts.limits?.forceCommand
     parts.name(forced === undefined ? type : 'exec')
     subsystem = type === 'subsystem' && forced === undefined
-    recorder.program(forced === undefined ? type : 'exec')
+    recorder.program(forced === undefined ? type : 'exec', forced ?? command)
     if (type === 'shell' && terminal && forced === undefined && parts.announcement !== '') {
       recorder.announcement(parts.announcement)
       announced = channels?.near.write(Buffer.from(parts.announcement)).catch(() => undefined)
@@ -134,7 +134,8 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
         return undefined
       }
       const request = readRequest(asked.type, asked.payload)
-      if (request.type === 'shell' || request.type === 'exec' || request.type === 'subsystem') return program(request.type)
+      if (request.type === 'exec') return program(request.type, request.command)
+      if (request.type === 'shell' || request.type === 'subsystem') return program(request.type)
       if (request.type === 'env') return harmless.test(request.name) ? undefined : 'refuse'
       const extension = extensions[request.type]
       if (extension !== undefined && !permits(extension)) return 'refuse'

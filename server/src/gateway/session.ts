@@ -3,7 +3,7 @@
 import { pipe, Reason, type ConnectionEnd } from '@hawser/ssh'
 import type { LiveSession } from '../domain/live-sessions.ts'
 import type { Log } from '../kit/log.ts'
-import type { SessionRecorder } from '../recording/tap.ts'
+import type { SessionRecorder, Wish } from '../recording/tap.ts'
 import { announcementFor, passage } from './channels.ts'
 import type { LoggedIn } from './login.ts'
 import type { Origin } from './proxy-header.ts'
@@ -15,14 +15,14 @@ export interface OpenSession {
   /** Ends it; the client reads the sentence. */
   end(sentence: string): void
   /** What the namespace wants, from now on. */
-  record(wanted: boolean): void
+  record(wish: Wish): void
 }
 
 /** Whose session is recorded, how, and whether. */
 export interface Recording {
-  recorder(about: RecordedLogin, onFailed: () => void): SessionRecorder
+  recorder(about: RecordedLogin, onFailed: (goesOn: boolean) => void): SessionRecorder
   /** As the namespace wants it now. */
-  wanted(tenant_id: string): Promise<boolean>
+  wanted(tenant_id: string): Promise<Wish>
 }
 
 export interface RecordedLogin {
@@ -47,9 +47,10 @@ export async function runSession(parts: SessionParts, near: ConnectionEnd, login
   const far = login.leg.connection()
   const end = (sentence: string): void => void near.end(Reason.byApplication, sentence)
   const { tenant_id } = to.namespace
-  const recorder = parts.recording.recorder({ record, tenant_id, device_uid: to.device.uid, username: login.target.username }, () =>
-    end('The session could not be recorded, and was ended.'),
-  )
+  const recorder = parts.recording.recorder({ record, tenant_id, device_uid: to.device.uid, username: login.target.username }, (goesOn) => {
+    if (goesOn) record.note({ unrecorded: 1 })
+    else end('The session could not be recorded, and was ended.')
+  })
   parts.open.set(record.uid, { uid: record.uid, device_uid: to.device.uid, tenant_id, end, record: recorder.wanted })
   let active_at = performance.now()
   const idle =
@@ -69,7 +70,9 @@ export async function runSession(parts: SessionParts, near: ConnectionEnd, login
     // News that the device has left may have come between the login and now, when nobody here heard them.
     if (!(await parts.isThere(to.device.uid))) end('The device is no longer available.')
     // Asked anew: it may have changed since the login looked. Without the database, what the login saw counts.
-    recorder.wanted(await parts.recording.wanted(tenant_id).catch(() => to.namespace.session_record === 1))
+    const { session_record, continue_unrecorded } = to.namespace
+    const known = { record: session_record === 1, continueUnrecorded: continue_unrecorded === 1 }
+    recorder.wanted(await parts.recording.wanted(tenant_id).catch(() => known))
     const { side, ended } = await pipe(
       near,
       far,

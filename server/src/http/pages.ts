@@ -24,6 +24,7 @@ const consolePages = [
   '/devices/:uid/terminal',
   '/add-device',
   '/sessions',
+  '/sessions/:uid',
   '/public-keys',
   '/firewall',
   '/api-keys',

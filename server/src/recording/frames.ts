@@ -60,7 +60,7 @@ export function shown(event: JournalEvent): Buffer | undefined {
 }
 
 function label(mark: Exclude<Extract<JournalEvent, { kind: 'mark' }>['mark'], { type: 'announcement' }>): string {
-  if (mark.type === 'program') return mark.program
+  if (mark.type === 'program') return mark.command === undefined ? mark.program : `${mark.program} ${mark.command}`
   if (mark.type === 'exit') return `exit ${mark.signal ?? mark.status ?? ''}`.trim()
   return mark.type
 }

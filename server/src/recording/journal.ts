@@ -29,8 +29,8 @@ export type Mark =
   | { readonly type: 'start' }
   /** Shown to the client by the gateway, so it is a part of what the terminal showed. */
   | { readonly type: 'announcement'; readonly text: string }
-  /** Never with its command line: people put passwords there. */
-  | { readonly type: 'program'; readonly program: string }
+  /** `command`: of an exec; what is typed into a shell is on its screen as well. */
+  | { readonly type: 'program'; readonly program: string; readonly command?: string }
   | { readonly type: 'exit'; readonly status?: number; readonly signal?: string }
 
 export type JournalEvent =

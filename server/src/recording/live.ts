@@ -1,11 +1,9 @@
 // Watching a session while it goes on: first the screen as it is now, made from the journal, then everything that is written
 // to the journal, as it comes. A viewer never slows the session down: what waits for one is bounded, and beyond that the
 // viewer is let go.
-import type { JournalEvent, JournalName, Size } from './journal.ts'
+import { drawnAt } from './drawn.ts'
+import type { Size } from './journal.ts'
 import type { Keep } from './keep/keep.ts'
-import { shown } from './frames.ts'
-import { events, placeBefore } from './reader.ts'
-import { screen, unfinishedTail } from './screen.ts'
 import type { JournalWriter } from './writer.ts'
 
 /** Somebody who watches; nothing of it may throw. */
@@ -35,9 +33,6 @@ const mostWaiting_bytes = 4 * 1024 * 1024
 /** What may come while the screen is drawn; with more it is drawn again, a few times. */
 const mostMissed_bytes = 1024 * 1024
 const tries = 4
-/** Of a long recording the end is enough: what was before has long scrolled away. */
-const replayed_bytes = 1024 * 1024
-const together_bytes = 64 * 1024
 
 export const slow = 'You were too slow to watch this session; look again.'
 
@@ -64,7 +59,13 @@ export function audience(writer: JournalWriter, keep: Keep): Audience {
     seat.missed_bytes = 0
     const position = writer.output_bytes
     await writer.flush()
-    const { size, bytes } = await drawn(keep, writer.name, writer, position)
+    await using file = await keep.read(writer.name)
+    const { size, bytes } = await drawnAt(file, {
+      first: writer.first,
+      index: writer.index,
+      isBefore: (entry) => entry.output_bytes <= position,
+      isBehind: (event, count) => count >= position && event.kind !== 'resize',
+    })
     if (!seats.has(seat)) return true
     if (seat.missed_bytes > mostMissed_bytes) return false
     seat.viewer.screen(size, bytes)
@@ -122,44 +123,3 @@ export function audience(writer: JournalWriter, keep: Keep): Audience {
     },
   }
 }
-
-/** The screen after the first `position` bytes of output. */
-async function drawn(
-  keep: Keep,
-  name: JournalName,
-  writer: Pick<JournalWriter, 'index'> & { readonly first: Size },
-  position: number,
-): Promise<{ size: Size; bytes: Buffer }> {
-  const from = placeBefore(writer.index, (entry) => entry.output_bytes <= position - replayed_bytes)
-  await using file = await keep.read(name)
-  using terminal = screen(from ?? writer.first)
-  let count = from?.output_bytes ?? 0
-  let last: Buffer = Buffer.alloc(0)
-  // Together: the terminal takes a turn of the event loop for whatever it is given.
-  let pieces: Buffer[] = []
-  let pieces_bytes = 0
-  const show = async (): Promise<void> => {
-    const bytes = Buffer.concat(pieces)
-    pieces = []
-    pieces_bytes = 0
-    last = Buffer.concat([last.subarray(-4_096), bytes])
-    await terminal.show(bytes)
-  }
-  for await (const event of events(file, from)) {
-    if (count >= position && !isSize(event)) break
-    if (event.kind === 'resize') {
-      await show()
-      terminal.resize(event)
-    }
-    const bytes = shown(event)
-    if (!bytes) continue
-    count += bytes.length
-    pieces.push(bytes)
-    pieces_bytes += bytes.length
-    if (pieces_bytes >= together_bytes) await show()
-  }
-  await show()
-  return { size: terminal.size, bytes: Buffer.concat([terminal.drawn(), unfinishedTail(last)]) }
-}
-
-const isSize = (event: JournalEvent): boolean => event.kind === 'resize'

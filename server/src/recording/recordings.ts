@@ -9,9 +9,11 @@ import type { Keep } from './keep/keep.ts'
 import type { RecordingKey } from './key.ts'
 import { audience, type Viewer } from './live.ts'
 import { pace } from './pace.ts'
-import { events, readHeader } from './reader.ts'
-import { closeJournal } from './verify.ts'
-import { journalWriter } from './writer.ts'
+import { events, readEnd, readHeader } from './reader.ts'
+import { searchIn, type Searched } from './search.ts'
+import { closeJournal, unended } from './verify.ts'
+import { partAt, partFrom, programOf, type Part, type Source } from './window.ts'
+import { journalWriter, type JournalWriter } from './writer.ts'
 
 /** What a recording is of. */
 export interface About extends Size {
@@ -33,6 +35,17 @@ export interface Recording {
   watch(viewer: Viewer): Promise<Disposable>
 }
 
+export interface Facts extends Size {
+  readonly channel: number
+  readonly term: string
+  readonly started_at: string
+  readonly duration_ms: number
+  readonly output_bytes: number
+  readonly ending: Source['ending']
+  readonly program: string
+  readonly command: string
+}
+
 export interface Posted extends Size {
   readonly message: string
 }
@@ -45,6 +58,11 @@ export interface Recordings extends AsyncDisposable {
   channels(tenant_id: string, session_uid: string): Promise<JournalName[]>
   frames(name: JournalName): AsyncIterable<PlayedFrame>
   cast(name: JournalName): AsyncIterable<string>
+  /** What is known of it. */
+  facts(name: JournalName): Promise<Facts>
+  /** A part of it: from a moment on, with the screen as it was then, or from a position on. */
+  part(name: JournalName, where: { readonly at_ms: number } | { readonly from: number }): Promise<Part>
+  search(name: JournalName, text: string, from: number): Promise<Searched>
   /** Those of a session that go on, the newest last; frames that are posted do not count. */
   going(tenant_id: string, session_uid: string): Recording[]
   remove(tenant_id: string, session_uid: string): Promise<void>
@@ -67,8 +85,12 @@ const mostPosted = 500
 /** Frames of one session that wait for their turn. */
 const mostFrames = 1_000
 
+/** Journals whose index is remembered; one has at most 2048 places. */
+const mostKnown = 32
+
 interface Open extends Recording {
   readonly posted: boolean
+  readonly writer: Pick<JournalWriter, 'index' | 'duration_ms' | 'output_bytes'>
   flush(): Promise<void>
   failed: boolean
 }
@@ -79,13 +101,15 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
   const finishing = new Set<Promise<void>>()
   const posted = new Map<string, { recording: Open; size: Size; idle: NodeJS.Timeout }>()
   const inTurn = turnsByKey(mostFrames)
+  /** What was read of journals that are closed: players ask for one part after the other. */
+  const known = new Map<string, Omit<Source, 'file'>>()
 
   const of = (tenant_id: string, session_uid: string): Open[] =>
     [...open].filter(({ name }) => name.session_uid === session_uid && name.tenant_id === tenant_id)
 
   async function start(about: About, isPosted: boolean, told: (error: Error) => void = () => undefined): Promise<Open> {
     const { tenant_id, session_uid, device_uid, username, term, width, height } = about
-    const file = await keep.create({ tenant_id, session_uid, channel: 0 })
+    const file = await keep.create({ tenant_id, session_uid, channel: 0 }, isPosted)
     const { name } = file
     const header = {
       version: 1,
@@ -114,6 +138,7 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
     const one: Open = {
       name,
       posted: isPosted,
+      writer,
       failed: false,
       output(bytes) {
         const full = writer.output(bytes)
@@ -183,10 +208,31 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
   }
 
   /** What was written a moment ago is in the file afterwards. */
-  async function settled(name: JournalName): Promise<void> {
+  async function settled(name: JournalName): Promise<Open | undefined> {
     const found = of(name.tenant_id, name.session_uid).find((one) => one.name.channel === name.channel)
     // A recording that failed is read as far as it goes.
     await found?.flush().catch(() => undefined)
+    return found
+  }
+
+  /** Opens one to be read here and there. */
+  async function opened<T>(name: JournalName, look: (source: Source) => Promise<T>): Promise<T> {
+    const going = await settled(name)
+    await using file = await keep.read(name)
+    const id = `${name.session_uid}.${name.channel}`
+    const found = known.get(id)
+    if (found) return await look({ file, ...found })
+    const header = await readHeader(file)
+    if (going) {
+      const { index, duration_ms, output_bytes } = going.writer
+      return await look({ file, header, index, duration_ms, output_bytes, ending: 'going' })
+    }
+    const end = await readEnd(file)
+    if (!end) return await look({ file, header, ...(await unended(file)) })
+    known.set(id, { header, ...end })
+    const [oldest] = known.size > mostKnown ? known.keys() : []
+    if (oldest !== undefined) known.delete(oldest)
+    return await look({ file, header, ...end })
   }
 
   return {
@@ -210,10 +256,20 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
       await using file = await keep.read(name)
       yield* castOf(await readHeader(file), events(file))
     },
+    facts: (name) =>
+      opened(name, async (source) => {
+        const { header, duration_ms, output_bytes, ending } = source
+        const { term, width, height, started_at } = header
+        const { channel } = name
+        return { channel, term, width, height, started_at, duration_ms, output_bytes, ending, ...(await programOf(source)) }
+      }),
+    part: (name, where) => opened(name, (source) => ('at_ms' in where ? partAt(source, where.at_ms) : partFrom(source, where.from))),
+    search: (name, text, from) => opened(name, (source) => searchIn(source, text, from)),
     going: (tenant_id, session_uid) => of(tenant_id, session_uid).filter((one) => !one.posted && !one.failed),
     async remove(tenant_id, session_uid) {
       const removing = inTurn.take(session_uid, async () => {
         await closePosted(`${tenant_id}.${session_uid}`)
+        for (const id of known.keys()) if (id.startsWith(`${session_uid}.`)) known.delete(id)
         await keep.remove(tenant_id, session_uid)
       })
       if (!removing) throw new Error('too many frames of one session wait')
@@ -235,6 +291,7 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
           else onFailed(error as Error, name)
         }
       }
+      await keep.resume?.()
     },
     async [Symbol.asyncDispose]() {
       for (const id of posted.keys()) await closePosted(id)

@@ -1,7 +1,7 @@
 // The recorder of one channel: it hears what the gateway sees, and begins a recording when a program has a terminal and the
 // namespace wants it so; switching that off ends the recording at once, switching it on begins one with what comes next.
-// Only output is ever recorded. When it cannot be written, whoever was given is told, and decides by `onFailure` whether
-// the output goes on without a record.
+// Only output is ever recorded. When it cannot be written the session ends, or goes on without a record where the namespace
+// chose so; whoever asked for the recorder is told.
 import type { Mark, Size } from './journal.ts'
 import type { About, Recording, Recordings } from './recordings.ts'
 
@@ -11,7 +11,8 @@ export interface ChannelRecorder {
   resize(size: Size): void
   /** The gateway shows this. */
   announcement(text: string): void
-  program(program: string): void
+  /** `command`: of an exec. */
+  program(program: string, command?: string): void
   /** To be awaited before the bytes are passed on, where there is something to await. What it throws ends the channel. */
   output(bytes: Uint8Array): Promise<void> | undefined
   exit(how: { readonly status?: number; readonly signal?: string }): void
@@ -21,42 +22,52 @@ export interface ChannelRecorder {
 /** All channels of one session. */
 export interface SessionRecorder extends AsyncDisposable {
   channel(): ChannelRecorder
-  /** The namespace's wish, from now on. */
-  wanted(on: boolean): void
+  /** The namespace's wishes, from now on. */
+  wanted(wish: Wish): void
+}
+
+export interface Wish {
+  readonly record: boolean
+  /** What cannot be recorded passes all the same; otherwise it ends. */
+  readonly continueUnrecorded: boolean
 }
 
 export interface RecorderParts {
   recordings: Pick<Recordings, 'begin'>
   about: Omit<About, keyof Size | 'term'>
   /** At the start; asked anew for each session. */
-  wanted: boolean
+  wanted: Wish
   /** The first recording has begun. */
   onBegun(): void
-  /** It cannot be recorded: told once, with the reason. */
-  onFailed(error: Error): void
-  /** `continue`: the output passes all the same. */
-  onFailure?: 'end' | 'continue'
+  /** It cannot be recorded: told once, with the reason, and whether it goes on. */
+  onFailed(error: Error, goesOn: boolean): void
 }
+
+/** Of a command line, in characters: the rest says little, and all of it waits in memory. */
+const longest_command = 4_096
 
 export class NotRecorded extends Error {
   override readonly name = 'NotRecorded'
 }
 
 export function sessionRecorder(parts: RecorderParts): SessionRecorder {
-  const { recordings, about, onFailure = 'end' } = parts
+  const { recordings, about } = parts
   const channels = new Set<Switched>()
-  let wanted = parts.wanted
+  let { record: wanted, continueUnrecorded } = parts.wanted
   let failure: Error | undefined
+  /** What was so when it failed: who went on is not ended because the wish changes afterwards. */
+  let goesOn = false
 
   function fail(error: Error): void {
     if (failure) return
     failure = error
-    parts.onFailed(error)
+    goesOn = continueUnrecorded
+    parts.onFailed(error, goesOn)
   }
 
   function channel(): Switched {
     let terminal: { term: string; size: Size } | undefined
-    let program: string | undefined
+    let program: Extract<Mark, { type: 'program' }> | undefined
     let shown: string | undefined
     let exit: Mark | undefined
     let begun = false
@@ -70,7 +81,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         // While it was begun the window may have changed, the wish too, or everything may be over.
         if (terminal && terminal.size !== size) one.resize(terminal.size)
         if (shown !== undefined && !begun) one.mark({ type: 'announcement', text: shown })
-        if (program !== undefined) one.mark({ type: 'program', program })
+        if (program) one.mark(program)
         begun = true
         parts.onBegun()
         if (over || !wanted) await one.finish()
@@ -82,7 +93,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
       }
     }
     const consider = (): void => {
-      if (wanted && !over && !failure && terminal && program !== undefined && !recording) starting ??= begin(terminal)
+      if (wanted && !over && !failure && terminal && program && !recording) starting ??= begin(terminal)
     }
     const stop = async (): Promise<void> => {
       const ended = recording
@@ -91,14 +102,14 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
     }
     const write = (bytes: Uint8Array): Promise<void> | undefined => {
       if (failure) {
-        if (onFailure === 'continue') return undefined
+        if (goesOn) return undefined
         throw new NotRecorded('the session cannot be recorded', { cause: failure })
       }
       return recording?.output(bytes)
     }
     /** A failure has been told where it came from. */
     const passed = (error: unknown): void => {
-      if (onFailure === 'end') throw new NotRecorded('the session cannot be recorded', { cause: error })
+      if (!goesOn) throw new NotRecorded('the session cannot be recorded', { cause: error })
     }
 
     const self: Switched = {
@@ -114,8 +125,8 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         shown = text
         recording?.mark({ type: 'announcement', text })
       },
-      program(name) {
-        program = name
+      program(name, command) {
+        program = { type: 'program', program: name, ...(command === undefined ? {} : { command: command.slice(0, longest_command) }) }
         consider()
       },
       output(bytes) {
@@ -143,9 +154,10 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
 
   return {
     channel,
-    wanted(on) {
-      if (on === wanted) return
-      wanted = on
+    wanted({ record, ...wish }) {
+      continueUnrecorded = wish.continueUnrecorded
+      if (record === wanted) return
+      wanted = record
       for (const one of channels) one.wanted()
     },
     async [Symbol.asyncDispose]() {

@@ -103,6 +103,12 @@ export async function verifyJournal(file: Reading, key?: string): Promise<Verdic
   }
 }
 
+/** What an end would say of a journal that has none yet: another server writes it, or will close it at its next start. */
+export async function unended(file: Reading): Promise<Pick<End, 'index' | 'duration_ms' | 'output_bytes'> & { ending: Ending }> {
+  const { index, time_ms, output_bytes } = await walk(file)
+  return { index, duration_ms: time_ms, output_bytes, ending: 'cut off' }
+}
+
 /**
  * Brings a journal that was cut off to its end; undefined when there is nothing in it that could be read. What lies behind its
  * last whole block goes, whatever it is: a loss of power can leave zeros there.

@@ -54,6 +54,8 @@ export interface JournalWriter {
   readonly name: JournalName
   readonly size: Size
   readonly output_bytes: number
+  /** When the last event was. */
+  readonly duration_ms: number
   readonly index: readonly IndexEntry[]
   /** Copies the bytes. Resolves when there is room for more; undefined: there is. Throws or rejects when writing has failed. */
   output(bytes: Uint8Array): Promise<void> | undefined
@@ -238,6 +240,9 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
     },
     get output_bytes() {
       return output_bytes
+    },
+    get duration_ms() {
+      return time_ms
     },
     get index() {
       return index

@@ -26,6 +26,7 @@ const columns: Columns = {
     kind: 'number',
   },
   'settings.session_record': { sql: sql.ref('namespaces.session_record'), kind: 'flag' },
+  'settings.continue_unrecorded': { sql: sql.ref('namespaces.continue_unrecorded'), kind: 'flag' },
   'settings.connection_announcement': { sql: sql.ref('namespaces.connection_announcement'), kind: 'text' },
 }
 

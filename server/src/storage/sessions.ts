@@ -1,5 +1,5 @@
 // Sessions of one namespace, and those that are going on in all of them.
-import type { Insertable, Selectable, Updateable } from 'kysely'
+import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
 import type { Context, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
 import type { Tables } from './tables.ts'
@@ -41,23 +41,29 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
         .where('uid', 'in', uids)
         .execute(),
 
-    async list(slice: Slice) {
+    /** `active`: those that are going on, or those that are over. */
+    async list(slice: Slice & { readonly active?: boolean | undefined }) {
+      const { active } = slice
       const items = await reader
         .selectFrom('sessions')
         .selectAll()
         .where('tenant_id', '=', tenant_id)
+        // Written out, so that both databases see that their index is for it.
+        .$if(active !== undefined, (query) => query.where(active ? sql<boolean>`active = 1` : sql<boolean>`active = 0`))
         .orderBy('started_at', 'desc')
         .orderBy('uid', 'desc')
         .limit(slice.per_page)
         .offset(offsetOf(slice))
         .execute()
-      const tally = await reader
+      const tallies = await reader
         .selectFrom('tallies')
-        .select('n')
+        .select(['subject', 'n'])
         .where('tenant_id', '=', tenant_id)
-        .where('subject', '=', 'sessions')
-        .executeTakeFirst()
-      return { items, total: tally?.n ?? 0 }
+        .where('subject', 'in', ['sessions', 'sessions.active'])
+        .execute()
+      const count = (subject: string): number => tallies.find((tally) => tally.subject === subject)?.n ?? 0
+      if (active === undefined) return { items, total: count('sessions') }
+      return { items, total: active ? count('sessions.active') : count('sessions') - count('sessions.active') }
     },
   }
 }

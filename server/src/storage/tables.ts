@@ -54,6 +54,8 @@ export interface Tables {
     name: string
     owner: string
     session_record: Flag
+    /** Sessions that cannot be recorded go on. */
+    continue_unrecorded: Generated<Flag>
     connection_announcement: string
     max_devices: number
     /** JSON; null: no customer of the payment provider. */
@@ -140,6 +142,8 @@ export interface Tables {
     active: Flag
     authenticated: Flag
     recorded: Flag
+    /** It went on although it could not be recorded. */
+    unrecorded: Generated<Flag>
     type: string
     term: string
     /** Where it is going on. */

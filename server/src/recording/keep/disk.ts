@@ -9,7 +9,11 @@ const ending = '.journal'
 const marks = 'unfinished'
 const namePattern = /^([0-9a-f-]{36})\.([0-9a-f]{64})\.(\d{1,9})$/
 
-export function diskKeep(folder: string): Keep {
+export interface DiskKeep extends Keep {
+  fileOf(name: JournalName): string
+}
+
+export function diskKeep(folder: string): DiskKeep {
   const folderOf = ({ tenant_id, session_uid }: Omit<JournalName, 'channel'>): string => {
     // They come from our own tables; what is not of their form must all the same never become a path.
     if (!namePattern.test(`${tenant_id}.${session_uid}.0`)) throw new Error('a journal needs a namespace and a session')
@@ -66,16 +70,20 @@ export function diskKeep(folder: string): Keep {
   }
 
   return {
+    fileOf,
     async create(wanted) {
       const where = folderOf(wanted)
-      await mkdir(path.join(folder, marks), { recursive: true, mode: 0o700 })
-      await mkdir(where, { recursive: true, mode: 0o700 })
+      await makeFolder(path.join(folder, marks))
+      await makeFolder(where)
       for (let channel = wanted.channel; ; channel++) {
         const name = { ...wanted, channel }
         // The mark first: a journal without one would never be closed.
         await writeFile(markOf(name), '', { mode: 0o600 })
         try {
-          return appending(name, await open(fileOf(name), 'wx', 0o600), 0)
+          const file = await open(fileOf(name), 'wx', 0o600)
+          // The name of a file is in its folder: without this a loss of power could take both away with all that was synced.
+          await Promise.all([where, path.join(folder, marks)].map(syncFolder))
+          return appending(name, file, 0)
         } catch (error) {
           await rm(markOf(name), { force: true })
           if (codeOf(error) !== 'EEXIST') throw error
@@ -111,6 +119,22 @@ export function diskKeep(folder: string): Keep {
       await rm(markOf(name), { force: true })
       await rmdir(folderOf(name)).catch(() => undefined)
     },
+  }
+}
+
+/** Those that are made are in their parents for good. */
+async function makeFolder(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+  if (first === undefined) return
+  for (let at = folder; at.length >= first.length; at = path.dirname(at)) await syncFolder(path.dirname(at))
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const opened = await open(folder, 'r')
+  try {
+    await opened.sync()
+  } finally {
+    await opened.close()
   }
 }
 

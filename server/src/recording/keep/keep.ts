@@ -3,8 +3,11 @@
 import type { JournalName } from '../journal.ts'
 
 export interface Keep {
-  /** A new, empty journal; the channel is the first number that is free from the given one on. */
-  create(name: JournalName): Promise<Appending>
+  /**
+   * A new, empty journal; the channel is the first number that is free from the given one on. `isOld`: the session may have
+   * journals from before this start.
+   */
+  create(name: JournalName, isOld?: boolean): Promise<Appending>
   read(name: JournalName): Promise<Reading>
   /** The journals of one session, in order. */
   list(tenant_id: string, session_uid: string): Promise<JournalName[]>
@@ -16,6 +19,8 @@ export interface Keep {
   reopen(name: JournalName): Promise<Appending & Reading>
   /** Forgets one in which nothing can be read. */
   discard(name: JournalName): Promise<void>
+  /** Goes on with what was under way before this start. */
+  resume?(): Promise<void>
 }
 
 export interface Appending {

@@ -8,6 +8,7 @@ import { reachingDevices } from './0002-reaching-devices.ts'
 import { recordings } from './0003-recordings.ts'
 import { nodes } from './0004-nodes.ts'
 import { billing } from './0005-billing.ts'
+import { unrecorded } from './0006-unrecorded.ts'
 
 export interface Migration {
   readonly name: string
@@ -15,7 +16,7 @@ export interface Migration {
   readonly statements: (dialect: Opened['name']) => string[]
 }
 
-export const migrations: readonly Migration[] = [beginning, reachingDevices, recordings, nodes, billing]
+export const migrations: readonly Migration[] = [beginning, reachingDevices, recordings, nodes, billing, unrecorded]
 
 /** Brings the schema up to date; gives the names of what was done. */
 export async function migrate(opened: Opened, now: () => string): Promise<string[]> {

@@ -1,0 +1,185 @@
+// Playing a recording: parts of it are fetched as they are needed, and put on the screen when their time has come. It knows
+// neither React nor the page. A seek asks the server for the screen at that moment; of several in a row only the last counts.
+import type { Happening, RecordingWindow } from '@hawser/contract/recordings'
+import type { Size } from './screen.ts'
+
+export interface Source {
+  readonly duration_ms: number
+  at(time_ms: number): Promise<RecordingWindow>
+  from(position: number): Promise<RecordingWindow>
+}
+
+export interface Glass {
+  reset(size: Size): void
+  write(bytes: Uint8Array): void
+  resize(size: Size): void
+}
+
+export interface Playing {
+  readonly time_ms: number
+  readonly playing: boolean
+  /** Waits for the server. */
+  readonly loading: boolean
+  readonly speed: number
+  readonly skipIdle: boolean
+  readonly error: unknown
+}
+
+export interface Engine {
+  readonly state: () => Playing
+  seek(time_ms: number): void
+  /** From the end it plays from the start. */
+  toggle(): void
+  setSpeed(speed: number): void
+  setSkipIdle(on: boolean): void
+  dispose(): void
+}
+
+export const speeds = [0.5, 1, 2, 4, 8, 16] as const
+/** A pause that is longer is skipped, but for its last moment. */
+const idle_ms = 2_000
+const idleRest_ms = 300
+/** Events at hand; with fewer the next part is fetched ahead. */
+const enough = 256
+
+export interface Turns {
+  now(): number
+  /** Calls once, soon; gives how to call that off. */
+  soon(call: () => void): () => void
+}
+
+export function engine(source: Source, glass: Glass, changed: (state: Playing) => void, turns: Turns): Engine {
+  let state: Playing = { time_ms: 0, playing: false, loading: true, speed: 1, skipIdle: false, error: undefined }
+  let queue: Happening[] = []
+  let next: number | null = null
+  /** Counts seeks: what was asked for before the last one is of no use any more. */
+  let turn = 0
+  let fetching = false
+  let wanted: number | undefined
+  let last = 0
+  let callOff: (() => void) | undefined
+  let over = false
+
+  const set = (change: Partial<Playing>): void => {
+    if (over) return
+    state = { ...state, ...change }
+    changed(state)
+  }
+  const play = (event: Happening): void => {
+    if (event.bytes !== undefined) glass.write(fromBase64(event.bytes))
+    else if (event.width !== undefined && event.height !== undefined) glass.resize({ width: event.width, height: event.height })
+  }
+  const fail = (error: unknown): void => set({ error, loading: false, playing: false })
+
+  async function go(): Promise<void> {
+    // One at a time: whoever drags the bar asks a hundred times.
+    if (fetching || wanted === undefined) return
+    const time_ms = wanted
+    wanted = undefined
+    fetching = true
+    turn++
+    try {
+      const part = await source.at(time_ms)
+      // Shown although another moment may be wanted by now: whoever drags the bar sees where they are.
+      if (over) return
+      glass.reset(part)
+      glass.write(fromBase64(part.screen))
+      queue = [...part.events]
+      next = part.next
+      last = turns.now()
+      set({ loading: wanted !== undefined, error: undefined })
+    } catch (error) {
+      fail(error)
+    } finally {
+      fetching = false
+      void go()
+    }
+  }
+
+  async function ahead(): Promise<void> {
+    if (fetching || next === null || queue.length > enough) return
+    fetching = true
+    const mine = turn
+    try {
+      const part = await source.from(next)
+      if (over || mine !== turn) return
+      queue.push(...part.events)
+      ;({ next } = part)
+    } catch (error) {
+      fail(error)
+    } finally {
+      fetching = false
+      void go()
+    }
+  }
+
+  function step(): void {
+    callOff = undefined
+    if (over || !state.playing) return
+    const now = turns.now()
+    const passed = (now - last) * state.speed
+    last = now
+    callOff = turns.soon(step)
+    if (state.loading) return
+    let time_ms = state.time_ms + passed
+    const coming = queue[0]?.time_ms ?? (next === null ? source.duration_ms : undefined)
+    // What comes is not there yet: time stands still.
+    if (coming === undefined) {
+      void ahead()
+      return
+    }
+    if (state.skipIdle && coming - state.time_ms > idle_ms) time_ms = Math.max(time_ms, coming - idleRest_ms)
+    let due = 0
+    while (due < queue.length && queue[due]!.time_ms <= time_ms) play(queue[due++]!)
+    queue.splice(0, due)
+    void ahead()
+    const isOver = queue.length === 0 && next === null && time_ms >= source.duration_ms
+    if (isOver) time_ms = source.duration_ms
+    // People see tenths of a second.
+    if (isOver || Math.floor(time_ms / 100) !== Math.floor(state.time_ms / 100)) set({ time_ms, playing: !isOver })
+    else state = { ...state, time_ms }
+  }
+
+  function start(): void {
+    last = turns.now()
+    set({ playing: true })
+    callOff ??= turns.soon(step)
+  }
+
+  const seek = (time_ms: number): void => {
+    wanted = Math.max(0, Math.min(source.duration_ms, Math.round(time_ms)))
+    turn++
+    set({ time_ms: wanted, loading: true })
+    void go()
+  }
+  seek(0)
+
+  return {
+    state: () => state,
+    seek,
+    toggle() {
+      if (state.playing) return set({ playing: false })
+      if (state.time_ms >= source.duration_ms) seek(0)
+      start()
+    },
+    setSpeed: (speed) => set({ speed }),
+    setSkipIdle: (skipIdle) => set({ skipIdle }),
+    dispose() {
+      over = true
+      callOff?.()
+    },
+  }
+}
+
+export function fromBase64(text: string): Uint8Array {
+  const binary = atob(text)
+  return Uint8Array.from(binary, (one) => one.charCodeAt(0))
+}
+
+/** As clocks show it: 1:02:03. */
+export function clock(time_ms: number): string {
+  const seconds = Math.floor(time_ms / 1000)
+  const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
+  const two = (value: number) => String(value).padStart(2, '0')
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`
+}

@@ -1,0 +1,248 @@
+// The player of a recording: the screen, a bar to seek on, speed, pauses left out, and a search whose finds are places to go
+// to. Everything is also on the keyboard while the focus is inside.
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react'
+import type { Found, RecordedTerminal } from '@hawser/contract/recordings'
+import { api, sentenceOf } from '../api.ts'
+import { Button } from '../parts/button.tsx'
+import { Trouble } from '../parts/states.tsx'
+import { clock, engine, speeds, type Engine, type Playing } from './engine.ts'
+import { openScreen } from './screen.ts'
+
+const small_ms = 5_000
+const large_ms = 30_000
+
+const turns = {
+  now: () => performance.now(),
+  soon(call: () => void) {
+    const id = requestAnimationFrame(call)
+    return () => cancelAnimationFrame(id)
+  },
+}
+
+/** The engine on the screen of the element, and what it is doing. */
+function useEngine(uid: string, terminal: RecordedTerminal) {
+  const place = useRef<HTMLDivElement>(null)
+  const [playing, setPlaying] = useState<Playing>()
+  const running = useRef<Engine>(undefined)
+  const { channel, duration_ms } = terminal
+  useEffect(() => {
+    const screen = openScreen(place.current!)
+    const params = { uid, channel: String(channel) }
+    const source = {
+      duration_ms,
+      at: async (at: number) => (await api.recordings.window({ params, query: { at } })).body,
+      from: async (from: number) => (await api.recordings.window({ params, query: { from } })).body,
+    }
+    const made = engine(source, screen, setPlaying, turns)
+    running.current = made
+    const watch = new ResizeObserver(() => screen.fit())
+    watch.observe(place.current!.parentElement!)
+    return () => {
+      watch.disconnect()
+      made.dispose()
+      screen.dispose()
+      running.current = undefined
+    }
+  }, [uid, channel, duration_ms])
+  return { place, running, playing }
+}
+
+export default function Player({ uid, terminal }: { uid: string; terminal: RecordedTerminal }) {
+  const { place, running, playing } = useEngine(uid, terminal)
+  const whole = useRef<HTMLDivElement>(null)
+  const find = useRef<HTMLInputElement>(null)
+  const speedId = useId()
+  const { duration_ms } = terminal
+  const now = playing?.time_ms ?? 0
+  const act = (what: (engine: Engine, state: Playing) => void) => {
+    const found = running.current
+    if (found) what(found, found.state())
+  }
+  const jump = (by_ms: number) => act((one, { time_ms }) => one.seek(time_ms + by_ms))
+  const faster = (by: number) =>
+    act((one, { speed }) => {
+      const at = speeds.indexOf(speed as (typeof speeds)[number]) + by
+      if (speeds[at] !== undefined) one.setSpeed(speeds[at])
+    })
+  const fullScreen = () => {
+    if (document.fullscreenElement) void document.exitFullscreen()
+    else void whole.current?.requestFullscreen().catch(() => undefined)
+  }
+  const keys: Readonly<Record<string, () => void>> = {
+    ' ': () => act((one) => one.toggle()),
+    k: () => act((one) => one.toggle()),
+    ArrowLeft: () => jump(-small_ms),
+    ArrowRight: () => jump(small_ms),
+    PageUp: () => jump(-large_ms),
+    PageDown: () => jump(large_ms),
+    Home: () => act((one) => one.seek(0)),
+    End: () => act((one) => one.seek(duration_ms)),
+    '<': () => faster(-1),
+    '>': () => faster(1),
+    i: () => act((one, { skipIdle }) => one.setSkipIdle(!skipIdle)),
+    f: fullScreen,
+    '/': () => find.current?.focus(),
+  }
+  const onKey = (event: KeyboardEvent<HTMLDivElement>) => {
+    const at = event.target as HTMLElement
+    const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : keys[event.key]
+    // What one types into, and what a button or a choice makes of a key, is theirs.
+    const typing = (at instanceof HTMLInputElement && at.type !== 'range' && at.type !== 'checkbox') || at instanceof HTMLSelectElement
+    const pressing = event.key === ' ' && (at.tagName === 'BUTTON' || at instanceof HTMLInputElement)
+    if (!act || typing || pressing) return
+    event.preventDefault()
+    act()
+  }
+  return (
+    <div className="player" ref={whole} onKeyDown={onKey}>
+      <div className="screen-room" tabIndex={0} role="region" aria-label="What the terminal showed">
+        <div className="screen" ref={place} aria-busy={playing?.loading ?? true} />
+      </div>
+      {playing?.error !== undefined && <Trouble error={playing.error} again={() => jump(0)} />}
+      <div className="player-bar">
+        <Button kind="main" small aria-label={playing?.playing ? 'Pause' : 'Play'} onPress={() => act((one) => one.toggle())}>
+          <span className={playing?.playing ? 'sign-pause' : 'sign-play'} aria-hidden="true" />
+        </Button>
+        <input
+          type="range"
+          aria-label="Place in the recording"
+          aria-valuetext={`${clock(now)} of ${clock(duration_ms)}`}
+          min={0}
+          max={Math.max(1, duration_ms)}
+          step={100}
+          value={now}
+          onChange={(event) => {
+            const to = Number(event.currentTarget.value)
+            act((one) => one.seek(to))
+          }}
+        />
+        <span className="player-time">
+          <span data-testid="time">{clock(now)}</span> / {clock(duration_ms)}
+        </span>
+      </div>
+      <div className="player-bar wrap">
+        <span className="player-choice">
+          <label htmlFor={speedId}>Speed</label>
+          <select
+            id={speedId}
+            value={String(playing?.speed ?? 1)}
+            onChange={(event) => {
+              const to = Number(event.currentTarget.value)
+              act((one) => one.setSpeed(to))
+            }}
+          >
+            {speeds.map((speed) => (
+              <option key={speed} value={String(speed)}>
+                {speed}×
+              </option>
+            ))}
+          </select>
+        </span>
+        <label className="tick">
+          <input
+            type="checkbox"
+            checked={playing?.skipIdle ?? false}
+            onChange={(event) => {
+              const on = event.currentTarget.checked
+              act((one) => one.setSkipIdle(on))
+            }}
+          />
+          Skip pauses
+        </label>
+        <Button kind="quiet" small onPress={fullScreen}>
+          Full screen
+        </Button>
+      </div>
+      <Search uid={uid} terminal={terminal} input={find} go={(time_ms) => act((one) => one.seek(time_ms))} />
+      <details className="soft">
+        <summary>Keys</summary>
+        <p>
+          Inside of the player: <kbd>Space</kbd> plays and pauses, <kbd>←</kbd> <kbd>→</kbd> go 5 seconds, <kbd>Page up</kbd>{' '}
+          <kbd>Page down</kbd> 30, <kbd>Home</kbd> and <kbd>End</kbd> to the start and the end, <kbd>&lt;</kbd> <kbd>&gt;</kbd> change the
+          speed, <kbd>i</kbd> skips pauses, <kbd>/</kbd> searches, <kbd>f</kbd> fills the screen.
+        </p>
+      </details>
+    </div>
+  )
+}
+
+interface SearchProps {
+  uid: string
+  terminal: RecordedTerminal
+  input: React.RefObject<HTMLInputElement | null>
+  go: (time_ms: number) => void
+}
+
+const most = 200
+
+function Search({ uid, terminal, input, go }: SearchProps) {
+  const [found, setFound] = useState<readonly Found[]>()
+  const [says, setSays] = useState('')
+  const asked = useRef(0)
+  useEffect(
+    () => () => {
+      asked.current++
+    },
+    [],
+  )
+
+  async function look(text: string): Promise<void> {
+    const mine = ++asked.current
+    setFound(undefined)
+    setSays('')
+    if (text === '') return
+    const all: Found[] = []
+    try {
+      for (let from: number | null = 0; from !== null && all.length < most;) {
+        setSays(`Searching … ${Math.floor((from / Math.max(1, terminal.output_bytes)) * 100)} %`)
+        const params = { uid, channel: String(terminal.channel) }
+        const { body } = await api.recordings.search({ params, query: { text, ...(from > 0 ? { from } : {}) } })
+        if (mine !== asked.current) return
+        all.push(...body.found)
+        from = body.next
+        setFound([...all])
+      }
+      const count = all.length === 1 ? '1 place' : `${all.length} places`
+      setSays(all.length === 0 ? 'It was not shown.' : all.length >= most ? `The first ${all.length} places.` : `${count}.`)
+    } catch (error) {
+      if (mine === asked.current) setSays(sentenceOf(error))
+    }
+  }
+
+  return (
+    <form
+      role="search"
+      className="player-search"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void look(input.current?.value.trim() ?? '')
+      }}
+    >
+      <div className="with-button">
+        <input ref={input} type="search" aria-label="Text in the recording" placeholder="Text in the recording" maxLength={200} />
+        <Button type="submit" kind="quiet">
+          Search
+        </Button>
+      </div>
+      <p className="facts" role="status">
+        {says}
+      </p>
+      {found && found.length > 0 && (
+        <ul className="finds" aria-label="Places in the recording" tabIndex={0}>
+          {found.map((one, at) => (
+            <li key={at}>
+              <button type="button" className="find" onClick={() => go(one.time_ms)}>
+                <span className="player-time">{clock(one.time_ms)}</span>
+                <code>
+                  {one.before}
+                  <mark>{one.text}</mark>
+                  {one.after}
+                </code>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </form>
+  )
+}

@@ -1,0 +1,95 @@
+// A recording for a player: facts about it, and parts of it that begin anywhere. A part begins with the screen at a moment, or
+// goes on from another one at a position, which is the number of bytes of output before it: any number is one, so that nobody
+// can name a place that is none. What one part holds is bounded.
+import { drawnAt } from './drawn.ts'
+import { shown } from './frames.ts'
+import type { Ending, Header, IndexEntry, JournalEvent, Size } from './journal.ts'
+import type { Reading } from './keep/keep.ts'
+import { events, placeBefore } from './reader.ts'
+
+/** A journal that is open, with what is known of its end. */
+export interface Source {
+  readonly file: Reading
+  readonly header: Header
+  readonly index: readonly IndexEntry[]
+  readonly duration_ms: number
+  readonly output_bytes: number
+  readonly ending: Ending | 'going'
+}
+
+export type Happened = { readonly time_ms: number; readonly bytes: Buffer } | ({ readonly time_ms: number } & Size)
+
+export interface Part {
+  readonly time_ms: number
+  readonly size: Size
+  /** Draws the screen where the part begins; empty where it goes on from another one. */
+  readonly screen: Buffer
+  readonly events: readonly Happened[]
+  /** Where the next one begins; undefined: there is no more. */
+  readonly next: number | undefined
+}
+
+/** Output in one part; the event that goes beyond is still in it. */
+const part_bytes = 128 * 1024
+const mostEvents = 4_096
+
+/** The part that begins with the screen at a moment. */
+export async function partAt({ file, header, index }: Source, time_ms: number): Promise<Part> {
+  const { size, bytes, output_bytes } = await drawnAt(file, {
+    first: header,
+    index,
+    isBefore: (entry) => entry.time_ms <= time_ms,
+    isBehind: (event) => event.time_ms > time_ms,
+  })
+  return { time_ms, size, screen: bytes, ...(await collected(file, index, output_bytes)) }
+}
+
+/** The part that goes on from a position. */
+export async function partFrom({ file, header, index }: Source, position: number): Promise<Part> {
+  const from = placeBefore(index, (entry) => entry.output_bytes <= position)
+  const part = await collected(file, index, position)
+  return { time_ms: part.events[0]?.time_ms ?? from?.time_ms ?? 0, size: from ?? header, screen: Buffer.alloc(0), ...part }
+}
+
+async function collected(file: Reading, index: readonly IndexEntry[], position: number): Promise<Pick<Part, 'events' | 'next'>> {
+  const from = placeBefore(index, (entry) => entry.output_bytes <= position)
+  const found: { time_ms: number; pieces: Buffer[] | undefined; size: Size | undefined }[] = []
+  let count = from?.output_bytes ?? 0
+  let next: number | undefined
+  for await (const event of events(file, from)) {
+    if (count >= position + part_bytes || found.length >= mostEvents) {
+      next = count
+      break
+    }
+    const bytes = shown(event)
+    if (bytes) {
+      const known = Math.max(0, position - count)
+      count += bytes.length
+      if (known >= bytes.length) continue
+      const last = found.at(-1)
+      const piece = bytes.subarray(known)
+      // A copy: the memory of the block behind it would else stay for as long.
+      if (last?.pieces && last.time_ms === event.time_ms) last.pieces.push(Buffer.from(piece))
+      else found.push({ time_ms: event.time_ms, pieces: [Buffer.from(piece)], size: undefined })
+    } else if (event.kind === 'resize' && count >= position)
+      found.push({ time_ms: event.time_ms, pieces: undefined, size: { width: event.width, height: event.height } })
+  }
+  return {
+    events: found.map(({ time_ms, pieces, size }) => (pieces ? { time_ms, bytes: Buffer.concat(pieces) } : { time_ms, ...size! })),
+    next,
+  }
+}
+
+/** The first mark that says what was started. */
+export async function programOf({ file }: Source): Promise<{ program: string; command: string }> {
+  let looked = 0
+  for await (const event of events(file)) {
+    if (isProgram(event)) return { program: event.mark.program, command: event.mark.command ?? '' }
+    // It stands before all output but an announcement.
+    if (looked++ > 8) break
+  }
+  return { program: '', command: '' }
+}
+
+type ProgramEvent = Extract<JournalEvent, { kind: 'mark' }> & { mark: { type: 'program'; program: string; command?: string } }
+const isProgram = (event: JournalEvent): event is ProgramEvent => event.kind === 'mark' && event.mark.type === 'program'
