@@ -1,10 +1,13 @@
 // Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the news that end
 // them; what is recorded of sessions, and who watches them. A device that is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
+import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'
 import { tunnelPaths } from '@hawser/contract/tunnel'
 import type { Config } from './config.ts'
+import { sessionName } from './domain/live-sessions.ts'
 import { parseTarget } from './domain/logins.ts'
+import { ticketName } from './domain/terminals.ts'
 import { hostKeys } from './gateway/host-keys.ts'
 import { vouchers, type WayTo } from './gateway/inner.ts'
 import { startGateway, type Gateway } from './gateway/listen.ts'
@@ -14,13 +17,12 @@ import type { Doors, Upgrade } from './http/upgrade.ts'
 import { iso, minute_ms, second_ms } from './kit/clock.ts'
 import { limiter as ownLimiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
+import { deviceName } from './neighbours.ts'
 import { sessionRecorder, type Wish } from './recording/tap.ts'
 import type { Rooms } from './server.ts'
 import { acceptLine } from './socket-line.ts'
 import { tunnelDoors } from './tunnel/doors.ts'
-import type { PeerAddress } from './tunnel/peers.ts'
 import { registry, type Registry } from './tunnel/registry.ts'
-import { Unreachable } from './tunnel/tunnel.ts'
 import { watchDoor, watchPath } from './watch.ts'
 
 /** Tunnels that one device may open in ten seconds; it needs one. */
@@ -33,6 +35,8 @@ const farewells = 200
 export interface Reach {
   readonly doors: Doors
   readonly port: number
+  /** Where requests go that other nodes hand over. */
+  serveWith(server: Server): void
   readonly tunnels: Pick<Registry, 'size' | 'find' | 'all'>
   readonly sessions: Gateway['sessions']
   /** Ends everything in good order. */
@@ -41,14 +45,24 @@ export interface Reach {
 
 export async function openReach(rooms: Rooms, config: Config, log: Log): Promise<Reach> {
   const { clock, bus, stores } = rooms
-  const holder = (uid: string): string => `device.${uid}`
-  const peers = rooms.clustered ? await meetPeers() : undefined
+  let http: Server | undefined
+  const neighbours = rooms.clustered
+    ? await (
+        await import('./neighbours.ts')
+      ).meetNeighbours({
+        rooms,
+        config,
+        log,
+        tunnel: (uid, least) => tunnels.find(uid, least),
+        http: () => http,
+      })
+    : undefined
   const tunnels: Registry = registry({
     ...rooms.tunnels,
-    isElsewhere: async (uid) => rooms.clustered && (await bus.seek(holder(uid))) !== undefined,
+    isElsewhere: async (uid) => rooms.clustered && (await bus.seek(deviceName(uid))) !== undefined,
     held({ uid }, number) {
       bus.tell('tunnel.taken', { uid, number })
-      return bus.hold(holder(uid), (least) => (Number(least) <= number ? JSON.stringify(peers?.address) : undefined))
+      return bus.hold(deviceName(uid), (least) => (Number(least) <= number ? JSON.stringify(rooms.self.address) : undefined))
     },
     probe,
     onError: (event, { uid }, err) => log.warn({ event, device: uid, err }),
@@ -56,39 +70,12 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   const entries = tunnelDoors({
     registry: tunnels,
     admissions: ownLimiter(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
+    hold: rooms.hold,
     perDevice: ownLimiter(clock, tunnelsPerDevice),
     seen: rooms.tunnels.up,
     onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
   })
-  /** Another node opens the device for us, if it has its tunnel. */
-  async function meetPeers() {
-    const { startPeers } = await import('./tunnel/peers.ts')
-    const listen = config.HAWSER_NODE_ADDRESS!
-    const started = await startPeers({
-      listen,
-      masterKey: rooms.masterKey,
-      async serve({ uid, id, least }, signal) {
-        const tunnel = tunnels.find(String(uid), Number(least))
-        if (!tunnel) throw new Unreachable('The device is not here any more.')
-        return tunnel.openSsh(String(id), signal)
-      },
-      onError: (err) => log.warn({ event: 'node.refused', err }),
-    })
-    return { ...started, address: { host: listen.host, port: started.port } }
-  }
-
-  const wayTo: WayTo = async ({ uid, tunnel: least }) => {
-    const here = tunnels.find(uid, least)
-    if (here || !peers) return here
-    const answer = await bus.seek(holder(uid), String(least)).catch((err: unknown) => {
-      log.warn({ event: 'device.unsought', device: uid, err })
-      return undefined
-    })
-    if (!answer) return undefined
-    const address = JSON.parse(answer) as PeerAddress
-    return { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
-  }
-
+  const wayTo: WayTo = async (device) => tunnels.find(device.uid, device.tunnel) ?? neighbours?.wayTo(device)
   const wanted = async (tenant_id: string): Promise<Wish> => {
     const namespace = await stores.namespaces.find(tenant_id)
     return { record: namespace?.session_record === 1, continueUnrecorded: namespace?.continue_unrecorded === 1 }
@@ -192,15 +179,30 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
     return entries.enter(await rooms.tunnels.admit(upgrade.bearer, upgrade.from), path, upgrade)
   }
+  /** What is not here another node may have; it is asked for by name. */
+  const orElsewhere = (here: Doors[string], name: (upgrade: Upgrade) => string | undefined): Doors[string] => {
+    if (!neighbours) return here
+    return async (upgrade) => {
+      const sought = name(upgrade)
+      if (sought === undefined || !(await neighbours.handOver(sought, upgrade))) await here(upgrade)
+    }
+  }
   return {
     doors: {
       [tunnelPaths.lines]: (upgrade) => enter(tunnelPaths.lines, upgrade),
       [tunnelPaths.streams]: (upgrade) => enter(tunnelPaths.streams, upgrade),
-      [tunnelPaths.pickUp]: (upgrade) => entries.pickUp(upgrade),
-      [watchPath]: (upgrade) => watching.enter(upgrade),
-      [terminalPath]: (upgrade) => terminals.enter(upgrade),
+      [tunnelPaths.pickUp]: orElsewhere((upgrade) => entries.pickUp(upgrade), entries.pickUpElsewhere),
+      [watchPath]: orElsewhere(
+        (upgrade) => watching.enter(upgrade),
+        ({ params: { uid = '' } }) => (gateway.sessions.has(uid) || !/^[0-9a-f]{64}$/.test(uid) ? undefined : sessionName(uid)),
+      ),
+      [terminalPath]: orElsewhere(
+        (upgrade) => terminals.enter(upgrade),
+        ({ query }) => (rooms.tickets.has(query.get('token') ?? '') ? undefined : ticketName(query.get('token') ?? '')),
+      ),
     },
     port: gateway.port,
+    serveWith: (server) => void (http = server),
     tunnels,
     sessions: gateway.sessions,
     async stop() {
@@ -208,7 +210,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       for (const ear of hearing) ear[Symbol.dispose]()
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
       watching.close()
-      await peers?.[Symbol.asyncDispose]()
+      await neighbours?.stop()
       terminals.close()
       await tunnels.drain(Math.min(config.HAWSER_DRAIN, tunnels.size / farewells) * second_ms)
     },

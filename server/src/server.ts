@@ -103,6 +103,9 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   /** Nobody else can be on a SQLite file. */
   const node = opened.name === 'postgres' ? newUuid() : ''
   const bus = clustered ? background.own(await busBetweenNodes(config.HAWSER_NATS, key, node, log)) : localBus()
+  /** Where the other nodes reach this one, once it listens for them. */
+  const self: { address?: { host: string; port: number } } = {}
+  const hold = (name: string): Disposable => bus.hold(name, () => self.address && JSON.stringify(self.address))
   const shared = clustered ? background.own(sharedLimits(bus, node)) : undefined
   const limiter = (name: string, options: Parameters<typeof ownLimiter>[1]): Limiter => {
     const own = ownLimiter(clock, options)
@@ -121,7 +124,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     present.adopt(await stores.presence.online())
     await stores.liveSessions.closeOlderThan(iso(clock.now()))
   }
-  const live = background.own(liveSessions({ stores, clock, node, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
+  const live = background.own(liveSessions({ stores, clock, node, hold, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
   const peerhood =
     node === ''
       ? undefined
@@ -200,7 +203,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     emptyCast,
   })
   const keys = { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 }
-  const terminalRules = terminals({ stores, clock, keys })
+  const terminalRules = terminals({ stores, clock, bus, hold, keys })
   const rules: AllRules = {
     devices: devices({ stores, presence: present, bus, clock, auth, signer: signing, billed }),
     tags: tags({ stores }),
@@ -232,6 +235,8 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     tickets: terminalRules.tickets,
     bus,
     clustered,
+    self,
+    hold,
     node: peerhood,
     masterKey: key,
     limiter,
@@ -325,6 +330,7 @@ export async function startServer(options: ServerOptions) {
     console: fileURLToPath(new URL('../../console/dist', import.meta.url)),
     agent: { packer: fileURLToPath(new URL('../../agent/pack.ts', import.meta.url)), folder: path.join(config.HAWSER_DATA, 'agent'), log },
   })
+  reach.serveWith(app.server)
   const doors = [app]
   try {
     // Fastify says where it listens in its own words; ours are below, and every line of the log has its event.

@@ -7,6 +7,7 @@ import { makePerson } from '../../agent/test/modes.ts'
 import { folder, keygen, quietArgs, run, type Folder } from '../../ssh/test/programs.ts'
 import { eventually, isRoot, watch } from '../clients/way.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
+import { startOldAgent } from '../harness/old-agent.ts'
 import type { Service } from '../harness/service.ts'
 import { startCluster, type Balancer, type Cluster } from './cluster.ts'
 
@@ -49,7 +50,7 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync())
 
 test('a device with its tunnel on one node is reached on every node', async () => {
-  expect(cluster.nodes.map(({ reach }) => reach.tunnels.size)).toEqual([1, 0, 0])
+  await eventually(() => expect(cluster.nodes.map(({ reach }) => reach.tunnels.size)).toEqual([1, 0, 0]))
   for (const at of [0, 1, 2]) {
     const { status, stdout } = await ssh(at, 'echo here; exit 3')
     expect([at, stdout.toString(), status]).toEqual([at, 'here\n', 3])
@@ -108,6 +109,39 @@ describe('what is done on one node', () => {
     expect((await ssh(2, 'true')).status).toBe(255)
     await owners[0]!.devices.accept({ params: { uid: agent.uid } })
     expect((await ssh(2, 'true')).status).toBe(0)
+  })
+})
+
+describe('what only one node can serve is handed to it', () => {
+  test('an agent of version 1 brings its streams to whichever node the load balancer chooses', async () => {
+    gate.to(node(0).url)
+    const name = 'old-winch'
+    await using old = await startOldAgent({ ...node(0), url: gate.url }, { version: 1, tenant_id: sample.tenant, hostname: name })
+    await owners[0]!.devices.accept({ params: { uid: old.uid } }).catch(() => undefined)
+    gate.to(node(2).url)
+    const { stdout, stderr, status } = await run('ssh', [...args(1), `${user}@${sample.namespace}.${name}@127.0.0.1`, 'echo over'])
+    expect([stderr, stdout.toString(), status]).toEqual(['', 'over\n', 0])
+  })
+
+  test('a session is watched through any node', async () => {
+    gate.to(node(0).url)
+    await owners[0]!.namespaces.setSessionRecord({ params: { tenant: sample.tenant }, body: { session_record: true } })
+    await using running = watch('ssh', [...args(1), '-tt', target()])
+    running.child.stdin.write('echo se$((1+1))n\n')
+    await running.until(/(se2n)/)
+    const [session] = (await owners[2]!.sessions.list()).body.filter(({ active, device_uid }) => active && device_uid === agent.uid)
+    const token = await cluster.world.token('owner')
+    const viewer = new WebSocket(`${node(2).url.replace('http', 'ws')}/api/sessions/${session!.uid}/live?token=${token}`)
+    let seen = ''
+    viewer.binaryType = 'arraybuffer'
+    viewer.addEventListener(
+      'message',
+      ({ data }) => void (seen += typeof data === 'string' ? data : Buffer.from(data as ArrayBuffer).toString()),
+    )
+    await eventually(() => expect(seen).toContain('se2n'))
+    running.child.stdin.write('echo la$((1+2))er\n')
+    await eventually(() => expect(seen).toContain('la3er'))
+    viewer.close()
   })
 })
 

@@ -37,6 +37,7 @@ const longest_term = 64
 type Change = Parameters<ReturnType<Stores['of']>['sessions']['save']>[1]
 
 interface Held {
+  readonly name: Disposable
   readonly tenant_id: string
   change: Change | undefined
   over: boolean
@@ -47,10 +48,14 @@ export interface LiveSessionParts {
   clock: Clock
   /** Where they go on; empty when there is one node only. */
   node: string
+  /** Lets other nodes find what is here under this name. */
+  hold(name: string): Disposable
   onError: (error: unknown) => void
 }
 
-export function liveSessions({ stores, clock, node, onError }: LiveSessionParts): LiveSessions {
+export const sessionName = (uid: string): string => `session.${uid}`
+
+export function liveSessions({ stores, clock, node, hold, onError }: LiveSessionParts): LiveSessions {
   const held = new Map<string, Held>()
   /** Those with something to write; one write at a time for each, the newest state. */
   let writing = Promise.resolve()
@@ -109,7 +114,7 @@ export function liveSessions({ stores, clock, node, onError }: LiveSessionParts)
           node,
         })
       })
-      held.set(uid, { tenant_id, change: undefined, over: false })
+      held.set(uid, { tenant_id, name: hold(sessionName(uid)), change: undefined, over: false })
       return {
         uid,
         note: ({ term, ...change }) => note(uid, { ...change, ...(term === undefined ? {} : { term: term.slice(0, longest_term) }) }),
@@ -117,6 +122,7 @@ export function liveSessions({ stores, clock, node, onError }: LiveSessionParts)
           const session = held.get(uid)
           if (!session || session.over) return
           session.over = true
+          session.name[Symbol.dispose]()
           note(uid, { active: 0, last_seen: iso(clock.now()) })
         },
       }

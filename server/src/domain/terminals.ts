@@ -2,7 +2,9 @@
 // for half a minute, and holds what the login on the device needs, so that no password stands in an address. All of it is in
 // memory: nothing of a ticket is written anywhere. A terminal lasts as long as its person's sign-in does.
 import { Failure } from '@hawser/contract/failures'
+import type { Bus } from '../bus/bus.ts'
 import { newUid } from '../kit/ids.ts'
+import { hashOf } from '../kit/secrets.ts'
 import { second_ms, type Clock } from '../kit/clock.ts'
 import type { Stores } from '../storage/stores.ts'
 import type { MemberCaller } from './callers.ts'
@@ -32,6 +34,7 @@ export type TerminalTicket = Holder &
 export interface TerminalTickets {
   /** Gives up the ticket. Throws wrongToken. */
   take(token: string): TerminalTicket
+  has(token: string): boolean
   /** Whether its person may still have a terminal there. */
   holds(holder: Holder): Promise<boolean>
   /** The person has a terminal open, and may see files beside it, until this is disposed of. */
@@ -43,10 +46,21 @@ const life_ms = 30 * second_ms
 const mostOfOne = 20
 const mostOfAll = 10_000
 
-export function terminals({ stores, clock, keys }: { stores: Stores; clock: Clock; keys: KeyReader }): Rules<'terminals'> & {
-  tickets: TerminalTickets
-} {
-  const given = new Map<string, { readonly ticket: TerminalTicket; readonly ends_at: number; readonly timer: NodeJS.Timeout }>()
+export interface TerminalParts {
+  stores: Stores
+  clock: Clock
+  keys: KeyReader
+  bus: Bus
+  /** Lets other nodes find what is here under this name. */
+  hold(name: string): Disposable
+}
+
+/** The token itself is nobody's business. */
+export const ticketName = (token: string): string => `ticket.${hashOf(token)}`
+const terminalName = (session_uid: string): string => `terminal.${session_uid}`
+
+export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Rules<'terminals'> & { tickets: TerminalTickets } {
+  const given = new Map<string, { readonly ticket: TerminalTicket; readonly ends_at: number; forget(): void }>()
   const open = new Map<string, Holder>()
 
   async function holderOf(caller: MemberCaller): Promise<Holder> {
@@ -63,8 +77,14 @@ export function terminals({ stores, clock, keys }: { stores: Stores; clock: Cloc
     if (own >= mostOfOne || given.size >= mostOfAll) throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
     const token = newUid()
     // What nobody came for is forgotten, and with it the password.
-    const timer = setTimeout(() => given.delete(token), life_ms).unref()
-    given.set(token, { ticket, ends_at: clock.now() + life_ms, timer })
+    const name = hold(ticketName(token))
+    const forget = (): void => {
+      clearTimeout(timer)
+      name[Symbol.dispose]()
+      given.delete(token)
+    }
+    const timer = setTimeout(forget, life_ms).unref()
+    given.set(token, { ticket, ends_at: clock.now() + life_ms, forget })
     return { token }
   }
 
@@ -80,6 +100,12 @@ export function terminals({ stores, clock, keys }: { stores: Stores; clock: Cloc
     } catch (error) {
       throw new Failure('invalid', { message: `public_key: ${error instanceof Error ? error.message : 'not a public key'}` })
     }
+  }
+
+  function filesTicket(session_uid: string, holder: Holder): string | undefined {
+    const terminal = open.get(session_uid)
+    if (terminal?.user_id !== holder.user_id || terminal.tenant_id !== holder.tenant_id) return undefined
+    return give({ ...holder, kind: 'files', session_uid }).token
   }
 
   return {
@@ -104,16 +130,16 @@ export function terminals({ stores, clock, keys }: { stores: Stores; clock: Cloc
     },
     async files({ body }, caller) {
       const holder = await holderOf(caller)
-      const terminal = open.get(body.session)
-      if (terminal?.user_id !== holder.user_id || terminal.tenant_id !== holder.tenant_id)
-        throw new Failure('notFound', { message: 'You have no such terminal open.' })
-      return give({ ...holder, kind: 'files', session_uid: body.session })
+      // The terminal may be on another node, which then gives the ticket.
+      const token = filesTicket(body.session, holder) ?? (await bus.seek(terminalName(body.session), JSON.stringify(holder)))
+      if (token === undefined) throw new Failure('notFound', { message: 'You have no such terminal open.' })
+      return { token }
     },
     tickets: {
+      has: (token) => given.has(token),
       take(token) {
         const found = given.get(token)
-        given.delete(token)
-        clearTimeout(found?.timer)
+        found?.forget()
         if (!found || found.ends_at <= clock.now()) throw new Failure('wrongToken')
         return found.ticket
       },
@@ -123,7 +149,13 @@ export function terminals({ stores, clock, keys }: { stores: Stores; clock: Cloc
       },
       opened(holder, session_uid) {
         open.set(session_uid, holder)
-        return { [Symbol.dispose]: () => void open.delete(session_uid) }
+        const name = bus.hold(terminalName(session_uid), (asking) => filesTicket(session_uid, JSON.parse(asking) as Holder))
+        return {
+          [Symbol.dispose]() {
+            name[Symbol.dispose]()
+            open.delete(session_uid)
+          },
+        }
       },
     },
   }

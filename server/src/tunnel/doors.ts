@@ -7,7 +7,7 @@ import { Failure } from '@hawser/contract/failures'
 import { tunnelPaths } from '@hawser/contract/tunnel'
 import { acceptBytes, acceptWebSocket, UpgradeFailed } from '@hawser/mux'
 import type { Limiter } from '../kit/limiter.ts'
-import { pickUps, revdialTunnel } from './accept/revdial.ts'
+import { pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
 import type { Registry } from './registry.ts'
 import type { TunnelDevice } from './tunnel.ts'
@@ -24,6 +24,8 @@ export interface DoorParts {
   admissions: Limiter
   /** New tunnels of one device: one that is not let stay is back at once. */
   perDevice: Limiter
+  /** Lets other nodes find what is here under this name. */
+  hold(name: string): Disposable
   /** A sign of life. */
   seen(device: TunnelDevice): void
   onError(device: TunnelDevice, error: unknown): void
@@ -34,13 +36,15 @@ export interface TunnelDoors {
   enter(device: TunnelDevice, path: string, doorway: Doorway): Promise<void>
   /** A stream of a version 1 tunnel: its address is the credential. */
   pickUp(doorway: Doorway): Promise<void>
+  /** The name of the pick-up on the bus, if it is not for a tunnel of ours. */
+  pickUpElsewhere(doorway: Doorway): string | undefined
 }
 
 /** After so many seconds an agent that obeys Retry-After comes back. */
 const pause_s = 10
 
 export function tunnelDoors(parts: DoorParts): TunnelDoors {
-  const waiting = pickUps()
+  const waiting = pickUps(parts.hold)
   return {
     async enter(device, path, { request, socket, head }) {
       if (parts.perDevice.take(device.uid) > 0)
@@ -57,14 +61,19 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
         tunnel.close('The tunnel could not be entered.')
       })
     },
+    pickUpElsewhere({ request }) {
+      const id = dialerIn(request)
+      return waiting.has(id) || !/^[0-9a-f]{32}$/.test(id) ? undefined : pickUpName(id)
+    },
     async pickUp({ request, socket, head }) {
-      const id = new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
-      const hand = waiting.claim(id)
+      const hand = waiting.claim(dialerIn(request))
       if (!hand) throw new Failure('invalid', { message: 'unknown dialer' })
       hand(await orRefused(() => acceptWebSocket(request, socket, head)))
     },
   }
 }
+
+const dialerIn = (request: IncomingMessage): string => new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
 
 /** What is no proper request for a WebSocket is answered as bad input. */
 async function orRefused<T>(accept: () => T | Promise<T>): Promise<T> {

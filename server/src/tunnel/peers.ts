@@ -134,7 +134,8 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   }
 }
 
-function join(one: Duplex, other: Duplex): void {
+/** Passes on what comes from either to the other. */
+export function join(one: Duplex, other: Duplex): void {
   // Each direction ends by itself; an error in either ends both.
   const settle = (error?: Error | null): void => {
     if (!error) return

@@ -17,21 +17,33 @@ const longestLine = 4_096
 /** Streams of one tunnel that wait for their pick-up. */
 const mostWaiting = 64
 
+export const pickUpName = (id: string): string => `pickup.${id}`
+
 /** Pick-ups of all tunnels that are being waited for, by their secret. */
 export interface PickUps {
   expect(accept: (socket: Socket) => void): { readonly id: string } & Disposable
+  has(id: string): boolean
   /** Hands over a WebSocket that came for this id; undefined when nobody waits for it. */
   claim(id: string): ((socket: Socket) => void) | undefined
 }
 
-export function pickUps(): PickUps {
+/** `hold` lets other nodes know that the pick-up is waited for here: an agent may bring it to any of them. */
+export function pickUps(hold: (name: string) => Disposable): PickUps {
   const expected = new Map<string, (socket: Socket) => void>()
   return {
     expect(accept) {
       const id = randomBytes(16).toString('hex')
+      const held = hold(pickUpName(id))
       expected.set(id, accept)
-      return { id, [Symbol.dispose]: () => void expected.delete(id) }
+      return {
+        id,
+        [Symbol.dispose]() {
+          held[Symbol.dispose]()
+          expected.delete(id)
+        },
+      }
     },
+    has: (id) => expected.has(id),
     claim(id) {
       const accept = expected.get(id)
       expected.delete(id)
