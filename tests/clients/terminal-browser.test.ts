@@ -138,6 +138,7 @@ test('a person opens a terminal from the list, works in it, copies files both wa
   await seen(page, 'The session has ended.')
   await page.getByRole('navigation', { name: 'Pages of the console' }).getByRole('link', { name: 'Sessions' }).click()
   await heading(page, 'Sessions')
+  await page.getByRole('link', { name: 'Past' }).click()
   const listed = row(page, user.name).first()
   await listed.getByText('recorded').waitFor()
   await listed.getByText('from 127.0.0.1 · a shell').waitFor()
