@@ -7,11 +7,13 @@ import { fingerprintMd5, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
 import { localBus } from './bus/local.ts'
 import type { Config } from './config.ts'
 import { engine } from './connectors/engine.ts'
+import { publicPem } from './connectors/supervisor.ts'
 import { announcements } from './domain/announcements.ts'
 import { apiKeys } from './domain/api-keys.ts'
 import { billing } from './domain/billing.ts'
 import { gate } from './domain/callers.ts'
 import { connectors } from './domain/connectors.ts'
+import { containerDevices } from './domain/container-devices.ts'
 import { devices, deviceView } from './domain/devices.ts'
 import { enrolment } from './domain/enrolment.ts'
 import { firewall } from './domain/firewall.ts'
@@ -155,8 +157,21 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     recordings: recorded,
     emptyCast,
   })
+  const deviceRules = devices({ stores, presence: present, bus, clock, auth, signer: signing })
+  const containers = containerDevices({
+    stores,
+    presence: present,
+    bus,
+    clock,
+    version: `hawser-${version}`,
+    publicPem,
+    accept: deviceRules.acceptFor,
+    onError: (uid, err) => log.warn({ event: 'container.unaccepted', device: uid, err }),
+  })
+  const engines = engine({ allow: config.HAWSER_CONNECTOR_ALLOW })
+  const connectorRules = connectors({ stores, vault: secrets, engine: engines, bus, clock, leave: containers.leave })
   const rules: AllRules = {
-    devices: devices({ stores, presence: present, bus, clock, auth, signer: signing }),
+    devices: deviceRules,
     tags: tags({ stores }),
     publicKeys: publicKeys({ stores, clock, keys: { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 } }),
     apiKeys: apiKeys({ stores, clock }),
@@ -167,7 +182,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     users: userRules,
     mfa: mfa(people),
     billing: billing(),
-    connectors: connectors({ stores, vault: secrets, engine: engine({ allow: config.HAWSER_CONNECTOR_ALLOW }), clock }),
+    connectors: connectorRules,
     system: systemRules,
   }
   const gates = gate({ stores, tokens: issued, clock })
@@ -181,6 +196,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     recordings: recorded,
     recordingKey: signingRecordings.public_key,
     watch: sessionRules.watch,
+    supervision: { engine: engines, connectors: connectorRules.supervision, devices: containers },
     bus,
     stores,
     database: opened,

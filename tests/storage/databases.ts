@@ -134,6 +134,7 @@ export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}
     last_seen: now,
     online: 0,
     proved: 0,
+    connector: null,
     ...change,
   }
 }
@@ -194,6 +195,8 @@ export const connector = (change: object = {}) => ({
   port: 2375,
   secure: 0 as const,
   tls: null,
+  accept: 0 as const,
+  identity: null,
   state: 'disconnected',
   message: '',
   created_at: now,

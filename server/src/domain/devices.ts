@@ -101,7 +101,12 @@ export function deviceView({ stores, presence }: { stores: Stores; presence: Pre
   }
 }
 
-export function devices({ stores, presence, bus, clock, auth, signer }: DeviceParts): Rules<'devices'> {
+export interface DeviceRules extends Rules<'devices'> {
+  /** Without a caller: the namespace has said before that it wants such devices. */
+  acceptFor(tenant_id: string, uid: string): Promise<void>
+}
+
+export function devices({ stores, presence, bus, clock, auth, signer }: DeviceParts): DeviceRules {
   const view = deviceView({ stores, presence })
 
   async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, uid: string): Promise<DeviceRow> {
@@ -122,8 +127,7 @@ export function devices({ stores, presence, bus, clock, auth, signer }: DevicePa
     }
   }
 
-  async function setStatus(uid: string, wish: StatusChange, caller: MemberCaller): Promise<void> {
-    const { tenant_id } = caller
+  async function setStatus(uid: string, wish: StatusChange, { tenant_id }: Pick<MemberCaller, 'tenant_id'>): Promise<void> {
     const now = iso(clock.now())
     const replaced = await orNameTaken(async (inside) => {
       const { devices: mine, sessions } = inside.of(tenant_id)
@@ -218,6 +222,7 @@ export function devices({ stores, presence, bus, clock, auth, signer }: DevicePa
     update: ({ params, body }, caller) => update(params.uid, body, caller),
     rename: ({ params, body }, caller) => update(params.uid, body, caller),
 
+    acceptFor: (tenant_id, uid) => setStatus(uid, 'accept', { tenant_id }),
     accept: ({ params }, caller) => setStatus(params.uid, 'accept', caller),
     setStatus({ params }, caller) {
       if (!Object.hasOwn(statusChanges, params.status))

@@ -5,7 +5,7 @@ import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
 import { attemptStore } from './attempts.ts'
 import { callerStore } from './callers.ts'
-import { connectorStore } from './connectors.ts'
+import { connectorStore, enabledConnectorStore } from './connectors.ts'
 import type { Context } from './context.ts'
 import { deviceStore } from './devices.ts'
 import type { Opened } from './dialects/dialect.ts'
@@ -57,6 +57,7 @@ function all(context: Context) {
     announcements: announcementStore(context),
     presence: presenceStore(context),
     callers: callerStore(context),
+    enabledConnectors: enabledConnectorStore(context),
     of: (tenant_id: string) => within(context, tenant_id),
   }
 }

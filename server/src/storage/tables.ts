@@ -86,6 +86,8 @@ export interface Tables {
     online: Flag
     /** Its agent has proved once that it holds the private key, and must from then on. */
     proved: Generated<Flag>
+    /** The connector whose container it is. */
+    connector: Generated<string | null>
   }
   device_tags: { tenant_id: string; tag: string; device_id: number }
   /** Counters: `devices.<status>`, `online.<status>`, `tag.<status>.<tag>`, `sessions`, `sessions.active`. */
@@ -147,6 +149,10 @@ export interface Tables {
     secure: Flag
     /** Sealed JSON {ca, cert, key}. */
     tls: string | null
+    /** Its containers are accepted at once. */
+    accept: Generated<Flag>
+    /** Sealed: the RSA key by which its containers are known as devices. Made when it is first needed. */
+    identity: Generated<string | null>
     state: string
     message: string
     created_at: string

@@ -6,6 +6,7 @@ import type { Tables } from '../tables.ts'
 import { beginning } from './0001-beginning.ts'
 import { reachingDevices } from './0002-reaching-devices.ts'
 import { recordings } from './0003-recordings.ts'
+import { connectors } from './0006-connectors.ts'
 
 export interface Migration {
   readonly name: string
@@ -13,7 +14,7 @@ export interface Migration {
   readonly statements: (dialect: Opened['name']) => string[]
 }
 
-export const migrations: readonly Migration[] = [beginning, reachingDevices, recordings]
+export const migrations: readonly Migration[] = [beginning, reachingDevices, recordings, connectors]
 
 /** Brings the schema up to date; gives the names of what was done. */
 export async function migrate(opened: Opened, now: () => string): Promise<string[]> {
