@@ -33,7 +33,8 @@ const rest_ms = 200
 const atLeast_ms = 30_000
 const longestLine_bytes = 64 * 1024
 
-const news = ['start', 'die', 'pause', 'unpause', 'destroy', 'rename']
+/** Docker’s words, and podman’s where it has others. What programs do inside is not among them. */
+const news = ['start', 'die', 'pause', 'unpause', 'destroy', 'rename', 'died', 'stop', 'remove']
 const eventsPath = `/events?filters=${encodeURIComponent(JSON.stringify({ type: ['container'], event: news }))}`
 
 /** Throws an EngineFailure unless something that speaks like an engine is there. */

@@ -36,9 +36,11 @@ export interface Dock extends AsyncDisposable {
   start(name: string, command: string | undefined, how?: { readonly user?: string; readonly flags?: readonly string[] }): Running
 }
 
-export async function openDock(options: Parameters<typeof startDocker>[0] = {}): Promise<Dock> {
+type Start = Parameters<typeof startDocker>[0] | (() => Promise<Docker>)
+
+export async function openDock(start: Start = {}): Promise<Dock> {
   await using opened = new AsyncDisposableStack()
-  const docker = opened.use(await startDocker(options))
+  const docker = opened.use(await (typeof start === 'function' ? start() : startDocker(start)))
   const env = { HAWSER_SSH_FAILURE_LIMIT: '0/60', HAWSER_CONNECTOR_ALLOW: `127.0.0.1, ${docker.socket}` }
   const service = opened.use(await startService({ env }))
   const world = await buildWorld(service)
@@ -102,11 +104,11 @@ export async function openDock(options: Parameters<typeof startDocker>[0] = {}):
 }
 
 /** One for all tests of a file. */
-export function sharedDock(options?: Parameters<typeof startDocker>[0]): Dock {
+export function sharedDock(start?: Start): Dock {
   vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
   let opened: Dock | undefined
   beforeAll(async () => {
-    opened = await openDock(options)
+    opened = await openDock(start)
   })
   afterAll(async () => {
     await opened?.[Symbol.asyncDispose]()

@@ -145,7 +145,8 @@ export async function importImage(docker: Pick<Docker, 'folder' | 'docker'>, nam
   rmSync(tar)
 }
 
-async function isThere(socket: string): Promise<boolean> {
+/** Somebody listens on the socket. */
+export async function isThere(socket: string): Promise<boolean> {
   return new Promise((resolve) => {
     const line = net.connect(socket)
     line.once('connect', () => resolve(true)).once('error', () => resolve(false))
