@@ -227,7 +227,7 @@ function Info({ uid }: { uid: string }) {
             <Said name="System">{textOf(said['OperatingSystem'], said['Architecture'])}</Said>
             <Said name="Containers">
               {textOf(
-                counted(said['ContainersRunning'], 'run'),
+                counted(said['ContainersRunning'], 'running'),
                 counted(said['ContainersPaused'], 'paused'),
                 counted(said['ContainersStopped'], 'stopped'),
               )}
