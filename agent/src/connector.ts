@@ -118,7 +118,7 @@ export async function runConnector(config: ConnectorConfig, log: Log, signal: Ab
   }
 
   const supervised = supervise({
-    client,
+    open: (stopped) => engineClient({ way: () => config.engine, signal: stopped }),
     async found({ containers, more }, facts) {
       const wanted = new Map(containers.filter((each) => each.running && fits(each)).map((each) => [each.id, each]))
       await stop([...running.keys()].filter((id) => !wanted.has(id)))

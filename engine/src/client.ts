@@ -23,6 +23,8 @@ export interface EngineClientOptions {
   way(): EngineWay | Promise<EngineWay>
   /** For an answer, from the first step to its last byte. */
   readonly answer_ms?: number
+  /** Ends whatever is being asked. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export class EngineFailure extends Error {
@@ -54,7 +56,9 @@ const default_ms = 5_000
 const largest_bytes = 16 * 1024 * 1024
 const largestComplaint_bytes = 16 * 1024
 
-export function engineClient({ way, answer_ms = default_ms }: EngineClientOptions): EngineClient {
+export function engineClient({ way, answer_ms = default_ms, signal: stopped }: EngineClientOptions): EngineClient {
+  const orStopped = (...signals: AbortSignal[]): AbortSignal => AbortSignal.any(stopped ? [stopped, ...signals] : signals)
+
   /** Resolves with the head of the answer; the limit goes on until the caller clears it. */
   async function ask(
     options: { method: string; path: string; body?: object | undefined; upgrade?: boolean },
@@ -100,7 +104,7 @@ export function engineClient({ way, answer_ms = default_ms }: EngineClientOption
   }
 
   async function bytes(options: Parameters<typeof ask>[0], most_bytes: number): Promise<Buffer> {
-    const limit = AbortSignal.timeout(answer_ms)
+    const limit = orStopped(AbortSignal.timeout(answer_ms))
     const { response } = await good(options, limit)
     return read(response, most_bytes, limit)
   }
@@ -110,7 +114,7 @@ export function engineClient({ way, answer_ms = default_ms }: EngineClientOption
     const limit = new AbortController()
     const timer = setTimeout(() => limit.abort(new DOMException('too late', 'TimeoutError')), answer_ms)
     try {
-      return await work(AbortSignal.any([signal, limit.signal]))
+      return await work(orStopped(signal, limit.signal))
     } finally {
       clearTimeout(timer)
     }

@@ -14,7 +14,7 @@ const format = '%f %s %u %g %X %Y'
 
 /** What tools complain of in the language of programmers, and the code that Node has for it. */
 const complaints: readonly (readonly [text: string, code: string])[] = [
-  ['No such file or directory', 'ENOENT'],
+  ['No such file', 'ENOENT'],
   ['nonexistent directory', 'ENOENT'],
   ['Directory nonexistent', 'ENOENT'],
   ['Not a directory', 'ENOTDIR'],
@@ -138,9 +138,14 @@ export function containerFiles(line: ShellLine, mark: string, start: (script: st
     change,
     async *list(folder) {
       const entry = `stat -c '${mark} ${format} %n' --`
-      const listed = await run(`cd ${at(folder)} && ${entry} . .. && find . ! -name . -prune -exec ${entry} {} +`, {
-        most_bytes: largestFolder_bytes,
-      })
+      const where = at(folder)
+      // Not every shell says why it cannot go there.
+      const go = [
+        `[ -e ${where} ] || ${refuse('No such file or directory')}`,
+        `[ -d ${where} ] || ${refuse('Not a directory')}`,
+        `cd ${where} || ${refuse('Permission denied')}`,
+      ].join('; ')
+      const listed = await run(`${go}; ${entry} . .. && find . ! -name . -prune -exec ${entry} {} +`, { most_bytes: largestFolder_bytes })
       // Names may have line ends in them, so that the mark says where one begins.
       for (const row of listed.toString('utf8').split(`${mark} `).slice(1)) yield* readEntry(row.replace(/\n$/, ''))
     },
@@ -203,5 +208,5 @@ function readStat(words: string): Attributes {
 
 function* readEntry(row: string): Generator<Entry> {
   const [, words = '', name = ''] = /^((?:\S+ ){6})(.*)$/s.exec(row) ?? []
-  if (name !== '') yield { name: name.replace(/^\.\/(?=.)/, ''), attributes: readStat(words.trimEnd()) }
+  if (name !== '') yield { name: name.replace(/^\.\/(?=.)/s, ''), attributes: readStat(words.trimEnd()) }
 }

@@ -5,7 +5,8 @@ import type { EngineClient } from './client.ts'
 import { engineFacts, followContainers, type EngineFacts, type Found } from './containers.ts'
 
 export interface Supervision {
-  readonly client: EngineClient
+  /** The signal is to end what is being asked when it is over. */
+  open(signal: AbortSignal): EngineClient
   /** What the engine has now; one call at a time. What it throws counts as a failure of the engine. */
   found(all: Found, facts: EngineFacts): Promise<void>
   /** The engine cannot be reached, and neither can its containers. */
@@ -22,9 +23,10 @@ export interface Supervised extends AsyncDisposable {
   poke(): void
 }
 
-export function supervise({ client, found, lost, state, onError, first_ms = 1_000, most_ms = 60_000 }: Supervision): Supervised {
+export function supervise({ open, found, lost, state, onError, first_ms = 1_000, most_ms = 60_000 }: Supervision): Supervised {
   const stopping = new AbortController()
   const { signal } = stopping
+  const client = open(signal)
   const bells = new Set<() => void>()
   const poked = (ring: () => void): Disposable => {
     bells.add(ring)

@@ -18,7 +18,7 @@ export interface EngineAddress {
 
 export interface Engine {
   /** Throws nothing: whether the engine may be reached, and can, is found out with every request. */
-  client(engine: EngineAddress): EngineClient
+  client(engine: EngineAddress, signal?: AbortSignal): EngineClient
   /** What the engine says of itself. Throws an Error with a sentence that is safe to show. */
   info(engine: EngineAddress): Promise<Record<string, unknown>>
 }
@@ -88,7 +88,7 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
     }
   }
 
-  const client = (address: EngineAddress): EngineClient => engineClient({ way: async () => way(address) })
+  const client: Engine['client'] = (address, signal) => engineClient({ way: async () => way(address), signal })
   return { client, info: async (address) => engineInfo(client(address)) }
 }
 

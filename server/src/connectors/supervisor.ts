@@ -133,7 +133,7 @@ function watch(parts: SupervisorParts, connector: WatchedConnector): Running {
   }
 
   const supervised = supervise({
-    client,
+    open: (signal) => parts.engine.client(connector.engine, signal),
     async found(all, facts) {
       const there = await parts.devices.settle(connector, all, facts)
       close('The container has stopped.', new Set(there.map(({ container }) => container.id)))
