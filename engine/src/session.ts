@@ -5,12 +5,13 @@
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { clientVariable } from '@hawser/contract/tunnel'
-import { receiveSession, serveSftp, type Channel, type Exit, type Program, type Session, type SessionRequest } from '@hawser/ssh'
+import { receiveSession, serveSftp, type Channel, type Program, type Session, type SessionRequest } from '@hawser/ssh'
 import type { ContainerAccount } from './accounts.ts'
 import { EngineFailure, type EngineClient } from './client.ts'
 import { startExec, type Exec, type Output } from './exec.ts'
 import { containerFiles } from './files.ts'
-import { newMark, shellLine, shellLoop } from './shell-line.ts'
+import { readScp, serveScp, type ScpWish } from './scp.ts'
+import { newMark, quoted, shellLine, shellLoop } from './shell-line.ts'
 
 export interface ContainerSession {
   readonly client: EngineClient
@@ -63,8 +64,14 @@ export async function serveContainerSession(channel: Channel, options: Container
   const { type } = session.program
   const began_ms = performance.now()
   log({ event: 'session.started', user: account.name, type, terminal })
-  const exit = session.program.type === 'subsystem' ? await serveFiles(session, options) : await run(session, options, client)
+  const exit = await serveProgram(session, options, client)
   log({ event: 'session.ended', user: account.name, type, exit, lasted_ms: Math.round(performance.now() - began_ms) })
+}
+
+async function serveProgram(session: Session, options: ContainerSession, client: string | undefined): Promise<number | undefined> {
+  if (session.program.type === 'subsystem') return serveFiles(session, options)
+  const wish = session.program.type === 'exec' && !session.pty ? readScp(session.program.command) : undefined
+  return wish ? serveCopy(session, options, wish, client) : run(session, options, client)
 }
 
 function isAllowed(request: SessionRequest): boolean {
@@ -91,7 +98,7 @@ function accountVariables({ name, home, shell }: ContainerAccount): Record<strin
   return { HOME: home, USER: name, LOGNAME: name, SHELL: shell }
 }
 
-async function run(session: Session, options: ContainerSession, client = ''): Promise<Exit | number | undefined> {
+async function run(session: Session, options: ContainerSession, client = ''): Promise<number | undefined> {
   const { client: engine, container, account, signal } = options
   const { channel, pty } = session
   const mark = randomBytes(16).toString('hex')
@@ -194,38 +201,78 @@ async function passEvents(session: Session, exec: Exec, send: (signal: string) =
   }
 }
 
+/** Programs of our own in the user's home, for files; all of them end with the channel. */
+function helpers({ channel }: Session, { client, container, account, signal }: ContainerSession) {
+  const started = new Set<Exec>()
+  const stop = (): void => started.forEach((each) => each.close())
+  void channel.closed.then(stop)
+  return {
+    stop,
+    async start(script: string, ...words: string[]): Promise<Exec> {
+      const whole = `cd "$HOME" 2>/dev/null || cd /; LC_ALL=C; export LC_ALL; umask 022; NL='\n'; ${script}`
+      const wish = {
+        container,
+        command: ['/bin/sh', '-c', whole, 'files', ...words],
+        user: account.execUser,
+        env: accountVariables(account),
+      }
+      const exec = await startExec(client, wish, signal)
+      started.add(exec)
+      return {
+        ...exec,
+        close() {
+          started.delete(exec)
+          exec.close()
+        },
+      }
+    },
+  }
+}
+
+/** What old clients of scp run; by the container's own program if it has one. */
+async function serveCopy(
+  session: Session,
+  options: ContainerSession,
+  wish: ScpWish,
+  client: string | undefined,
+): Promise<number | undefined> {
+  const mark = newMark()
+  const { start, stop } = helpers(session, options)
+  let status: number
+  try {
+    const exec = await start(shellLoop, mark)
+    const line = shellLine(exec, exec.output[Symbol.asyncIterator](), mark)
+    if ((await line.run('command -v scp >/dev/null')).status === 0) {
+      stop()
+      return await run(session, options, client)
+    }
+    // Words with wildcards and the like are the shell's to read, as they would be for the program.
+    const { output } = await line.run(`eval ${quoted(`set -- ${wish.words}`)}; for word in "$@"; do printf '%s\\0' "$word"; done`)
+    const paths = output.toString('utf8').split('\0').slice(0, -1)
+    status = await serveScp(session.channel, containerFiles(line, mark, start), wish, paths)
+  } catch (error) {
+    options.log({ event: 'files.failed', user: options.account.name, error: (error as Error).message })
+    await session.channel.close('now')
+    return undefined
+  } finally {
+    stop()
+  }
+  await session.exit(status)
+  return status
+}
+
 /** Files for the user who logged in, served by the container's own server or by ours over its shell. */
 async function serveFiles(session: Session, options: ContainerSession): Promise<number | undefined> {
-  const { client, container, account, signal } = options
+  const { account } = options
   const { channel } = session
   const mark = newMark()
-  const started = new Set<Exec>()
-  const start = async (script: string, ...words: string[]): Promise<Exec> => {
-    const command = [
-      '/bin/sh',
-      '-c',
-      `cd "$HOME" 2>/dev/null || cd /; LC_ALL=C; export LC_ALL; umask 022; NL='\n'; ${script}`,
-      'files',
-      ...words,
-    ]
-    const exec = await startExec(client, { container, command, user: account.execUser, env: accountVariables(account) }, signal)
-    started.add(exec)
-    return {
-      ...exec,
-      close() {
-        started.delete(exec)
-        exec.close()
-      },
-    }
-  }
+  const { start, stop } = helpers(session, options)
   let exec: Exec
   try {
     exec = await start(enterFiles, mark)
   } catch (error) {
     return notStarted(session, options, error)
   }
-  const stop = (): void => started.forEach((each) => each.close())
-  void channel.closed.then(stop)
   const output = exec.output[Symbol.asyncIterator]()
   try {
     const { kind, rest } = await greeting(output)

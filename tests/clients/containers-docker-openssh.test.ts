@@ -316,6 +316,35 @@ df shed
     expect((await sftp('mkdir /etc/new\n')).status).toBe(1)
   })
 
+  test('are copied by clients of old, which speak scp’s own protocol', async () => {
+    const tree = dock.where.file('old')
+    mkdirSync(path.join(tree, 'in/side'), { recursive: true })
+    const bytes = Buffer.from(Array.from({ length: 400_001 }, (__, at) => (at * 31) % 256))
+    writeFileSync(path.join(tree, 'in/side/large'), bytes)
+    for (const each of ['empty', 'with space', "it's", '$HOME']) writeFileSync(path.join(tree, 'in', each), each === 'empty' ? '' : each)
+    await run('chmod', ['700', path.join(tree, 'in/side')])
+    await run('touch', ['-d', '@1600000000', path.join(tree, 'in/side/large')])
+    expect(await scp('-O', '-rp', tree, there('old'))).toMatchObject({ status: 0, stderr: '' })
+    expect(await scp('-O', '-rp', there('old'), dock.where.file(`old-${name}`))).toMatchObject({ status: 0, stderr: '' })
+    const back = dock.where.file(`old-${name}`)
+    expect((await run('diff', ['-r', tree, back])).stdout.toString()).toBe('')
+    expect(statSync(path.join(back, 'in/side')).mode & 0o777).toBe(0o700)
+    expect(statSync(path.join(back, 'in/side/large')).mtimeMs).toBe(1_600_000_000_000)
+    // Into a folder, by a wildcard, and what is refused.
+    expect((await scp('-O', path.join(tree, 'in/empty'), there('/tmp'))).status).toBe(0)
+    expect((await scp('-O', there('old/in/side/l*'), dock.where.file('wild'))).status).toBe(0)
+    expect(readFileSync(dock.where.file('wild')).equals(bytes)).toBe(true)
+    expect(await scp('-O', path.join(tree, 'in/empty'), there('/etc/passwd'))).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('Permission denied') as unknown,
+    })
+    expect(await scp('-O', there('none'), dock.where.file('none'))).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('No such file or directory') as unknown,
+    })
+    expect((await scp('-O', there('old'), dock.where.file('none'))).stderr).toContain('not a regular file')
+  })
+
   test('a transfer can go on where it stopped', async () => {
     const whole = Buffer.alloc(700_000, 'stop and go ')
     const file = dock.where.write('long', whole)
