@@ -28,7 +28,7 @@ const root = path.join(import.meta.dirname, '..')
 /** A file of the package: its bytes, another file, or a link. */
 type Content = { readonly bytes: Buffer } | { readonly file: string } | { readonly link: string }
 
-const sources = ['agent/src/**/*.ts', 'mux/src/**/*.ts', 'ssh/src/**/*.ts', 'contract/src/tunnel.ts']
+const sources = ['agent/src/**/*.ts', 'mux/src/**/*.ts', 'ssh/src/**/*.ts', 'engine/src/**/*.ts', 'contract/src/tunnel.ts']
 
 /** What the agent consists of, by its path in the package. */
 function contents(arch: string): Map<string, Content> {
@@ -37,7 +37,7 @@ function contents(arch: string): Map<string, Content> {
     if (file.endsWith('.test.ts') || file.endsWith('.d.ts')) continue
     found.set(file.replace(/\.ts$/, '.js'), { bytes: Buffer.from(plain(readFileSync(path.join(root, file), 'utf8'))) })
   }
-  for (const name of ['agent', 'mux', 'ssh', 'contract']) {
+  for (const name of ['agent', 'mux', 'ssh', 'engine', 'contract']) {
     const text = readFileSync(path.join(root, name, 'package.json'), 'utf8')
     found.set(`${name}/package.json`, { bytes: Buffer.from(text.replaceAll('.ts"', '.js"')) })
     found.set(`node_modules/@hawser/${name}`, { link: `../../${name}` })

@@ -5,8 +5,9 @@ import { UpgradeFailed } from '@hawser/mux'
 import { backoff } from './backoff.ts'
 import type { AgentConfig } from './config.ts'
 import { enrolment, Refused, type Enrolled } from './enrol.ts'
+import type { Facts } from './facts.ts'
 import { loadIdentity } from './identity.ts'
-import type { serveSsh, SshdOptions } from './sshd.ts'
+import type { SshdOptions } from './sshd.ts'
 import { holdTunnel } from './tunnel.ts'
 
 export type Log = (event: Record<string, unknown>) => void
@@ -14,32 +15,35 @@ export type Log = (event: Record<string, unknown>) => void
 /** How often the device says that it is there, beside the tunnel's own pings. */
 const beat_ms = 30_000
 
+/** What is a device in place of this machine, such as a container on it. */
+export interface Stand {
+  facts(): Facts
+  serve(
+    stream: Duplex,
+    shared: Pick<SshdOptions, 'hostKeys' | 'approveKey' | 'deviceName' | 'keepalive_ms' | 'signal' | 'log'>,
+  ): Promise<void>
+}
+
 /** Resolves when the signal stops it. */
-export async function runAgent(config: AgentConfig, log: Log, signal: AbortSignal): Promise<void> {
+export async function runAgent(config: AgentConfig, log: Log, signal: AbortSignal, stand?: Stand): Promise<void> {
   const identity = loadIdentity(config.keyFile)
-  const enrol = enrolment(config, identity)
+  const enrol = enrolment(config, identity, stand?.facts)
   const pause = backoff()
   let device: Enrolled | undefined
   let beating: NodeJS.Timeout | undefined
 
   /** Loaded with the first connection: most devices wait for one most of the time, and memory is scarce there. */
-  let parts: Promise<Pick<SshdOptions, 'hostKeys' | 'users' | 'approveKey'> & { serveSsh: typeof serveSsh }> | undefined
+  let parts: Promise<Pick<SshdOptions, 'hostKeys' | 'approveKey'> & { serveOne: Stand['serve'] }> | undefined
   const load = async () => {
-    const [{ serveSsh }, { usersOf }, { keyApproval }, { privateKeyFrom }] = await Promise.all([
-      import('./sshd.ts'),
-      import('./users.ts'),
+    const [{ keyApproval }, { privateKeyFrom }, serveOne] = await Promise.all([
       import('./key-approval.ts'),
       import('@hawser/ssh'),
+      stand ? stand.serve : thisMachine(config, log),
     ])
-    return {
-      serveSsh,
-      hostKeys: [privateKeyFrom(identity.key)],
-      users: usersOf(config.singleUserPassword, log),
-      approveKey: keyApproval(config.server, () => device!),
-    }
+    return { serveOne, hostKeys: [privateKeyFrom(identity.key)], approveKey: keyApproval(config.server, () => device!) }
   }
   const serve = async (stream: Duplex, ending: AbortSignal): Promise<void> => {
-    const { serveSsh: serveOne, ...shared } = await (parts ??= load())
+    const { serveOne, ...shared } = await (parts ??= load())
     const { keepalive_ms } = config
     await serveOne(stream, { ...shared, deviceName: device!.name, keepalive_ms, signal: ending, log })
   }
@@ -78,6 +82,12 @@ export async function runAgent(config: AgentConfig, log: Log, signal: AbortSigna
     }
     if (!signal.aborted) await pause.wait(signal, asked_s).catch(() => undefined)
   }
+}
+
+async function thisMachine(config: AgentConfig, log: Log): Promise<Stand['serve']> {
+  const [{ serveSsh }, { usersOf }] = await Promise.all([import('./sshd.ts'), import('./users.ts')])
+  const users = usersOf(config.singleUserPassword, log)
+  return async (stream, shared) => serveSsh(stream, { ...shared, users })
 }
 
 function messageOf(error: unknown): string {

@@ -23,7 +23,10 @@ export class ConfigError extends Error {
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-export function readConfig(environment: Readonly<Record<string, string | undefined>>, isRoot: boolean): AgentConfig {
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What every mode needs, and the way to ask for more. */
+export function readCommon(environment: Environment) {
   const problems: string[] = []
   const find = (name: string): string => {
     for (const spelling of [`HAWSER_${name}`, `SHELLHUB_${name}`, name]) {
@@ -35,6 +38,10 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   const must = (name: string, fits: boolean, sentence: string): void => {
     if (!fits) problems.push(`HAWSER_${name}: ${sentence}`)
   }
+  /** Throws all that was wrong. */
+  const finish = (): void => {
+    if (problems.length > 0) throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+  }
 
   const server = find('SERVER_ADDRESS').replace(/\/+$/, '')
   const known = URL.canParse(server) && ['http:', 'https:'].includes(new URL(server).protocol)
@@ -43,6 +50,12 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   must('TENANT_ID', uuid.test(tenant_id), 'the id of the namespace is needed; the console shows it')
   const keepalive = find('KEEPALIVE_INTERVAL') || '30'
   must('KEEPALIVE_INTERVAL', /^\d{1,5}$/.test(keepalive) && Number(keepalive) > 0, 'seconds are expected, for example 30')
+  const lowData = /^(1|true|yes)$/i.test(find('LOW_DATA'))
+  return { find, must, finish, common: { server, tenant_id: tenant_id.toLowerCase(), keepalive_ms: Number(keepalive) * 1000, lowData } }
+}
+
+export function readConfig(environment: Environment, isRoot: boolean): AgentConfig {
+  const { find, must, finish, common } = readCommon(environment)
   const preferredHostname = find('PREFERRED_HOSTNAME')
   must('PREFERRED_HOSTNAME', /^[a-zA-Z0-9_.-]{0,64}$/.test(preferredHostname), 'up to 64 letters, digits and - _ . are expected')
   const singleUserPassword = find('SINGLE_USER_PASSWORD') || find('SIMPLE_USER_PASSWORD')
@@ -53,15 +66,12 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
       ? 'as root the users of the system log in, with their own passwords; run the agent as another user, or without this'
       : 'without root only one user can log in: a crypt hash of the password is needed (openssl passwd -6)',
   )
-  if (problems.length > 0) throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+  finish()
   return {
-    server,
-    tenant_id: tenant_id.toLowerCase(),
+    ...common,
     keyFile: path.resolve(find('PRIVATE_KEY') || (isRoot ? '/etc/hawser-agent.key' : path.join(os.homedir(), '.hawser-agent.key'))),
-    keepalive_ms: Number(keepalive) * 1000,
     preferredHostname,
     preferredIdentity: find('PREFERRED_IDENTITY'),
     singleUserPassword,
-    lowData: /^(1|true|yes)$/i.test(find('LOW_DATA')),
   }
 }

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import os from 'node:os'
 import { call } from './call.ts'
 import type { AgentConfig } from './config.ts'
-import { facts } from './facts.ts'
+import { facts, type Facts } from './facts.ts'
 import { macAddress, type Identity } from './identity.ts'
 
 export interface Enrolled {
@@ -26,7 +26,7 @@ export class Refused extends Error {
   }
 }
 
-export function enrolment(config: AgentConfig, identity: Identity): (signal: AbortSignal) => Promise<Enrolled> {
+export function enrolment(config: AgentConfig, identity: Identity, told: () => Facts = facts): (signal: AbortSignal) => Promise<Enrolled> {
   const mac = config.preferredIdentity || macAddress()
   const hostname = config.preferredHostname || ownName(os.hostname(), identity.publicKey)
   return async (signal) => {
@@ -34,7 +34,7 @@ export function enrolment(config: AgentConfig, identity: Identity): (signal: Abo
       method: 'POST',
       url: `${config.server}/api/devices/auth`,
       body: {
-        info: facts(),
+        info: told(),
         hostname,
         ...(mac ? { identity: { mac } } : {}),
         public_key: identity.publicKey,

@@ -1,5 +1,6 @@
 // The agent's program.
 //   hawser-agent            runs until it is told to stop
+//   hawser-agent connector  does the same for every container of an engine on this machine
 //   hawser-agent info       prints what the device says about itself
 //   hawser-agent --version
 import v8 from 'node:v8'
@@ -17,13 +18,17 @@ async function main(args: readonly string[]): Promise<void> {
   const [command] = args
   if (command === '--version') return void process.stdout.write(`${version}\n`)
   if (command === 'info') return void process.stdout.write(`${JSON.stringify({ ...facts(), mac: macAddress() }, null, 2)}\n`)
-  if (command !== undefined)
-    throw new ConfigError(`There is no command ${command}. Without one the agent runs; there are info and --version.`)
+  if (command !== undefined && command !== 'connector')
+    throw new ConfigError(`There is no command ${command}. Without one the agent runs; there are connector, info and --version.`)
   // Bytes that pass count as a part of the heap, or V8 would collect all of it for every 64 MB of them.
   v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
   const stopping = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.abort())
-  await runAgent(readConfig(process.env, process.getuid?.() === 0), log, stopping.signal)
+  const isRoot = process.getuid?.() === 0
+  if (command === 'connector') {
+    const { readConnectorConfig, runConnector } = await import('./connector.ts')
+    await runConnector(readConnectorConfig(process.env, isRoot), log, stopping.signal)
+  } else await runAgent(readConfig(process.env, isRoot), log, stopping.signal)
   process.exit(0)
 }
 

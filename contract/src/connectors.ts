@@ -1,4 +1,5 @@
-// Connectors: container engines whose containers are offered as devices of the namespace.
+// Connectors: container engines whose containers are offered as devices of the namespace. Each running container is a device
+// with the platform `connector`; it is offline while the container or its engine is.
 import Type, { type Static } from 'typebox'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -12,6 +13,7 @@ export const Connector = Type.Object({
   address: Type.String(),
   port: Type.Integer(),
   secure: Type.Boolean(),
+  accept: Type.Boolean({ description: 'Containers become accepted devices at once; else they wait as pending ones.' }),
   status: Type.Object({
     State: Type.String(),
     Message: Type.String(),
@@ -28,7 +30,12 @@ const Pem = Type.String({ minLength: 1, maxLength: 65_536 })
 export const ConnectorTls = Type.Object({ ca: Pem, cert: Pem, key: Pem })
 export type ConnectorTls = Static<typeof ConnectorTls>
 
-const Address = Type.String({ minLength: 1, maxLength: 253, pattern: '^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$|^::1?$' })
+const Address = Type.String({
+  minLength: 1,
+  maxLength: 253,
+  pattern: '^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$|^::1?$|^unix://(/[A-Za-z0-9._-]+)+$',
+  description: 'A host name or an address; or `unix:///path`, a socket of the server’s own machine, whose port is not looked at.',
+})
 const Port = Type.Integer({ minimum: 0, maximum: 65_535 })
 const Tls = Type.Union([Type.Null(), ConnectorTls])
 const params = Type.Object({ uid: Uuid })
@@ -46,10 +53,11 @@ export const connectors = {
       address: Address,
       port: Port,
       secure: Type.Optional(Type.Boolean()),
+      accept: Type.Optional(Type.Boolean()),
       tls: Type.Optional(Tls),
     }),
     answer: Connector,
-    failures: [],
+    failures: ['connectorLimit'],
     example: { body: { enable: false, address: 'engine.example.com', port: 2375, secure: false } },
   }),
   list: operation({
@@ -86,6 +94,7 @@ export const connectors = {
       address: Type.Optional(Address),
       port: Type.Optional(Port),
       secure: Type.Optional(Type.Boolean()),
+      accept: Type.Optional(Type.Boolean()),
       tls: Type.Optional(Tls),
     }),
     answer: Connector,
@@ -94,7 +103,7 @@ export const connectors = {
   }),
   remove: operation({
     title: 'Delete connector',
-    summary: 'Removes a container engine.',
+    summary: 'Removes a container engine; its containers are no longer offered. Devices without a session go with it.',
     method: 'DELETE',
     path: '/api/connector/:uid',
     access: member('administrator'),

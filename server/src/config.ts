@@ -284,8 +284,8 @@ export const settings = {
     read: address('http:', 'https:'),
   }),
   HAWSER_CONNECTOR_ALLOW: setting({
-    doc: 'Host names or addresses of container engines that are allowed although they are loopback or link-local.',
-    example: '127.0.0.1, localhost',
+    doc: 'Host names, addresses or sockets of container engines that are allowed although they are loopback, link-local or of this machine.',
+    example: '127.0.0.1, unix:///var/run/docker.sock',
     fallback: '',
     read: list,
   }),

@@ -1,10 +1,12 @@
 // Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the news that end
-// them; what is recorded of sessions, and who watches them. A device that is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
+// them; containers that are reached by way of their engine; what is recorded of sessions, and who watches them. A device that is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
 import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'
 import { tunnelPaths } from '@hawser/contract/tunnel'
+import { fingerprintMd5 } from '@hawser/ssh'
 import type { Config } from './config.ts'
+import { connectorSupervisor } from './connectors/supervisor.ts'
 import { sessionName } from './domain/live-sessions.ts'
 import { parseTarget } from './domain/logins.ts'
 import { ticketName } from './domain/terminals.ts'
@@ -113,6 +115,22 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     log,
   })
 
+  const supervisor = connectorSupervisor({
+    ...rooms.supervision,
+    tunnels,
+    seen: rooms.tunnels.up,
+    approve({ uid, tenant_id }, { user, blob }) {
+      try {
+        rooms.signer.sign({ uid, tenant_id }, fingerprintMd5(blob), JSON.stringify({ Username: user }))
+        return true
+      } catch {
+        return false
+      }
+    },
+    log,
+  })
+  rooms.background.later('connectors.start', () => supervisor.start())
+
   const endSessions = (device_uid: string): void => {
     for (const session of gateway.sessions.values())
       if (session.device_uid === device_uid) session.end('The device is no longer available.')
@@ -137,15 +155,18 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   }
   const hearing = [
     bus.hear('session.closed', ({ uid }) => gateway.sessions.get(uid)?.end('The session was closed by an administrator.')),
-    bus.hear('device.changed', ({ uid, status }) => {
+    bus.hear('device.changed', ({ tenant_id, uid, status }) => {
       if (status === 'rejected' || status === 'gone') leave(uid)
       else if (status !== 'accepted') endSessions(uid)
+      supervisor.poke(tenant_id)
     }),
     bus.hear('tunnel.taken', ({ uid, number }) => tunnels.yield(uid, number)),
     bus.missed(() => rooms.background.later('news.missed', lookAgain)),
+    bus.hear('connector.changed', ({ tenant_id, uid }) => supervisor.changed(tenant_id, uid)),
     bus.hear('namespace.changed', ({ tenant_id }) => {
       rooms.background.later('tunnels.left', async () => {
         if (await stores.namespaces.find(tenant_id)) return
+        supervisor.forget(tenant_id)
         for (const { device } of tunnels.all()) if (device.tenant_id === tenant_id) leave(device.uid)
       })
       rooms.background.later('recording.switched', async () => {
@@ -209,6 +230,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       stopping = true
       for (const ear of hearing) ear[Symbol.dispose]()
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
+      await supervisor.stop()
       watching.close()
       await neighbours?.stop()
       terminals.close()

@@ -9,10 +9,12 @@ import type { Bus } from './bus/bus.ts'
 import { localBus } from './bus/local.ts'
 import { ConfigError, type Config } from './config.ts'
 import { engine } from './connectors/engine.ts'
+import { publicPem } from './connectors/supervisor.ts'
 import { announcements } from './domain/announcements.ts'
 import { apiKeys } from './domain/api-keys.ts'
 import { gate } from './domain/callers.ts'
 import { connectors } from './domain/connectors.ts'
+import { containerDevices } from './domain/container-devices.ts'
 import { devices, deviceView } from './domain/devices.ts'
 import { enrolment } from './domain/enrolment.ts'
 import { firewall } from './domain/firewall.ts'
@@ -204,8 +206,21 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   })
   const keys = { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 }
   const terminalRules = terminals({ stores, clock, bus, hold, keys })
+  const deviceRules = devices({ stores, presence: present, bus, clock, auth, signer: signing, billed })
+  const containers = containerDevices({
+    stores,
+    presence: present,
+    bus,
+    clock,
+    version: `hawser-${version}`,
+    publicPem,
+    accept: deviceRules.acceptFor,
+    onError: (uid, err) => log.warn({ event: 'container.unaccepted', device: uid, err }),
+  })
+  const engines = engine({ allow: config.HAWSER_CONNECTOR_ALLOW })
+  const connectorRules = connectors({ stores, vault: secrets, engine: engines, bus, clock, leave: containers.leave })
   const rules: AllRules = {
-    devices: devices({ stores, presence: present, bus, clock, auth, signer: signing, billed }),
+    devices: deviceRules,
     tags: tags({ stores }),
     publicKeys: publicKeys({ stores, clock, keys }),
     apiKeys: apiKeys({ stores, clock }),
@@ -218,7 +233,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     users: userRules,
     mfa: mfa(people),
     billing: paying.rules,
-    connectors: connectors({ stores, vault: secrets, engine: engine({ allow: config.HAWSER_CONNECTOR_ALLOW }), clock }),
+    connectors: connectorRules,
     system: systemRules,
   }
   const gates = gate({ stores, tokens: issued, clock })
@@ -233,6 +248,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     recordingKey: signingRecordings.public_key,
     watch: sessionRules.watch,
     tickets: terminalRules.tickets,
+    supervision: { engine: engines, connectors: connectorRules.supervision, devices: containers },
     bus,
     clustered,
     self,

@@ -16,9 +16,18 @@ export const packages: Readonly<Record<string, Place>> = {
   contract: { values: [], types: [], because: 'the contract is a promise that everybody reads, so it depends on nobody' },
   ssh: { values: [], types: [], because: 'ssh is a protocol that works without the rest of us' },
   mux: { values: [], types: [], because: 'mux carries streams and knows neither who opens them nor why' },
-  server: { values: ['contract', 'ssh', 'mux'], types: [], because: 'the server meets agents, command line and console on the wire only' },
+  engine: {
+    values: ['contract', 'ssh'],
+    types: [],
+    because: 'engine speaks to container engines for the server and the agent alike, so it knows neither',
+  },
+  server: {
+    values: ['contract', 'ssh', 'mux', 'engine'],
+    types: [],
+    because: 'the server meets agents, command line and console on the wire only',
+  },
   agent: {
-    values: ['contract', 'ssh', 'mux'],
+    values: ['contract', 'ssh', 'mux', 'engine'],
     types: [],
     because: 'the agent is shipped to devices and meets the server on the wire only',
   },
@@ -55,7 +64,11 @@ export const rooms: Readonly<Record<string, Place>> = {
   'server/bus': { values: everyRoom, types: [], because: 'the bus carries news and does not know what they are about' },
   'server/mail': { values: everyRoom, types: [], because: 'mail sends the letters it is given' },
   'server/billing': { values: everyRoom, types: [], because: 'billing speaks to the payment provider and knows no rule' },
-  'server/connectors': { values: everyRoom, types: [], because: 'connectors speak to container engines and know no rule' },
+  'server/connectors': {
+    values: [...everyRoom, 'engine', 'ssh'],
+    types: ['server/tunnel'],
+    because: 'connectors speak to container engines and know no rule; to the gateway a container is a device with a tunnel',
+  },
   'server/geo': { values: everyRoom, types: [], because: 'geo looks addresses up and knows no rule' },
   'server/kit': { values: ['contract'], types: [], because: 'the kit has no nouns: every room stands on it, so it knows none' },
 }

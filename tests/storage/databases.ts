@@ -136,6 +136,7 @@ export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}
     proved: 0,
     node: '',
     tunnel: 0,
+    connector: null,
     ...change,
   }
 }
@@ -198,6 +199,8 @@ export const connector = (change: object = {}) => ({
   port: 2375,
   secure: 0 as const,
   tls: null,
+  accept: 0 as const,
+  identity: null,
   state: 'disconnected',
   message: '',
   created_at: now,

@@ -49,6 +49,7 @@ const calls: Calls = {
     findMany: (store, theirs) => store.findMany([theirs.device]),
     findAcceptedByName: (store, theirs) => store.findAcceptedByName(theirs.name),
     findAcceptedByMac: (store, theirs) => store.findAcceptedByMac(theirs.mac),
+    ofConnector: (store, theirs) => store.ofConnector(theirs.connector),
     insert: (store, theirs) => store.insert(device({ name: theirs.name, mac: theirs.mac, status: 'accepted', tags: `["${theirs.tag}"]` })),
     save: (store, theirs) => store.save(theirs.device, { name: 'taken over', status: 'rejected', tags: '[]', online: 0 }),
     claimTunnel: (store, theirs) => store.claimTunnel(theirs.device),
@@ -111,6 +112,7 @@ const calls: Calls = {
     find: (store, theirs) => store.find(theirs.session),
     insert: (store, theirs) => store.insert(session(theirs.device)),
     save: (store, theirs) => store.save(theirs.session, { active: 0, recorded: 0 }),
+    anyOfDevice: (store, theirs) => store.anyOfDevice(theirs.device),
     removeOfDevice: (store, theirs) => store.removeOfDevice(theirs.device),
     moveToDevice: (store, theirs) => store.moveToDevice(theirs.device, 'mine'),
     closeOfDevice: (store, theirs) => store.closeOfDevice(theirs.device),
@@ -122,6 +124,8 @@ const calls: Calls = {
     insert: (store) => store.insert(connector()),
     save: (store, theirs) => store.save(theirs.connector, { address: 'taken.over' }),
     remove: (store, theirs) => store.remove(theirs.connector),
+    saveState: (store, theirs) => store.saveState(theirs.connector, 'failed', 'taken over'),
+    keepIdentity: (store, theirs) => store.keepIdentity(theirs.connector, 'taken over'),
     list: (store) => store.list(page(), undefined),
   },
 }
@@ -138,10 +142,11 @@ async function furnished(storage: Storage): Promise<Names> {
   const rule = await here.firewall.insert(firewallRule())
   const key = apiKey(owner.id)
   await here.apiKeys.insert(key)
-  const engine = connector()
+  const engine = connector({ enable: 1 })
   await here.connectors.insert(engine)
   const removed = unique('removed')
   await here.removedDevices.keep(removed, later)
+  await here.devices.insert(device({ connector: engine.uid }))
   const names = { device: one.uid, name, mac, tag, session: live.uid, fingerprint, rule, key: key.name, connector: engine.uid }
   return { tenant_id, owner: owner.id, removed, ...names }
 }

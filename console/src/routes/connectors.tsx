@@ -1,4 +1,6 @@
-// Connectors: container engines whose containers are offered as devices of the namespace.
+// Connectors: container engines whose containers are offered as devices of the namespace. How each fares is said in a word
+// and, if it fares badly, in a sentence.
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Connector } from '@hawser/contract/connectors'
 import { api, useMay } from '../api.ts'
@@ -9,7 +11,7 @@ import { Area, Field, Tick, type Values } from '../parts/form.tsx'
 import { Menu, type Item } from '../parts/menu.tsx'
 import { Page, Panel } from '../parts/page.tsx'
 import { Answer, Empty, Listing } from '../parts/states.tsx'
-import { Pill } from '../parts/status.tsx'
+import { Pill, type Tone } from '../parts/status.tsx'
 
 const page_size = 20
 
@@ -21,14 +23,21 @@ export function ConnectorsPage() {
   return (
     <Page
       title="Connectors"
-      lead="Container engines whose containers are offered as devices."
+      lead="Container engines (Docker, Podman) whose running containers are offered as devices: reached by a public key, as a user that the container has."
       acts={may && <Button onPress={() => setAdding(true)}>Add a connector</Button>}
     >
       <Panel>
         <Listing
           query={all}
           label="Connectors"
-          empty={<Empty title="There is no connector yet." />}
+          empty={
+            <Empty title="There is no connector yet.">
+              <p className="soft">
+                A connector needs an engine that this server can reach. Where it cannot, run <code>hawser-agent connector</code> beside the
+                engine.
+              </p>
+            </Empty>
+          }
           page={{ number: page, size: page_size, turn: setPage }}
           row={(connector) => <ConnectorRow key={connector.uid} connector={connector} may={may} />}
         />
@@ -52,9 +61,9 @@ export function ConnectorsPage() {
 }
 
 /** Without the three certificates what was there stays. */
-function bodyFrom({ address = '', port = '', enable, secure, ca = '', cert = '', key = '' }: Values) {
+function bodyFrom({ address = '', port = '', enable, secure, accept, ca = '', cert = '', key = '' }: Values) {
   const tls = ca || cert || key ? { tls: { ca, cert, key } } : {}
-  return { address, port: Number(port), enable: enable === 'on', secure: secure === 'on', ...tls }
+  return { address, port: Number(port), enable: enable === 'on', secure: secure === 'on', accept: accept === 'on', ...tls }
 }
 
 function Fields({ connector }: { connector?: Connector }) {
@@ -71,7 +80,7 @@ function Fields({ connector }: { connector?: Connector }) {
         autoComplete="off"
         autoCapitalize="none"
         spellCheck={false}
-        hint="A name or an address that this server can reach."
+        hint="A name or an address that this server can reach; unix:///path for a socket of its own machine, if its administrator allows it."
         wrong="An address is needed."
       />
       <Field
@@ -101,16 +110,27 @@ function Fields({ connector }: { connector?: Connector }) {
           />
         </>
       )}
+      <Tick label="Accept its containers at once" name="accept" defaultChecked={connector?.accept ?? false} />
       <Tick label="Active" name="enable" defaultChecked={connector?.enable ?? true} />
     </>
   )
 }
 
+/** How it fares, in a word. */
+function stateOf({ enable, status }: Connector): { tone: Tone; word: string } {
+  if (!enable) return { tone: 'plain', word: 'off' }
+  if (status.state === 'connected') return { tone: 'good', word: 'connected' }
+  return status.state === 'failed' ? { tone: 'bad', word: 'failed' } : { tone: 'wait', word: 'connecting' }
+}
+
+const whereOf = ({ address, port }: Connector): string => (address.startsWith('unix:') ? address : `${address}:${port}`)
+
 function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }) {
   const [open, setOpen] = useState<'edit' | 'delete' | 'info'>()
   const close = () => setOpen(undefined)
   const params = { uid: connector.uid }
-  const where = `${connector.address}:${connector.port}`
+  const where = whereOf(connector)
+  const { tone, word } = stateOf(connector)
   const items: Item[] = [
     { id: 'info', text: 'What the engine says …', act: () => setOpen('info') },
     ...(may
@@ -133,10 +153,20 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
     <li className="row">
       <div className="about">
         <p className="name">
-          <strong>{where}</strong> <Pill tone={connector.enable ? 'good' : 'plain'}>{connector.enable ? 'on' : 'off'}</Pill>
+          <strong>{where}</strong> <Pill tone={tone}>{word}</Pill>
         </p>
+        {connector.enable && connector.status.message !== '' && (
+          <p className={tone === 'bad' ? 'wrong' : 'soft'}>{connector.status.message}</p>
+        )}
         <p className="facts">
-          {[connector.status.state, connector.status.message, connector.secure ? 'with TLS' : 'without TLS'].filter(Boolean).join(' · ')}
+          {connector.secure ? 'with TLS' : 'without TLS'}
+          {' · '}
+          {connector.accept ? 'containers are accepted at once' : 'containers wait to be accepted'}
+          {' · '}
+          <Link to="/devices" search={{ status: connector.accept ? 'accepted' : 'pending', find: connector.address }}>
+            {connector.accept ? 'Its devices' : 'Those that wait'}
+            <span className="unseen"> of {where}</span>
+          </Link>
         </p>
       </div>
       <div className="acts">
@@ -191,10 +221,43 @@ function Info({ uid }: { uid: string }) {
   return (
     <Answer query={info}>
       {(said) => (
-        <pre className="said" tabIndex={0} aria-label="What the engine says of itself">
-          {JSON.stringify(said, null, 2)}
-        </pre>
+        <>
+          <dl className="facts-list">
+            <Said name="Engine">{textOf(said['Name'], said['ServerVersion'])}</Said>
+            <Said name="System">{textOf(said['OperatingSystem'], said['Architecture'])}</Said>
+            <Said name="Containers">
+              {textOf(
+                counted(said['ContainersRunning'], 'running'),
+                counted(said['ContainersPaused'], 'paused'),
+                counted(said['ContainersStopped'], 'stopped'),
+              )}
+            </Said>
+            <Said name="Images">{textOf(said['Images'])}</Said>
+          </dl>
+          <pre className="said" tabIndex={0} aria-label="What the engine says of itself">
+            {JSON.stringify(said, null, 2)}
+          </pre>
+        </>
       )}
     </Answer>
   )
 }
+
+function Said({ name, children }: { name: string; children: string }) {
+  if (children === '') return null
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+const counted = (count: unknown, word: string): string => (typeof count === 'number' ? `${count} ${word}` : '')
+
+/** An engine may say anything. */
+const textOf = (...parts: unknown[]): string =>
+  parts
+    .filter((part) => typeof part === 'string' || typeof part === 'number')
+    .filter((part) => part !== '')
+    .join(', ')

@@ -8,6 +8,8 @@ export interface News {
   /** Its name, status or facts changed, or it is gone. */
   'device.changed': { tenant_id: string; uid: string; status: DeviceStatus | 'gone' }
   'namespace.changed': { tenant_id: string }
+  /** Its settings changed, or it is gone. */
+  'connector.changed': { tenant_id: string; uid: string }
   /** A live session must end now. */
   'session.closed': { tenant_id: string; uid: string }
   /** A node has a newer tunnel of the device. */

@@ -1,8 +1,12 @@
-// Connectors as members manage them. TLS material is sealed at rest and its private key never sent back. An engine that
-// cannot be reached is no error of the caller: the status says so.
+// Connectors as members manage them, and as their supervisor sees them. TLS material is sealed at rest and its private key
+// never sent back. An engine that cannot be reached is no error of the caller: the status says so.
+import { createPrivateKey, generateKeyPair } from 'node:crypto'
+import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
 import type { Connector, ConnectorTls } from '@hawser/contract/connectors'
-import type { Engine } from '../connectors/engine.ts'
+import type { Bus } from '../bus/bus.ts'
+import type { Engine, EngineAddress } from '../connectors/engine.ts'
+import type { SupervisorParts } from '../connectors/supervisor.ts'
 import { iso, type Clock } from '../kit/clock.ts'
 import { newUuid } from '../kit/ids.ts'
 import type { Vault } from '../kit/secrets.ts'
@@ -14,10 +18,21 @@ export interface ConnectorParts {
   stores: Stores
   vault: Vault
   engine: Engine
+  bus: Bus
   clock: Clock
+  /** Its containers are no devices any more. */
+  leave(tenant_id: string, uid: string): Promise<void>
 }
 
-export function connectors({ stores, vault, engine, clock }: ConnectorParts): Rules<'connectors'> {
+export interface ConnectorRules extends Rules<'connectors'> {
+  readonly supervision: SupervisorParts['connectors']
+}
+
+/** Each is a connection that the server holds open. */
+const mostConnectors = 100
+const sealedIdentity = 'connector identity'
+
+export function connectors({ stores, vault, engine, bus, clock, leave }: ConnectorParts): ConnectorRules {
   const openTls = (row: ConnectorRow): ConnectorTls | undefined =>
     row.tls === null ? undefined : (JSON.parse(vault.open('connector tls', row.tls)) as ConnectorTls)
 
@@ -30,6 +45,7 @@ export function connectors({ stores, vault, engine, clock }: ConnectorParts): Ru
       address: row.address,
       port: row.port,
       secure: row.secure === 1,
+      accept: row.accept === 1,
       status: { State: row.state, Message: row.message, state: row.state, message: row.message },
       tls: tls ? { ca: tls.ca, cert: tls.cert } : null,
     }
@@ -41,8 +57,13 @@ export function connectors({ stores, vault, engine, clock }: ConnectorParts): Ru
     return row
   }
 
-  const askEngine = (row: ConnectorRow) =>
-    engine.info({ address: row.address, port: row.port, secure: row.secure === 1, tls: openTls(row) })
+  const addressOf = (row: ConnectorRow): EngineAddress => ({
+    address: row.address,
+    port: row.port,
+    secure: row.secure === 1,
+    tls: openTls(row),
+  })
+  const askEngine = async (row: ConnectorRow) => engine.info(addressOf(row))
 
   /** Tries the engine when it is enabled; what came of it is the status. */
   async function withStatus(row: ConnectorRow): Promise<ConnectorRow> {
@@ -60,6 +81,7 @@ export function connectors({ stores, vault, engine, clock }: ConnectorParts): Ru
     address?: string
     port?: number
     secure?: boolean
+    accept?: boolean
     tls?: ConnectorTls | null
   }
 
@@ -70,10 +92,22 @@ export function connectors({ stores, vault, engine, clock }: ConnectorParts): Ru
       address: wanted.address ?? row.address,
       port: wanted.port ?? row.port,
       secure: (wanted.secure ?? row.secure === 1) ? 1 : 0,
+      accept: (wanted.accept ?? row.accept === 1) ? 1 : 0,
       tls: wanted.tls === undefined ? row.tls : wanted.tls === null ? null : vault.seal('connector tls', JSON.stringify(wanted.tls)),
     }
     if (next.secure === 1 && next.tls === null) throw new Failure('invalid', { message: 'tls: a secure connection needs ca, cert and key' })
+    if (next.secure === 1 && next.address.startsWith('unix://'))
+      throw new Failure('invalid', { message: 'secure: a socket of the machine itself has no TLS' })
     return next
+  }
+
+  /** Undefined if the connector is gone meanwhile. */
+  async function makeIdentity(tenant_id: string, uid: string): Promise<string | undefined> {
+    const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
+    const pem = privateKey.export({ type: 'pkcs1', format: 'pem' })
+    const mine = stores.of(tenant_id).connectors
+    await mine.keepIdentity(uid, vault.seal(sealedIdentity, pem))
+    return (await mine.find(uid))?.identity ?? undefined
   }
 
   return {
@@ -85,13 +119,19 @@ export function connectors({ stores, vault, engine, clock }: ConnectorParts): Ru
         address: '',
         port: 0,
         secure: 0,
+        accept: 0,
         tls: null,
+        identity: null,
         state: 'disconnected',
         message: '',
         created_at: iso(clock.now()),
       }
-      const row = await withStatus(apply(blank, body))
-      await stores.of(tenant_id).connectors.insert(row)
+      const wanted = apply(blank, body)
+      const mine = stores.of(tenant_id).connectors
+      if ((await mine.list({ page: 1, per_page: 1 }, undefined)).total >= mostConnectors) throw new Failure('connectorLimit')
+      const row = await withStatus(wanted)
+      await mine.insert(row)
+      bus.tell('connector.changed', { tenant_id, uid: row.uid })
       return present(row)
     },
     async list({ query }, { tenant_id }) {
@@ -103,12 +143,15 @@ export function connectors({ stores, vault, engine, clock }: ConnectorParts): Ru
     },
     async update({ params, body }, { tenant_id }) {
       const row = await withStatus(apply(await mustFind(tenant_id, params.uid), body))
-      const { uid, tenant_id: _, created_at: __, ...change } = row
+      const { uid, tenant_id: _, created_at: __, identity: ___, ...change } = row
       await stores.of(tenant_id).connectors.save(uid, change)
+      bus.tell('connector.changed', { tenant_id, uid })
       return present(row)
     },
     async remove({ params }, { tenant_id }) {
       if (!(await stores.of(tenant_id).connectors.remove(params.uid))) throw new Failure('notFound')
+      bus.tell('connector.changed', { tenant_id, uid: params.uid })
+      await leave(tenant_id, params.uid)
     },
     async info({ params }, { tenant_id }) {
       const row = await mustFind(tenant_id, params.uid)
@@ -117,6 +160,19 @@ export function connectors({ stores, vault, engine, clock }: ConnectorParts): Ru
       } catch (error) {
         throw new Failure('engineFailed', { ...(error instanceof Error ? { message: error.message } : {}), cause: error })
       }
+    },
+
+    supervision: {
+      enabled: () => stores.enabledConnectors.list(),
+      async watched(tenant_id, uid) {
+        const row = await stores.of(tenant_id).connectors.find(uid)
+        if (row?.enable !== 1) return undefined
+        const identity = row.identity ?? (await makeIdentity(tenant_id, uid))
+        if (identity === undefined) return undefined
+        const key = createPrivateKey(vault.open(sealedIdentity, identity))
+        return { uid, tenant_id, engine: addressOf(row), accept: row.accept === 1, identity: key }
+      },
+      state: async ({ tenant_id, uid }, state, message) => void (await stores.of(tenant_id).connectors.saveState(uid, state, message)),
     },
   }
 }

@@ -108,7 +108,12 @@ export function deviceView({ stores, presence, clock }: { stores: Stores; presen
   }
 }
 
-export function devices({ stores, presence, bus, clock, auth, signer, billed }: DeviceParts): Rules<'devices'> {
+export interface DeviceRules extends Rules<'devices'> {
+  /** Without a caller: the namespace has said before that it wants such devices. */
+  acceptFor(tenant_id: string, uid: string): Promise<void>
+}
+
+export function devices({ stores, presence, bus, clock, auth, signer, billed }: DeviceParts): DeviceRules {
   const view = deviceView({ stores, presence, clock })
 
   async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, uid: string): Promise<DeviceRow> {
@@ -129,8 +134,7 @@ export function devices({ stores, presence, bus, clock, auth, signer, billed }: 
     }
   }
 
-  async function setStatus(uid: string, wish: StatusChange, caller: MemberCaller): Promise<void> {
-    const { tenant_id } = caller
+  async function setStatus(uid: string, wish: StatusChange, { tenant_id }: Pick<MemberCaller, 'tenant_id'>): Promise<void> {
     const now = iso(clock.now())
     const replaced = await orNameTaken(async (inside) => {
       const { devices: mine, sessions } = inside.of(tenant_id)
@@ -237,6 +241,7 @@ export function devices({ stores, presence, bus, clock, auth, signer, billed }: 
     update: ({ params, body }, caller) => update(params.uid, body, caller),
     rename: ({ params, body }, caller) => update(params.uid, body, caller),
 
+    acceptFor: (tenant_id, uid) => setStatus(uid, 'accept', { tenant_id }),
     accept: ({ params }, caller) => setStatus(params.uid, 'accept', caller),
     setStatus({ params }, caller) {
       if (!Object.hasOwn(statusChanges, params.status))

@@ -1,4 +1,4 @@
-// Container-engine connectors of one namespace.
+// Container-engine connectors of one namespace, and which of all namespaces are switched on.
 import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { Context, Slice } from './context.ts'
 import { flag, offsetOf } from './context.ts'
@@ -23,6 +23,24 @@ export function connectorStore({ db }: Context, tenant_id: string) {
         1n
       )
     },
+    /** What its supervisor found; of one that was switched off meanwhile nothing is said. */
+    saveState: (uid: string, state: string, message: string) =>
+      db
+        .updateTable('connectors')
+        .set({ state, message })
+        .where('tenant_id', '=', tenant_id)
+        .where('uid', '=', uid)
+        .where('enable', '=', 1)
+        .execute(),
+    /** Keeps the one that is there already: another node may have been quicker. */
+    keepIdentity: (uid: string, identity: string) =>
+      db
+        .updateTable('connectors')
+        .set({ identity })
+        .where('tenant_id', '=', tenant_id)
+        .where('uid', '=', uid)
+        .where('identity', 'is', null)
+        .execute(),
     async list(slice: Slice, enable: boolean | undefined) {
       const query = enable === undefined ? mine() : mine().where('enable', '=', flag(enable))
       const items = await query.selectAll().orderBy('created_at').orderBy('uid').limit(slice.per_page).offset(offsetOf(slice)).execute()
@@ -33,3 +51,10 @@ export function connectorStore({ db }: Context, tenant_id: string) {
 }
 
 export type ConnectorStore = ReturnType<typeof connectorStore>
+
+export function enabledConnectorStore({ db }: Context) {
+  return {
+    list: (): Promise<{ uid: string; tenant_id: string }[]> =>
+      db.selectFrom('connectors').select(['uid', 'tenant_id']).where('enable', '=', 1).orderBy('uid').execute(),
+  }
+}

@@ -20,6 +20,9 @@ export function deviceStore(context: Context, tenant_id: string) {
     findAcceptedByMac: (mac: string): Promise<DeviceRow | undefined> =>
       mine().where('status', '=', 'accepted').where('mac', '=', mac).executeTakeFirst(),
 
+    /** The containers of a connector. */
+    ofConnector: (connector: string): Promise<DeviceRow[]> => mine().where('connector', '=', connector).execute(),
+
     insert: (row: Omit<Insertable<Tables['devices']>, 'tenant_id'>) =>
       db
         .insertInto('devices')

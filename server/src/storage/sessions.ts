@@ -17,6 +17,9 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
         .execute(),
     save: (uid: string, change: Updateable<Tables['sessions']>) =>
       db.updateTable('sessions').set(change).where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+    async anyOfDevice(device_uid: string): Promise<boolean> {
+      return (await mine().select('uid').where('device_uid', '=', device_uid).limit(1).executeTakeFirst()) !== undefined
+    },
     removeOfDevice: (device_uid: string) =>
       db.deleteFrom('sessions').where('tenant_id', '=', tenant_id).where('device_uid', '=', device_uid).execute(),
     /** A device that took another's place takes its history along. */

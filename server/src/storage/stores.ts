@@ -6,7 +6,7 @@ import { apiKeyStore } from './api-keys.ts'
 import { attemptStore } from './attempts.ts'
 import { billingStore, removedDeviceStore } from './billing.ts'
 import { callerStore } from './callers.ts'
-import { connectorStore } from './connectors.ts'
+import { connectorStore, enabledConnectorStore } from './connectors.ts'
 import type { Context } from './context.ts'
 import { deviceStore } from './devices.ts'
 import type { Opened } from './dialects/dialect.ts'
@@ -64,6 +64,7 @@ function all(context: Context) {
     presence: presenceStore(context),
     callers: callerStore(context),
     billing: billingStore(context),
+    enabledConnectors: enabledConnectorStore(context),
     of: (tenant_id: string) => within(context, tenant_id),
   }
 }

@@ -95,6 +95,8 @@ export interface Tables {
     node: Generated<string>
     /** How many tunnels it has had: the one with the highest number counts. */
     tunnel: Generated<number>
+    /** The connector whose container it is. */
+    connector: Generated<string | null>
   }
   /** The servers that share this database, by PostgreSQL's own clock. */
   nodes: { id: string; address: string; seen_at: string }
@@ -162,6 +164,10 @@ export interface Tables {
     secure: Flag
     /** Sealed JSON {ca, cert, key}. */
     tls: string | null
+    /** Its containers are accepted at once. */
+    accept: Generated<Flag>
+    /** Sealed: the RSA key by which its containers are known as devices. Made when it is first needed. */
+    identity: Generated<string | null>
     state: string
     message: string
     created_at: string

@@ -1,0 +1,203 @@
+// Speaks to a container engine: plain HTTP on a socket of the machine, on TCP or over TLS, a connection for every request.
+// Where that connection goes is asked anew each time, because whoever answers may have to check it (the server does).
+// Guarded here: every answer has a size and a time, redirects are answers like any other and not followed, and whatever goes
+// wrong ends in an EngineFailure whose sentence is safe to show; what the engine itself said is kept apart from it.
+import http from 'node:http'
+import https from 'node:https'
+import type { Duplex, Readable } from 'node:stream'
+import type { SecureContext } from 'node:tls'
+
+/** Where an engine is. */
+export type EngineWay =
+  | { readonly socketPath: string }
+  | {
+      readonly host: string
+      readonly port: number
+      /** As it is called in the Host header, with the port. */
+      readonly name: string
+      readonly tls?: { readonly secureContext: SecureContext; readonly servername: string } | undefined
+    }
+
+export interface EngineClientOptions {
+  /** Throws an EngineFailure where the engine may not be reached. */
+  way(): EngineWay | Promise<EngineWay>
+  /** For an answer, from the first step to its last byte. */
+  readonly answer_ms?: number
+  /** Ends whatever is being asked. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export class EngineFailure extends Error {
+  override readonly name = 'EngineFailure'
+  /** 0 where there was no answer. */
+  readonly status: number
+  /** The engine's own words; for a log, not for a stranger. */
+  readonly detail: string
+  constructor(message: string, { status = 0, detail = '', cause }: { status?: number; detail?: string; cause?: unknown } = {}) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.status = status
+    this.detail = detail
+  }
+}
+
+export interface EngineClient {
+  /** What the engine answers, parsed. */
+  json(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown>
+  /** A whole answer as bytes, if it is not larger than this. */
+  bytes(path: string, most_bytes: number): Promise<Buffer>
+  /** An answer that goes on. The signal ends it. */
+  stream(path: string, signal: AbortSignal): Promise<Readable>
+  /** A request that becomes a connection in both directions. */
+  hijack(path: string, body: object, signal: AbortSignal): Promise<Duplex>
+}
+
+const default_ms = 5_000
+/** A thousand containers with long labels are a few megabytes. */
+const largest_bytes = 16 * 1024 * 1024
+const largestComplaint_bytes = 16 * 1024
+
+export function engineClient({ way, answer_ms = default_ms, signal: stopped }: EngineClientOptions): EngineClient {
+  const orStopped = (...signals: AbortSignal[]): AbortSignal => AbortSignal.any(stopped ? [stopped, ...signals] : signals)
+
+  /** Resolves with the head of the answer; the limit goes on until the caller clears it. */
+  async function ask(
+    options: { method: string; path: string; body?: object | undefined; upgrade?: boolean },
+    signal: AbortSignal,
+  ): Promise<{ response: http.IncomingMessage; socket?: Duplex | undefined }> {
+    const to = await orAborted(Promise.resolve().then(way), signal)
+    const text = options.body === undefined ? undefined : JSON.stringify(options.body)
+    const secure = 'tls' in to && to.tls !== undefined
+    const settings: https.RequestOptions = {
+      ...('socketPath' in to ? { socketPath: to.socketPath } : { host: to.host, port: to.port }),
+      ...(secure && to.tls ? { secureContext: to.tls.secureContext, servername: to.tls.servername } : {}),
+      method: options.method,
+      path: options.path,
+      headers: {
+        host: 'socketPath' in to ? 'engine' : to.name,
+        accept: 'application/json',
+        ...(text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+        ...(options.upgrade ? { connection: 'Upgrade', upgrade: 'tcp' } : {}),
+      },
+      signal,
+      agent: false,
+    }
+    return new Promise((resolve, reject) => {
+      const request = (secure ? https : http).request(settings, (response) => resolve({ response }))
+      request.on('upgrade', (response, socket, head) => {
+        if (head.length > 0) socket.unshift(head)
+        resolve({ response, socket })
+      })
+      request.on('error', (error: NodeJS.ErrnoException) => reject(unreached(error)))
+      request.end(text)
+    })
+  }
+
+  /** The head of an answer that is as it should be. */
+  async function good(options: Parameters<typeof ask>[0], signal: AbortSignal): Promise<Awaited<ReturnType<typeof ask>>> {
+    const answer = await ask(options, signal)
+    const { response, socket } = answer
+    const status = response.statusCode ?? 0
+    if (socket || status === 200 || (options.method === 'POST' && status > 200 && status < 300)) return answer
+    const said = await read(response, largestComplaint_bytes, signal).catch(() => Buffer.alloc(0))
+    response.destroy()
+    throw new EngineFailure(`The engine answered with status ${status}.`, { status, detail: messageIn(said) })
+  }
+
+  async function bytes(options: Parameters<typeof ask>[0], most_bytes: number): Promise<Buffer> {
+    const limit = orStopped(AbortSignal.timeout(answer_ms))
+    const { response } = await good(options, limit)
+    return read(response, most_bytes, limit)
+  }
+
+  /** Within the time for an answer; what comes after that has no limit but the signal. */
+  async function begun<T>(signal: AbortSignal, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
+    const limit = new AbortController()
+    const timer = setTimeout(() => limit.abort(new DOMException('too late', 'TimeoutError')), answer_ms)
+    try {
+      return await work(orStopped(signal, limit.signal))
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  return {
+    async json(method, path, body) {
+      const text = (await bytes({ method, path, body }, largest_bytes)).toString('utf8')
+      if (text.trim() === '') return undefined
+      try {
+        return JSON.parse(text) as unknown
+      } catch (cause) {
+        throw new EngineFailure('What answers there is not a container engine.', { cause })
+      }
+    },
+    bytes: async (path, most_bytes) => bytes({ method: 'GET', path }, most_bytes),
+    async stream(path, signal) {
+      const { response } = await begun(signal, async (limited) => good({ method: 'GET', path }, limited))
+      return response
+    },
+    async hijack(path, body, signal) {
+      const { response, socket } = await begun(signal, async (limited) => good({ method: 'POST', path, body, upgrade: true }, limited))
+      if (!socket) {
+        response.destroy()
+        throw new EngineFailure('The engine does not let programs be spoken to.')
+      }
+      // Keys that are pressed must not wait for one another.
+      if ('setNoDelay' in socket && typeof socket.setNoDelay === 'function') (socket as { setNoDelay(on: boolean): void }).setNoDelay(true)
+      return socket
+    },
+  }
+}
+
+async function read(response: http.IncomingMessage, most_bytes: number, limit: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > most_bytes) throw new EngineFailure('The engine’s answer is too large.')
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    if (error instanceof EngineFailure) throw error
+    throw limit.aborted ? tooLate(error) : new EngineFailure('The engine broke off its answer.', { cause: error })
+  } finally {
+    response.destroy()
+  }
+  return Buffer.concat(chunks)
+}
+
+const tooLate = (cause: unknown): EngineFailure => new EngineFailure('The engine did not answer in time.', { cause })
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
+}
+
+function unreached(error: NodeJS.ErrnoException): EngineFailure {
+  return isTimeout(error)
+    ? tooLate(error)
+    : new EngineFailure(`The engine cannot be reached (${error.code ?? 'failed'}).`, { cause: error })
+}
+
+/** Finding out where to go takes time, too: names have to be resolved. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const stop = (): void => aborted.reject(tooLate(signal.reason))
+  if (signal.aborted) stop()
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([work, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** Engines complain in JSON: { "message": … }. */
+function messageIn(said: Buffer): string {
+  const text = said.toString('utf8')
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown }
+    return typeof message === 'string' ? message : text
+  } catch {
+    return text
+  }
+}

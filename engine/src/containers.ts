@@ -1,0 +1,123 @@
+// What an engine says of its containers, and news of them. The news are only an occasion to ask again: what is true is the
+// list, so that nothing is lost by a line that was missed, and a storm of them costs a few questions.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EngineFailure, type EngineClient } from './client.ts'
+
+export interface Container {
+  /** 64 hex digits. */
+  readonly id: string
+  readonly name: string
+  readonly image: string
+  /** Paused is not running: nothing can be started in it. */
+  readonly running: boolean
+  readonly labels: Readonly<Record<string, string>>
+}
+
+export interface Found {
+  /** The newest first, and not more than the bound. */
+  readonly containers: readonly Container[]
+  /** How many there are beyond it. */
+  readonly more: number
+}
+
+export interface EngineFacts {
+  /** As Go names processors: amd64, arm64 … */
+  readonly arch: string
+}
+
+/** Far more than one engine runs as a rule; each costs a device. */
+export const mostContainers = 1_000
+/** Between two questions, however much happens. */
+const rest_ms = 200
+/** Also without news: a connection that died in silence is found out. */
+const atLeast_ms = 30_000
+const longestLine_bytes = 64 * 1024
+
+/** Docker’s words, and podman’s where it has others. What programs do inside is not among them. */
+const news = ['start', 'die', 'pause', 'unpause', 'destroy', 'rename', 'died', 'stop', 'remove']
+const eventsPath = `/events?filters=${encodeURIComponent(JSON.stringify({ type: ['container'], event: news }))}`
+
+/** Throws an EngineFailure unless something that speaks like an engine is there. */
+export async function engineFacts(client: EngineClient): Promise<EngineFacts> {
+  const { Arch, ApiVersion } = asObject(await client.json('GET', '/version'))
+  if (typeof ApiVersion !== 'string') throw notAnEngine()
+  return { arch: typeof Arch === 'string' ? Arch.slice(0, 32) : '' }
+}
+
+/** What the engine says of itself, as it says it. */
+export async function engineInfo(client: EngineClient): Promise<Record<string, unknown>> {
+  return asObject(await client.json('GET', '/info'))
+}
+
+export async function listContainers(client: EngineClient, most = mostContainers): Promise<Found> {
+  const listed = await client.json('GET', '/containers/json?all=true')
+  if (!Array.isArray(listed)) throw notAnEngine()
+  const containers = listed.flatMap(readContainer)
+  return { containers: containers.slice(0, most), more: Math.max(0, containers.length - most) }
+}
+
+/** Asks now, and again whenever something happened, until the signal or a failure ends it. */
+export async function followContainers(
+  client: EngineClient,
+  { signal, poked, found }: { signal: AbortSignal; poked: (ring: () => void) => Disposable; found: (all: Found) => Promise<void> },
+): Promise<never> {
+  const ending = new AbortController()
+  const events = await client.stream(eventsPath, AbortSignal.any([signal, ending.signal]))
+  let bell = Promise.withResolvers<void>()
+  using _ = poked(() => bell.resolve())
+  let lost: unknown
+  const listening = (async () => {
+    let length = 0
+    for await (const chunk of events as AsyncIterable<Buffer>) {
+      const end = chunk.lastIndexOf(0x0a)
+      length = end < 0 ? length + chunk.length : chunk.length - end - 1
+      if (length > longestLine_bytes) throw new EngineFailure('The engine tells its news in a line without end.')
+      if (end >= 0) bell.resolve()
+    }
+    throw new EngineFailure('The engine ended the connection.')
+  })().catch((error: unknown) => {
+    lost = error instanceof EngineFailure ? error : new EngineFailure('The connection to the engine was lost.', { cause: error })
+    bell.resolve()
+  })
+  try {
+    for (;;) {
+      bell = Promise.withResolvers<void>()
+      if (lost) throw lost as Error
+      await found(await listContainers(client))
+      const patience = setTimeout(() => bell.resolve(), atLeast_ms)
+      await bell.promise
+      clearTimeout(patience)
+      signal.throwIfAborted()
+      if (!lost) await sleep(rest_ms, undefined, { signal })
+    }
+  } finally {
+    ending.abort()
+    events.destroy()
+    await listening
+  }
+}
+
+function readContainer(row: unknown): Container[] {
+  const { Id, Names, Image, State, Labels } = (row ?? {}) as Record<string, unknown>
+  if (typeof Id !== 'string' || !/^[0-9a-f]{12,64}$/.test(Id)) return []
+  const names = Array.isArray(Names) ? Names.filter((name): name is string => typeof name === 'string') : []
+  // Containers that are linked to have names of the form /other/alias as well.
+  const name = (names.find((each) => !each.slice(1).includes('/')) ?? '').replace(/^\//, '')
+  const labels = typeof Labels === 'object' && Labels !== null ? Object.entries(Labels) : []
+  return [
+    {
+      id: Id,
+      name: name === '' ? Id.slice(0, 12) : name.slice(0, 255),
+      image: typeof Image === 'string' ? Image.slice(0, 255) : '',
+      running: State === 'running',
+      labels: Object.fromEntries(labels.filter((pair): pair is [string, string] => typeof pair[1] === 'string')),
+    },
+  ]
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  throw notAnEngine()
+}
+
+const notAnEngine = (): EngineFailure => new EngineFailure('What answers there is not a container engine.')

@@ -1,0 +1,80 @@
+// A shell in a container that does one thing after the other for us: scripts go in, each a line; what it printed and how it
+// ended comes back. A script's end is known by a mark that nobody can guess, because the bytes of a file may be anything.
+// Nothing but scripts is ever written to it: bytes of files on the same line could come to be run as one.
+//   in   <script> LF
+//   out  <what it printed> LF <mark> SP <status> SP <what it complained of> LF <mark> LF
+import { randomBytes } from 'node:crypto'
+import { EngineFailure } from './client.ts'
+import type { Exec, Output } from './exec.ts'
+
+export interface Done {
+  readonly status: number
+  readonly output: Buffer
+  readonly complaint: string
+}
+
+export interface ShellLine {
+  /** The script's output may be as large as this; a larger one ends the line. */
+  run(script: string, options?: { readonly most_bytes?: number }): Promise<Done>
+}
+
+/** For one script, so that a file that never answers does not hold the line for ever. */
+const limit_ms = 60_000
+const default_bytes = 64 * 1024
+/** For the report itself, with what a script may complain of. */
+const slack_bytes = 64 * 1024
+
+/** The program of the shell, `$1` being the mark and `$NL` the end of a line. A script may not end the loop: it is run apart. */
+export const shellLoop = `exec 3>&1
+while IFS= read -r s; do
+e=$(eval "$s" 2>&1 >&3); r=$?
+printf '\\n%s %s %s\\n%s\\n' "$1" "$r" "$e" "$1" >&3
+done`
+
+export const newMark = (): string => randomBytes(16).toString('hex')
+
+export function shellLine(exec: Exec, output: AsyncIterator<Output>, mark: string): ShellLine {
+  const first = Buffer.from(`\n${mark} `)
+  const last = Buffer.from(`\n${mark}\n`)
+
+  /** Reads up to the end of the script's report. Nothing comes after it, since nothing more was asked. */
+  async function report(most_bytes: number): Promise<Done> {
+    const pieces: Buffer[] = []
+    let size = 0
+    let tail = Buffer.alloc(0)
+    while (!tail.equals(last)) {
+      const next = await output.next()
+      if (next.done) throw new EngineFailure('The shell in the container has ended.')
+      const { stream, bytes } = next.value
+      // What the shell itself complains of is for nobody.
+      if (stream !== 0) continue
+      pieces.push(bytes)
+      size += bytes.length
+      if (size > most_bytes + slack_bytes) throw new EngineFailure('The container answers with more than was asked for.')
+      tail = Buffer.concat([tail, bytes.subarray(-last.length)]).subarray(-last.length)
+    }
+    const whole = Buffer.concat(pieces)
+    const begin = whole.lastIndexOf(first, size - last.length)
+    const said = /^(\d+) (.*)$/s.exec(whole.toString('utf8', begin + first.length, size - last.length))
+    if (begin < 0 || !said) throw new EngineFailure('The shell in the container answers strangely.')
+    return { status: Number(said[1]), output: whole.subarray(0, begin), complaint: said[2]!.slice(0, 1_000) }
+  }
+
+  return {
+    async run(script, { most_bytes = default_bytes } = {}) {
+      if (script.includes('\n')) throw new Error('A script is one line.')
+      const timer = setTimeout(() => exec.close(), limit_ms)
+      try {
+        if (!(await exec.write(Buffer.from(`${script}\n`)))) throw new EngineFailure('The shell in the container has ended.')
+        return await report(most_bytes)
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+  }
+}
+
+/** A word of a script, whatever is in it. */
+export function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`).replaceAll('\n', `'"$NL"'`)}'`
+}

@@ -1,0 +1,144 @@
+// An SSH server for one container: one call serves one connection, from the key exchange until it ends, and leaves nothing
+// behind. Whoever comes in is a user of the container. A key gets in if the server stands behind the login, a password only
+// where somebody can judge it; every attempt is judged alone. Nothing is forwarded: a container's network is not ours to open.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Duplex } from 'node:stream'
+import { acceptConnection, OpenFailure, Reason, type Attempt, type Decision, type PrivateKey, type ServerConnection } from '@hawser/ssh'
+import { findAccount, type ContainerAccount } from './accounts.ts'
+import type { EngineClient } from './client.ts'
+import { serveContainerSession } from './session.ts'
+
+export interface ContainerSshOptions {
+  readonly client: EngineClient
+  /** The container's id. */
+  readonly container: string
+  readonly deviceName: string
+  readonly hostKeys: readonly PrivateKey[]
+  /** Somebody shows a key: whether the server stands behind this login. */
+  approveKey(login: { readonly user: string; readonly blob: Buffer }, signal: AbortSignal): Promise<boolean>
+  /** Absent: passwords are refused. */
+  checkPassword?(account: ContainerAccount, password: string): Promise<boolean>
+  readonly keepalive_ms?: number
+  readonly signal?: AbortSignal
+  log(event: Record<string, unknown>): void
+}
+
+const mostFailures = 6
+const mostChannels = 128
+/** Keys that the server is asked about on one connection. */
+const mostKeys = 16
+/** A refusal takes this long, or a multiple of it. */
+const step_ms = 500
+
+/** Resolves when the connection has ended and all that it ran; never rejects. */
+export async function serveContainer(stream: Duplex, options: ContainerSshOptions): Promise<void> {
+  const { hostKeys, keepalive_ms = 30_000, signal, log } = options
+  stream.on('error', () => undefined)
+  const login = loginOf(options)
+  let connection: ServerConnection
+  try {
+    connection = await acceptConnection(stream, {
+      hostKeys,
+      methods: options.checkPassword ? ['password', 'publickey'] : ['publickey'],
+      mostFailures,
+      mostChannels,
+      keepalive_ms,
+      authenticate: login.authenticate,
+      channelTypes: ['session'],
+      ...(signal ? { signal } : {}),
+    })
+  } catch (error) {
+    stream.destroy()
+    return log({ event: 'connection.refused', error: (error as Error).message })
+  }
+  try {
+    await serve(connection, login.account(), options)
+  } catch (error) {
+    log({ event: 'connection.failed', error: (error as Error).message })
+  }
+  const { message } = await connection.ended
+  stream.destroy()
+  log({ event: 'connection.ended', user: connection.user, message })
+}
+
+async function serve(connection: ServerConnection, account: ContainerAccount, options: ContainerSshOptions): Promise<void> {
+  const { client, container, deviceName, log } = options
+  await using held = new AsyncDisposableStack()
+  held.use(connection)
+  const over = new AbortController()
+  void connection.ended.then(() => over.abort())
+  const lost = (error: unknown): void => {
+    log({ event: 'engine.lost', error: error instanceof Error ? error.message : String(error) })
+    void connection.end(Reason.byApplication, 'The container cannot be reached any more.')
+  }
+  const work = new Set<Promise<void>>()
+  for await (const opening of connection.channels) {
+    if (opening.type !== 'session') {
+      opening.refuse(OpenFailure.prohibited, 'Nothing is forwarded into containers.')
+      continue
+    }
+    const working = serveContainerSession(opening.accept(), { client, container, account, deviceName, signal: over.signal, lost, log })
+      .catch((error: unknown) => log({ event: 'channel.failed', error: (error as Error).message }))
+      .finally(() => work.delete(working))
+    work.add(working)
+  }
+  while (work.size > 0) await Promise.all(work)
+}
+
+function loginOf({ client, container, approveKey, checkPassword, log }: ContainerSshOptions) {
+  const approvals = new Map<string, Promise<boolean>>()
+  let accepted: ContainerAccount | undefined
+
+  const approve = async (attempt: Attempt & { method: 'publickey' | 'publickey-offer' }): Promise<boolean> => {
+    // The gateway has plain keys only, so a certificate is somebody else's.
+    if (attempt.key.certificate) return false
+    const name = `${attempt.user} ${attempt.key.blob.toString('base64')}`
+    let approval = approvals.get(name)
+    if (!approval) {
+      if (approvals.size >= mostKeys) return false
+      // Asked once: the server answers once.
+      approval = approveKey({ user: attempt.user, blob: attempt.key.blob }, attempt.signal).catch(() => false)
+      approvals.set(name, approval)
+    }
+    return approval
+  }
+
+  async function judge(attempt: Attempt): Promise<ContainerAccount | undefined> {
+    const account = findAccount(client, container, attempt.user)
+    account.catch(() => undefined)
+    if (attempt.method === 'password') {
+      const found = await account
+      return found && (await checkPassword?.(found, attempt.password)) ? found : undefined
+    }
+    if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return undefined
+    // Also for users who do not exist.
+    return (await approve(attempt)) ? account : undefined
+  }
+
+  return {
+    async authenticate(attempt: Attempt): Promise<Decision> {
+      if (attempt.method === 'none') return 'refuse'
+      const began_ms = performance.now()
+      const { user, method } = attempt
+      const account = await judge(attempt).catch((error: unknown) => {
+        log({ event: 'login.failed', user, error: (error as Error).message })
+        return undefined
+      })
+      if (!account) {
+        log({ event: 'login.refused', user, method })
+        const took_ms = performance.now() - began_ms
+        await sleep(Math.ceil(took_ms / step_ms) * step_ms - took_ms)
+        return 'refuse'
+      }
+      if (method !== 'publickey-offer') {
+        accepted = account
+        log({ event: 'login.accepted', user, method })
+      }
+      return 'accept'
+    },
+    account(): ContainerAccount {
+      if (!accepted) throw new Error('Nobody is logged in.')
+      return accepted
+    },
+  }
+}
