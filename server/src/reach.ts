@@ -119,17 +119,19 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     ...rooms.supervision,
     tunnels,
     seen: rooms.tunnels.up,
-    approve({ uid, tenant_id }, { user, blob }) {
+    async approve({ uid, tenant_id }, { user, blob }) {
       try {
-        rooms.signer.sign({ uid, tenant_id }, fingerprintMd5(blob), JSON.stringify({ Username: user }))
+        await rooms.signer.sign({ uid, tenant_id }, fingerprintMd5(blob), JSON.stringify({ Username: user }))
         return true
       } catch {
         return false
       }
     },
+    leading: () => rooms.node?.leading ?? true,
     log,
   })
   rooms.background.later('connectors.start', () => supervisor.start())
+  rooms.node?.onLeading(() => rooms.background.later('connectors.start', () => supervisor.start()))
 
   const endSessions = (device_uid: string): void => {
     for (const session of gateway.sessions.values())

@@ -165,6 +165,8 @@ test('an observer logs in with a key from a file, in two tabs, is cut off by an 
   await signedIn(page, 'observer')
   await page.goto(`/devices/${agent.uid}`)
   await page.getByRole('link', { name: 'Terminal', exact: true }).click()
+  // The page of the device asks for a user, too.
+  await page.getByRole('form', { name: 'Log in on the device' }).waitFor()
   await fill(page, { 'User on the device': user.name })
   await field(page, 'Log in with').selectOption('A private key')
   await page.getByLabel('File of the private key').setInputFiles(locked)

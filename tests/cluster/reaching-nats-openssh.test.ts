@@ -118,6 +118,7 @@ describe('what only one node can serve is handed to it', () => {
     const name = 'old-winch'
     await using old = await startOldAgent({ ...node(0), url: gate.url }, { version: 1, tenant_id: sample.tenant, hostname: name })
     await owners[0]!.devices.accept({ params: { uid: old.uid } }).catch(() => undefined)
+    await eventually(() => expect(node(0).reach.tunnels.find(old.uid)).toBeDefined())
     gate.to(node(2).url)
     const { stdout, stderr, status } = await run('ssh', [...args(1), `${user}@${sample.namespace}.${name}@127.0.0.1`, 'echo over'])
     expect([stderr, stdout.toString(), status]).toEqual(['', 'over\n', 0])

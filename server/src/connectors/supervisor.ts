@@ -45,11 +45,14 @@ export interface SupervisorParts {
   /** A sign of life. */
   seen(device: TunnelDevice): void
   /** Whether the gateway is making this login at this moment; asked once. */
-  approve(device: TunnelDevice, login: { readonly user: string; readonly blob: Buffer }): boolean
+  approve(device: TunnelDevice, login: { readonly user: string; readonly blob: Buffer }): Promise<boolean>
+  /** False where another node follows the connectors. */
+  leading(): boolean
   log: Log
 }
 
 export interface ConnectorSupervisor {
+  /** Looks at all of them: at the start, and when it is another node's turn to follow them. */
   start(): Promise<void>
   /** The connector's settings changed, or it is gone. */
   changed(tenant_id: string, uid: string): void
@@ -77,7 +80,7 @@ export function connectorSupervisor(parts: SupervisorParts): ConnectorSupervisor
     running.delete(uid)
     await before?.[Symbol.asyncDispose]()
     if (stopping) return
-    const connector = await parts.connectors.watched(tenant_id, uid)
+    const connector = parts.leading() ? await parts.connectors.watched(tenant_id, uid) : undefined
     if (connector && !stopping) running.set(uid, watch(parts, connector))
   }
 

@@ -21,6 +21,10 @@ export interface NodeParts {
 export interface Nodes extends AsyncDisposable {
   /** When the database last answered, in milliseconds of `performance.now()`. */
   readonly signed_at: number
+  /** Whether what is to be done by one node alone is ours to do. */
+  readonly leading: boolean
+  /** Called when that changes. */
+  onLeading(hearer: () => void): void
 }
 
 export async function nodes(parts: NodeParts): Promise<Nodes> {
@@ -29,6 +33,8 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
   /** Since when all signs have been given. */
   let steady_at = performance.now()
   let running = Promise.resolve()
+  let leading = false
+  const hearers = new Set<() => void>()
 
   async function bury(gone: string): Promise<void> {
     const { devices, sessions } = await stores.nodes.bury(gone)
@@ -41,13 +47,22 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     if (now - signed_at > silence_ms / 2) steady_at = now
     signed_at = now
     if (!known) await parts.returned()
+    await lead()
     if (now - steady_at < silence_ms) return
     for (const gone of await stores.nodes.lost(silence_ms)) await bury(gone)
     for (const orphaned of await stores.nodes.orphans()) await bury(orphaned)
   }
 
+  async function lead(): Promise<void> {
+    const first = (await stores.nodes.first()) === id
+    if (first === leading) return
+    leading = first
+    for (const hearer of hearers) hearer()
+  }
+
   await stores.nodes.sign(id, address)
   if (address !== '') for (const gone of await stores.nodes.predecessors(id, address)) await bury(gone)
+  await lead()
   const timer = setInterval(() => void (running = running.then(sign).catch(parts.onError)), sign_ms)
   timer.unref()
 
@@ -55,6 +70,10 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     get signed_at() {
       return signed_at
     },
+    get leading() {
+      return leading
+    },
+    onLeading: (hearer) => void hearers.add(hearer),
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
       await running

@@ -23,6 +23,9 @@ export function nodeStore({ db }: Context) {
       const rows = await db.deleteFrom('nodes').where('address', '=', address).where('id', '<>', id).returning('id').execute()
       return rows.map((row) => row.id)
     },
+    /** One of them, the same for all: for what is to be done once. */
+    first: async (): Promise<string | undefined> =>
+      (await db.selectFrom('nodes').select('id').orderBy('id').limit(1).executeTakeFirst())?.id,
     leave: (id: string) => db.deleteFrom('nodes').where('id', '=', id).execute(),
     /** What a node that is gone had. */
     async bury(id: string): Promise<{ devices: string[]; sessions: string[] }> {
@@ -43,13 +46,6 @@ export function nodeStore({ db }: Context) {
         where not exists (select from nodes where nodes.id = named.node)`.execute(db)
       return rows.map((row) => row.node)
     },
-    count: async (): Promise<number> =>
-      (
-        await db
-          .selectFrom('nodes')
-          .select((eb) => eb.fn.countAll<number>().as('n'))
-          .executeTakeFirstOrThrow()
-      ).n,
   }
 }
 
