@@ -229,6 +229,8 @@ export function usage(): string {
     ...commands.map((command) => [lineOf(command), command.doc] as const),
     ['migrate', 'Brings the database schema up to date.'] as const,
     ['config print', 'Prints the settings in force.'] as const,
+    ['backup <folder>', 'Copies database, master key and recordings there, while the server runs.'] as const,
+    ['restore <folder>', 'Puts a backup into an empty data folder.'] as const,
   ]
   const width = Math.max(...rows.map(([line]) => line.length))
   return ['Usage: hawser admin <command>', '', ...rows.map(([line, doc]) => `  ${line.padEnd(width)}  ${doc}`)].join('\n')

@@ -1,5 +1,6 @@
 // The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the administrator;
 // `recording verify` looks at one file and needs neither a server nor its folder.
+import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
@@ -84,6 +85,14 @@ async function admin(args: string[]): Promise<void> {
     const opened = await (await rooms()).openRooms({ config, log })
     await opened[Symbol.asyncDispose]()
     return write('The schema is up to date.')
+  }
+  const [verb, folder, ...more] = args
+  if (verb === 'backup' || verb === 'restore') {
+    if (folder === undefined || more.length > 0) throw new Failure('invalid', { message: `Usage: hawser admin ${verb} <folder>` })
+    if (verb === 'restore' && (await isServed(config.HAWSER_DATA)))
+      throw new Failure('conflict', { message: `A server runs on ${config.HAWSER_DATA}: stop it first.` })
+    const { backup, restore } = await import('./backup.ts')
+    return (verb === 'backup' ? backup : restore)(config, path.resolve(folder)).forEach(write)
   }
   const command = parseCommand(args)
   const asked = await askServer(config.HAWSER_DATA, command)

@@ -1,0 +1,26 @@
+// A copy of a SQLite database that may be in use: a consistent picture of one moment, in one file, whole or not at all.
+import { renameSync, rmSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+
+export function copySqlite(from: string, to: string): void {
+  const draft = `${to}.part`
+  rmSync(draft, { force: true })
+  const database = new DatabaseSync(from, { readOnly: true })
+  try {
+    database.prepare('vacuum into ?').run(draft)
+  } finally {
+    database.close()
+  }
+  renameSync(draft, to)
+}
+
+/** Throws if the file is no sound database. */
+export function checkSqlite(file: string): void {
+  const database = new DatabaseSync(file, { readOnly: true })
+  try {
+    const [row] = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[]
+    if (row?.quick_check !== 'ok') throw new Error(`${file} is damaged: ${row?.quick_check}`)
+  } finally {
+    database.close()
+  }
+}
