@@ -1,0 +1,140 @@
+// What a second node costs: a session through the node that has the device's tunnel, against one through another node.
+// Two nodes on a real PostgreSQL and a real NATS server, one agent, all on this machine, which has to serve all of them. Also:
+// how many devices a second are looked up on NATS, and how many heartbeats a second PostgreSQL's node takes.
+//   npm run bench -- cluster size=64 rounds=3 setups=20     MiB, turns, logins
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { client } from '@hawser/contract/client'
+import { packFolder } from '../agent/pack.ts'
+import { natsBus } from '../server/src/bus/nats.ts'
+import { startNats } from '../tests/harness/nats.ts'
+import { startPostgres } from '../tests/harness/postgres.ts'
+import { authBody, owner, tenant_id } from './fleet.ts'
+import { atLeast, compare, inTurns, line, measure, single, table, type Row } from './kit.ts'
+import { clientArgs, makeKey, openMaster, plainLogin, runClient, user, zeros, type Destination, type Master } from './openssh.ts'
+import { freePort, root, startHawser, startProcess } from './programs.ts'
+
+const mib = 1024 * 1024
+const cipher = 'aes128-gcm@openssh.com'
+const say = (text: string): void => void process.stderr.write(`${text}\n`)
+
+export default async function cluster(...words: string[]): Promise<void> {
+  const number = (name: string, usual: number): number =>
+    Math.max(1, Number(words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)) || usual)
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-bench-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  await using parts = new AsyncDisposableStack()
+  const postgres = parts.use(await startPostgres())
+  const nats = parts.use(await startNats())
+  const shared = {
+    HAWSER_DATABASE: await postgres.url('bench'),
+    HAWSER_NATS: nats.url,
+    HAWSER_SECRET: randomBytes(32).toString('hex'),
+    HAWSER_TRUSTED_PROXIES: 'none',
+    HAWSER_SSH_PER_SOURCE: '100000',
+  }
+  const node = async (name: string) => {
+    const ssh = await freePort()
+    const env = { ...shared, HAWSER_NODE_ADDRESS: `127.0.0.1:${await freePort()}`, HAWSER_SSH: `127.0.0.1:${ssh}` }
+    return { ssh, program: parts.use(await startHawser(path.join(folder, name), { env })) }
+  }
+  const [first, second] = [await node('first'), await node('second')]
+  const admin = (...args: string[]) =>
+    promisify(execFile)(process.execPath, ['hawser.ts', 'admin', ...args], {
+      cwd: root,
+      env: { PATH: process.env['PATH'], ...shared, HAWSER_NODE_ADDRESS: '127.0.0.1:0', HAWSER_DATA: path.join(folder, 'first') },
+    })
+  await admin('user', 'create', owner.username, owner.password, 'olga@example.com')
+  await admin('namespace', 'create', 'harbour', owner.username, tenant_id)
+  const url = `http://127.0.0.1:${first.program.port}`
+  const { body } = await client({ url }).users.login({ body: { username: owner.username, password: owner.password } })
+  const api = client({ url, token: body.token })
+  const keys = makeKey(folder, 'client_key')
+  await api.publicKeys.create({
+    body: { data: Buffer.from(keys.line).toString('base64'), name: 'bench', username: '.*', filter: { hostname: '.*' } },
+  })
+  const agent = parts.use(
+    startProcess([...plainLogin(folder), process.execPath, packFolder(path.join(folder, 'agent'))], {
+      HAWSER_SERVER_ADDRESS: url,
+      HAWSER_TENANT_ID: tenant_id,
+      HAWSER_PRIVATE_KEY: path.join(folder, 'device.key'),
+      HAWSER_PREFERRED_HOSTNAME: 'gantry',
+      HAWSER_PREFERRED_IDENTITY: 'gantry',
+      ...(process.getuid?.() === 0 ? {} : { HAWSER_SINGLE_USER_PASSWORD: '$6$bench$no-password-fits-this' }),
+    }),
+  )
+  await api.devices.accept({ params: { uid: await agent.printed(/"tunnel\.up","uid":"([0-9a-f]+)"/) } })
+
+  const to = (port: number): Destination => ({ port, user: `${user}@harbour.gantry`, keys })
+  const rows: Row[] = []
+  rows.push(...(await setups(to(second.ssh), to(first.ssh), number('setups', 30))))
+  rows.push(...(await transfers(folder, to(second.ssh), to(first.ssh), number('size', 128), number('rounds', 3))))
+  rows.push(await lookUps(nats.url))
+  rows.push(await heartbeats(url))
+  table(rows)
+}
+
+async function setups(across: Destination, here: Destination, count: number): Promise<Row[]> {
+  say(`logging in ${count} times`)
+  const login = (where: Destination) => () => runClient([...clientArgs(where), 'true'])
+  const sides = { across: login(across), here: login(here) }
+  await inTurns(sides, 5)
+  const figures = await inTurns(sides, count)
+  return [line('set-up through another node, median', 'ms', compare(figures.across, figures.here))]
+}
+
+async function transfers(folder: string, across: Destination, here: Destination, size: number, rounds: number): Promise<Row[]> {
+  const rows: Row[] = []
+  await using one = await openMaster(folder, across, cipher)
+  await using other = await openMaster(folder, here, cipher)
+  for (const way of ['download', 'upload'] as const) {
+    say(`transferring ${size} MiB: ${way}`)
+    const run = async (over: Master, mibs: number): Promise<number> => {
+      const took_ms = await (way === 'download'
+        ? over.run(`head -c ${mibs * mib} /dev/zero`)
+        : over.run('cat > /dev/null', zeros(folder, mibs * mib)))
+      return mibs / (took_ms / 1000)
+    }
+    for (const over of [one, other]) await run(over, Math.ceil(size / 4))
+    const figures = await inTurns({ across: () => run(one, size), here: () => run(other, size) }, rounds)
+    const compared = compare(figures.across, figures.here)
+    rows.push(line(`${way} through another node`, 'MiB/s', compared, atLeast(0.7, compared.ratio)))
+  }
+  return rows
+}
+
+/** Of 10,000 devices, each asked for by the name that its node holds. */
+async function lookUps(servers: string): Promise<Row> {
+  const devices = 10_000
+  say(`looking up ${devices} devices`)
+  const bus = (name: string) => natsBus({ servers, prefix: 'bench', name, onEvent: () => undefined })
+  await using holder = await bus('holder')
+  await using seeker = await bus('seeker')
+  for (let at = 0; at < devices; at += 1) holder.hold(`device.${at}`, () => 'here')
+  await holder.seek('nobody')
+  let at = 0
+  const { perSecond } = await measure(() => seeker.seek(`device.${at++ % devices}`), { seconds: 3, concurrency: 64 })
+  return single('look-ups of devices on NATS', '/s', perSecond)
+}
+
+async function heartbeats(url: string): Promise<Row> {
+  say('sending heartbeats')
+  const devices = 200
+  const beat = async (at: number): Promise<void> => {
+    const answer = await fetch(`${url}/api/devices/auth`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...authBody(at), tenant_id }),
+    })
+    if (!answer.ok) throw new Error(`a heartbeat was answered with ${answer.status}: ${await answer.text()}`)
+    await answer.arrayBuffer()
+  }
+  for (let at = 0; at < devices; at += 1) await beat(at)
+  let at = 0
+  const { perSecond } = await measure(() => beat(at++ % devices), { seconds: 3, concurrency: 32 })
+  return single('heartbeats of known devices, this client included', '/s', perSecond)
+}
