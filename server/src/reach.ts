@@ -72,6 +72,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   const entries = tunnelDoors({
     registry: tunnels,
     admissions: ownLimiter(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
+    admitted_s: config.HAWSER_TUNNEL_RATE_LIMIT.max / (config.HAWSER_TUNNEL_RATE_LIMIT.window_ms / 1000),
     hold: rooms.hold,
     perDevice: ownLimiter(clock, tunnelsPerDevice),
     seen: rooms.tunnels.up,
