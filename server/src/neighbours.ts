@@ -4,12 +4,14 @@
 // Who has what is asked on the bus by name; whoever holds a name answers with its address.
 import type { Server } from 'node:http'
 import { duplexPair, type Duplex } from 'node:stream'
+import { Failure } from '@hawser/contract/failures'
 import type { Config } from './config.ts'
 import type { WayTo } from './gateway/inner.ts'
 import type { Upgrade } from './http/upgrade.ts'
 import type { Log } from './kit/log.ts'
 import type { Rooms } from './server.ts'
 import { join, startPeers, type PeerAddress, type PeerRequest } from './tunnel/peers.ts'
+import { deviceName } from './tunnel/registry.ts'
 import { Unreachable, type Tunnel } from './tunnel/tunnel.ts'
 
 export interface Neighbours {
@@ -28,8 +30,6 @@ export interface NeighbourParts {
   /** Where requests that are handed over to us go. */
   http(): Server | undefined
 }
-
-export const deviceName = (uid: string): string => `device.${uid}`
 
 const dial_ms = 5_000
 
@@ -80,7 +80,9 @@ export async function meetNeighbours({ rooms, config, log, tunnel, http }: Neigh
       const address = await holderOf(name)
       if (!address) return false
       const from = request.socket.remoteAddress ?? ''
-      const stream = await peers.open(address, { kind: 'http', from }, AbortSignal.timeout(dial_ms))
+      const stream = await peers.open(address, { kind: 'http', from }, AbortSignal.timeout(dial_ms)).catch((cause: unknown) => {
+        throw new Failure('unavailable', { message: 'The node that has it cannot be reached.', retryAfter: 5, cause })
+      })
       const headers = request.rawHeaders.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
       stream.write(Buffer.concat([Buffer.from(`${request.method} ${request.url} HTTP/1.1\r\n${headers.join('')}\r\n`, 'latin1'), head]))
       join(socket, stream)

@@ -1,5 +1,6 @@
 // Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the news that end
-// them; containers that are reached by way of their engine; what is recorded of sessions, and who watches them. A device that is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
+// them; containers that are reached by way of their engine; what is recorded of sessions, and who watches them. A device that
+// is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
 import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'
@@ -19,12 +20,11 @@ import type { Doors, Upgrade } from './http/upgrade.ts'
 import { iso, minute_ms, second_ms } from './kit/clock.ts'
 import { limiter as ownLimiter } from './kit/limiter.ts'
 import type { Log } from './kit/log.ts'
-import { deviceName } from './neighbours.ts'
 import { sessionRecorder, type Wish } from './recording/tap.ts'
 import type { Rooms } from './server.ts'
 import { acceptLine } from './socket-line.ts'
 import { tunnelDoors } from './tunnel/doors.ts'
-import { registry, type Registry } from './tunnel/registry.ts'
+import { deviceName, registry, type Registry } from './tunnel/registry.ts'
 import { watchDoor, watchPath } from './watch.ts'
 
 /** Tunnels that one device may open in ten seconds; it needs one. */
@@ -153,7 +153,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
       if (device?.status !== 'accepted') session.end('The device is no longer available.')
       const record = await stores.of(session.tenant_id).sessions.find(session.uid)
-      if (record?.active === 0) session.end('The session was closed by an administrator.')
+      // One that was written off with its node, while we were cut off, names none; it is written again by whoever has it.
+      if (record?.active === 0 && record.node !== '') session.end('The session was closed by an administrator.')
     }
   }
   const hearing = [

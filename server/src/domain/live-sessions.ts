@@ -128,8 +128,9 @@ export function liveSessions({ stores, clock, node, hold, onError }: LiveSession
       }
     },
     async revive() {
-      for (const [uid, session] of held) if (!session.over) note(uid, { active: 1, node, last_seen: iso(clock.now()) })
-      await writing
+      const alive = [...held].flatMap(([uid, session]) => (session.over ? [] : [uid]))
+      for (let start = 0; start < alive.length; start += batch)
+        await stores.liveSessions.revive(alive.slice(start, start + batch), node, iso(clock.now()))
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)

@@ -32,7 +32,7 @@ export function nodeStore({ db }: Context) {
       const devices = await db.updateTable('devices').set({ online: 0, node: '' }).where('node', '=', id).returning('uid').execute()
       const sessions = await db
         .updateTable('sessions')
-        .set({ active: 0 })
+        .set({ active: 0, node: '' })
         .where('node', '=', id)
         .where('active', '=', 1)
         .returning('uid')

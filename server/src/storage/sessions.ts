@@ -76,6 +76,9 @@ export function liveSessionStore({ db }: Context) {
   return {
     touch: (uids: readonly string[], now: string) =>
       db.updateTable('sessions').set({ last_seen: now }).where('uid', 'in', uids).where('active', '=', 1).execute(),
+    /** They were written off with their node, which has them all the same. Those that somebody closed stay so. */
+    revive: (uids: readonly string[], node: string, now: string) =>
+      db.updateTable('sessions').set({ active: 1, node, last_seen: now }).where('uid', 'in', uids).where('node', '=', '').execute(),
     /** What a crash, or a node that is gone, left open. */
     closeOlderThan: (last_seen: string) =>
       db.updateTable('sessions').set({ active: 0 }).where('active', '=', 1).where('last_seen', '<', last_seen).execute(),

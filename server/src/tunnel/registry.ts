@@ -7,6 +7,9 @@
 // highest one counts, and the others are told to let go.
 import type { TunnelDevice, Tunnel } from './tunnel.ts'
 
+/** Under which the node that has a device's tunnel is found. */
+export const deviceName = (uid: string): string => `device.${uid}`
+
 export interface RegistryParts {
   /** Proof by an SSH key exchange over the tunnel. */
   probe(tunnel: Tunnel, signal: AbortSignal): Promise<boolean>

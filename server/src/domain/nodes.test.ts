@@ -1,0 +1,41 @@
+// Nodes on a real PostgreSQL: who is silent is written off by one of the others, and a node that comes back says again what it
+// has; what somebody closed meanwhile stays closed.
+import { expect, test, vi } from 'vitest'
+import { freshDatabase } from '../../../tests/harness/postgres.ts'
+import { startService } from '../../../tests/harness/service.ts'
+import { buildWorld } from '../../../tests/harness/world.ts'
+import { sample } from '@hawser/contract/examples'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+test('what a node had is written off once, and a node that returns takes back what nobody closed', async () => {
+  await using service = await startService({ database: await freshDatabase() })
+  await buildWorld(service)
+  const { stores, sessions } = service.rooms
+  const begin = (uid: string) =>
+    sessions.begin({ uid, tenant_id: sample.tenant, device_uid: sample.device, username: 'root', ip_address: '192.0.2.1' })
+  const [kept, closed] = ['a'.repeat(64), 'b'.repeat(64)]
+  await begin(kept)
+  await begin(closed)
+  const of = async (uid: string) => (await stores.of(sample.tenant).sessions.find(uid))!
+  const { node } = await of(kept)
+  expect(node).not.toBe('')
+  // Somebody closes one of them, and then the node is thought lost.
+  await stores.of(sample.tenant).sessions.save(closed, { active: 0 })
+  expect((await stores.nodes.bury(node)).sessions).toEqual([kept])
+  expect(await stores.nodes.bury(node)).toEqual({ devices: [], sessions: [] })
+  expect([(await of(kept)).active, (await of(kept)).node]).toEqual([0, ''])
+  await sessions.revive()
+  expect([(await of(kept)).active, (await of(kept)).node]).toEqual([1, node])
+  expect((await of(closed)).active).toBe(0)
+})
+
+test('a node whose row is gone gives its sign anew, and leads when it is the only one', async () => {
+  await using service = await startService({ database: await freshDatabase() })
+  const { stores, node } = service.rooms
+  expect(node!.leading).toBe(true)
+  const first = await stores.nodes.first()
+  await stores.nodes.leave(first!)
+  await vi.waitFor(async () => expect(await stores.nodes.first()).toBe(first), { timeout: 30_000, interval: 200 })
+  await vi.waitFor(() => expect(service.log()).toContain('node.returned'), { timeout: 10_000 })
+})
