@@ -47,7 +47,7 @@ export function overview(commands: readonly Command[]): string {
     '',
     'Things, each with what can be done with them (`hawser <thing> --help`); alone it lists them:',
     ...columns(
-      named.map((noun) => [noun === 'public-keys' ? `${noun}, ${short[noun]}` : noun, titles.get(noun) ?? 'Files of other programs.']),
+      named.map((noun) => [noun === 'public-keys' ? `${noun}, ${short[noun]}` : noun, titles.get(noun) ?? 'Settings of other programs.']),
     ),
     '',
     'Of the server itself:',

@@ -20,10 +20,14 @@ export const property = (name: string, operator: 'contains' | 'eq' | 'bool', val
   type: 'property',
   params: { name, operator, value },
 })
-/** Every condition must hold. */
-export function all(conditions: readonly FilterElement[]): string | undefined {
-  if (conditions.length === 0) return undefined
-  return encodeFilter([...conditions, { type: 'operator', params: { name: 'and' } }])
+/** Devices that have at least one of the tags and for which every condition holds. */
+export function filterOf(tags: readonly string[], conditions: readonly FilterElement[] = []): { filter?: string } {
+  const join = (name: 'and' | 'or'): FilterElement => ({ type: 'operator', params: { name } })
+  const elements = [
+    ...(tags.length > 0 ? [...tags.map((tag) => property('tags', 'eq', tag)), join('or')] : []),
+    ...(conditions.length > 0 ? [...conditions, join('and')] : []),
+  ]
+  return elements.length > 0 ? { filter: encodeFilter(elements) } : {}
 }
 
 /** Every page of a list, one after the other. */
@@ -43,8 +47,7 @@ export async function everyPage<T>(
 export async function findDevice(api: Client, text: string): Promise<Device> {
   if (isUid(text)) return (await api.devices.get({ params: { uid: text } })).body
   const where = async (condition: FilterElement): Promise<Device[]> => {
-    const filter = all([condition])
-    return (await api.devices.list({ query: { per_page: page_size, ...(filter ? { filter } : {}) } })).body
+    return (await api.devices.list({ query: { per_page: page_size, ...filterOf([], [condition]) } })).body
   }
   const named = await where(property('name', 'eq', text.toLowerCase()))
   // One name may wait as pending while another device has it; the one that can be reached is meant.

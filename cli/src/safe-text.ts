@@ -46,7 +46,7 @@ export function screenFilter(): (piece: string) => string {
     }
     // The one-character forms of the same sequences.
     if (code >= 0x80 && code <= 0x9f) return afterEscape(String.fromCharCode(code - 0x40))
-    if (code < 0x20) return /[\b\t\n\r\u000b\u000c\u000e\u000f]/.test(character) ? character : ''
+    if (code < 0x20) return '\b\t\n\r\u000b\u000c\u000e\u000f'.includes(character) ? character : ''
     return code === 0x7f ? '' : character
   }
 

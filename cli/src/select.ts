@@ -4,7 +4,7 @@ import type { Client } from '@hawser/contract/client'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import type { Argument, Given, Option } from './command.ts'
 import { Complaint, notFoundCode, usageCode } from './complaint.ts'
-import { all, everyPage, findDevice, property } from './resolve.ts'
+import { everyPage, filterOf, findDevice } from './resolve.ts'
 
 export const deviceWords: Argument = {
   name: 'device',
@@ -31,8 +31,7 @@ export async function selectDevices(api: Client, names: readonly string[], given
     found.set(device.uid, device)
   }
   if (tags.length > 0 || everything) {
-    const filter = all(everything ? [] : [property('tags', 'eq', tags)])
-    const query = { ...(filter ? { filter } : {}), ...(status ? { status } : {}), sort_by: 'name', order_by: 'asc' } as const
+    const query = { ...filterOf(everything ? [] : tags), ...(status ? { status } : {}), sort_by: 'name', order_by: 'asc' } as const
     for (const device of await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }))) found.set(device.uid, device)
   }
   if (found.size === 0) {

@@ -8,7 +8,7 @@ import type { Command, Option } from '../command.ts'
 import { derive } from '../commands.ts'
 import { Complaint, complaintOf, usageCode } from '../complaint.ts'
 import type { Context } from '../context.ts'
-import { all, findDevice, property } from '../resolve.ts'
+import { filterOf, findDevice, property } from '../resolve.ts'
 import { safeText } from '../safe-text.ts'
 import { deviceWords, selectDevices, selectors } from '../select.ts'
 
@@ -25,10 +25,9 @@ const list: Command = {
   async run(given, context) {
     const wanted: FilterElement[] = []
     const [tags, name, online] = [given.values('tag'), given.value('name'), given.flag('online')]
-    if (tags.length > 0) wanted.push(property('tags', 'eq', tags))
     if (name !== undefined) wanted.push(property('name', 'contains', name))
     if (online !== undefined) wanted.push(property('online', 'bool', online))
-    const filter = all(wanted)
+    const { filter } = filterOf(tags, wanted)
     if (filter !== undefined && given.value('filter') !== undefined) {
       throw new Complaint('--filter is a whole filter: it cannot be combined with --tag, --name and --online.', usageCode)
     }

@@ -1,8 +1,11 @@
 // The commands that are written by hand, in the order in which the overview shows them.
 import type { Command } from '../command.ts'
+import { configSsh } from './config.ts'
 import { deviceCommands } from './devices.ts'
 import { login, logout, status } from './login.ts'
+import { forward, scp, ssh } from './ssh.ts'
+import { smallCommands } from './things.ts'
 
 export function byHand(): Command[] {
-  return [login, logout, status, ...deviceCommands]
+  return [login, logout, status, ssh, scp, forward, ...deviceCommands, ...smallCommands, configSsh]
 }
