@@ -8,6 +8,7 @@ import { roundTrip, startEcho, whenListening } from '../../ssh/test/peers.ts'
 import { freePort, keygen, run } from '../../ssh/test/programs.ts'
 import { forwardOf } from '../../cli/src/by-hand/ssh.ts'
 import { openDesk, type Desk } from '../../cli/test/program.ts'
+import { startAgent } from '../harness/agent.ts'
 import { eventually, sharedWay } from './way.ts'
 
 const port = await freePort()
@@ -17,7 +18,7 @@ let desk: Desk
 beforeAll(async () => {
   desk = openDesk({ HAWSER_SERVER: way.service.url })
   const { username, password } = sample.owner
-  expect(await desk.hawser(['login', '-u', username, '--password-stdin'], { input: password })).toMatchObject({ code: 0 })
+  await desk.hawser(['login', '-u', username, '--password-stdin'], { input: password })
 })
 afterAll(() => desk[Symbol.dispose]())
 
@@ -223,5 +224,70 @@ describe('things by hand', () => {
     const said = await desk.hawser(['sessions', 'close', 'last'])
     expect(said).toMatchObject({ code: 0, stderr: `The session of ${way.user.name} on ${way.agent.name} is closed.\n` })
     expect(await terminal.ended).toBe(255)
+  })
+})
+
+describe('hawser run', () => {
+  const over = async (words: readonly string[], how: Parameters<Desk['hawser']>[1] = {}) =>
+    desk.hawser(['run', '--user', way.user.name, ...ownOptions(), ...words], how)
+  let others: Awaited<ReturnType<typeof startAgent>>[] = []
+  beforeAll(async () => {
+    others = await Promise.all(['derrick', 'winch'].map((hostname) => startAgent(way.service, { hostname })))
+    for (const device of [...others, way.agent]) await way.owner.devices.addTag({ params: { uid: device.uid }, body: { tag: 'lifting' } })
+  })
+  afterAll(async () => {
+    for (const agent of others) await agent[Symbol.asyncDispose]()
+  })
+
+  test('puts equal answers together, with the exit code of each, and fails if one did', async () => {
+    // One device, and only one, finds no such folder yet.
+    const mark = way.there('first')
+    const said = await over([`if mkdir ${mark} 2>/dev/null; then echo alone; exit 4; else echo hoist; fi`, '--tag', 'lifting'])
+    expect(said.code).toBe(1)
+    expect(said.stdout).toMatch(/^── 2 devices: [a-z]+, [a-z]+ \(exit code 0\)\nhoist\n── [a-z]+ \(exit code 4\)\nalone\n$/)
+    expect(said.stderr).toMatch(/^2 of 3 succeeded, 1 failed: [a-z]+\.\n$/)
+  })
+
+  test('is 0 when all went well, and says it in JSON', async () => {
+    const said = await over(['-d', 'winch', '-d', 'derrick', '-o', 'json', '--jobs', '1', '--', 'printf', '%s', '-n'])
+    expect([said.code, JSON.parse(said.stdout)]).toEqual([
+      0,
+      [
+        { device: 'winch', code: 0, stdout: '-n', stderr: '' },
+        { device: 'derrick', code: 0, stdout: '-n', stderr: '' },
+      ],
+    ])
+  })
+
+  test('shows how far it is on a terminal', async () => {
+    using terminal = desk.terminal(['run', '--user', way.user.name, ...ownOptions(), 'echo heave', '--tag', 'lifting'])
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.shown()).toMatch(/\[#{8}\.{16}\] 1 of 3[^]*3 devices: [^]*heave[^]*3 of 3 succeeded/)
+  })
+
+  test('counts a device that is offline, that takes too long, or that says too much', async () => {
+    const offline = await over(['true', '-d', 'crane-1'])
+    expect(offline).toMatchObject({ code: 1, stdout: '── crane-1 (exit code 255)\nThe device is offline.\n' })
+    const late = await over(['sleep 100', '-d', 'winch', '--timeout', '1'])
+    expect(late).toMatchObject({ code: 1, stdout: expect.stringMatching(/exit code 124\)\nIt took longer than 1 s/) as string })
+    const loud = await over(['head -c 3000000 /dev/zero | tr "\\0" x', '-d', 'winch'])
+    expect(loud.code).toBe(0)
+    expect(loud.stdout).toMatch(/x{1048576}\n\[1951424 more bytes are left out\]\n$/)
+  })
+
+  test('obeys nothing of what devices send', async () => {
+    const said = await over([`printf 'a\\033]0;pwned\\007b\\n'`, '-d', 'winch'])
+    expect(said.stdout).toBe('── winch (exit code 0)\nab\n')
+  })
+
+  test.each([
+    ['no devices', ['true'], 2, /Which devices\?/],
+    ['no command', ['--all'], 2, /What is missing: <command>/],
+    ['a tag that nothing has', ['true', '--tag', 'nothing'], 5, /no device with the tag nothing/],
+    ['a device that waits', ['true', '-d', 'buoy'], 1, /buoy is pending and left out/],
+    ['too many at once', ['true', '--all', '--jobs', '1000'], 2, /--jobs is a whole number from 1 to 64/],
+  ] as const)('with %s says what to do', async (_, words, code, sentence) => {
+    const said = await over(words)
+    expect([said.code, said.stderr]).toEqual([code, expect.stringMatching(sentence)])
   })
 })

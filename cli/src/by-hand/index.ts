@@ -3,9 +3,12 @@ import type { Command } from '../command.ts'
 import { configSsh } from './config.ts'
 import { deviceCommands } from './devices.ts'
 import { login, logout, status } from './login.ts'
+import { play } from './play.ts'
+import { run } from './run.ts'
 import { forward, scp, ssh } from './ssh.ts'
 import { smallCommands } from './things.ts'
+import { watch } from './watch.ts'
 
 export function byHand(): Command[] {
-  return [login, logout, status, ssh, scp, forward, ...deviceCommands, ...smallCommands, configSsh]
+  return [login, logout, status, ssh, scp, forward, run, play, watch, ...deviceCommands, ...smallCommands, configSsh]
 }

@@ -16,7 +16,7 @@ function optionWords(words: readonly string[], withValue: string): number {
     if (word === '--') return i + 1
     if (!/^-./.test(word)) return i
     // Letters may stand together; the first that takes a value takes the rest of the word, or the next word.
-    const at = [...word.slice(1)].findIndex((letter) => withValue.includes(letter))
+    const at = Array.from(word.slice(1)).findIndex((letter) => withValue.includes(letter))
     i += at >= 0 && at === word.length - 2 ? 2 : 1
   }
   return i
