@@ -13,6 +13,7 @@ export interface Argument {
   readonly optional?: boolean
   /** Takes all words that are left. */
   readonly many?: boolean
+  readonly choices?: readonly string[]
   readonly named?: Named | undefined
 }
 
@@ -119,6 +120,10 @@ export function check(command: Command, given: Given): void {
   if (missing.length > 0) say(`What is missing: ${missing.map(({ name, doc }) => `<${name}> (${doc})`).join(', ')}.`)
   if (!wanted.some(({ many }) => many) && given.words.length > wanted.length) {
     say(`There is one word too many: ${given.words[wanted.length]}.`)
+  }
+  for (const [i, { name, choices }] of wanted.entries()) {
+    const word = given.words[i]
+    if (word !== undefined && choices && !choices.includes(word)) say(`<${name}> is one of ${choices.join(', ')}, not ${word}.`)
   }
   const absent = options.filter((option) => option.required && given.value(option.name) === undefined)
   if (absent.length > 0) say(`What is missing: ${absent.map(spell).join(', ')}.`)

@@ -1,6 +1,7 @@
 // The hawser command for people: finds the command that the words name, gives it what it asked for, and turns whatever goes
 // wrong into a sentence and an exit code (complaint.ts). Commands are readings of the contract (commands.ts), and where
 // people want more than the interface offers, written by hand (by-hand/), under the same words or new ones.
+import { completer } from './by-hand/completion.ts'
 import { byHand } from './by-hand/index.ts'
 import { check, closest, parse, type Command, type Given } from './command.ts'
 import { derived } from './commands.ts'
@@ -20,7 +21,7 @@ export async function main(args: string[]): Promise<void> {
 export function allCommands(): Command[] {
   const mine = byHand()
   const taken = new Set(mine.map(({ words }) => words.join(' ')))
-  return [...mine, ...derived().filter(({ words }) => !taken.has(words.join(' ')))]
+  return [...mine, ...derived().filter(({ words }) => !taken.has(words.join(' '))), completer(allCommands)]
 }
 
 async function run(args: readonly string[]): Promise<number> {
@@ -29,7 +30,7 @@ async function run(args: readonly string[]): Promise<number> {
   try {
     const { global, words } = split(args, commands)
     if (words.length === 0 || words[0] === 'help') return help(commands, words.slice(1))
-    if (/^(-h|--help)$/.test(words[1] ?? '')) return help(commands, words.slice(0, 1))
+    if (/^(-h|--help)$/.test(words[1] ?? '') && words[0] !== '__complete') return help(commands, words.slice(0, 1))
     const command = find(commands, words)
     const rest = words.slice(command.words.length)
     const given = command.raw ? { ...global, words: rest } : parse(command.options ?? [], rest)

@@ -1,5 +1,6 @@
 // The commands that are written by hand, in the order in which the overview shows them.
 import type { Command } from '../command.ts'
+import { completion } from './completion.ts'
 import { configSsh } from './config.ts'
 import { deviceCommands } from './devices.ts'
 import { login, logout, status } from './login.ts'
@@ -10,5 +11,5 @@ import { smallCommands } from './things.ts'
 import { watch } from './watch.ts'
 
 export function byHand(): Command[] {
-  return [login, logout, status, ssh, scp, forward, run, play, watch, ...deviceCommands, ...smallCommands, configSsh]
+  return [login, logout, status, ssh, scp, forward, run, play, watch, completion, ...deviceCommands, ...smallCommands, configSsh]
 }
