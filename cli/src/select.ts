@@ -19,12 +19,19 @@ export const selectors = (everything: string): Option[] => [
   { name: 'all', doc: everything },
 ]
 
-export async function selectDevices(api: Client, names: readonly string[], given: Given, status?: DeviceStatus): Promise<Device[]> {
+/** Of which status those are that are not named one by one. */
+export interface Only {
+  readonly tagged?: DeviceStatus
+  readonly all?: DeviceStatus
+}
+
+export async function selectDevices(api: Client, names: readonly string[], given: Given, only: Only = {}): Promise<Device[]> {
   const tags = given.values('tag')
   const everything = given.flag('all') === true
   if (names.length === 0 && tags.length === 0 && !everything) {
     throw new Complaint('Which devices? Name them, or give --tag <tag> or --all.', usageCode)
   }
+  const status = everything ? only.all : only.tagged
   const found = new Map<string, Device>()
   for (const name of names) {
     const device = await findDevice(api, name)

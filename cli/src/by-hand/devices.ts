@@ -45,7 +45,7 @@ function several(verb: string, summary: string, done: string, everything: string
     options: selectors(everything),
     async run(given, context) {
       const api = client(context.options())
-      return forEach(context, await selectDevices(api, given.words, given, status), done, (device) => act(api, device))
+      return forEach(context, await selectDevices(api, given.words, given, { all: status }), done, (device) => act(api, device))
     },
   }
 }

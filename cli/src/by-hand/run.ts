@@ -44,7 +44,7 @@ export const run: Command = {
   async run(given, context) {
     const atOnce = whole(given.value('jobs') ?? '8', '--jobs', 1, mostAtOnce)
     const timeout_s = whole(given.value('timeout') ?? '60', '--timeout', 0, 86_400)
-    const chosen = await selectDevices(context.api(), given.values('device'), given, 'accepted')
+    const chosen = await selectDevices(context.api(), given.values('device'), given, { all: 'accepted', tagged: 'accepted' })
     const devices = chosen.filter(({ status }) => status === 'accepted')
     for (const { name, status } of chosen) if (status !== 'accepted') context.say(`${safeText(name)} is ${status} and left out.`)
     const gateway = await findGateway(context)
