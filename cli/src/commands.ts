@@ -67,7 +67,7 @@ export function derive(named: NamedOperation): Command {
       ...(op.deprecated ? ['An older form, kept for old clients.'] : []),
     ],
     async run(given, context) {
-      const options = context.options(op.access.who === 'anyone')
+      const options = op.access.who === 'anyone' ? context.nobody() : context.options()
       const input: RawInput = {
         params: await paramsOf(params, given, options),
         query: (await gather(query, given, options)) as Record<string, string>,

@@ -1,6 +1,7 @@
 // What goes wrong, as a sentence that says what to do, and an exit code. The codes are a promise to scripts: they are listed
 // in `hawser help exit-codes` and in the guide, from this table. Nothing else in the program decides about them.
 import { ApiError } from '@hawser/contract/client'
+import { failures } from '@hawser/contract/failures'
 import { safeText } from './safe-text.ts'
 
 export const exitCodes = {
@@ -48,6 +49,8 @@ function refusal(error: ApiError, asked: Asked | undefined): Complaint {
   const { status } = error
   const said = safeText(error.message)
   const because = (advice: string, code: number): Complaint => new Complaint(advice ? `${said}\n${advice}` : said, code, error)
+  // Anything else than the catalogue's sentence is about what was sent: a password, a code.
+  if (status === 401 && error.message !== failures.unauthenticated.message) return because('', signInCode)
   if (status === 401) {
     if (asked?.by === 'key')
       return new Complaint('The server does not know the API key in HAWSER_API_KEY, or it has ended.', signInCode, error)

@@ -11,8 +11,10 @@ export interface Context {
   readonly output: 'table' | 'json'
   /** Complains when no server is known. */
   server(): string
-  /** For an operation that needs nobody, and for one that does: then it complains when nobody is signed in. */
-  options(open?: boolean): ClientOptions
+  /** As whoever is signed in; complains when nobody is, unless that will do. */
+  options(anybody?: boolean): ClientOptions
+  /** As nobody: nothing that proves who we are is sent. */
+  nobody(server?: string): ClientOptions
   api(): Client
   /** Who asked whom, for complaints. */
   asked(): Asked | undefined
@@ -37,17 +39,22 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
     if (!named) throw new Complaint('No server is known. Run `hawser login`, or set HAWSER_SERVER or --server.', usageCode)
     return serverAddress(named)
   }
-  const options = (open = false): ClientOptions => {
+  const options = (anybody = false): ClientOptions => {
     const url = server()
     const apiKey = env['HAWSER_API_KEY'] || undefined
     const token = apiKey ? undefined : kept.find(url)?.token
     asked = { server: url, by: apiKey ? 'key' : token ? 'token' : 'nobody' }
-    if (!open && !apiKey && !token)
+    if (!anybody && !apiKey && !token)
       throw new Complaint(`You are not signed in to ${url}. Run \`hawser login\`, or set HAWSER_API_KEY.`, signInCode)
     return { url, apiKey, token, fetch: fetchFrom(url) }
   }
+  const nobody = (url = server()): ClientOptions => {
+    asked = { server: url, by: 'nobody' }
+    return { url, fetch: fetchFrom(url) }
+  }
   return {
     env,
+    nobody,
     accounts: kept,
     output,
     server,
@@ -68,7 +75,7 @@ export function serverAddress(text: string): string {
   return url.href.replace(/\/+$/, '')
 }
 
-/** Redirects would carry the token to wherever they point; a page of another server is told apart from an answer of ours. */
+/** Redirects would carry a token or a password to wherever they point; a page of another server is told apart from an answer of ours. */
 function fetchFrom(server: string): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, { ...init, redirect: 'manual' })

@@ -7,6 +7,7 @@ import { check, closest, parse, type Command, type Given } from './command.ts'
 import { derived } from './commands.ts'
 import { Complaint, complaintOf, usageCode } from './complaint.ts'
 import { openContext } from './context.ts'
+import { safeText } from './safe-text.ts'
 import { aliases, helpOfCommand, helpOfNoun, helpOfTopic, overview } from './help.ts'
 
 export async function main(args: string[]): Promise<void> {
@@ -47,19 +48,14 @@ async function run(args: readonly string[]): Promise<number> {
 }
 
 function fail(error: unknown, context: ReturnType<typeof openContext> | undefined): number {
-  const asked = context?.asked() ?? serverOf(error)
-  const complaint = complaintOf(error, asked)
+  const complaint = complaintOf(error, context?.asked())
   if (!complaint) {
     process.stderr.write(`hawser: this is a mistake of ours, please report it.\n${error instanceof Error ? error.stack : String(error)}\n`)
     return 1
   }
-  if (complaint.message) process.stderr.write(`hawser: ${complaint.message}\n`)
+  const lines = complaint.message.split('\n').map(safeText)
+  if (complaint.message) process.stderr.write(`hawser: ${lines.join('\n')}\n`)
   return complaint.code
-}
-
-function serverOf(error: unknown): { server: string; by: 'nobody' } | undefined {
-  const server = (error as { server?: unknown } | null)?.server
-  return typeof server === 'string' ? { server, by: 'nobody' } : undefined
 }
 
 /** Options that every command has may stand before the command, too; from there on the words belong to the command. */

@@ -16,7 +16,7 @@ export interface Gateway {
 }
 
 export async function findGateway(context: Context): Promise<Gateway> {
-  const { body } = await client(context.options(true)).system.info()
+  const { body } = await client(context.nobody()).system.info()
   const [, host, port] = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*):(\d{1,5})$/.exec(body.endpoints.ssh) ?? []
   if (!host || !port) throw new Complaint(`The server names no usable SSH address: ${safeText(body.endpoints.ssh)}.`, unreachableCode)
   return { host, port }

@@ -63,6 +63,26 @@ describe('on a terminal', () => {
     }
   })
 
+  test('a recovery code is good instead of a code, once', async () => {
+    using desk = openDesk()
+    const words = ['login', service.url, '-u', sample.careful.username, '--password-stdin', '--recovery-code', sample.recoveryCode]
+    expect((await desk.hawser(words, { input: sample.careful.password })).code).toBe(0)
+    const again = await desk.hawser(words, { input: sample.careful.password })
+    expect([again.code, again.stderr]).toEqual([3, 'hawser: The code is wrong, used or expired.\n'])
+  })
+
+  test('a change of role ends the token, and status brings a fresh one', async () => {
+    using desk = openDesk()
+    await signIn(desk, sample.observer)
+    const owner = service.api({ token: await world.token('owner') })
+    const member = { tenant: sample.tenant, uid: sample.observer.id }
+    await owner.namespaces.updateMember({ params: member, body: { role: 'operator' } })
+    expect((await desk.hawser(['devices'])).code).toBe(3)
+    expect(await desk.hawser(['status'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/role +operator/) as string })
+    expect((await desk.hawser(['devices'])).code).toBe(0)
+    await owner.namespaces.updateMember({ params: member, body: { role: 'observer' } })
+  })
+
   test('Ctrl-C at the password ends it, with the terminal as it was and nothing kept', async () => {
     using desk = openDesk()
     using terminal = desk.terminal(['login', service.url, '-u', 'olga'])
@@ -154,7 +174,7 @@ describe('who is not signed in', () => {
     const heard: (string | undefined)[] = []
     const other = createServer((request, response) => {
       heard.push(request.headers.authorization)
-      response.writeHead(302, { location: `${service.url}/api/devices` }).end()
+      response.writeHead(307, { location: `${service.url}/api/devices` }).end()
     }).listen(0, '127.0.0.1')
     await new Promise((resolve) => void other.once('listening', resolve))
     const address = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
@@ -163,7 +183,9 @@ describe('who is not signed in', () => {
     expect((await desk.hawser(['devices', '--server', address])).code).toBe(3)
     const moved = await desk.hawser(['system', 'info', '--server', address])
     expect([moved.code, moved.stderr]).toEqual([6, expect.stringMatching(/sends us to/)])
-    expect(heard).toEqual([undefined])
+    const entering = await desk.hawser(['login', address, '-u', 'olga', '--password-stdin'], { input: sample.owner.password })
+    expect([entering.code, entering.stderr]).toEqual([6, expect.stringMatching(/sends us to/)])
+    expect(heard).toEqual([undefined, undefined])
     await new Promise((resolve) => void other.close(resolve))
   })
 })

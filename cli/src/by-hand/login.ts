@@ -1,7 +1,7 @@
 // Signing in and out, and where one stands. The password is asked for without an echo, or read from stdin for scripts; it is
 // never an option, because everybody on a machine can read command lines. Signing out forgets the token here; the server
 // ends it after 72 hours, or at once when the password changes.
-import { ApiError, client } from '@hawser/contract/client'
+import { ApiError, client, type Client } from '@hawser/contract/client'
 import type { UserSession } from '@hawser/contract/users'
 import { ask, askSecret, readInput } from '../ask.ts'
 import type { Command } from '../command.ts'
@@ -27,7 +27,7 @@ export const login: Command = {
     const password = given.flag('password-stdin')
       ? (await readInput(4096)).replace(/\r?\n$/, '')
       : await askSecret('Password', 'give --password-stdin and the password on stdin')
-    const session = await signIn(url, { username, password }, given.value('code'), given.value('recovery-code'))
+    const session = await signIn(client(context.nobody(url)), { username, password }, given.value('code'), given.value('recovery-code'))
     context.accounts.keep(url, { token: session.token, username: session.user, tenant: session.tenant })
     const where = session.tenant ? '' : ' You are in no namespace yet: make one with `hawser namespaces create --name …`.'
     context.say(`Signed in to ${url} as ${session.user}.${where}`)
@@ -44,30 +44,18 @@ async function knownServer(context: Context): Promise<string> {
   }
 }
 
-async function signIn(url: string, who: { username: string; password: string }, code?: string, recovery?: string): Promise<UserSession> {
-  const api = client({ url })
+async function signIn(api: Client, who: { username: string; password: string }, code?: string, recovery?: string): Promise<UserSession> {
   try {
     return (await api.users.login({ body: who })).body
   } catch (error) {
-    if (!(error instanceof ApiError)) throw unreachableAt(error, url)
+    if (!(error instanceof ApiError)) throw error
     const token = error.headers.get('x-mfa-token')
-    if (error.status !== 401) throw error
-    if (!token) throw new Complaint(error.message, signInCode, error)
-    try {
-      if (recovery !== undefined) return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body
-      const digits = code ?? (await ask('Code of your second factor', 'give --code'))
-      return (await api.mfa.authenticate({ body: { token, code: digits } })).body
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 401) throw new Complaint(error.message, signInCode, error)
-      throw error
-    }
-  }
-}
+    if (error.status !== 401 || !token) throw error
 
-/** Nobody is asked yet whose address a complaint could name, so it is named here. */
-function unreachableAt(error: unknown, url: string): unknown {
-  if (error instanceof TypeError) return Object.assign(error, { server: url })
-  return error
+    if (recovery !== undefined) return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body
+    const digits = code ?? (await ask('Code of your second factor', 'give --code'))
+    return (await api.mfa.authenticate({ body: { token, code: digits } })).body
+  }
 }
 
 export const logout: Command = {
@@ -95,10 +83,12 @@ export const status: Command = {
       context.say('You are not signed in. Run `hawser login`.')
       return signInCode
     }
-    const mine = (await api.namespaces.list({ query: { per_page: 100 } })).body
+    // A fresh token: it lives from now on, and after a change of role it is the only one that still works.
     const who = by === 'key' ? undefined : (await api.users.refresh()).body
+    if (who) context.accounts.keep(server, { token: who.token, username: who.user, tenant: who.tenant })
+    const mine = (await client(context.options()).namespaces.list({ query: { per_page: 100 } })).body
     const here = who ? mine.find(({ tenant_id }) => tenant_id === who.tenant) : mine[0]
-    const stats = here ? (await api.system.stats()).body : undefined
+    const stats = here ? (await context.api().system.stats()).body : undefined
     context.print({
       ...about,
       signed_in: true,
