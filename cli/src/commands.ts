@@ -1,17 +1,20 @@
 // The commands that follow from the contract: each operation is `hawser <noun> <verb>`, what stands in its path are
 // arguments, the fields of its query and its body are options. Nothing is written down twice: a new operation is a command
 // at once. Where an argument is the id of a device, a session, a namespace or a member, its name will do (resolve.ts).
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { operations, type NamedOperation } from '@hawser/contract'
 import { ApiError, call, client, type ClientOptions, type RawInput } from '@hawser/contract/client'
 import { DeviceUid, SessionUid, TenantId } from '@hawser/contract/fields'
 import { accessSentence, type Schema } from '@hawser/contract/openapi'
-import { readFileSync } from 'node:fs'
 import { askSecret, readInput } from './ask.ts'
 import type { Argument, Command, Given, Named, Option } from './command.ts'
 import { Complaint, usageCode } from './complaint.ts'
 import type { Context } from './context.ts'
 import { columnsOf } from './print.ts'
 import { everyPage, findDevice, findMember, findNamespace, findSession } from './resolve.ts'
+import { screenFilter } from './safe-text.ts'
+import { openStream } from './stream.ts'
 
 type Kind = 'device' | 'session' | 'namespace' | 'member'
 
@@ -81,8 +84,15 @@ export function derive(named: NamedOperation): Command {
         context.print(await everyPage(read, progressOf(context)), { columns: columnsOf[noun] })
         return undefined
       }
+      if (op.streamed && (op.text || context.output === 'json')) {
+        const filter = screenFilter()
+        const piece = (chunk: string): string => (process.stdout.isTTY ? filter(chunk) : chunk)
+        const stream = (await openStream(op, input, options)).setEncoding('utf8')
+        for await (const chunk of stream) if (!process.stdout.write(piece(chunk as string))) await once(process.stdout, 'drain')
+        return undefined
+      }
       const { body: answer, headers } = await must(op, { ...input, ...(whole === undefined ? {} : { body: whole }) }, options)
-      if (op.text) process.stdout.write(String(answer))
+      if (op.text) process.stdout.write(process.stdout.isTTY ? screenFilter()(String(answer)) : String(answer))
       else context.print(answer, op.list ? { columns: columnsOf[noun], total: Number(headers.get('x-total-count')) } : {})
       return undefined
     },

@@ -30,6 +30,12 @@ export function splitTarget(text: string): { user: string; device: string } {
 
 /** The user that the gateway is told: who, on which device of which namespace. */
 export function sshidOf(user: string, { namespace, name }: Pick<Device, 'namespace' | 'name'>): string {
+  // It is an argument and a line of ssh_config; a server could name its devices anything.
+  if (![namespace, name].every((part) => /^[A-Za-z0-9_.-]+$/.test(part))) {
+    throw new Complaint(
+      `${safeText(`${namespace}.${name}`)} is no name that ssh can be told. Rename the device: \`hawser devices rename\`.`,
+    )
+  }
   return `${user}@${namespace}.${name}`
 }
 

@@ -7,6 +7,7 @@ import { sample } from '@hawser/contract/examples'
 import { roundTrip, startEcho, whenListening } from '../../ssh/test/peers.ts'
 import { freePort, keygen, run } from '../../ssh/test/programs.ts'
 import { forwardOf } from '../../cli/src/by-hand/ssh.ts'
+import { sshidOf } from '../../cli/src/openssh.ts'
 import { openDesk, type Desk } from '../../cli/test/program.ts'
 import { startAgent } from '../harness/agent.ts'
 import { eventually, sharedWay } from './way.ts'
@@ -76,6 +77,14 @@ describe('hawser ssh', () => {
     const said = await desk.hawser(['ssh', at(way.agent.name)], { env: { PATH: desk.folder } })
     expect([said.code, said.stderr]).toEqual([1, expect.stringMatching(/ssh is not installed here.*openssh-client/)])
   })
+})
+
+test.each([
+  ['a space', { namespace: 'harbour', name: 'a b' }],
+  ['a line', { namespace: 'harbour', name: 'a\nProxyCommand x' }],
+  ['a token', { namespace: '${HOME}', name: 'a' }],
+])('a device with %s in its name is not told to ssh', (_, device) => {
+  expect(() => sshidOf('root', device)).toThrow(/no name that ssh can be told/)
 })
 
 describe('hawser scp', () => {

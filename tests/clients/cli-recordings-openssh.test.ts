@@ -49,6 +49,20 @@ describe('hawser play', () => {
     expect([piped.code, piped.stdout.split('\r\n').slice(-3)]).toEqual([0, ['before \u001b[31mred\u001b[0m link after', 'done', '']])
   })
 
+  test('is downloaded whole, as a file or as frames, and shown on a terminal only filtered', async () => {
+    const uid = await record(`${hostile}; printf 'c1\\302\\2330;31mx\\n'`)
+    const cast = await desk.hawser(['sessions', 'cast', uid])
+    expect([cast.code, cast.stdout]).toEqual([0, (await way.owner.sessions.cast({ params: { uid } })).body])
+    const frames = await desk.hawser(['sessions', 'play', uid, '-o', 'json'])
+    expect(JSON.parse(frames.stdout)).toEqual((await way.owner.sessions.play({ params: { uid } })).body)
+    using terminal = desk.terminal(['sessions', 'cast', uid])
+    expect(await terminal.ended).toBe(0)
+    expect(cast.stdout).toContain('\u009b')
+    expect(terminal.shown()).not.toContain('\u009b')
+    const refused = await low.hawser(['sessions', 'cast', uid])
+    expect([refused.code, refused.stdout]).toEqual([4, ''])
+  })
+
   test('goes ahead at a key, pauses, changes its speed and ends at a key', async () => {
     const uid = await record('echo one; sleep 2; echo two; sleep 2; echo three')
     const slowly = ['play', uid, '--speed', '0.01', '--idle', '1000']

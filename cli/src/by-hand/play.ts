@@ -2,15 +2,15 @@
 // is played, however long it is. What it shows goes through the filter of safe-text.ts: it was drawn by a device.
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { contract } from '@hawser/contract'
-import { ApiError, call, client, type ClientOptions } from '@hawser/contract/client'
+import { client } from '@hawser/contract/client'
 import type { Command, Given } from '../command.ts'
 import { Complaint, notFoundCode, usageCode } from '../complaint.ts'
 import { openKeyboard, type Key } from '../keyboard.ts'
 import { findSession } from '../resolve.ts'
 import { alternate, restored, screenFilter } from '../safe-text.ts'
+import { openStream } from '../stream.ts'
 
 const step_s = 10
 
@@ -34,7 +34,8 @@ export const play: Command = {
     const channel = amount(given, 'channel')
     const options = context.options()
     const { uid } = await findSession(client(options), given.words[0]!)
-    const lines = await openCast(uid, channel, options)
+    const stream = await openStream(contract.sessions.cast, { params: { uid }, query: { channel } }, options)
+    const lines = createInterface({ input: stream, crlfDelay: Infinity })
     const filter = screenFilter()
     let [second, recorded] = [false, false]
     using _ = openKeyboard(pace.press)
@@ -68,20 +69,6 @@ function amount(given: Given, option: string): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,9}(\.\d+)?$/.test(text)) throw new Complaint(`--${option} is a number, not ${text}.`, usageCode)
   return Number(text)
-}
-
-/** The body as it comes: the client of the contract would read all of it first. */
-async function openCast(uid: string, channel: number | undefined, options: ClientOptions): Promise<AsyncIterable<string>> {
-  let stream: Response['body'] = null
-  const take: typeof fetch = async (input, init) => {
-    const response = await (options.fetch ?? fetch)(input, init)
-    if (!response.ok) return response
-    stream = response.body
-    return new Response(null, { status: response.status, headers: response.headers })
-  }
-  const result = await call(contract.sessions.cast, { params: { uid }, query: { channel } }, { ...options, fetch: take })
-  if (result.status !== 200) throw new ApiError(result)
-  return createInterface({ input: stream ? Readable.fromWeb(stream) : Readable.from([]), crlfDelay: Infinity })
 }
 
 type CastEvent =
