@@ -1,19 +1,113 @@
-// The hawser command for people. Signing in, devices and sessions from the terminal are not here yet; what there is
-// today belongs to the server's administrator.
+// The hawser command for people: finds the command that the words name, gives it what it asked for, and turns whatever goes
+// wrong into a sentence and an exit code (complaint.ts). Commands are readings of the contract (commands.ts), and where
+// people want more than the interface offers, written by hand (by-hand/), under the same words or new ones.
+import { completer } from './by-hand/completion.ts'
+import { byHand } from './by-hand/index.ts'
+import { check, closest, parse, type Command, type Given } from './command.ts'
+import { derived } from './commands.ts'
+import { Complaint, complaintOf, usageCode } from './complaint.ts'
+import { openContext } from './context.ts'
+import { safeText } from './safe-text.ts'
+import { aliases, helpOfCommand, helpOfNoun, helpOfTopic, overview } from './help.ts'
 
 export async function main(args: string[]): Promise<void> {
-  const asked = args.length === 0 || args[0] === 'help' || args[0] === '--help'
-  const out = asked ? process.stdout : process.stderr
-  if (!asked) out.write(`hawser: there is no command ${args[0]}\n\n`)
-  out.write(
-    [
-      'Usage:',
-      '  hawser serve          runs the server',
-      '  hawser admin <…>      commands of the administrator; without one it lists them',
-      '  hawser recording verify <file> [key]',
-      '                        says whether a recording is as it was written',
-      '',
-    ].join('\n'),
-  )
-  if (!asked) process.exitCode = 2
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // The reader of a pipe has enough; that is no failure.
+    process.exit(error.code === 'EPIPE' ? 0 : 1)
+  })
+  process.exitCode = await run(args)
+}
+
+/** By-hand commands stand before the derived ones that have the same words. */
+export function allCommands(): Command[] {
+  const mine = byHand()
+  const taken = new Set(mine.map(({ words }) => words.join(' ')))
+  return [...mine, ...derived().filter(({ words }) => !taken.has(words.join(' '))), completer(allCommands)]
+}
+
+async function run(args: readonly string[]): Promise<number> {
+  const commands = allCommands()
+  let context: ReturnType<typeof openContext> | undefined
+  try {
+    const { global, words } = split(args, commands)
+    if (words.length === 0 || words[0] === 'help') return help(commands, words.slice(1))
+    if (/^(-h|--help)$/.test(words[1] ?? '') && words[0] !== '__complete') return help(commands, words.slice(0, 1))
+    const command = find(commands, words)
+    const rest = words.slice(command.words.length)
+    const given = command.raw ? { ...global, words: rest } : parse(command.options ?? [], rest)
+    if (given.flag('help') || global.flag('help')) return help(commands, command.words)
+    context = openContext(process.env, {
+      server: given.value('server') ?? global.value('server'),
+      output: given.value('output') ?? global.value('output'),
+    })
+    if (!command.raw) check(command, given)
+    return (await command.run(given, context)) ?? 0
+  } catch (error) {
+    return fail(error, context)
+  }
+}
+
+function fail(error: unknown, context: ReturnType<typeof openContext> | undefined): number {
+  const complaint = complaintOf(error, context?.asked())
+  if (!complaint) {
+    process.stderr.write(`hawser: this is a mistake of ours, please report it.\n${error instanceof Error ? error.stack : String(error)}\n`)
+    return 1
+  }
+  const lines = complaint.message.split('\n').map(safeText)
+  if (complaint.message) process.stderr.write(`hawser: ${lines.join('\n')}\n`)
+  return complaint.code
+}
+
+/** Options that every command has may stand before the command, too; from there on the words belong to the command. */
+function split(args: readonly string[], commands: readonly Command[]): { global: Given; words: string[] } {
+  let i = 0
+  while (i < args.length && args[i]!.startsWith('-')) i += /^(-o|--output|--server)$/.test(args[i]!) ? 2 : 1
+  const [first = '', ...rest] = args.slice(i)
+  const noun = aliases[first] ?? first
+  const words = args.length > i ? [noun, ...rest] : []
+  // A noun alone lists what there is of it, which is what people mean.
+  const lists = commands.some((command) => command.words.join(' ') === `${noun} list`)
+  if (lists && (rest[0] === undefined || /^-(?!h$|-help$)/.test(rest[0]))) words.splice(1, 0, 'list')
+  return { global: parse([], args.slice(0, i)), words }
+}
+
+function find(commands: readonly Command[], words: readonly string[]): Command {
+  const [first = '', second = ''] = words
+  const command = commands.find((one) => one.words.every((word, i) => word === words[i]))
+  if (command) return command
+  const verbs = commands.filter((one) => one.words.length === 2 && one.words[0] === first)
+  if (verbs.length > 0) {
+    if (second === '' || second.startsWith('-')) {
+      throw new Complaint(`What shall be done with ${first}?\n\n${helpOfNoun(commands, first)}`, usageCode)
+    }
+    throw new Complaint(
+      `There is no \`hawser ${first} ${second}\`${meant(
+        second,
+        verbs.map((one) => one.words[1]!),
+        `hawser ${first}`,
+      )}`,
+      usageCode,
+    )
+  }
+  const firsts = [...new Set(commands.filter(({ hidden }) => !hidden).map((one) => one.words[0]!)), 'keys']
+  throw new Complaint(`There is no command \`${first}\`${meant(first, firsts, 'hawser')}`, usageCode)
+}
+
+const meant = (word: string, words: readonly string[], before: string): string => {
+  const near = closest(word, words)
+  return near ? `. Did you mean \`${before} ${near}\`?` : `. \`${before} --help\` lists what there is.`
+}
+
+function help(commands: readonly Command[], words: readonly string[]): number {
+  const noun = aliases[words[0] ?? ''] ?? words[0]
+  const topic = words.length === 1 ? helpOfTopic(words[0]!) : undefined
+  if (noun === undefined) process.stdout.write(`${overview(commands)}\n`)
+  else if (topic !== undefined) process.stdout.write(`${topic}\n`)
+  else {
+    const named = [noun, ...words.slice(1)]
+    if (named.length === 1 && commands.some((one) => one.words.length === 2 && one.words[0] === noun)) {
+      process.stdout.write(`${helpOfNoun(commands, noun)}\n`)
+    } else process.stdout.write(`${helpOfCommand(find(commands, named))}\n`)
+  }
+  return 0
 }

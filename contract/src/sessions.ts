@@ -35,6 +35,9 @@ export const Frame = Type.Object({
 })
 export type Frame = Static<typeof Frame>
 
+/** The WebSocket on which a session is watched while it goes on, by whoever may play its recording. */
+export const livePath = '/api/sessions/:uid/live'
+
 const params = Type.Object({ uid: SessionUid })
 const aSession = { params: { uid: sample.session } }
 const size = Type.Integer({ minimum: 0, maximum: 65_535 })

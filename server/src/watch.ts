@@ -7,13 +7,14 @@
 // to watch is shown out within half a minute.
 import { contract } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
+import { livePath } from '@hawser/contract/sessions'
 import { acceptWebSocket, keepPinging, UpgradeFailed } from '@hawser/mux'
 import type { Gate, MemberCaller } from './domain/callers.ts'
 import type { SessionWatching } from './domain/sessions.ts'
 import type { Upgrade } from './http/upgrade.ts'
 import type { Viewer } from './recording/live.ts'
 
-export const watchPath = '/api/sessions/:uid/live'
+export const watchPath = livePath
 
 const judge_ms = 30_000
 const ping = { every_ms: 30_000, timeout_ms: 15_000 }

@@ -129,6 +129,20 @@ export const needs: readonly Need[] = [
     usedBy: ['**/*docker*'],
   },
   {
+    name: 'zsh',
+    found: { command: 'zsh' },
+    debianPackage: 'zsh',
+    why: 'the completions of the command line are tried in it',
+    usedBy: ['**/*-shells*'],
+  },
+  {
+    name: 'fish',
+    found: { command: 'fish' },
+    debianPackage: 'fish',
+    why: 'the completions of the command line are tried in it',
+    usedBy: ['**/*-shells*'],
+  },
+  {
     name: 'NATS server',
     found: { command: 'nats-server' },
     debianPackage: 'nats-server',

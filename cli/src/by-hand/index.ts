@@ -1,0 +1,15 @@
+// The commands that are written by hand, in the order in which the overview shows them.
+import type { Command } from '../command.ts'
+import { completion } from './completion.ts'
+import { configSsh } from './config.ts'
+import { deviceCommands } from './devices.ts'
+import { login, logout, status } from './login.ts'
+import { play } from './play.ts'
+import { run } from './run.ts'
+import { forward, scp, ssh } from './ssh.ts'
+import { smallCommands } from './things.ts'
+import { watch } from './watch.ts'
+
+export function byHand(): Command[] {
+  return [login, logout, status, ssh, scp, forward, run, play, watch, completion, ...deviceCommands, ...smallCommands, configSsh]
+}

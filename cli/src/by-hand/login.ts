@@ -1,0 +1,102 @@
+// Signing in and out, and where one stands. The password is asked for without an echo, or read from stdin for scripts; it is
+// never an option, because everybody on a machine can read command lines. Signing out forgets the token here; the server
+// ends it after 72 hours, or at once when the password changes.
+import { ApiError, client, type Client } from '@hawser/contract/client'
+import type { UserSession } from '@hawser/contract/users'
+import { ask, askSecret, readInput } from '../ask.ts'
+import type { Command } from '../command.ts'
+import { Complaint, signInCode } from '../complaint.ts'
+import { serverAddress, type Context } from '../context.ts'
+
+export const login: Command = {
+  words: ['login'],
+  summary: 'Signs you in to a server and keeps the token, readable by you only.',
+  arguments: [{ name: 'server', doc: 'such as https://hawser.example.com', optional: true }],
+  options: [
+    { name: 'username', short: 'u', value: 'name', doc: 'your username or e-mail; asked for unless given' },
+    { name: 'password-stdin', doc: 'reads the password from stdin, for scripts' },
+    { name: 'code', value: 'digits', doc: 'the code of your second factor; asked for when it is needed' },
+    { name: 'recovery-code', value: 'code', doc: 'one of your recovery codes instead; it is spent' },
+  ],
+  async run(given, context) {
+    const url = serverAddress(given.words[0] ?? (await knownServer(context)))
+    if (url.startsWith('http:') && !/^http:\/\/(localhost|127\.|\[::1\])/.test(url)) {
+      context.say(`Careful: ${url} is not encrypted; whoever is in between can read your password.`)
+    }
+    const username = given.value('username') ?? (await ask('Username or e-mail', 'give --username'))
+    const password = given.flag('password-stdin')
+      ? (await readInput(4096)).replace(/\r?\n$/, '')
+      : await askSecret('Password', 'give --password-stdin and the password on stdin')
+    const session = await signIn(client(context.nobody(url)), { username, password }, given.value('code'), given.value('recovery-code'))
+    context.accounts.keep(url, { token: session.token, username: session.user, tenant: session.tenant })
+    const where = session.tenant ? '' : ' You are in no namespace yet: make one with `hawser namespaces create --name …`.'
+    context.say(`Signed in to ${url} as ${session.user}.${where}`)
+    return undefined
+  },
+}
+
+async function knownServer(context: Context): Promise<string> {
+  try {
+    return context.server()
+  } catch (error) {
+    if (!(error instanceof Complaint)) throw error
+    return ask('Server', 'name it: hawser login https://hawser.example.com')
+  }
+}
+
+async function signIn(api: Client, who: { username: string; password: string }, code?: string, recovery?: string): Promise<UserSession> {
+  try {
+    return (await api.users.login({ body: who })).body
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const token = error.headers.get('x-mfa-token')
+    if (error.status !== 401 || !token) throw error
+
+    if (recovery !== undefined) return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body
+    const digits = code ?? (await ask('Code of your second factor', 'give --code'))
+    return (await api.mfa.authenticate({ body: { token, code: digits } })).body
+  }
+}
+
+export const logout: Command = {
+  words: ['logout'],
+  summary: 'Forgets the token that was kept for the server.',
+  async run(_, context) {
+    const url = context.server()
+    context.say(context.accounts.forget(url) ? `Signed out of ${url}.` : `You were not signed in to ${url}.`)
+    return undefined
+  },
+}
+
+export const status: Command = {
+  words: ['status'],
+  summary: 'Who you are, on which server and in which namespace, and how its devices fare.',
+  async run(_, context) {
+    const server = context.server()
+    const options = context.options(true)
+    const api = client(options)
+    const { body: info } = await api.system.info()
+    const by = context.asked()?.by
+    const about = { server, version: info.version, ssh: info.endpoints.ssh }
+    if (by === 'nobody') {
+      context.print({ ...about, signed_in: false })
+      context.say('You are not signed in. Run `hawser login`.')
+      return signInCode
+    }
+    // A fresh token: it lives from now on, and after a change of role it is the only one that still works.
+    const who = by === 'key' ? undefined : (await api.users.refresh()).body
+    if (who) context.accounts.keep(server, { token: who.token, username: who.user, tenant: who.tenant })
+    const mine = (await client(context.options()).namespaces.list({ query: { per_page: 100 } })).body
+    const here = who ? mine.find(({ tenant_id }) => tenant_id === who.tenant) : mine[0]
+    const stats = here ? (await context.api().system.stats()).body : undefined
+    context.print({
+      ...about,
+      signed_in: true,
+      as: who?.user ?? 'an API key',
+      namespace: here?.name ?? '',
+      ...(who ? { role: who.role, mfa: who.mfa } : {}),
+      ...stats,
+    })
+    return undefined
+  },
+}

@@ -1,0 +1,252 @@
+// The commands that follow from the contract: each operation is `hawser <noun> <verb>`, what stands in its path are
+// arguments, the fields of its query and its body are options. Nothing is written down twice: a new operation is a command
+// at once. Where an argument is the id of a device, a session, a namespace or a member, its name will do (resolve.ts).
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { operations, type NamedOperation } from '@hawser/contract'
+import { ApiError, call, client, type ClientOptions, type RawInput } from '@hawser/contract/client'
+import { DeviceUid, SessionUid, TenantId } from '@hawser/contract/fields'
+import { accessSentence, type Schema } from '@hawser/contract/openapi'
+import { askSecret, readInput } from './ask.ts'
+import type { Argument, Command, Given, Named, Option } from './command.ts'
+import { Complaint, usageCode } from './complaint.ts'
+import type { Context } from './context.ts'
+import { columnsOf } from './print.ts'
+import { everyPage, findDevice, findMember, findNamespace, findSession } from './resolve.ts'
+import { screenFilter } from './safe-text.ts'
+import { openStream } from './stream.ts'
+
+type Kind = 'device' | 'session' | 'namespace' | 'member'
+
+/** A leaf of a query or a body: an option of the command. */
+interface Field {
+  readonly option: string
+  readonly path: readonly string[]
+  readonly schema: Schema
+  readonly required: boolean
+  readonly kind: Kind | undefined
+}
+
+export const kebab = (name: string): string =>
+  name
+    .replaceAll(/([a-z])([A-Z])/g, '$1-$2')
+    .replaceAll('_', '-')
+    .toLowerCase()
+
+const isSecret = (field: Field): boolean => /password|secret|^code$|-code$|^token$|^key$/.test(field.option)
+
+export function derived(): Command[] {
+  return operations.map(derive)
+}
+
+export function derive(named: NamedOperation): Command {
+  const { noun, verb, op } = named
+  const params = Object.entries(schemaOf(op.params)?.properties ?? {}).map(([name, schema]) => ({
+    name,
+    schema,
+    kind: kindOf(noun, name, schema, op.path),
+  }))
+  const query = fieldsIn(schemaOf(op.query))
+  const body = fieldsIn(schemaOf(op.body))
+  const paged = op.list !== undefined && query.some(({ option }) => option === 'page')
+  const more: Option[] = [
+    ...(op.body
+      ? [{ name: 'body', value: 'json', doc: 'the whole body as JSON, as @file or as - for stdin; other options change it' }]
+      : []),
+    ...(paged ? [{ name: 'all', doc: 'all pages' }] : []),
+  ]
+  return {
+    words: [kebab(noun), kebab(verb)],
+    summary: op.summary,
+    arguments: params.map(({ name, schema, kind }): Argument => ({
+      name: kind ?? kebab(name),
+      doc: docOf(schema, kind),
+      named: nameable(kind),
+    })),
+    options: [...[...query, ...body].map((field) => optionOf(field)), ...more],
+    details: [
+      `Who may: ${accessSentence(op.access)}.`,
+      `Calls ${op.method} ${op.path}.`,
+      ...(op.deprecated ? ['An older form, kept for old clients.'] : []),
+    ],
+    async run(given, context) {
+      const options = op.access.who === 'anyone' ? context.nobody() : context.options()
+      const input: RawInput = {
+        params: await paramsOf(params, given, options),
+        query: (await gather(query, given, options)) as Record<string, string>,
+      }
+      const whole = op.body ? await bodyOf(body, given, options) : undefined
+      if (paged && given.flag('all')) {
+        const read = async (pages: object) => {
+          const result = await must(op, { ...input, query: { ...input.query, ...pages } }, options)
+          return { body: result.body as unknown[], total: Number(result.headers.get('x-total-count')) }
+        }
+        context.print(await everyPage(read, progressOf(context)), { columns: columnsOf[noun] })
+        return undefined
+      }
+      if (op.streamed && (op.text || context.output === 'json')) {
+        const filter = screenFilter()
+        const piece = (chunk: string): string => (process.stdout.isTTY ? filter(chunk) : chunk)
+        const stream = (await openStream(op, input, options)).setEncoding('utf8')
+        for await (const chunk of stream) if (!process.stdout.write(piece(chunk as string))) await once(process.stdout, 'drain')
+        return undefined
+      }
+      const { body: answer, headers } = await must(op, { ...input, ...(whole === undefined ? {} : { body: whole }) }, options)
+      if (op.text) process.stdout.write(process.stdout.isTTY ? screenFilter()(String(answer)) : String(answer))
+      else context.print(answer, op.list ? { columns: columnsOf[noun], total: Number(headers.get('x-total-count')) } : {})
+      return undefined
+    },
+  }
+}
+
+/** The line that says how far a long list is, where somebody looks. */
+export function progressOf(context: Context): ((done: number, total: number) => void) | undefined {
+  if (!process.stderr.isTTY || context.output === 'json') return undefined
+  return (done, total) => void process.stderr.write(done < total ? `\r${done} of ${total} …` : '\r\u001b[K')
+}
+
+async function must(op: NamedOperation['op'], input: RawInput, options: ClientOptions) {
+  const result = await call(op, input, options)
+  if (result.status < 200 || result.status > 299) throw new ApiError(result)
+  return result
+}
+
+async function paramsOf(params: readonly { name: string; kind: Kind | undefined }[], given: Given, options: ClientOptions) {
+  const found: Record<string, string> = {}
+  for (const [i, { name, kind }] of params.entries()) found[name] = await idOf(kind, given.words[i]!, options, found['tenant'])
+  return found
+}
+
+async function idOf(kind: Kind | undefined, text: string, options: ClientOptions, tenant = ''): Promise<string> {
+  const api = client(options)
+  if (kind === 'device') return /^[0-9a-f]{64}$/.test(text) ? text : (await findDevice(api, text)).uid
+  if (kind === 'session') return (await findSession(api, text)).uid
+  if (kind === 'namespace') return (await findNamespace(api, text)).tenant_id
+  return kind === 'member' ? findMember(api, tenant, text) : text
+}
+
+async function gather(fields: readonly Field[], given: Given, options: ClientOptions, into: Record<string, unknown> = {}) {
+  for (const field of fields) {
+    const texts = given.values(field.option)
+    if (texts.length === 0) continue
+    const last = field.path.at(-1)!
+    let place = into
+    for (const name of field.path.slice(0, -1)) place = (place[name] ??= {}) as Record<string, unknown>
+    if (field.schema.type === 'array' && isPlain(field.schema.items))
+      place[last] = texts.map((text) => valueOf(field, field.schema.items!, text))
+    else if (isSecret(field) && texts[0] === '-') place[last] = await askSecret(field.option, `give --${field.option} a value`)
+    else place[last] = field.kind ? await idOf(field.kind, texts[0]!, options) : valueOf(field, field.schema, texts[0]!)
+  }
+  return into
+}
+
+async function bodyOf(fields: readonly Field[], given: Given, options: ClientOptions): Promise<unknown> {
+  const whole = await readBody(given.value('body'))
+  if (fields.length === 0) return whole ?? {}
+  const body = await gather(fields, given, options, (whole ?? {}) as Record<string, unknown>)
+  const missing = fields.filter(({ required, path }) => required && !Object.hasOwn(body, path[0]!))
+  if (missing.length > 0) {
+    const each = missing.map((field) => `--${field.option}${field.schema.type === 'boolean' ? ` or --no-${field.option}` : ''}`)
+    throw new Complaint(`What is missing: ${each.join(', ')}. --help says what they are.`, usageCode)
+  }
+  return body
+}
+
+async function readBody(text: string | undefined): Promise<unknown> {
+  if (text === undefined) return undefined
+  const json = text === '-' ? await readInput() : text.startsWith('@') ? fileText(text.slice(1)) : text
+  try {
+    return JSON.parse(json) as unknown
+  } catch (error) {
+    throw new Complaint(`--body is not JSON: ${(error as Error).message}.`, usageCode)
+  }
+}
+
+export function fileText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Complaint(`${file} cannot be read: ${(error as Error).message}.`, usageCode, error)
+  }
+}
+
+function valueOf(field: Field, schema: Schema, text: string): unknown {
+  const wrong = (what: string): never => {
+    throw new Complaint(`--${field.option} is ${what}, not ${text}.`, usageCode)
+  }
+  const numeric = schema.type === 'integer' || schema.type === 'number' || schema.enum?.every((one) => typeof one === 'number')
+  if (numeric) return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : wrong(schema.type === 'number' ? 'a number' : 'a whole number')
+  if (schema.type === 'boolean') return text === 'true'
+  if (isPlain(schema)) return text
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return wrong('JSON')
+  }
+}
+
+/** Texts, numbers and choices: what can be said without JSON. */
+function isPlain(schema: Schema | undefined): boolean {
+  if (!schema) return false
+  if (schema.anyOf) return schema.anyOf.every(isPlain)
+  return schema.enum !== undefined || schema['const'] !== undefined || /^(string|integer|number|boolean)$/.test(schema.type ?? '')
+}
+
+/** The leaves of an object. A choice between objects offers the fields of all; the server says which fit together. */
+function fieldsIn(schema: Schema | undefined, path: readonly string[] = [], required = true): Field[] {
+  if (!schema) return []
+  const branches = schema.anyOf?.filter((branch) => branch.properties)
+  if (branches && branches.length > 0) return branches.flatMap((branch) => fieldsIn(branch, path, required && branches.length === 1))
+  if (!schema.properties) {
+    if (path.length === 0) return []
+    return [{ option: path.map(kebab).join('-'), path, schema, required, kind: kindOf('', '', schema, '') }]
+  }
+  const must = new Set(schema.required)
+  return Object.entries(schema.properties).flatMap(([name, inner]) =>
+    fieldsIn(inner, [...path, name], required && must.has(name) && inner['default'] === undefined),
+  )
+}
+
+function optionOf(field: Field): Option {
+  const { schema } = field
+  const leaf = schema.type === 'array' && isPlain(schema.items) ? schema.items! : schema
+  const many = leaf !== schema
+  const choices = leaf.enum?.map(String)
+  const fallback = schema['default'] === undefined ? '' : `; ${JSON.stringify(schema['default'])} unless said`
+  const doc = [docOf(schema, field.kind), field.required ? '(needed)' : '', many ? '(may be repeated)' : ''].filter(Boolean).join(' ')
+  return {
+    name: field.option,
+    ...(schema.type === 'boolean' ? {} : { value: field.kind ?? (isPlain(leaf) ? (leaf.type === 'integer' ? 'number' : 'text') : 'json') }),
+    doc: `${doc || 'see the reference'}${isSecret(field) ? '; - asks for it' : ''}${fallback}`,
+    many,
+    choices,
+    named: nameable(field.kind),
+  }
+}
+
+function docOf(schema: Schema, kind: Kind | undefined): string {
+  if (kind === 'device') return 'a device: its name, or its uid or the beginning of it'
+  if (kind === 'session') return 'a session: its uid or the beginning of it, or `last`'
+  if (kind === 'namespace') return 'a namespace: its name or its id'
+  if (kind === 'member') return 'a member: the username or the id'
+  const choices = (schema.items ?? schema).enum?.join(', ')
+  return [schema.description?.replace(/\.$/, ''), choices && `one of ${choices}`].filter(Boolean).join('; ') || (schema.type ?? '')
+}
+
+function nameable(kind: Kind | undefined): Named | undefined {
+  return kind === 'member' ? undefined : kind
+}
+
+function kindOf(noun: string, name: string, schema: Schema, path: string): Kind | undefined {
+  const same = (other: object): boolean =>
+    (schema as object) === other || (schema.description !== undefined && schema.description === (other as Schema).description)
+  if (same(DeviceUid)) return 'device'
+  if (same(SessionUid)) return 'session'
+  if (same(TenantId)) return 'namespace'
+  return noun === 'namespaces' && name === 'uid' && path.includes('/members/') ? 'member' : undefined
+}
+
+/** The contract's schemas are JSON schemas, which is all that is read of them here. */
+function schemaOf(schema: object | undefined): Schema | undefined {
+  return schema as Schema | undefined
+}

@@ -1,0 +1,100 @@
+// Help: the overview, a noun with its verbs, one command with its arguments and options, and the topics. All of it is read
+// from the commands themselves.
+import { nouns } from '@hawser/contract/openapi'
+import { everywhere, spell, usageOf, type Command, type Option } from './command.ts'
+import { kebab } from './commands.ts'
+import { exitCodes } from './complaint.ts'
+
+/** Shorter names that people expect. */
+export const aliases: Readonly<Record<string, string>> = {
+  keys: 'public-keys',
+  device: 'devices',
+  session: 'sessions',
+  namespace: 'namespaces',
+  tag: 'tags',
+}
+
+const topics: Readonly<Record<string, () => string>> = {
+  'exit-codes': () => ['Exit codes:', ...columns(Object.entries(exitCodes))].join('\n'),
+  environment: () =>
+    [
+      'Environment:',
+      ...columns([
+        ['HAWSER_SERVER', 'the address of the server, such as https://hawser.example.com'],
+        ['HAWSER_API_KEY', 'an API key, used instead of a sign-in; it is for one namespace'],
+        ['XDG_CONFIG_HOME', 'where hawser/account.json is kept, with your tokens; ~/.config unless set'],
+      ]),
+    ].join('\n'),
+}
+
+export function helpOfTopic(name: string): string | undefined {
+  return Object.hasOwn(topics, name) ? topics[name]!() : undefined
+}
+
+export function overview(commands: readonly Command[]): string {
+  const alone = commands.filter(({ words, hidden }) => words.length === 1 && !hidden)
+  const pairs = commands.filter(({ words, hidden }) => words.length === 2 && !hidden)
+  const titles = new Map(Object.entries(nouns).map(([noun, [, sentence]]) => [kebab(noun), sentence]))
+  const named = [...new Set(pairs.map(({ words }) => words[0]!))]
+  const short = Object.fromEntries(Object.entries(aliases).map(([alias, noun]) => [noun, alias]))
+  return [
+    'hawser: reach your devices.',
+    '',
+    'Usage: hawser <command> [arguments] [options]',
+    '',
+    'Commands:',
+    ...columns(alone.map((command) => [command.words[0]!, command.summary])),
+    '',
+    'Things, each with what can be done with them (`hawser <thing> --help`); alone it lists them:',
+    ...columns(
+      named.map((noun) => [noun === 'public-keys' ? `${noun}, ${short[noun]}` : noun, titles.get(noun) ?? 'Settings of other programs.']),
+    ),
+    '',
+    'Of the server itself:',
+    ...columns([
+      ['serve', 'runs the server'],
+      ['admin', 'commands of the administrator; without one it lists them'],
+      ['recording verify <file> [key]', 'says whether a recording is as it was written'],
+    ]),
+    '',
+    'Everywhere:',
+    ...optionRows(everywhere),
+    '',
+    `More: ${Object.keys(topics)
+      .map((topic) => `\`hawser help ${topic}\``)
+      .join(', ')}.`,
+  ].join('\n')
+}
+
+export function helpOfNoun(commands: readonly Command[], noun: string): string {
+  const own = commands.filter(({ words, hidden }) => words.length === 2 && words[0] === noun && !hidden)
+  return [
+    `Usage: hawser ${noun} <verb> [arguments] [options]`,
+    '',
+    ...columns(own.map((command) => [command.words[1]!, command.summary])),
+  ].join('\n')
+}
+
+export function helpOfCommand(command: Command): string {
+  const { arguments: wanted = [], options = [], details = [] } = command
+  return [
+    command.summary,
+    '',
+    `Usage: ${usageOf(command)}`,
+    ...(wanted.length > 0 ? ['', 'Arguments:', ...columns(wanted.map(({ name, doc }) => [`<${name}>`, doc]))] : []),
+    ...(options.length > 0 ? ['', 'Options:', ...optionRows(options)] : []),
+    ...(command.raw ? [] : ['', 'Everywhere:', ...optionRows(everywhere)]),
+    ...(details.length > 0 ? ['', ...details] : []),
+  ].join('\n')
+}
+
+const optionRows = (options: readonly Option[]): string[] =>
+  columns(options.map((option) => [`${option.short ? `-${option.short}, ` : ''}${spell(option)}`, option.doc]))
+
+/** Two columns; what does not fit beside is put below. */
+function columns(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.min(34, Math.max(...rows.map(([left]) => left.length)))
+  return rows.flatMap(([left, right]) =>
+    left.length > width ? [`  ${left}`, `  ${' '.repeat(width)}  ${right}`] : [`  ${left.padEnd(width)}  ${right}`],
+  )
+}

@@ -1,0 +1,100 @@
+// From what people call a thing to its id: a device by its name, its uid or the beginning of it; a session by the beginning
+// of its uid, or `last`; a namespace by its name; a member by the username. A name that fits several is never guessed.
+import type { Client } from '@hawser/contract/client'
+import type { Device } from '@hawser/contract/devices'
+import { patterns } from '@hawser/contract/fields'
+import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
+import type { Session } from '@hawser/contract/sessions'
+import { Complaint, notFoundCode, usageCode } from './complaint.ts'
+import { safeText } from './safe-text.ts'
+
+const page_size = 100
+/** Of a list that is looked through for the beginning of an id. */
+const mostPages = 20
+const shortestStart = 4
+
+const isUid = (text: string): boolean => new RegExp(patterns.hex64).test(text)
+const isStart = (text: string): boolean => text.length >= shortestStart && /^[0-9a-f]{4,64}$/.test(text)
+
+export const property = (name: string, operator: 'contains' | 'eq' | 'bool', value: unknown): FilterElement => ({
+  type: 'property',
+  params: { name, operator, value },
+})
+/** Devices that have at least one of the tags and for which every condition holds. */
+export function filterOf(tags: readonly string[], conditions: readonly FilterElement[] = []): { filter?: string } {
+  const join = (name: 'and' | 'or'): FilterElement => ({ type: 'operator', params: { name } })
+  const elements = [
+    ...(tags.length > 0 ? [...tags.map((tag) => property('tags', 'eq', tag)), join('or')] : []),
+    ...(conditions.length > 0 ? [...conditions, join('and')] : []),
+  ]
+  return elements.length > 0 ? { filter: encodeFilter(elements) } : {}
+}
+
+/** Every page of a list, one after the other. */
+export async function everyPage<T>(
+  read: (query: { page: number; per_page: number }) => Promise<{ body: T[]; total: number }>,
+  progress?: (read: number, total: number) => void,
+): Promise<T[]> {
+  const found: T[] = []
+  for (let page = 1; ; page += 1) {
+    const { body, total } = await read({ page, per_page: page_size })
+    found.push(...body)
+    progress?.(found.length, total)
+    if (body.length < page_size || found.length >= total) return found
+  }
+}
+
+export async function findDevice(api: Client, text: string): Promise<Device> {
+  if (isUid(text)) return (await api.devices.get({ params: { uid: text } })).body
+  const where = async (condition: FilterElement): Promise<Device[]> => {
+    return (await api.devices.list({ query: { per_page: page_size, ...filterOf([], [condition]) } })).body
+  }
+  const named = await where(property('name', 'eq', text.toLowerCase()))
+  // One name may wait as pending while another device has it; the one that can be reached is meant.
+  const accepted = named.filter(({ status }) => status === 'accepted')
+  if (accepted.length === 1) return accepted[0]!
+  const found =
+    named.length > 0 || !isStart(text) ? named : (await where(property('uid', 'contains', text))).filter(({ uid }) => uid.startsWith(text))
+  return only(found, `device ${safeText(text)}`, 'hawser devices list', ({ uid, status }) => `${uid.slice(0, 16)} (${status})`)
+}
+
+export async function findSession(api: Client, text: string): Promise<Session> {
+  if (isUid(text)) return (await api.sessions.get({ params: { uid: text } })).body
+  if (text !== 'last' && !isStart(text)) {
+    throw new Complaint(`A session is named by its uid, by the first ${shortestStart} characters of it or more, or as \`last\`.`, usageCode)
+  }
+  for (let page = 1; page <= mostPages; page += 1) {
+    const { body } = await api.sessions.list({ query: { page, per_page: page_size } })
+    if (text === 'last' && body[0]) return body[0]
+    const found = body.filter(({ uid }) => uid.startsWith(text))
+    if (found.length > 0) return only(found, `session ${text}`, 'hawser sessions list', ({ uid }) => uid.slice(0, 16))
+    if (body.length < page_size) break
+  }
+  throw new Complaint(`There is no session ${text} here; \`hawser sessions list\` shows them.`, notFoundCode)
+}
+
+export async function findNamespace(api: Client, text: string): Promise<{ tenant_id: string; name: string }> {
+  if (new RegExp(patterns.uuid).test(text)) return { tenant_id: text, name: text }
+  const mine = await everyPage((query) => api.namespaces.list({ query }))
+  return only(
+    mine.filter(({ name }) => name === text.toLowerCase()),
+    `namespace ${safeText(text)} that you are a member of`,
+    'hawser namespaces list',
+    ({ tenant_id }) => tenant_id,
+  )
+}
+
+export async function findMember(api: Client, tenant: string, text: string): Promise<string> {
+  if (new RegExp(patterns.userId).test(text)) return text
+  const { body } = await api.namespaces.get({ params: { tenant } })
+  const found = body.members.filter(({ username }) => username === text.toLowerCase())
+  return only(found, `member ${safeText(text)}`, 'hawser namespaces get', ({ id }) => id).id
+}
+
+function only<T>(found: readonly T[], what: string, list: string, spell: (one: T) => string): T {
+  const [first, ...others] = found
+  if (!first) throw new Complaint(`There is no ${what}; \`${list}\` shows them.`, notFoundCode)
+  if (others.length > 0)
+    throw new Complaint(`There are several: ${what} could be ${found.map(spell).join(' or ')}. Name it by its uid.`, notFoundCode)
+  return first
+}

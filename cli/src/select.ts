@@ -1,0 +1,49 @@
+// Which devices a command is about: by name, by tag, or all of them. A device with at least one of the tags is meant, as in
+// firewall rules and public keys. Nothing named means nothing: a command that would then touch everything complains.
+import type { Client } from '@hawser/contract/client'
+import type { Device, DeviceStatus } from '@hawser/contract/devices'
+import type { Argument, Given, Option } from './command.ts'
+import { Complaint, notFoundCode, usageCode } from './complaint.ts'
+import { everyPage, filterOf, findDevice } from './resolve.ts'
+
+export const deviceWords: Argument = {
+  name: 'device',
+  doc: 'names of devices, uids or beginnings of them',
+  optional: true,
+  many: true,
+  named: 'device',
+}
+
+export const selectors = (everything: string): Option[] => [
+  { name: 'tag', value: 'tag', doc: 'devices with this tag; repeated: with any of them', many: true, named: 'tag' },
+  { name: 'all', doc: everything },
+]
+
+/** Of which status those are that are not named one by one. */
+export interface Only {
+  readonly tagged?: DeviceStatus
+  readonly all?: DeviceStatus
+}
+
+export async function selectDevices(api: Client, names: readonly string[], given: Given, only: Only = {}): Promise<Device[]> {
+  const tags = given.values('tag')
+  const everything = given.flag('all') === true
+  if (names.length === 0 && tags.length === 0 && !everything) {
+    throw new Complaint('Which devices? Name them, or give --tag <tag> or --all.', usageCode)
+  }
+  const status = everything ? only.all : only.tagged
+  const found = new Map<string, Device>()
+  for (const name of names) {
+    const device = await findDevice(api, name)
+    found.set(device.uid, device)
+  }
+  if (tags.length > 0 || everything) {
+    const query = { ...filterOf(everything ? [] : tags), ...(status ? { status } : {}), sort_by: 'name', order_by: 'asc' } as const
+    for (const device of await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }))) found.set(device.uid, device)
+  }
+  if (found.size === 0) {
+    const which = everything ? (status ? `no ${status} device` : 'no device') : `no device with the tag ${tags.join(' or ')}`
+    throw new Complaint(`There is ${which} here; \`hawser devices list\` shows what there is.`, notFoundCode)
+  }
+  return [...found.values()]
+}
