@@ -74,6 +74,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
     let recording: Recording | undefined
     let starting: Promise<void> | undefined
     let over = false
+    let closing: Promise<void> | undefined
 
     async function begin({ term, size }: { term: string; size: Size }): Promise<void> {
       try {
@@ -112,6 +113,15 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
       if (!goesOn) throw new NotRecorded('the session cannot be recorded', { cause: error })
     }
 
+    const finish = async (): Promise<void> => {
+      over = true
+      await starting
+      if (exit) recording?.mark(exit)
+      await stop()
+      // Only now: whoever ends the session waits for those that are still here.
+      channels.delete(self)
+    }
+
     const self: Switched = {
       terminal(term, size) {
         terminal = { term, size }
@@ -140,13 +150,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         if (wanted) consider()
         else void stop()
       },
-      async close() {
-        over = true
-        channels.delete(self)
-        await starting
-        if (exit) recording?.mark(exit)
-        await stop()
-      },
+      close: () => (closing ??= finish()),
     }
     channels.add(self)
     return self
