@@ -96,6 +96,13 @@ describe('hawser play', () => {
 })
 
 describe('hawser watch', () => {
+  test('says that there is nothing to watch without a terminal', async () => {
+    await using quiet = way.start('echo quiet; cat')
+    await quiet.until(/quiet/)
+    const { uid } = await way.newest()
+    expect(await desk.hawser(['watch', uid])).toMatchObject({ code: 5, stderr: expect.stringMatching(/nothing to watch/) as string })
+  })
+
   test('shows the screen as it is and what comes, until the session is over', async () => {
     using session = openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`])
     session.type('unset HISTFILE; echo ear"lier"\n')
@@ -104,7 +111,7 @@ describe('hawser watch', () => {
     await terminal.until(/Watching [^]*earlier/)
     using refused = low.terminal(['watch', 'last'])
     expect(await refused.ended).toBe(4)
-    expect(refused.shown()).toMatch(/at least the role administrator/)
+    expect(refused.shown()).toMatch(/Your role in this namespace does not allow this[^]*An administrator/)
     session.type(`${hostile}; echo la"ter"\n`)
     await terminal.until(/\nlater/)
     expect(terminal.shown()).toContain('red\u001b[0m link after')

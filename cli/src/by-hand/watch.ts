@@ -1,9 +1,11 @@
 // `hawser watch`: a session of somebody else while it goes on, over the server's WebSocket. It is for looking only: nothing
 // that is typed here goes anywhere. What is shown goes through the filter of safe-text.ts.
-import { contract } from '@hawser/contract'
+import { randomBytes } from 'node:crypto'
+import { text } from 'node:stream/consumers'
+import { ApiError } from '@hawser/contract/client'
 import { livePath } from '@hawser/contract/sessions'
 import type { Command } from '../command.ts'
-import { Complaint } from '../complaint.ts'
+import { Complaint, notFoundCode, unreachableCode } from '../complaint.ts'
 import type { Context } from '../context.ts'
 import { openKeyboard } from '../keyboard.ts'
 import { findSession } from '../resolve.ts'
@@ -11,6 +13,7 @@ import { alternate, restored, safeText, screenFilter } from '../safe-text.ts'
 
 /** What may wait for a terminal that is slower than the session. */
 const mostWaiting_bytes = 16 * 1024 * 1024
+const patience_ms = 10_000
 
 export const watch: Command = {
   words: ['watch'],
@@ -52,8 +55,11 @@ async function show(context: Context, uid: string, channel: string | undefined):
     if (kind === 'screen' && process.stdout.isTTY) process.stdout.write('\u001b[2J\u001b[H')
     if (kind === 'end') resolve(safeText(message ?? ''))
   })
-  socket.addEventListener('error', () => reject(opened ? new Complaint('The connection to the server was lost.', 6) : refused()))
-  socket.addEventListener('close', () => resolve('The connection was closed.'))
+  socket.addEventListener('error', () => void (opened || whyNot(address, headers).then(reject, reject)))
+  // After the last message nobody hears this any more.
+  socket.addEventListener('close', ({ reason }) => {
+    if (opened) reject(new Complaint(reason || 'The connection to the server was lost.', unreachableCode))
+  })
   process.on('SIGINT', stop).on('SIGTERM', stop)
   using _ = openKeyboard((key) => key === 'quit' && stop())
   try {
@@ -65,11 +71,41 @@ async function show(context: Context, uid: string, channel: string | undefined):
   }
 }
 
-/** A WebSocket does not tell why it was refused. */
-function refused(): Complaint {
-  const { access } = contract.sessions.play
-  return new Complaint(
-    `The session cannot be watched. That takes at least the role ${access.role}, and a session with a terminal that is being recorded.`,
-    4,
-  )
+/** A WebSocket does not tell why it was refused, so the same is asked once more in plain HTTP, where the answer can be read. */
+async function whyNot(address: URL, headers: Record<string, string>): Promise<Error> {
+  const { request } = address.protocol === 'wss:' ? await import('node:https') : await import('node:http')
+  const upgrade = {
+    connection: 'upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': randomBytes(16).toString('base64'),
+  }
+  const asked = request(address.href.replace(/^ws/, 'http'), {
+    headers: { ...headers, ...upgrade },
+    signal: AbortSignal.timeout(patience_ms),
+  })
+  const answered = new Promise<Error>((resolve) => {
+    asked.on('response', (response) => {
+      text(response).then((body) => resolve(refusal(response.statusCode ?? 0, body)), resolve)
+    })
+    asked.on('upgrade', (_, socket) => {
+      socket.destroy()
+      resolve(new Complaint('The connection to the server was lost; try again.', unreachableCode))
+    })
+    asked.on('error', (cause) => resolve(new Complaint(`The server cannot be reached: ${cause.message}.`, unreachableCode, cause)))
+  })
+  asked.end()
+  return answered
+}
+
+function refusal(status: number, body: string): Error {
+  if (status === 404)
+    return new Complaint('There is nothing to watch: the session has no terminal that is recorded, or it is over.', notFoundCode)
+  let said: unknown = body
+  try {
+    said = JSON.parse(body)
+  } catch {
+    // Something in between answered; its status has to do.
+  }
+  return new ApiError({ status, headers: new Headers(), body: said })
 }
