@@ -1,16 +1,19 @@
 // Containers of a real engine as devices, reached with the real OpenSSH client through the gateway: what appears, who gets in,
 // and that a session in a container is like one on any device, files included.
+import { sign } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { connect, parsePrivateKey, startSession } from '@hawser/ssh'
+import { Kind } from '@hawser/contract/terminals'
+import { connect, fingerprintMd5, generatePrivateKey, parsePrivateKey, publicKeyLine, startSession } from '@hawser/ssh'
 import { run } from '../../ssh/test/programs.ts'
 import { importImage } from '../harness/docker.ts'
 import { sharedDock } from './dock.ts'
 import { openTerminal } from './terminal.ts'
 import { eventually } from './way.ts'
+import { dial } from './web.ts'
 
 const dock = sharedDock({ tcp: true })
 let id: string
@@ -170,6 +173,30 @@ describe('a session', () => {
     for (const program of ['sleep 4711', 'sleep 4712']) await eventually(async () => expect(await inside('ps')).toContain(program))
     await Promise.all([polite[Symbol.asyncDispose](), stubborn[Symbol.asyncDispose]()])
     await eventually(async () => expect(await inside('ps')).not.toMatch(/sleep 471[12]/))
+  })
+
+  test('is opened from the browser, too, and is recorded', async () => {
+    const key = generatePrivateKey('ed25519')
+    const data = Buffer.from(publicKeyLine(key.type, key.blob)).toString('base64')
+    await dock.owner.publicKeys.create({ body: { data, name: 'browser', username: '.*', filter: { hostname: '.*' } } })
+    const { uid } = await dock.accepted(one)
+    const { token } = (await dock.owner.terminals.open({ body: { device: uid, username: 'root', fingerprint: fingerprintMd5(key.blob) } }))
+      .body
+    using shell = await dial(dock.service, token)
+    const challenge = Buffer.from((await shell.hear(Kind.signature)) as string, 'base64')
+    shell.say(Kind.signature, sign(null, challenge, key.object).toString('base64'))
+    const session = (await shell.hear(Kind.session)) as string
+    shell.type('echo in-$((1+1)); stty size\r')
+    await shell.until(/in-2\r\n24 80/)
+    shell.type('exit\r')
+    await shell.closed
+    await eventually(async () =>
+      expect((await dock.owner.sessions.get({ params: { uid: session } })).body).toMatchObject({
+        active: false,
+        recorded: true,
+        device_uid: uid,
+      }),
+    )
   })
 
   test('gives signals to its program', async () => {
