@@ -12,6 +12,9 @@ export default defineConfig({
     isolate: true,
     maxWorkers: 2,
     globals: false,
+    // Where it decides about a change, a test with real programs gets a second try on a machine that does other things too; the
+    // report names those that needed it, and they want mending. On a developer's machine there is none.
+    retry: process.env['CI'] ? 1 : 0,
     globalSetup: ['tests/harness/global-setup.ts'],
     testTimeout: 90_000,
     hookTimeout: 120_000,
