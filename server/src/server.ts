@@ -69,20 +69,22 @@ export interface ServerOptions {
   config: Config
   log: Log
   clock?: Clock
+  /** It will have doors: on PostgreSQL it is one of the nodes then. A command of the administrator is none. */
+  serving?: boolean
 }
 
 /** Everything but the doors: what the administrator's commands need, and what the doors are put on. */
-export async function openRooms({ config, log, clock = systemClock }: ServerOptions) {
+export async function openRooms({ config, log, clock = systemClock, serving = false }: ServerOptions) {
   const background = lifetime((what, err) => log.error({ event: `${what}.failed`, err }))
   try {
-    return await makeRooms(background, config, log, clock)
+    return await makeRooms(background, config, log, clock, serving)
   } catch (error) {
     await background[Symbol.asyncDispose]()
     throw error
   }
 }
 
-async function makeRooms(background: Lifetime, config: Config, log: Log, clock: Clock) {
+async function makeRooms(background: Lifetime, config: Config, log: Log, clock: Clock, serving: boolean) {
   const folder = config.HAWSER_DATA
   if (config.HAWSER_NATS && !(config.HAWSER_DATABASE && config.HAWSER_NODE_ADDRESS))
     throw new ConfigError(
@@ -128,7 +130,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   }
   const live = background.own(liveSessions({ stores, clock, node, hold, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
   const peerhood =
-    node === ''
+    node === '' || !serving
       ? undefined
       : background.own(
           await nodes({
@@ -310,7 +312,7 @@ export type Rooms = Awaited<ReturnType<typeof openRooms>>
 /** The rooms behind their doors, listening. */
 export async function startServer(options: ServerOptions) {
   const { config, log } = options
-  const rooms = await openRooms(options)
+  const rooms = await openRooms({ ...options, serving: true })
   let reach: Reach
   try {
     reach = await openReach(rooms, config, log)

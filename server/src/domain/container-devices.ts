@@ -7,7 +7,7 @@ import { iso, type Clock } from '../kit/clock.ts'
 import { deviceUid } from '../kit/ids.ts'
 import type { DeviceRow } from '../storage/devices.ts'
 import type { Stores } from '../storage/stores.ts'
-import { nameFrom } from './enrolment.ts'
+import { freshDevice, nameFrom } from './enrolment.ts'
 import type { Presence } from './presence.ts'
 
 export interface ContainerDeviceParts {
@@ -92,14 +92,7 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
     try {
       await stores.of(tenant_id).devices.insert({
         ...told,
-        status: 'pending',
-        status_update_at: now,
-        created_at: now,
-        position: '{"latitude":0,"longitude":0}',
-        public_url: 0,
-        public_url_address: '',
-        tags: '[]',
-        last_seen: now,
+        ...freshDevice(now),
         online: 0,
         // Whoever else comes with its name and key has to prove what only we can.
         proved: 1,

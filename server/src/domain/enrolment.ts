@@ -47,6 +47,19 @@ export function nameFrom(hostname: string, mac: string): string {
   return name || 'device'
 }
 
+/** What is so of every device when it is first seen. */
+export const freshDevice = (now: string) =>
+  ({
+    status: 'pending',
+    status_update_at: now,
+    created_at: now,
+    position: '{"latitude":0,"longitude":0}',
+    public_url: 0,
+    public_url_address: '',
+    tags: '[]',
+    last_seen: now,
+  }) as const
+
 export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
   const { stores, tokens, presence, bus, clock } = parts
   const known = new Map<string, Known>()
@@ -125,14 +138,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
             name,
             mac,
             public_key: body.public_key,
-            status: 'pending',
-            status_update_at: now,
-            created_at: now,
-            position: '{"latitude":0,"longitude":0}',
-            public_url: 0,
-            public_url_address: '',
-            tags: '[]',
-            last_seen: now,
+            ...freshDevice(now),
             online: 1,
           })
         } catch (error) {

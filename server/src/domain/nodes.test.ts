@@ -1,5 +1,8 @@
 // Nodes on a real PostgreSQL: who is silent is written off by one of the others, and a node that comes back says again what it
 // has; what somebody closed meanwhile stays closed.
+import { execFile } from 'node:child_process'
+import path from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test, vi } from 'vitest'
 import { freshDatabase } from '../../../tests/harness/postgres.ts'
 import { startService } from '../../../tests/harness/service.ts'
@@ -38,4 +41,18 @@ test('a node whose row is gone gives its sign anew, and leads when it is the onl
   await stores.nodes.leave(first!)
   await vi.waitFor(async () => expect(await stores.nodes.first()).toBe(first), { timeout: 30_000, interval: 200 })
   await vi.waitFor(() => expect(service.log()).toContain('node.returned'), { timeout: 10_000 })
+})
+
+test('a command of the administrator is no node, and takes nothing from the one at its address', async () => {
+  const database = await freshDatabase()
+  const address = { HAWSER_NODE_ADDRESS: '127.0.0.1:7400' }
+  await using service = await startService({ database, env: address })
+  const { stores } = service.rooms
+  const first = await stores.nodes.first()
+  const env = { PATH: process.env['PATH'], HAWSER_DATA: service.folder, HAWSER_DATABASE: database, ...address }
+  const program = path.join(import.meta.dirname, '../../../hawser.ts')
+  const { stdout } = await promisify(execFile)(process.execPath, [program, 'admin', 'migrate'], { env })
+  expect(stdout).toContain('up to date')
+  expect(await stores.nodes.first()).toBe(first)
+  expect(service.log()).not.toContain('node.returned')
 })
