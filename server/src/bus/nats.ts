@@ -3,6 +3,7 @@
 // responders"), and a node that dies holds nothing any more. While NATS is away news are not kept: when it is back, the
 // hearers are told that they may have missed some. Reconnecting, and subscribing anew, is the client library's work.
 import { connect, NoRespondersError, type NatsConnection } from '@nats-io/transport-node'
+import { Failure } from '@hawser/contract/failures'
 import type { Bus, News } from './bus.ts'
 import { localBus } from './local.ts'
 
@@ -70,7 +71,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
       return { [Symbol.dispose]: () => held.unsubscribe() }
     },
     async seek(name, question = '') {
-      if (!connected) throw new Error('This node is cut off from the others.')
+      if (!connected) throw new Failure('unavailable', { message: 'This node is cut off from the others; try again.', retryAfter: 5 })
       try {
         const answer = await connection.request(`${prefix}.held.${name}`, question, { timeout: answer_ms })
         return answer.string() || undefined
