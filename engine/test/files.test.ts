@@ -192,7 +192,7 @@ test('links are made and read, and paths resolved', async () => {
   expect(statSync(at('hard')).nlink).toBe(2)
   await expect(files.link('x', 'soft', true)).rejects.toMatchObject({ code: 'EEXIST' })
   expect(await files.resolve('.')).toBe(home)
-  expect(await files.resolve('../x/../y')).toBe(path.join(path.dirname(home), 'y'))
+  expect(await files.resolve(`../${path.basename(home)}/../y`)).toBe(path.join(path.dirname(home), 'y'))
   expect(await files.space('.')).toMatchObject({ block_bytes: expect.any(Number) as number })
 })
 

@@ -72,7 +72,8 @@ describe('bash', () => {
 describe('zsh', () => {
   test('completes commands, options and names', async () => {
     using terminal = openTerminal('zsh', ['-f', '-i'], { env, columns: 200 })
-    terminal.type('cd ~; autoload -U compinit; compinit -u -D; source <(hawser completion zsh); echo lo"aded"\n')
+    // With EDITOR=vi in the environment, zsh would have the keys of vi.
+    terminal.type('cd ~; bindkey -e; autoload -U compinit; compinit -u -D; source <(hawser completion zsh); echo lo"aded"\n')
     await terminal.until(/[\r\n]loaded/)
     for (const [typed, becomes] of lines) await completed(terminal, typed, becomes)
     expect(existsSync(path.join(desk.folder, 'pwned'))).toBe(false)
