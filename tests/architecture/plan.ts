@@ -87,6 +87,7 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   kysely: ['server/src/storage'],
   pg: ['server/src/storage'],
   'node:sqlite': ['server/src/storage'],
+  'node:ffi': ['ssh/src/ciphers'],
   fastify: ['server/src/http'],
   '@fastify/': ['server/src/http'],
   ajv: ['server/src/http'],

@@ -7,10 +7,9 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
 import { macFailure, ownCopy, type Cipher } from './cipher.ts'
+import { openSsl, tag_bytes, type Aead, type Gcm } from './openssl.ts'
 
-const tagBytes = 16
-
-function gcm(name: string, algorithm: 'aes-128-gcm' | 'aes-256-gcm', key_bytes: number): Cipher {
+function gcm(name: string, algorithm: Gcm, key_bytes: number): Cipher {
   return {
     name,
     key_bytes,
@@ -18,45 +17,69 @@ function gcm(name: string, algorithm: 'aes-128-gcm' | 'aes-256-gcm', key_bytes: 
     needsMac: false,
     sealer({ key, iv }) {
       const nonce = ownCopy(iv)
+      const direct = openSsl()?.aead(algorithm, key, 'seal')
       return {
         block: 16,
         padsLength: false,
         seal(packet) {
-          const cipher = createCipheriv(algorithm, key, nonce)
-          const length = Buffer.from(packet.subarray(0, 4))
-          cipher.setAAD(length)
-          const body = cipher.update(packet.subarray(4))
-          // Returns nothing in a mode of a stream, but computes the tag.
-          cipher.final()
+          const parts = direct ? sealAt(direct, nonce, packet) : sealed(algorithm, key, nonce, packet)
           countUp(nonce)
-          return [length, body, cipher.getAuthTag()]
+          return parts
         },
       }
     },
     opener({ key, iv }) {
       const nonce = ownCopy(iv)
+      const direct = openSsl()?.aead(algorithm, key, 'open')
       return {
-        tag: tagBytes,
+        tag: tag_bytes,
         block: 16,
         padsLength: false,
         length: (head) => head.readUInt32BE(0),
         open(packet) {
-          const end = packet.length - tagBytes
-          const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
-          decipher.setAAD(packet.subarray(0, 4))
-          decipher.setAuthTag(packet.subarray(end))
-          const body = decipher.update(packet.subarray(4, end))
-          try {
-            decipher.final()
-          } catch (cause) {
-            throw new SshError(Reason.macError, macFailure, { cause })
-          }
+          const body = direct ? openedAt(direct, nonce, packet) : opened(algorithm, key, nonce, packet)
           countUp(nonce)
           return body
         },
       }
     },
   }
+}
+
+function sealAt(direct: Aead, nonce: Buffer, packet: Buffer): Buffer[] {
+  const whole = Buffer.allocUnsafe(packet.length + tag_bytes)
+  packet.copy(whole, 0, 0, 4)
+  direct.seal(nonce, packet.subarray(0, 4), packet.subarray(4), whole.subarray(4))
+  return [whole]
+}
+
+function openedAt(direct: Aead, nonce: Buffer, packet: Buffer): Buffer {
+  if (!direct.open(nonce, packet.subarray(0, 4), packet.subarray(4))) throw new SshError(Reason.macError, macFailure)
+  return packet.subarray(4, packet.length - tag_bytes)
+}
+
+function sealed(algorithm: Gcm, key: Buffer, nonce: Buffer, packet: Buffer): Buffer[] {
+  const cipher = createCipheriv(algorithm, key, nonce)
+  const length = Buffer.from(packet.subarray(0, 4))
+  cipher.setAAD(length)
+  const body = cipher.update(packet.subarray(4))
+  // Returns nothing in a mode of a stream, but computes the tag.
+  cipher.final()
+  return [length, body, cipher.getAuthTag()]
+}
+
+function opened(algorithm: Gcm, key: Buffer, nonce: Buffer, packet: Buffer): Buffer {
+  const end = packet.length - tag_bytes
+  const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tag_bytes })
+  decipher.setAAD(packet.subarray(0, 4))
+  decipher.setAuthTag(packet.subarray(end))
+  const body = decipher.update(packet.subarray(4, end))
+  try {
+    decipher.final()
+  } catch (cause) {
+    throw new SshError(Reason.macError, macFailure, { cause })
+  }
+  return body
 }
 
 /** Adds one to the last eight bytes. */

@@ -7,12 +7,12 @@
 import * as crypto from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
 import { macFailure, type Cipher } from './cipher.ts'
+import { openSsl, tag_bytes } from './openssl.ts'
 
 /** Newer than the type declarations of Node that we have. */
 type CreateMac = (algorithm: 'poly1305', key: Uint8Array) => { update(bytes: Uint8Array): void; final(): Buffer }
 const createMac = (crypto as unknown as { readonly createMac?: CreateMac }).createMac
 
-const tagBytes = 16
 const zeros = Buffer.alloc(64)
 
 function poly1305(key: Buffer, ...parts: Buffer[]): Buffer {
@@ -32,6 +32,47 @@ function chacha20(key: Buffer, nonce: Buffer): crypto.Cipheriv {
   return crypto.createCipheriv('chacha20', key, nonce)
 }
 
+/** The same with contexts that live as long as the keys, and without memory of its own but for what it seals. */
+function directly(mainKey: Buffer, headerKey: Buffer) {
+  const library = openSsl()
+  if (!library) return undefined
+  const { oneTimeMac } = library
+  const [main, header] = [library.keyStream(mainKey), library.keyStream(headerKey)]
+  const [nonce, length, block] = [Buffer.alloc(16), Buffer.alloc(4), Buffer.alloc(64)]
+  const macKey = block.subarray(0, 32)
+  const begin = (sequence: number): void => {
+    nonce.writeUInt32BE(sequence, 12)
+    main.begin(nonce)
+    main.run(zeros, block)
+  }
+  return {
+    seal(packet: Buffer, sequence: number): Buffer {
+      const whole = Buffer.allocUnsafe(packet.length + tag_bytes)
+      begin(sequence)
+      main.run(packet.subarray(4), whole.subarray(4))
+      header.begin(nonce)
+      header.run(packet.subarray(0, 4), whole)
+      oneTimeMac(macKey, whole.subarray(0, packet.length)).copy(whole, packet.length)
+      return whole
+    },
+    length(head: Buffer, sequence: number): number {
+      nonce.writeUInt32BE(sequence, 12)
+      header.begin(nonce)
+      header.run(head, length)
+      return length.readUInt32BE(0)
+    },
+    open(packet: Buffer, sequence: number): Buffer {
+      const end = packet.length - tag_bytes
+      begin(sequence)
+      if (!crypto.timingSafeEqual(oneTimeMac(macKey, packet.subarray(0, end)), packet.subarray(end)))
+        throw new SshError(Reason.macError, macFailure)
+      const body = packet.subarray(4, end)
+      main.run(body, body)
+      return body
+    },
+  }
+}
+
 export const chacha20Poly1305: Cipher = {
   name: 'chacha20-poly1305@openssh.com',
   key_bytes: 64,
@@ -39,10 +80,12 @@ export const chacha20Poly1305: Cipher = {
   needsMac: false,
   sealer({ key }) {
     const [main, header] = [key.subarray(0, 32), key.subarray(32)]
+    const direct = directly(main, header)
     return {
       block: 8,
       padsLength: false,
       seal(packet, sequence) {
+        if (direct) return [direct.seal(packet, sequence)]
         const nonce = nonceOf(sequence)
         const length = chacha20(header, nonce).update(packet.subarray(0, 4))
         const stream = chacha20(main, nonce)
@@ -54,13 +97,15 @@ export const chacha20Poly1305: Cipher = {
   },
   opener({ key }) {
     const [main, header] = [key.subarray(0, 32), key.subarray(32)]
+    const direct = directly(main, header)
     return {
-      tag: tagBytes,
+      tag: tag_bytes,
       block: 8,
       padsLength: false,
-      length: (head, sequence) => chacha20(header, nonceOf(sequence)).update(head).readUInt32BE(0),
+      length: (head, sequence) => direct?.length(head, sequence) ?? chacha20(header, nonceOf(sequence)).update(head).readUInt32BE(0),
       open(packet, sequence) {
-        const end = packet.length - tagBytes
+        if (direct) return direct.open(packet, sequence)
+        const end = packet.length - tag_bytes
         const stream = chacha20(main, nonceOf(sequence))
         const macKey = stream.update(zeros).subarray(0, 32)
         if (!crypto.timingSafeEqual(poly1305(macKey, packet.subarray(0, end)), packet.subarray(end))) {

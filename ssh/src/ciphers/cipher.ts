@@ -1,6 +1,6 @@
 // What every cipher offers to the packet layer, one direction at a time. A packet before sealing is
 //   uint32 packet_length, byte padding_length, payload, padding        (RFC 4253 section 6)
-// and `open` returns what follows packet_length. All primitives are those of node:crypto.
+// and `open` returns what follows packet_length. All primitives are OpenSSL's, by node:crypto or directly (openssl.ts).
 
 export interface Sealer {
   /** What the padded bytes must be a multiple of. */
@@ -18,7 +18,7 @@ export interface Opener {
   readonly padsLength: boolean
   /** packet_length from the first four bytes. It is a stranger's number until the packet was opened. */
   length(head: Buffer, sequence: number): number
-  /** Takes packet_length, the rest and the tag as they came; throws when the tag is wrong. */
+  /** Takes packet_length, the rest and the tag as they came, and may write over them; throws when the tag is wrong. */
   open(packet: Buffer, sequence: number): Buffer
 }
 

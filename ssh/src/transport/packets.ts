@@ -2,7 +2,8 @@
 //   uint32 packet_length    of all that follows but the MAC
 //   byte   padding_length   at least 4
 //   payload, padding, MAC
-// Incoming bytes are used where they lie: only a packet that spans chunks is put together in a buffer of its size.
+// Incoming bytes are used, and decrypted, where they lie, so that a chunk that was pushed belongs to the reader: only a packet
+// that spans chunks is put together in a buffer of its size.
 // Padding comes from a pool of random bytes, because asking for a few at a time costs more than encrypting them.
 import { randomFillSync } from 'node:crypto'
 import { plainOpener, plainSealer } from '../ciphers/none.ts'
