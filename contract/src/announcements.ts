@@ -1,5 +1,5 @@
 // Announcements: news from the server's administrator, readable by everyone, written from the command line.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { anyone } from './access.ts'
 import { sample } from './examples.ts'
 import { OrderBy, paging, Timestamp, Uuid } from './fields.ts'

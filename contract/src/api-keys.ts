@@ -1,6 +1,6 @@
 // API keys: a namespace's own credentials, for scripts. A key never outranks the member who made it and dies with
 // that membership. The key itself is shown once; only its hash is kept.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { member, Role } from './access.ts'
 import { sample } from './examples.ts'
 import { OrderBy, paging, patterns, TenantId, Timestamp, UserId } from './fields.ts'

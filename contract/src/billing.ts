@@ -1,7 +1,7 @@
 // Billing: customer, subscription and payment methods at the payment provider. Without a provider every operation
 // here answers 424 with code `provider_not_configured`, and nothing is limited. With one, `code` says why something was
 // refused: `provider_away`, `provider_busy`, `no_customer`, `open_invoices` …, or in the provider's words (`card_declined`).
-import Type from 'typebox'
+import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { operation } from './operation.ts'
 

@@ -1,7 +1,7 @@
 // The typed client: the contract as an object of functions, `api.devices.get({ params: { uid } })`. It needs only `fetch`,
 // so it runs in browsers, in Node and in tests. It checks nothing: the server does, and the types say the rest. A refusal
 // is thrown as an `ApiError`; what `fetch` itself throws (no network, an aborted signal) passes through untouched.
-import type { Static, TObject, TSchema } from 'typebox'
+import type { Static, TObject, TSchema } from './type.ts'
 import { contract, type Contract } from './index.ts'
 import type { Operation } from './operation.ts'
 

@@ -1,6 +1,6 @@
 // Connectors: container engines whose containers are offered as devices of the namespace. Each running container is a device
 // with the platform `connector`; it is offline while the container or its engine is.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { paging, TenantId, Uuid } from './fields.ts'

@@ -1,6 +1,6 @@
 // Devices: machines with an agent. A device enrols itself with Auth device, waits as `pending`, and can be reached
 // once a member has accepted it.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { anyone, device, deviceOr, member } from './access.ts'
 import { sample } from './examples.ts'
 import { DeviceUid, Fingerprint, FilterQuery, OrderBy, paging, Position, Tag, Tags, TenantId, Timestamp } from './fields.ts'

@@ -1,6 +1,6 @@
 // Fields that several resources share, each with one spelling, one rule and one example. Input fields carry the
 // limits of the interface; answer fields say only their type, because what we send is ours to get right.
-import Type from 'typebox'
+import Type, { type Static } from './type.ts'
 
 export const patterns = {
   uuid: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
@@ -40,7 +40,7 @@ export const Filter = Type.Union([
   Type.Object({ tags: Tags }, { additionalProperties: false }),
 ])
 
-export type StoredFilter = Type.Static<typeof Filter>
+export type StoredFilter = Static<typeof Filter>
 
 /** The same as an answer; `oneOf` branches cost the serialiser dearly and it cannot go wrong here. */
 export const FilterAnswer = Type.Object({
@@ -52,7 +52,7 @@ const page = Type.Integer({ minimum: 1, maximum: 2_000_000_000, default: 1, desc
 const perPage = Type.Integer({ minimum: 1, maximum: 100, default: 10 })
 export const paging = { page, per_page: perPage }
 export const Paging = Type.Object(paging)
-export type Paging = Type.Static<typeof Paging>
+export type Paging = Static<typeof Paging>
 
 export const OrderBy = Type.Enum(['asc', 'desc'], { default: 'desc' })
 export const FilterQuery = Type.String({

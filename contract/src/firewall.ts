@@ -1,6 +1,6 @@
 // Firewall rules: who may connect to which device, from where, as whom. Lowest priority number first; the first
 // active rule that matches decides; without one the connection is allowed.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { Filter, FilterAnswer, Paging, Pattern, Tag, Tags, TenantId } from './fields.ts'

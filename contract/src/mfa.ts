@@ -1,5 +1,5 @@
 // The second factor: time-based codes (SHA-1, 6 digits, 30 s), recovery codes, and the reset by two letters.
-import Type from 'typebox'
+import Type from './type.ts'
 import { anyone, user } from './access.ts'
 import { sample } from './examples.ts'
 import { operation } from './operation.ts'

@@ -1,5 +1,5 @@
 // Namespaces: a team's own world of devices, keys, rules and sessions. `tenant_id` is its id.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { member, Role, user, userOrKey } from './access.ts'
 import { sample } from './examples.ts'
 import { FilterQuery, paging, patterns, TenantId, Timestamp, UserId } from './fields.ts'

@@ -1,6 +1,6 @@
 // The document is read by programs that we do not know: these tests keep it whole (every operation, every reference,
 // every parameter) and check by example that each rule of the contract is said in the way OpenAPI says it.
-import Type from 'typebox'
+import Type from './type.ts'
 import { describe, expect, test } from 'vitest'
 import { anyone, device, deviceOr, member, user, userOfAnyRole, userOrKey } from './access.ts'
 import { failures } from './failures.ts'

@@ -2,7 +2,7 @@
 // nothing is stated here that the operations do not state, apart from the titles of the nouns. What the contract does
 // not promise (limits of size, unknown addresses) is left out of the operations. `fieldsOf` turns any schema of the
 // document into rows for people, so that the pages and the browsable reference describe a rule in the same words.
-import type { TSchema } from 'typebox'
+import type { TSchema } from './type.ts'
 import type { Access } from './access.ts'
 import { Announcement } from './announcements.ts'
 import { ApiKey } from './api-keys.ts'

@@ -1,7 +1,7 @@
 // The kernel of the contract. An operation is one plain object: what it is called, where it lives, who may call it,
 // what goes in and out, how it can fail, and an example that works. Everything else is a reading of these objects:
 // routes, input checks, the typed client, OpenAPI, the access matrix and the contract tests.
-import type { Static, TArray, TObject, TSchema } from 'typebox'
+import type { Static, TArray, TObject, TSchema } from './type.ts'
 import type { Access } from './access.ts'
 import type { FailureKind } from './failures.ts'
 

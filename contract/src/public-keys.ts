@@ -1,5 +1,5 @@
 // Public keys that let people in without a password, on the devices and for the login names that each key names.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { Filter, FilterAnswer, FilterQuery, Fingerprint, paging, patterns, Pattern, Tag, Tags, TenantId, Timestamp } from './fields.ts'

@@ -1,5 +1,5 @@
 // Sessions: connections made through the service to a device, from the first proof of identity to the last byte.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { deviceOr, member } from './access.ts'
 import { Device } from './devices.ts'
 import { sample } from './examples.ts'

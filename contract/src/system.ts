@@ -1,5 +1,5 @@
 // The server itself: what agents ask first, how to install one, health, a namespace's figures, and the first set-up.
-import Type from 'typebox'
+import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { sample } from './examples.ts'
 import { Email, Password, patterns, Username } from './fields.ts'

@@ -1,5 +1,5 @@
 // Tags: plain words on devices, public keys and firewall rules. A tag exists while something carries it.
-import Type from 'typebox'
+import Type from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { Tag } from './fields.ts'

@@ -22,7 +22,7 @@
 //   {kind: put, path, size, replace}    → {kind: ready}; then binary messages, {kind: taken, bytes} now and again, after
 //                                         all of them {kind: done}. At most `mostUntaken_bytes` may be under way.
 //                                       → {kind: error, message}
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
 import { DeviceUid, Fingerprint, SessionUid } from './fields.ts'

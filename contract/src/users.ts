@@ -1,6 +1,6 @@
 // Users: sign-in, tokens, the profile, registration and the ways back in. Where the interface wants the names of the
 // offending fields, a 400 or 409 is a bare array of them.
-import Type, { type Static } from 'typebox'
+import Type, { type Static } from './type.ts'
 import { anyone, user, userOfAnyRole } from './access.ts'
 import { sample } from './examples.ts'
 import { Email, Password, Username } from './fields.ts'
