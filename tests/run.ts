@@ -23,7 +23,10 @@ if (todo.kind === 'install') {
 }
 if (todo.kind === 'refuse') fail(todo.message)
 
-const child = spawn(process.execPath, [path.join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...args], { cwd: root, stdio: 'inherit' })
+// Every test file is a process, and most start others: compiled code is kept for all of them.
+const env = { NODE_COMPILE_CACHE: path.join(root, 'node_modules/.hawser-compiled'), ...process.env }
+const vitest = path.join(root, 'node_modules/vitest/vitest.mjs')
+const child = spawn(process.execPath, [vitest, 'run', ...args], { cwd: root, stdio: 'inherit', env })
 // The terminal sends Ctrl-C to the whole group, others signal only us. Either way vitest decides when it is done.
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 for (const signal of signals) process.on(signal, () => child.kill(signal))

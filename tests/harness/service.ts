@@ -1,6 +1,6 @@
 // A whole server for a test: fresh storage, a free port, a clock that the test moves, a typed client for each person.
 // `await using service = await startService()`; disposal stops it and removes its folder.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Writable } from 'node:stream'
@@ -38,8 +38,22 @@ export interface ServiceOptions {
   folder?: string
 }
 
+/**
+ * Where services of tests keep their files: in memory, if the machine has room there, because what most of them wait for
+ * otherwise is the disk. What must survive a crash is tested on a disk, with the real program (tests/failures).
+ */
+function spacious(): string {
+  const [memory, enough_bytes] = ['/dev/shm', 4 * 1024 ** 3]
+  try {
+    const { bavail, bsize } = statfsSync(memory)
+    return bavail * bsize >= enough_bytes ? memory : os.tmpdir()
+  } catch {
+    return os.tmpdir()
+  }
+}
+
 export async function startService({ env = {}, database = '', folder }: ServiceOptions = {}): Promise<Service> {
-  const data = folder ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-test-'))
+  const data = folder ?? mkdtempSync(path.join(spacious(), 'hawser-test-'))
   const config = readConfig({
     HAWSER_HTTP: '127.0.0.1:0',
     HAWSER_SSH: '127.0.0.1:0',
