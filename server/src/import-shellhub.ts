@@ -60,8 +60,18 @@ export function readArguments(args: string[]): Wanted | undefined {
   }
 }
 
-async function open(from: string): Promise<Source> {
-  if (/^postgres(ql)?:\/\//.test(from)) return openTables(await openShellHub(from))
+function placeOf(url: string): string {
+  const { hostname, port, pathname } = new URL(url)
+  return `${hostname}:${port || 5432}${pathname}`
+}
+
+async function open(from: string, ours: string): Promise<Source> {
+  if (/^postgres(ql)?:\/\//.test(from)) {
+    if (!URL.canParse(from)) throw new Failure('invalid', { message: 'The address of the PostgreSQL database is not valid.' })
+    if (ours !== '' && placeOf(from) === placeOf(ours))
+      throw new Failure('invalid', { message: 'This is the database of HAWSER_DATABASE: Hawser needs one of its own.' })
+    return openTables(await openShellHub(from))
+  }
   if (/^[a-z+]+:\/\//.test(from))
     throw new Failure('invalid', {
       message: 'A folder of JSON files or the address of a PostgreSQL database is expected; see `hawser import`.',
@@ -71,7 +81,7 @@ async function open(from: string): Promise<Source> {
 
 export async function importShellHub(config: Config, { from, ...wishes }: Wanted): Promise<{ done: boolean; lines: string[] }> {
   await using parts = new AsyncDisposableStack()
-  const source = parts.use(await open(from))
+  const source = parts.use(await open(from, config.HAWSER_DATABASE))
   const fresh = !config.HAWSER_DATABASE && !existsSync(path.join(config.HAWSER_DATA, 'hawser.db'))
   let folder = config.HAWSER_DATA
   if (wishes.dryRun && fresh) {
