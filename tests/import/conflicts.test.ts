@@ -19,7 +19,7 @@ describe('somebody is here already', () => {
     const before = await rowsOf(here)
 
     const refused = await here.import(shellhub.from)
-    expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('Nothing was written.') })
+    expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining('Nothing was written.')])
     expect(refused.stdout).toContain('users.json, line 1: "olga" is here already; say --same-people if it is the same person.')
     expect(refused.stdout).toContain('users.json, line 7: the e-mail address "stan@example.com" belongs to somebody else here')
     expect(refused.stdout).toContain('namespaces.json, line 2: the namespace "elsewhere" cannot be moved, with all that is in it')
@@ -42,10 +42,8 @@ describe('somebody is here already', () => {
     using here = await target('sqlite')
     await admin(here.folder, ['user', 'create', 'pia', 'another-rope', 'pia@example.com'])
     await admin(here.folder, ['namespace', 'create', 'port', 'pia', sample.tenant])
-    expect(await here.import(shellhub.from)).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('become administrators: 1 ("harbour")'),
-    })
+    const { code, stdout } = await here.import(shellhub.from)
+    expect([code, stdout]).toEqual([0, expect.stringContaining('become administrators: 1 ("harbour")')])
     const rows = await rowsOf(here)
     const owner = rows['members']!.filter((row) => (row as { role: string }).role === 'owner')
     expect(owner).toHaveLength(2)
@@ -169,14 +167,17 @@ test('beside a running server nothing is imported', async () => {
   using here = await target('sqlite')
   await using program = await startProgram({ folder: here.folder })
   expect(program.url).toMatch(/^http/)
-  expect(await here.import(shellhub.from)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('stop it first') })
+  const { code, stdout, stderr } = await here.import(shellhub.from)
+  expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('stop it first')])
 })
 
 test('what is typed wrong is answered with the usage, and never repeats what was typed', async () => {
   using here = await target('sqlite')
   const said = async (...words: string[]) => run([process.execPath, hawser, 'import', ...words], { env: environmentFor(here.folder) })
-  expect(await said()).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: hawser import shellhub') })
-  expect(await said('--help')).toMatchObject({ code: 0, stdout: expect.stringContaining('--same-people') })
+  for (const words of [[], ['--help']]) {
+    const { code, stdout } = await said(...words)
+    expect([code, stdout]).toEqual([0, expect.stringContaining('Usage: hawser import shellhub')])
+  }
   for (const words of [['shellhub'], ['teleport', 'x'], ['shellhub', 'a', 'b'], ['shellhub', 'a', '--sekret=x']]) {
     const { code, stderr } = await said(...words)
     expect([code, stderr]).toEqual([1, expect.stringContaining('Usage: hawser import shellhub')])

@@ -36,7 +36,7 @@ const mac = `02:${createHash('md5')
 const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 
 export async function shellHub(shape: Shape): Promise<ShellHub> {
-  const public_key = createPublicKey(key).export({ type: 'pkcs1', format: 'pem' }).toString()
+  const public_key = createPublicKey(key).export({ type: 'pkcs1', format: 'pem' })
   const uid = deviceUid({ mac, public_key, tenant_id: sample.tenant })
   const filled = (text: string, escape: (value: string) => string): string =>
     text.replaceAll('@uid@', uid).replaceAll('@mac@', mac).replaceAll('@public_key@', escape(public_key))

@@ -33,6 +33,10 @@ export function userIdOf(uuid: string): string {
   return uuid === '' ? '' : createHash('sha256').update(`shellhub user ${uuid}`).digest('hex').slice(0, 24)
 }
 
+const unknownRule = { action: '', active: false, priority: 0, source_ip: '', username: '', filter: undefined }
+/** Where a rule whose form is not known may say to which namespace it belongs. */
+const tenantOf = (rule: Reader): string => rule.text(rule.has('namespace_id') ? 'namespace_id' : 'tenant_id')
+
 export function openTables(tables: ForeignTables): Source {
   async function* each(name: string, rows: AsyncIterable<Fields>, key: string): AsyncGenerator<Reader> {
     for await (const row of rows) yield reader(`${name} ${String(row[key])}`, row)
@@ -125,11 +129,16 @@ export function openTables(tables: ForeignTables): Source {
     /** The table is not in the free edition, and its form is not published: only what is beyond doubt is read. */
     async *firewallRules() {
       for await (const rule of each('firewall_rules', tables.firewallRules(), 'id')) {
-        const hostname = rule.has('filter_hostname') ? rule.text('filter_hostname') : ''
+        const known = ['namespace_id', 'action', 'active', 'priority', 'source_ip', 'username', 'filter_hostname'].every(rule.has)
+        if (!known) {
+          yield { where: rule.where, tenant_id: tenantOf(rule), ...unknownRule }
+          continue
+        }
+        const hostname = rule.text('filter_hostname')
         yield {
           where: rule.where,
           tenant_id: rule.text('namespace_id'),
-          action: rule.has('action') ? rule.text('action') : '',
+          action: rule.text('action'),
           active: rule.flag('active'),
           priority: rule.number('priority'),
           source_ip: rule.text('source_ip'),
