@@ -1,4 +1,4 @@
-// ShellHub's PostgreSQL, 0.20 and later, in the form of found.ts. Its people have UUIDs where ours, and MongoDB's, have 24 hex
+// ShellHub's PostgreSQL, of its later versions, in the form of found.ts. Its people have UUIDs where ours, and MongoDB's, have 24 hex
 // characters: one is made of the other, always the same, so that a second import finds them again.
 import { createHash } from 'node:crypto'
 import { reader, type Fields, type Reader } from './fields.ts'

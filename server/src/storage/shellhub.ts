@@ -1,4 +1,4 @@
-// Another installation's database: the PostgreSQL of a ShellHub (0.20 and later), looked at in one read-only transaction, so
+// Another installation's database: the PostgreSQL of a ShellHub, in its later versions, looked at in one read-only transaction, so
 // that everything is of the same moment while it goes on working. Rows come by a cursor, a few hundred at a time. Which of
 // its tables and columns there are depends on its version: what is not there reads as empty.
 import { Failure } from '@hawser/contract/failures'
