@@ -1,4 +1,4 @@
-// One command, two programs: `serve`, `admin` and `recording` are the server's, everything else is for people at a terminal.
+// One command, two programs: `serve`, `admin`, `import` and `recording` are the server's, everything else is for people at a terminal.
 import module from 'node:module'
 import path from 'node:path'
 
@@ -7,7 +7,7 @@ import path from 'node:path'
 module.enableCompileCache(path.join(import.meta.dirname, 'node_modules/.hawser-compiled'))
 const args = process.argv.slice(2)
 if (args[0] === 'serve') await prepareConsole()
-const { main } = ['serve', 'admin', 'recording'].includes(args[0] ?? '')
+const { main } = ['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '')
   ? await import('./server/src/main.ts')
   : await import('./cli/src/main.ts')
 await main(args)

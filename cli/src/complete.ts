@@ -21,6 +21,7 @@ const plainName = /^[\p{L}\p{N}_.@:+,=-]+$/u
 const served: readonly Candidate[] = [
   { word: 'serve', doc: 'runs the server' },
   { word: 'admin', doc: 'commands of the administrator' },
+  { word: 'import', doc: 'moves a ShellHub in' },
   { word: 'recording', doc: 'verifies a recording' },
   { word: 'help', doc: 'what there is' },
 ]

@@ -54,6 +54,7 @@ export function overview(commands: readonly Command[]): string {
     ...columns([
       ['serve', 'runs the server'],
       ['admin', 'commands of the administrator; without one it lists them'],
+      ['import shellhub <source>', 'moves a ShellHub in: people, namespaces, devices, keys'],
       ['recording verify <file> [key]', 'says whether a recording is as it was written'],
     ]),
     '',

@@ -1,5 +1,5 @@
 // The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the administrator;
-// `recording verify` looks at one file and needs neither a server nor its folder.
+// `import` moves another installation in; `recording verify` looks at one file and needs neither a server nor its folder.
 import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
@@ -102,6 +102,18 @@ async function admin(args: string[]): Promise<void> {
   for (const line of await runCommand(opened, command)) write(line)
 }
 
+async function imported(args: string[]): Promise<void> {
+  const { importShellHub, readArguments, usage: how } = await import('./import-shellhub.ts')
+  const wanted = readArguments(args)
+  if (!wanted) return write(how)
+  const config = readConfig(environment())
+  if (await isServed(config.HAWSER_DATA))
+    throw new Failure('conflict', { message: `A server runs on ${config.HAWSER_DATA}: stop it first.` })
+  const { done, lines } = await importShellHub(config, wanted)
+  lines.forEach(write)
+  if (!done) process.exitCode = 1
+}
+
 async function recording([verb, file, key, ...rest]: string[]): Promise<void> {
   if (verb !== 'verify' || file === undefined || rest.length > 0)
     throw new Failure('invalid', { message: 'Usage: hawser recording verify <file> [the public key that must have signed it]' })
@@ -118,6 +130,7 @@ export async function main(args: string[]): Promise<void> {
   try {
     if (verb === 'serve') await serve()
     else if (verb === 'recording') await recording(rest)
+    else if (verb === 'import') await imported(rest)
     else await admin(rest)
   } catch (error) {
     if (error instanceof ConfigError || error instanceof Failure) complain(sentence(error))

@@ -1,9 +1,10 @@
 // Passwords: the format that is kept, that only the right one matches, that hashes of other strengths are still read,
 // and that a line which is too long is refused rather than lengthened.
-import { argon2Sync } from 'node:crypto'
+import { argon2Sync, createHash } from 'node:crypto'
+import { hashSync } from 'bcryptjs'
 import { describe, expect, test } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
-import { hashPassword, passwordMatches } from './credentials.ts'
+import { adoptHash, hashPassword, isForeign, passwordMatches } from './credentials.ts'
 
 const shape = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/
 
@@ -73,5 +74,47 @@ describe('the line', () => {
     }
     expect(new Set(await Promise.all(waiting))).toEqual(new Set([true]))
     expect(await passwordMatches('rope', stored)).toBe(true)
+  })
+})
+
+describe('hashes from elsewhere', () => {
+  /** Of the lowest cost, so that the test is quick. */
+  const bcrypt = hashSync('rope-and-anchor', 4)
+
+  test.each(['2a', '2b', '2y'])('a bcrypt hash with the prefix %s matches its own password and no other', async (prefix) => {
+    const stored = bcrypt.replace(/^\$2\w/, `$${prefix}`)
+    expect(await adoptHash(stored)).toBe(stored)
+    expect(isForeign(stored)).toBe(true)
+    expect(await passwordMatches('rope-and-anchor', stored, true)).toBe(true)
+    expect(await passwordMatches('rope-and-anchor ', stored, true)).toBe(false)
+    expect(await passwordMatches(stored, stored)).toBe(false)
+  })
+
+  test('the published bcrypt vector is read', async () => {
+    expect(await passwordMatches('U*U', '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW')).toBe(true)
+  })
+
+  test('SHA-256 is kept only inside Argon2id, and matches the password, not itself', async () => {
+    const hash = createHash('sha256').update('rope-and-anchor').digest('hex')
+    const stored = (await adoptHash(hash))!
+    expect(stored).toMatch(/^\$sha256\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+    expect(stored).not.toContain(hash)
+    expect(isForeign(stored)).toBe(true)
+    expect(await passwordMatches('rope-and-anchor', stored)).toBe(true)
+    for (const wrong of ['rope-and-anchors', hash, stored, '']) expect(await passwordMatches(wrong, stored)).toBe(false)
+  })
+
+  test.each(['', 'plain', '$2a$31$' + '.'.repeat(53), '$2a$10$short', '$6$salt$hash', 'g'.repeat(64)])(
+    '%j is kept of nobody',
+    async (hash) => {
+      expect(await adoptHash(hash)).toBe(undefined)
+      expect(isForeign(hash)).toBe(false)
+      expect(await passwordMatches(hash, hash)).toBe(false)
+    },
+  )
+
+  test('while bcrypt is around, nobody matches either', async () => {
+    expect(await passwordMatches('rope-and-anchor', undefined, true)).toBe(false)
+    expect(await passwordMatches('rope-and-anchor', await hashPassword('rope-and-anchor'), true)).toBe(true)
   })
 })

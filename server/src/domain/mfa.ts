@@ -44,9 +44,14 @@ function stepOf(secret: string, code: string, now_ms: number): number | undefine
   return delta === null ? undefined : Math.floor(now_ms / 1000 / period_s) + delta
 }
 
+/** How a recovery code is kept. */
+export function recoveryMark(vault: Vault, user_id: string, code: string): string {
+  return vault.mark('recovery code', `${user_id} ${code.trim().toUpperCase()}`)
+}
+
 export function mfa({ stores, vault, clock, lockout, signIn, post, letters, background }: MfaParts): Rules<'mfa'> {
   const wrongCode = () => new Failure('wrongCode')
-  const codeMark = (user_id: string, code: string) => vault.mark('recovery code', `${user_id} ${code.trim().toUpperCase()}`)
+  const codeMark = (user_id: string, code: string) => recoveryMark(vault, user_id, code)
   const resetMark = (kind: string, user_id: string, code: string) => vault.mark(kind, `${user_id} ${code.trim().toUpperCase()}`)
 
   async function mustFind(id: string): Promise<UserRow> {

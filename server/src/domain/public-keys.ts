@@ -30,20 +30,21 @@ const filterable = {
 
 const present = (row: PublicKeyRow): PublicKey => ({ ...row, filter: readFilter(row.filter) })
 
-export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clock; keys: KeyReader }): Rules<'publicKeys'> {
-  function read(data: string): { line: string; fingerprint: string } {
-    const refuse = (why: string) => new Failure('invalid', { message: `data: ${why}` })
-    let key: ReturnType<KeyReader['parse']>
-    try {
-      key = keys.parse(Buffer.from(data, 'base64').toString('utf8').trim())
-    } catch (error) {
-      throw refuse(error instanceof Error ? error.message : 'not a public key')
-    }
-    if (key.type === 'ssh-dss') throw refuse('DSA keys are too weak')
-    if (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa) throw refuse(`RSA keys need at least ${shortest_rsa} bits`)
-    return { line: keys.line(key.type, key.blob), fingerprint: keys.fingerprint(key.blob) }
+/** A public key as it is kept, from a line of authorized_keys; refuses what is no key, or too weak for one. */
+export function storableKey(keys: KeyReader, text: string): { data: string; fingerprint: string } {
+  const refuse = (why: string) => new Failure('invalid', { message: `data: ${why}` })
+  let key: ReturnType<KeyReader['parse']>
+  try {
+    key = keys.parse(text.trim())
+  } catch (error) {
+    throw refuse(error instanceof Error ? error.message : 'not a public key')
   }
+  if (key.type === 'ssh-dss') throw refuse('DSA keys are too weak')
+  if (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa) throw refuse(`RSA keys need at least ${shortest_rsa} bits`)
+  return { data: Buffer.from(keys.line(key.type, key.blob)).toString('base64'), fingerprint: keys.fingerprint(key.blob) }
+}
 
+export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clock; keys: KeyReader }): Rules<'publicKeys'> {
   async function checkFilter(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, filter: StoredFilter): Promise<void> {
     if ('hostname' in filter) checkPattern('filter.hostname', filter.hostname)
     else await requireTags(inside, tenant_id, filter.tags)
@@ -69,13 +70,13 @@ export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clo
       return { items: items.map(present), total }
     },
     async create({ body }, { tenant_id }) {
-      const { line, fingerprint } = read(body.data)
+      const { data, fingerprint } = storableKey(keys, Buffer.from(body.data, 'base64').toString('utf8'))
       checkPattern('username', body.username)
       await checkFilter(stores, tenant_id, body.filter)
       const row: PublicKeyRow = {
         tenant_id,
         fingerprint,
-        data: Buffer.from(line).toString('base64'),
+        data,
         name: body.name,
         username: body.username,
         filter: JSON.stringify(body.filter),

@@ -37,6 +37,10 @@ export function callerStore({ db }: Context) {
     async key(hash: string): Promise<KeyStanding | undefined> {
       return (await db.executeQuery<KeyStanding>({ ...keyQuery, parameters: [hash] })).rows[0]
     },
+    /** The namespace of an API key, whether or not it may still be used. */
+    async namespaceOfKey(hash: string): Promise<string | undefined> {
+      return (await db.selectFrom('api_keys').select('tenant_id').where('hash', '=', hash).executeTakeFirst())?.tenant_id
+    },
     /** The namespace of a device: its uid alone names it, since the namespace is part of what the uid is made of. */
     async namespaceOfDevice(uid: string): Promise<string | undefined> {
       return (await db.selectFrom('devices').select('tenant_id').where('uid', '=', uid).executeTakeFirst())?.tenant_id

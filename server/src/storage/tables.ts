@@ -14,7 +14,7 @@ export interface Tables {
     email: string
     name: string
     recovery_email: string | null
-    /** Argon2id, PHC text. */
+    /** Argon2id, PHC text; of people who came from elsewhere and have not signed in since, see domain/credentials.ts. */
     password: string
     confirmed: Flag
     /** Part of every token of the user; a new password raises it and so ends them all. */

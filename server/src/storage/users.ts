@@ -50,6 +50,15 @@ export function userStore({ db }: Context) {
         .where('id', '=', id)
         .execute(),
 
+    /** The same password, hashed anew; nothing happens when it was changed meanwhile. */
+    replaceHash: (id: string, before: string, password: string) =>
+      db.updateTable('users').set({ password }).where('id', '=', id).where('password', '=', before).execute(),
+
+    /** Whether somebody still has a hash of bcrypt, from where they came from. */
+    async anyBcrypt(): Promise<boolean> {
+      return (await db.selectFrom('users').select('id').where('password', 'like', '$2%').limit(1).executeTakeFirst()) !== undefined
+    },
+
     /** Remembers that the code of this time step was used; false when one of that step or a later one was used before. */
     async spendStep(id: string, step: number): Promise<boolean> {
       const result = await db
