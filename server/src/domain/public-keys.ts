@@ -30,19 +30,22 @@ const filterable = {
 
 const present = (row: PublicKeyRow): PublicKey => ({ ...row, filter: readFilter(row.filter) })
 
-export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clock; keys: KeyReader }): Rules<'publicKeys'> {
-  function read(data: string): { line: string; fingerprint: string } {
-    const refuse = (why: string) => new Failure('invalid', { message: `data: ${why}` })
-    let key: ReturnType<KeyReader['parse']>
-    try {
-      key = keys.parse(Buffer.from(data, 'base64').toString('utf8').trim())
-    } catch (error) {
-      throw refuse(error instanceof Error ? error.message : 'not a public key')
-    }
-    if (key.type === 'ssh-dss') throw refuse('DSA keys are too weak')
-    if (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa) throw refuse(`RSA keys need at least ${shortest_rsa} bits`)
-    return { line: keys.line(key.type, key.blob), fingerprint: keys.fingerprint(key.blob) }
+/** A key that is good enough to be kept, without its comment. Throws a Failure that names the field. */
+export function soundKey(keys: KeyReader, text: string, field: string): { line: string; fingerprint: string } {
+  const refuse = (why: string) => new Failure('invalid', { message: `${field}: ${why}` })
+  let key: ReturnType<KeyReader['parse']>
+  try {
+    key = keys.parse(text.trim())
+  } catch (error) {
+    throw refuse(error instanceof Error ? error.message : 'not a public key')
   }
+  if (key.type === 'ssh-dss') throw refuse('DSA keys are too weak')
+  if (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa) throw refuse(`RSA keys need at least ${shortest_rsa} bits`)
+  return { line: keys.line(key.type, key.blob), fingerprint: keys.fingerprint(key.blob) }
+}
+
+export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clock; keys: KeyReader }): Rules<'publicKeys'> {
+  const read = (data: string) => soundKey(keys, Buffer.from(data, 'base64').toString('utf8'), 'data')
 
   async function checkFilter(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, filter: StoredFilter): Promise<void> {
     if ('hostname' in filter) checkPattern('filter.hostname', filter.hostname)
