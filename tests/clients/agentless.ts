@@ -25,6 +25,8 @@ export interface Machine extends AsyncDisposable {
   restart(how?: { readonly newHostKey: boolean }): Promise<void>
   /** Lets the holder of this key log in. */
   authorize(line: string): void
+  /** What its SSH server has logged since it was started. */
+  log(): string
 }
 
 /** Olga, and the account under which sshd hides while nobody has logged in. */
@@ -69,6 +71,7 @@ async function machine(
       }
       daemon = await start()
     },
+    log: () => daemon.log(),
     authorize: (line) => void where.write('.ssh/authorized_keys', `${line}\n`),
     async [Symbol.asyncDispose]() {
       await daemon[Symbol.asyncDispose]()
@@ -168,7 +171,8 @@ export async function openHarbour(env: Record<string, string> = {}, data?: strin
   }
   const args = ({ key = 'olga', flags = [] }: Reaching = {}): string[] => {
     const keyed = key === null ? ['IdentityFile=none', 'NumberOfPasswordPrompts=1'] : [`IdentityFile=${where.file(key)}`, 'BatchMode=yes']
-    return [...quietArgs(service.sshPort, ...keyed), ...flags]
+    // What the gateway says before somebody is in is not shown below this level.
+    return [...quietArgs(service.sshPort, 'LogLevel=INFO', ...keyed), ...flags]
   }
   const harbour: Harbour = {
     service,

@@ -18,11 +18,14 @@ import {
   OpenFailure,
   publicKeyLine,
   readListen,
+  readRequest,
   Reason,
   SshError,
   writePort,
+  writeRequest,
   writeTcpForward,
   type Attempt,
+  type Channel,
   type Connection,
   type Decision,
 } from '@hawser/ssh'
@@ -72,6 +75,7 @@ const answer_ms = 15_000
 const namedPort = 22
 const shortest_rsa = 2048
 const how = 'ssh -N -R 0:localhost:22'
+const notThis = `This login is for devices that join, and opens nothing: run ${how} …, with -N.`
 
 /** Said to the client, which is then let go. */
 class Refused extends Error {}
@@ -154,10 +158,25 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
   }
 }
 
-/** The connection carries a tunnel and nothing else. */
+/** The connection carries a tunnel and nothing else; whoever wanted a shell is told so. */
 async function refuseChannels(near: Connection): Promise<void> {
-  for await (const opening of near.channels)
-    opening.refuse(OpenFailure.prohibited, `This login is for devices that join and opens nothing; run ${how} as the device.`)
+  for await (const opening of near.channels) {
+    if (opening.type === 'session') void explain(opening.accept()).catch(() => undefined)
+    else opening.refuse(OpenFailure.prohibited, notThis)
+  }
+}
+
+/** Says it where every client shows it, on stderr, as the whole program. */
+async function explain(channel: Channel): Promise<void> {
+  for await (const request of channel.requests) {
+    const { type } = readRequest(request.type, request.payload)
+    request.reply(type === 'pty-req' || type === 'shell' || type === 'exec')
+    if (type !== 'shell' && type !== 'exec') continue
+    await channel.write(Buffer.from(`${notThis}\r\n`), 1)
+    const { name, payload } = writeRequest({ type: 'exit-status', status: 1 })
+    await channel.request(name, payload)
+    return channel.close()
+  }
 }
 
 /** Takes the first forward of a port; all that is asked for besides, now or later, is refused. */
