@@ -20,7 +20,9 @@ beforeAll(async () => {
 
 const dbclient = (of: Machine, { key = 'droplet', port = 0, name = '', more = ['-N'] } = {}): Running => {
   const words = ['-y', '-y', '-K', '15', '-p', String(harbour.service.sshPort), '-i', harbour.where.file(key), ...more]
-  return watch('dbclient', [...words, '-R', `${port}:127.0.0.1:${of.port}`, `${sample.tenant}${name}@127.0.0.1`], { HOME: harbour.where.path })
+  return watch('dbclient', [...words, '-R', `${port}:127.0.0.1:${of.port}`, `${sample.tenant}${name}@127.0.0.1`], {
+    HOME: harbour.where.path,
+  })
 }
 
 test.each([0, 8022])('it joins with -R %i, is accepted, and reached with a password, a key, a terminal and files', async (port) => {

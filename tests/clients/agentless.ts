@@ -16,11 +16,15 @@ export const password = 'sesame'
 /** crypt(3) of the password, by SHA-512. */
 const hashed = '$6$hawsertests$WJ1ktEKU5Rfrj6Kl5XkkcwE7RIpWF/Mxf8JyY/g11S8Dm3NReZzK4VIgSRwpD3PzapS7YqjELT9PDLaAMFLrd0'
 
-export interface Machine extends AsyncDisposable {
-  readonly where: Folder
+/** What is needed of a machine to bring it in and to find it again. */
+export interface Joinable {
   readonly port: number
   /** Of its host key, as OpenSSH shows it. */
   readonly fingerprint: string
+}
+
+export interface Machine extends Joinable, AsyncDisposable {
+  readonly where: Folder
   /** Ends its SSH server and starts it again on the same port; with another host key if that is wanted. */
   restart(how?: { readonly newHostKey: boolean }): Promise<void>
   /** Lets the holder of this key log in. */
@@ -126,12 +130,12 @@ export interface Harbour extends AsyncDisposable {
   /** Registers a key as an enrolment key. */
   enrol(key: string, client?: Client): Promise<string>
   /** The device's own `ssh -N -R`. */
-  join(to: Machine, how?: Joining): Running
+  join(to: Joinable, how?: Joining): Running
   /** Waits for the device of this machine, which is online then. */
-  arrived(of: Machine, client?: Client): Promise<Device>
-  find(of: Machine, client?: Client): Promise<Device | undefined>
+  arrived(of: Joinable, client?: Client): Promise<Device>
+  find(of: Joinable, client?: Client): Promise<Device | undefined>
   /** Brings it in and accepts it. */
-  accepted(of: Machine, how?: Joining): Promise<{ readonly line: Running; readonly device: Device }>
+  accepted(of: Joinable, how?: Joining): Promise<{ readonly line: Running; readonly device: Device }>
   args(how?: Reaching): string[]
   /** Somebody's ssh to the device. */
   ssh(device: string, command: string, how?: Reaching): Promise<Outcome>
@@ -165,7 +169,7 @@ export async function openHarbour(env: Record<string, string> = {}, data?: strin
   const teller = where.write('teller', '#!/bin/sh\nprintf "%s\\n" "$SECRET"\n')
   chmodSync(teller, 0o700)
 
-  const find = async (of: Machine, client = owner): Promise<Device | undefined> => {
+  const find = async (of: Joinable, client = owner): Promise<Device | undefined> => {
     const { body } = await client.devices.list({ query: { per_page: 100 } })
     return body.find(({ info }) => info.pretty_name.endsWith(of.fingerprint))
   }
