@@ -16,9 +16,6 @@ export const EnrolmentKey = Type.Object({
 })
 export type EnrolmentKey = Static<typeof EnrolmentKey>
 
-/** What the platform of a device is that joined in this way. */
-export const agentlessPlatform = 'ssh'
-
 /** Enrolment keys of one namespace; devices may share one. */
 export const mostEnrolmentKeys = 100
 

@@ -1,8 +1,8 @@
 // Devices without an agent, as they join. Whose key it was that let them sign in says to which namespace they come; who they
 // are says the host key of their own SSH server, which the gateway has seen proved. So a device is the same one whichever
 // enrolment key it comes with, and a host key is a device of its own in every namespace. New ones wait as pending.
-import { agentlessPlatform } from '@hawser/contract/enrolment-keys'
 import { Failure } from '@hawser/contract/failures'
+import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { neighbourhood } from '../kit/address.ts'
 import { iso, type Clock } from '../kit/clock.ts'
 import { hostKeyUid } from '../kit/ids.ts'

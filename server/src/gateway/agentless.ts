@@ -6,9 +6,8 @@
 //   4. the device, new or known, and its tunnel, which from here on belongs to the registry
 // What goes wrong is said to the client as it is let go.
 import { Failure } from '@hawser/contract/failures'
-import { agentlessPlatform } from '@hawser/contract/enrolment-keys'
 import { patterns } from '@hawser/contract/fields'
-import { ping_ms, pong_ms } from '@hawser/contract/tunnel'
+import { agentlessPlatform, ping_ms, pong_ms } from '@hawser/contract/tunnel'
 import {
   channelStream,
   fingerprintMd5,
