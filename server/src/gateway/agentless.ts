@@ -66,7 +66,7 @@ export interface Agentless {
 
 type Forward = ReturnType<typeof readListen>
 
-const userName = new RegExp(`^(${patterns.uuid.slice(1, -1)})(?:\\.(.{1,64}))?$`, 'i')
+const userName = new RegExp(`^(${patterns.uuid.slice(1, -1)})(?:\\.([^@]{1,64}))?$`, 'i')
 /** For the client to say what it forwards, and for the device's SSH server to answer. */
 const forward_ms = 15_000
 const answer_ms = 15_000
@@ -121,7 +121,7 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
             : await rules.welcome(tenant_id, { fingerprint: enrolment_key, line: publicKeyLine(type, blob) })
           if (namespace === undefined) {
             if (attempt.method === 'publickey') parts.failures.take(neighbourhood(source))
-            log.info({ event: 'enrolment.refused', source, method: attempt.method })
+            log.info({ event: 'enrolment.refused', why: attempt.method, source, sshid: attempt.user })
             return refused
           }
           if (attempt.method === 'publickey') {
