@@ -2,7 +2,9 @@
 // host key that changed, another connection for the same device, one that breaks off, a server that stops. Real OpenSSH.
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
+import { generatePrivateKey, parsePublicKeyLine } from '@hawser/ssh'
 import { keygen, quietArgs, run } from '../../ssh/test/programs.ts'
+import { startServer } from '../../ssh/test/server.ts'
 import { startService } from '../harness/service.ts'
 import { openHarbour, opensshMachine, password, sharedHarbour } from './agentless.ts'
 import { eventually, watch } from './way.ts'
@@ -57,13 +59,9 @@ test('a host key that changed behind the connection is refused, and makes anothe
 
   line.child.kill()
   await using again = harbour.join(machine)
-  const { body } = await eventually(async () => {
-    const found = await harbour.owner.devices.list({ query: { per_page: 100, status: 'pending' } })
-    expect(found.body.some(({ public_key }) => public_key === '')).toBe(false)
-    expect(found.body.filter(({ info, online }) => info.platform === 'ssh' && online).length).toBeGreaterThan(0)
-    return found
-  })
-  expect(body.map(({ uid }) => uid)).not.toContain(device.uid)
+  const another = await harbour.arrived(machine)
+  expect(another.status).toBe('pending')
+  expect(another.uid).not.toBe(device.uid)
   expect((await harbour.owner.devices.get({ params: { uid: device.uid } })).body.online).toBe(false)
   expect(again.child.exitCode).toBe(null)
 })
@@ -88,6 +86,38 @@ test('a connection that leads to no SSH server joins nothing, and displaces nobo
   expect(await lost.status).toBe(255)
   expect(lost.stderr()).toContain('No SSH server answered at the other end of the forward')
   expect((await harbour.ssh(device.name, 'echo in', { password })).stdout.toString()).toBe('in\n')
+})
+
+test('whoever shows a device’s host key without having it neither is the device nor displaces it', async () => {
+  await using machine = await opensshMachine()
+  const { line, device } = await harbour.accepted(machine)
+  await using _ = line
+  const own = generatePrivateKey()
+  const { blob } = parsePublicKeyLine(machine.where.read('host.pub'))
+  await using impostor = await startServer({ hostKeys: [{ ...own, blob }] })
+  await using other = harbour.join({ port: impostor.port, fingerprint: machine.fingerprint })
+  expect(await other.status).toBe(255)
+  expect(other.stderr()).toContain('No SSH server answered at the other end of the forward')
+  expect(line.child.exitCode).toBe(null)
+  expect((await harbour.ssh(device.name, 'echo in', { password })).stdout.toString()).toBe('in\n')
+})
+
+test('new devices of one address, and connections altogether, have the limits that agents have', async () => {
+  await using narrow = await openHarbour({ HAWSER_RATE_LIMIT: '1/600', HAWSER_TUNNEL_RATE_LIMIT: '2/600' })
+  await using first = await opensshMachine()
+  await using second = await opensshMachine()
+  const { line } = await narrow.accepted(first)
+  await using _ = line
+  await using more = narrow.join(second)
+  expect(await more.status).toBe(255)
+  expect(more.stderr()).toContain('Too many new devices from one address; wait a little.')
+  expect(await narrow.find(second)).toBe(undefined)
+  await using again = narrow.join(first)
+  await line.status
+  await using often = narrow.join(first)
+  expect(await often.status).toBe(255)
+  expect(often.stderr()).toContain('Too many devices come at once; come back.')
+  expect(again.child.exitCode).toBe(null)
 })
 
 test('removing the enrolment key ends its connections; the device stays and comes back with another key', async () => {

@@ -1,7 +1,7 @@
 // Machines without an agent, for tests: each has an SSH server of its own (OpenSSH's or Dropbear's) with its own host key and
 // one user, olga, whose home is a folder of the test; and whatever connects out to the gateway from it is a real client.
 // Users are told to the servers by nss_wrapper, so nothing of this system changes.
-import { chmodSync, mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -58,6 +58,7 @@ async function machine(
     return stdout.toString().split(' ')[1]!
   }
   await makeHostKey(where)
+  let shown = await fingerprint()
   const start = async () => {
     const { program, args } = serve(where, port)
     return startDaemon(program, args, port, users)
@@ -66,12 +67,15 @@ async function machine(
   return {
     where,
     port,
-    fingerprint: await fingerprint(),
+    get fingerprint() {
+      return shown
+    },
     async restart({ newHostKey } = { newHostKey: false }) {
       await daemon[Symbol.asyncDispose]()
       if (newHostKey) {
-        await run('rm', ['-f', where.file('host'), where.file('host.pub')])
+        for (const file of ['host', 'host.pub']) rmSync(where.file(file))
         await makeHostKey(where)
+        shown = await fingerprint()
       }
       daemon = await start()
     },

@@ -66,7 +66,7 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
     if (parts.perDevice.take(device.uid) > 0)
       throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
     if (parts.admissions.take('') > 0)
-      throw new Failure('unavailable', { message: 'Too many agents come at once; come back.', retryAfter: turn_s() })
+      throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter: turn_s() })
   }
   const offer = async (tunnel: Tunnel): Promise<void> =>
     parts.registry.offer(tunnel).catch((error: unknown) => {
