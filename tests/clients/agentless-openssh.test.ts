@@ -51,6 +51,25 @@ test('a public key of the namespace opens it once the login key is authorized th
   expect([after.status, after.stdout.toString()]).toEqual([0, 'in\n'])
 })
 
+test.each([
+  ['ecdsa', '256'],
+  ['ecdsa', '521'],
+  ['rsa', '3072'],
+])('a host key of type %s with %s bits is as good', async (type, bits) => {
+  await using machine = await opensshMachine(['-t', type, '-b', bits])
+  const { line, device } = await harbour.accepted(machine)
+  await using _ = line
+  expect((await harbour.ssh(device.name, 'echo in', { password })).stdout.toString()).toBe('in\n')
+})
+
+test('a host key that is too short to be trusted joins nothing', async () => {
+  await using machine = await opensshMachine(['-t', 'rsa', '-b', '1024'])
+  await using line = harbour.join(machine)
+  expect(await line.status).toBe(255)
+  expect(line.stderr()).toContain('The host key of the device is too weak: RSA needs 2048 bits.')
+  expect(await harbour.find(machine)).toBe(undefined)
+})
+
 test('a server that takes passwords only as answers to its questions is given them so', async () => {
   const hostKey = generatePrivateKey()
   await using server = await startServer({

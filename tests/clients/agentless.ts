@@ -88,14 +88,14 @@ async function machine(
   }
 }
 
-export async function opensshMachine(...settings: string[]): Promise<Machine> {
+/** `hostKey`: as ssh-keygen is told to make it. */
+export async function opensshMachine(hostKey: readonly string[] = ['-t', 'ed25519']): Promise<Machine> {
   // Debian's sshd, started by root, wants the empty folder that its service would have made at boot.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 })
   return machine(
-    async (where) => void (await keygen(where, 'host', '-t', 'ed25519')),
+    async (where) => void (await keygen(where, 'host', ...hostKey)),
     (where, port) => {
       const config = [
-        ...settings,
         `ListenAddress 127.0.0.1:${port}`,
         `HostKey ${where.file('host')}`,
         `AuthorizedKeysFile ${where.file('.ssh/authorized_keys')}`,

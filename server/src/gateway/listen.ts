@@ -1,5 +1,6 @@
 // The SSH door. Connections are taken while there is room for them, from each source and altogether; each has its time to
-// log in, and is then a session, or the tunnel of a device that has no agent. When the server stops, nobody new comes in and sessions get some time to end.
+// log in, and is then a session, or the tunnel of a device that has no agent. When the server stops, nobody new comes in and
+// sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
 import { acceptConnection, ConnectionEnded, SshError, type PrivateKey } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
