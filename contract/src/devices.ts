@@ -1,5 +1,5 @@
 // Devices: machines with an agent. A device enrols itself with Auth device, waits as `pending`, and can be reached
-// once a member has accepted it.
+// once a member has accepted it. Those without an agent join by SSH (see enrolment-keys.ts) and are devices like any other.
 import Type, { type Static } from './type.ts'
 import { anyone, device, deviceOr, member } from './access.ts'
 import { sample } from './examples.ts'

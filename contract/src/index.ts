@@ -4,6 +4,7 @@ import { apiKeys } from './api-keys.ts'
 import { billing } from './billing.ts'
 import { connectors } from './connectors.ts'
 import { devices } from './devices.ts'
+import { enrolmentKeys } from './enrolment-keys.ts'
 import { firewall } from './firewall.ts'
 import { mfa } from './mfa.ts'
 import { namespaces } from './namespaces.ts'
@@ -18,6 +19,7 @@ import { users } from './users.ts'
 
 export const contract = {
   devices,
+  enrolmentKeys,
   tags,
   publicKeys,
   apiKeys,

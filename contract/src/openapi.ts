@@ -8,6 +8,7 @@ import { Announcement } from './announcements.ts'
 import { ApiKey } from './api-keys.ts'
 import { Connector } from './connectors.ts'
 import { Device } from './devices.ts'
+import { EnrolmentKey } from './enrolment-keys.ts'
 import { failures, type FailureKind } from './failures.ts'
 import { FirewallRule } from './firewall.ts'
 import { addresses, type Contract, operations } from './index.ts'
@@ -73,6 +74,7 @@ export interface OpenApiDocument {
 
 export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sentence: string]>> = {
   devices: ['Devices', 'Machines with an agent: enrolled, accepted, named and tagged.'],
+  enrolmentKeys: ['Enrolment keys', 'How devices that can carry no agent join, by an outgoing SSH connection of their own.'],
   tags: ['Tags', 'Plain words on devices, public keys and firewall rules.'],
   publicKeys: ['Public keys', 'Keys that let people in without a password.'],
   apiKeys: ['API keys', 'Credentials of a namespace, for scripts.'],
@@ -89,7 +91,7 @@ export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sen
   system: ['Server', 'What agents ask first, health, figures and the first set-up.'],
 }
 
-const shared = { Device, Namespace, Session, PublicKey, FirewallRule, ApiKey, Announcement, Connector, UserSession, Frame }
+const shared = { Device, Namespace, Session, PublicKey, FirewallRule, ApiKey, Announcement, Connector, EnrolmentKey, UserSession, Frame }
 const nameOf = new Map<unknown, string>(Object.entries(shared).map(([name, schema]) => [schema, name]))
 const failureShapes = {
   Failure: { type: 'object', required: ['message'], properties: { message: { type: 'string' } } },

@@ -58,3 +58,6 @@ export const mostStreams = 1_024
 
 /** By this variable the gateway tells our own agent where the person comes from: "<address> <port>". It reaches no program. */
 export const clientVariable = 'HAWSER_CLIENT'
+
+/** The platform of a device that has no agent and joined by SSH: its tunnel is a forward of its own ssh. */
+export const agentlessPlatform = 'ssh'

@@ -1,5 +1,5 @@
 // Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the news that end
-// them; containers that are reached by way of their engine; what is recorded of sessions, and who watches them. A device that
+// them; devices that join by SSH instead; containers that are reached by way of their engine; what is recorded of sessions, and who watches them. A device that
 // is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
 import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
@@ -11,6 +11,7 @@ import { connectorSupervisor } from './connectors/supervisor.ts'
 import { sessionName } from './domain/live-sessions.ts'
 import { parseTarget } from './domain/logins.ts'
 import { ticketName } from './domain/terminals.ts'
+import { agentlessDoor } from './gateway/agentless.ts'
 import { hostKeys } from './gateway/host-keys.ts'
 import { vouchers, type WayTo } from './gateway/inner.ts'
 import { startGateway, type Gateway } from './gateway/listen.ts'
@@ -83,6 +84,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     const namespace = await stores.namespaces.find(tenant_id)
     return { record: namespace?.session_record === 1, continueUnrecorded: namespace?.continue_unrecorded === 1 }
   }
+  const failures = rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT)
+  const agentless = agentlessDoor({ rules: rooms.agentless, failures, enter: entries.bring, seen: rooms.tunnels.up, log })
   const gateway = await startGateway({
     listen: config.HAWSER_SSH,
     hostKeys: await hostKeys({
@@ -97,11 +100,13 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     logins: rooms.logins,
     parseTarget,
     sessions: rooms.sessions,
-    failures: rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT),
+    failures,
+    agentless,
     guesses: ownLimiter(clock, guesses),
     find: wayTo,
     signer: rooms.signer,
     voucher: vouchers(),
+    loginKey: rooms.loginKeyOf,
     recording: {
       wanted,
       recorder: ({ record, tenant_id, device_uid, username }, onFailed) =>
@@ -144,6 +149,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   }
   /** News that were missed are found in the database. */
   async function lookAgain(): Promise<void> {
+    await agentless.lookAgain()
     for (const { device } of tunnels.all()) {
       const row = await stores.of(device.tenant_id).devices.find(device.uid)
       if (!row || row.status === 'rejected') leave(device.uid)
@@ -164,6 +170,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       else if (status !== 'accepted') endSessions(uid)
       supervisor.poke(tenant_id)
     }),
+    bus.hear('enrolmentKey.removed', ({ tenant_id, fingerprint }) => agentless.left(tenant_id, fingerprint)),
     bus.hear('tunnel.taken', ({ uid, number }) => tunnels.yield(uid, number)),
     bus.missed(() => rooms.background.later('news.missed', lookAgain)),
     bus.hear('connector.changed', ({ tenant_id, uid }) => supervisor.changed(tenant_id, uid)),

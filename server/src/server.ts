@@ -4,12 +4,13 @@ import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Failure } from '@hawser/contract/failures'
-import { fingerprintMd5, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
+import { blobOf, fingerprintMd5, fingerprintSha256, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
 import type { Bus } from './bus/bus.ts'
 import { localBus } from './bus/local.ts'
 import { ConfigError, type Config } from './config.ts'
 import { engine } from './connectors/engine.ts'
 import { publicPem } from './connectors/supervisor.ts'
+import { agentless } from './domain/agentless.ts'
 import { announcements } from './domain/announcements.ts'
 import { apiKeys } from './domain/api-keys.ts'
 import { gate } from './domain/callers.ts'
@@ -17,6 +18,7 @@ import { connectors } from './domain/connectors.ts'
 import { containerDevices } from './domain/container-devices.ts'
 import { devices, deviceView } from './domain/devices.ts'
 import { enrolment } from './domain/enrolment.ts'
+import { enrolmentKeys } from './domain/enrolment-keys.ts'
 import { firewall } from './domain/firewall.ts'
 import { liveSessions } from './domain/live-sessions.ts'
 import { lockout } from './domain/lockout.ts'
@@ -188,6 +190,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
       if (!bus.connected) throw new Failure('unavailable', { message: 'This node is cut off from the others (NATS).', retryAfter: 5 })
     },
   })
+  const newPerSource = limiter('new devices', config.HAWSER_RATE_LIMIT)
   const auth = enrolment({
     stores,
     tokens: issued,
@@ -195,7 +198,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     bus,
     clock,
     callsPerDevice: limiter('device calls', config.HAWSER_DEVICE_RATE_LIMIT),
-    newPerSource: limiter('new devices', config.HAWSER_RATE_LIMIT),
+    newPerSource,
   })
   const signing = signer(clock, bus)
   const sessionRules = sessions({
@@ -221,8 +224,20 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   })
   const engines = engine({ allow: config.HAWSER_CONNECTOR_ALLOW })
   const connectorRules = connectors({ stores, vault: secrets, engine: engines, bus, clock, leave: containers.leave })
+  const enrolmentKeyRules = enrolmentKeys({
+    stores,
+    vault: secrets,
+    bus,
+    clock,
+    keys,
+    shown(key, comment) {
+      const blob = blobOf(key)
+      return { public_key: `${publicKeyLine('ssh-ed25519', blob)} ${comment}`, fingerprint: fingerprintSha256(blob) }
+    },
+  })
   const rules: AllRules = {
     devices: deviceRules,
+    enrolmentKeys: enrolmentKeyRules,
     tags: tags({ stores }),
     publicKeys: publicKeys({ stores, clock, keys }),
     apiKeys: apiKeys({ stores, clock }),
@@ -244,6 +259,8 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     gate: gates,
     tunnels: tunnelRules({ stores, gate: gates, presence: present, clustered }),
     logins: logins({ stores, clock, billed }),
+    agentless: agentless({ stores, clock, newPerSource }),
+    loginKeyOf: enrolmentKeyRules.loginKeyOf,
     signer: signing,
     sessions: live,
     recordings: recorded,

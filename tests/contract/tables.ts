@@ -16,6 +16,8 @@ const kept = [
   'members',
   'devices',
   'public_keys',
+  'enrolment_keys',
+  'login_keys',
   'firewall_rules',
   'api_keys',
   'sessions',

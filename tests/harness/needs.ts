@@ -42,7 +42,7 @@ export const needs: readonly Need[] = [
     found: { file: `/usr/lib/${debianTriplet()}/libnss_wrapper.so` },
     debianPackage: 'libnss-wrapper',
     why: 'it gives the Dropbear server a user of our own, with a home in the folder of the test',
-    usedBy: ['**/*dropbear*', '**/*openssh10*'],
+    usedBy: ['**/*dropbear*', '**/*openssh10*', '**/*agentless*'],
   },
   {
     name: 'PuTTY',

@@ -107,6 +107,12 @@ export async function buildWorld(service: Service): Promise<World> {
       filter: JSON.stringify(filter),
       created_at: now,
     })
+  await here.enrolmentKeys.insert({
+    fingerprint: sample.enrolmentFingerprint,
+    name: 'cranes',
+    public_key: 'ssh-ed25519 AAAA',
+    created_at: now,
+  })
   for (const filter of [{ hostname: '.*' }, { tags: [sample.tag] }])
     await here.firewall.insert({ action: 'allow', active: 1, filter: JSON.stringify(filter), priority: 1, source_ip: '.*', username: '.*' })
   await here.apiKeys.insert({

@@ -137,6 +137,7 @@ export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}
     node: '',
     tunnel: 0,
     connector: null,
+    enrolment_key: null,
     ...change,
   }
 }
@@ -167,6 +168,14 @@ export const publicKey = (fingerprint: string, change: object = {}) => ({
   name: fingerprint,
   username: '.*',
   filter: '{"hostname":".*"}',
+  created_at: now,
+  ...change,
+})
+
+export const enrolmentKey = (fingerprint: string, change: object = {}) => ({
+  fingerprint,
+  name: fingerprint,
+  public_key: 'ssh-ed25519 AAAA',
   created_at: now,
   ...change,
 })

@@ -8,6 +8,7 @@ import {
   connector,
   databases,
   device,
+  enrolmentKey,
   firewallRule,
   later,
   namespace,
@@ -91,6 +92,16 @@ const calls: Calls = {
     list: (store, theirs) =>
       store.list([{ join: 'or', conditions: [{ property: 'fingerprint', operator: 'contains', value: theirs.fingerprint }] }], page()),
   },
+  enrolmentKeys: {
+    find: (store, theirs) => store.find(theirs.fingerprint),
+    insert: (store, theirs) => store.insert(enrolmentKey(theirs.fingerprint)),
+    remove: (store, theirs) => store.remove(theirs.fingerprint),
+    list: (store) => store.list(page()),
+  },
+  loginKeys: {
+    find: (store) => store.find(),
+    keep: (store) => store.keep('taken over', later),
+  },
   firewall: {
     find: (store, theirs) => store.find(theirs.rule),
     all: (store) => store.all(),
@@ -139,6 +150,8 @@ async function furnished(storage: Storage): Promise<Names> {
   const live = session(one.uid, { recorded: 1 })
   await here.sessions.insert(live)
   await here.publicKeys.insert(publicKey(fingerprint))
+  await here.enrolmentKeys.insert(enrolmentKey(fingerprint))
+  await here.loginKeys.keep('sealed', later)
   const rule = await here.firewall.insert(firewallRule())
   const key = apiKey(owner.id)
   await here.apiKeys.insert(key)
@@ -172,6 +185,8 @@ const tables = [
   'tallies',
   'sessions',
   'public_keys',
+  'enrolment_keys',
+  'login_keys',
   'firewall_rules',
   'api_keys',
   'connectors',

@@ -1,10 +1,11 @@
-// How a device comes aboard: one line to run on it. The page keeps looking and shows each device that has asked to be
+// How a device comes aboard: one line to run on it, with an agent or without. The page keeps looking and shows each device that has asked to be
 // let in since it was opened, so that the person sees it arrive and can accept it on the spot.
 import { useState } from 'react'
 import { api, useMay, useMe } from '../api.ts'
 import { useAsk } from '../parts/ask.ts'
 import { Copyable } from '../parts/copy.tsx'
 import { DeviceRow } from '../parts/device-row.tsx'
+import { WithoutAgent } from '../parts/enrolment.tsx'
 import { Page, Panel } from '../parts/page.tsx'
 import { useLines } from '../parts/ssh-line.ts'
 import { Answer } from '../parts/states.tsx'
@@ -71,6 +72,7 @@ export function AddDevicePage() {
           }}
         </Answer>
       </Panel>
+      <WithoutAgent />
     </Page>
   )
 }

@@ -2,6 +2,7 @@
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
+import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { api, useMay } from '../api.ts'
 import { useAsk } from '../parts/ask.ts'
 import { Button, LinkButton } from '../parts/button.tsx'
@@ -93,7 +94,11 @@ function Shown({ device }: { device: Device }) {
         <dl className="facts-list">
           <Fact name="System">{info.pretty_name || info.id}</Fact>
           <Fact name="Processor">{info.arch}</Fact>
-          <Fact name="Agent">{`${info.version}${info.platform ? `, ${info.platform}` : ''}`}</Fact>
+          <Fact name="Agent">
+            {info.platform === agentlessPlatform
+              ? `none; its own ${info.version}`
+              : `${info.version}${info.platform ? `, ${info.platform}` : ''}`}
+          </Fact>
           <Fact name="Address">{device.remote_addr}</Fact>
           <Fact name="MAC address">{device.identity.mac}</Fact>
           <Fact name="Seen last">{inFull(device.last_seen)}</Fact>

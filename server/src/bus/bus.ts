@@ -10,6 +10,8 @@ export interface News {
   'namespace.changed': { tenant_id: string }
   /** Its settings changed, or it is gone. */
   'connector.changed': { tenant_id: string; uid: string }
+  /** Devices may not join with it any more. */
+  'enrolmentKey.removed': { tenant_id: string; fingerprint: string }
   /** A live session must end now. */
   'session.closed': { tenant_id: string; uid: string }
   /** A node has a newer tunnel of the device. */

@@ -30,9 +30,9 @@ const filterable = {
 
 const present = (row: PublicKeyRow): PublicKey => ({ ...row, filter: readFilter(row.filter) })
 
-/** A public key as it is kept, from a line of authorized_keys; refuses what is no key, or too weak for one. */
-export function storableKey(keys: KeyReader, text: string): { data: string; fingerprint: string } {
-  const refuse = (why: string) => new Failure('invalid', { message: `data: ${why}` })
+/** A key that is good enough to be kept, without its comment. Throws a Failure that names the field. */
+export function soundKey(keys: KeyReader, text: string, field: string): { line: string; fingerprint: string } {
+  const refuse = (why: string) => new Failure('invalid', { message: `${field}: ${why}` })
   let key: ReturnType<KeyReader['parse']>
   try {
     key = keys.parse(text.trim())
@@ -41,7 +41,13 @@ export function storableKey(keys: KeyReader, text: string): { data: string; fing
   }
   if (key.type === 'ssh-dss') throw refuse('DSA keys are too weak')
   if (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa) throw refuse(`RSA keys need at least ${shortest_rsa} bits`)
-  return { data: Buffer.from(keys.line(key.type, key.blob)).toString('base64'), fingerprint: keys.fingerprint(key.blob) }
+  return { line: keys.line(key.type, key.blob), fingerprint: keys.fingerprint(key.blob) }
+}
+
+/** The same as a row has it. */
+export function storableKey(keys: KeyReader, text: string): { data: string; fingerprint: string } {
+  const { line, fingerprint } = soundKey(keys, text, 'data')
+  return { data: Buffer.from(line).toString('base64'), fingerprint }
 }
 
 export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clock; keys: KeyReader }): Rules<'publicKeys'> {

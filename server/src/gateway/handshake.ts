@@ -53,7 +53,10 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     if (!verdict.allowed) return 'refuse'
     // Merely offered: the client now has to sign, and until then nothing happens.
     if (attempt.method === 'publickey-offer') return 'accept'
-    return decision(await login.vouch(to, target, verdict.limits))
+    const accepted = await login.vouch(to, target, verdict.limits)
+    if (!accepted && to.device.enrolment_key !== null)
+      attempt.banner(`${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}\n`)
+    return decision(accepted)
   }
 
   return {
@@ -84,6 +87,7 @@ const sentences: Readonly<Record<WhyAway, (name: string) => string>> = {
   unknown: away,
   offline: away,
   away,
+  changed: (name) => `${name} does not have the host key that it joined with, and was told nothing`,
   firewall: (name) => `you cannot access ${name} due a policy rule`,
   'over the limit': () => 'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
   'too many failures': () => 'Too many failed attempts from your address; wait a while.',

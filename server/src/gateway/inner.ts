@@ -2,7 +2,8 @@
 // that it is the device; only then is a password said to it. Wrong passwords do not end the leg, so that the next attempt
 // costs no new key exchange. For a login by public key we vouch with a key of our own, which lives in memory: the agent
 // asks the server whether that key is making this login (see domain/signer.ts), and the client's key never leaves the client.
-import { createPublicKey, generateKeyPair } from 'node:crypto'
+// A device without an agent is its own SSH server: there we log in with the key that the namespace has for it.
+import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import {
   blobOf,
@@ -11,8 +12,11 @@ import {
   privateKeyFrom,
   Reason,
   SshError,
+  type Answer,
   type Connection,
   type PrivateKey,
+  type Proof,
+  type Questions,
   type Unauthenticated,
 } from '@hawser/ssh'
 import type { Reachable } from '../domain/logins.ts'
@@ -37,11 +41,19 @@ export interface InnerParts {
   find: WayTo
   signer: Signer
   voucher(): Promise<PrivateKey>
+  /** For devices without an agent. */
+  loginKey(tenant_id: string): Promise<KeyObject>
 }
 
 /** The device has no tunnel, or does not answer in it, or is not who it should be. */
 export class DeviceAway extends Error {
   override readonly name = 'DeviceAway'
+  /** Something answered, with another host key. */
+  readonly changed: boolean
+  constructor(message: string, changed: boolean, options?: ErrorOptions) {
+    super(message, options)
+    this.changed = changed
+  }
 }
 
 const dial_ms = 30_000
@@ -56,20 +68,21 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
 
   async function dial(): Promise<Unauthenticated> {
     const tunnel = await parts.find(device)
-    if (!tunnel) throw new DeviceAway('The device has no tunnel.')
+    if (!tunnel) throw new DeviceAway('The device has no tunnel.', false)
+    let same = true
     try {
       const expected = blobOf(createPublicKey(device.public_key))
       const stream = await tunnel.openSsh(id, AbortSignal.any([signal, AbortSignal.timeout(dial_ms)]))
       return await openClient(stream, {
         speakSecond: true,
         handshake_ms: dial_ms,
-        checkHostKey: (key) => key.equals(expected),
+        checkHostKey: (key) => (same = key.equals(expected)),
         channelTypes: fromDevice,
         packet_bytes,
         signal,
       })
     } catch (cause) {
-      throw new DeviceAway('The device does not answer as it should.', { cause })
+      throw new DeviceAway('The device does not answer as it should.', !same, { cause })
     }
   }
 
@@ -88,22 +101,36 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
     }
   }
 
-  async function attempt(username: string, proof: Parameters<Unauthenticated['attempt']>[1]): Promise<boolean> {
+  const refused: Answer = { accepted: false, partial: false, methods: [] }
+
+  async function attempt(username: string, proof: Proof): Promise<Answer> {
     const client = await leg()
     try {
       const answer = await client.attempt(username, proof)
       if (answer.accepted) connection = client.connection()
-      return answer.accepted
+      return answer
     } catch {
       // Agents hang up after too many attempts; to the client that is one more refusal.
-      return false
+      return refused
     }
+  }
+
+  /** Many SSH servers take passwords only as the answer to a question. */
+  async function password(username: string, secret: string): Promise<boolean> {
+    const answer = await attempt(username, { method: 'password', password: secret })
+    if (answer.accepted || answer.methods.includes('password') || !answer.methods.includes('keyboard-interactive')) return answer.accepted
+    const answers = async ({ prompts }: Questions) => prompts.map(({ echo }) => (echo ? '' : secret))
+    return (await attempt(username, { method: 'keyboard-interactive', answer: answers })).accepted
   }
 
   return {
     prepare: () => void leg().catch(() => undefined),
-    password: (username, password) => attempt(username, { method: 'password', password }),
+    password,
     async vouch(username) {
+      if (device.enrolment_key !== null) {
+        const own = privateKeyFrom(await parts.loginKey(device.tenant_id))
+        return (await attempt(username, { method: 'publickey', key: own })).accepted
+      }
       const key = await parts.voucher()
       const login = parts.signer.open({
         tenant_id: device.tenant_id,
@@ -113,7 +140,7 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
         privateKey: key.object,
       })
       try {
-        return await attempt(username, { method: 'publickey', key })
+        return (await attempt(username, { method: 'publickey', key })).accepted
       } finally {
         login[Symbol.dispose]()
       }

@@ -1,11 +1,13 @@
 // The SSH door. Connections are taken while there is room for them, from each source and altogether; each has its time to
-// log in, and is then a session. When the server stops, nobody new comes in and sessions get some time to end.
+// log in, and is then a session, or the tunnel of a device that has no agent. When the server stops, nobody new comes in and
+// sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
 import { acceptConnection, ConnectionEnded, SshError, type PrivateKey } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood, plainAddress } from '../kit/address.ts'
 import { newUid } from '../kit/ids.ts'
 import type { Log } from '../kit/log.ts'
+import type { Agentless } from './agentless.ts'
 import { clientChannels, clientRequests } from './channels.ts'
 import { handshake, type HandshakeParts } from './handshake.ts'
 import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
@@ -21,6 +23,7 @@ export interface GatewayParts extends HandshakeParts {
   perSource: number
   idle_ms: number
   recording: Recording
+  agentless: Agentless
   log: Log
 }
 
@@ -110,11 +113,12 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     socket.once('close', () => gone.abort())
     try {
       using door = handshake(parts, newUid(), origin.address, log, gone.signal)
+      const entrance = parts.agentless.entrance(origin.address)
       const accepting = acceptConnection(socket, {
         software,
         hostKeys: parts.hostKeys,
         methods: ['password', 'publickey'],
-        authenticate: (attempt) => door.authenticate(attempt),
+        authenticate: async (attempt) => (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt),
         handshake_ms: login_ms,
         channelTypes: clientChannels,
         globalRequests: clientRequests,
@@ -123,6 +127,9 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       // Whoever looked for a header has stopped the socket.
       socket.resume()
       const near = await accepting
+      const newcomer = entrance.newcomer()
+      // It is a stranger until it is a tunnel, and those are not ours to count and to end.
+      if (newcomer) return await parts.agentless.bring(near, newcomer)
       strangers.delete(stranger)
       await runSession(sessionParts, near, door.outcome(), origin, log)
     } finally {

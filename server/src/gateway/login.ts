@@ -24,7 +24,7 @@ export interface LoggedIn {
   readonly limits: LoginLimits | undefined
 }
 
-export type WhyAway = 'unknown' | 'offline' | 'away' | 'firewall' | 'over the limit' | 'too many failures'
+export type WhyAway = 'unknown' | 'offline' | 'away' | 'changed' | 'firewall' | 'over the limit' | 'too many failures'
 
 /** There is no use in a further attempt. */
 export class TurnedAway extends Error {
@@ -81,7 +81,8 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
     } catch (error) {
       if (!(error instanceof DeviceAway)) throw error
       log.warn({ event: 'device.away', device: to.device.uid, err: error })
-      throw new TurnedAway('away')
+      // What agents do with their keys is theirs; a device without one has a person who can set it right.
+      throw new TurnedAway(error.changed && to.device.enrolment_key !== null ? 'changed' : 'away')
     }
     if (!accepted) {
       failed(target, method)

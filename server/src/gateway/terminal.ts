@@ -170,6 +170,7 @@ const sentences: Readonly<Record<WhyAway, string>> = {
   unknown: away,
   offline: away,
   away,
+  changed: 'The device does not have the host key that it joined with, and was told nothing.',
   firewall: 'A firewall rule of the namespace does not allow this.',
   'over the limit': 'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
   'too many failures': 'Too many failed attempts from your address; wait a while.',

@@ -1,4 +1,4 @@
-// Identifiers. All are random, so that knowing one tells nothing about another; the device uid alone is derived.
+// Identifiers. All are random, so that knowing one tells nothing about another; only the uids of devices are derived.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 
 export const newUuid = (): string => randomUUID()
@@ -33,4 +33,12 @@ export function deviceUid(device: { mac: string | undefined; public_key: string;
   const identity = device.mac === undefined ? '<invalid Value>' : `{MAC:"${device.mac}"}`
   const text = `{Identity:${identity},PublicKey:"${device.public_key}",TenantID:"${device.tenant_id}"}`
   return createHash('sha256').update(text).digest('hex')
+}
+
+/**
+ * A device without an agent is its SSH server's host key in a namespace. No uid of the other kind is the hash of such a text,
+ * so whoever knows the key cannot ask for the device's token.
+ */
+export function hostKeyUid(tenant_id: string, public_key: string): string {
+  return createHash('sha256').update(`host key\n${tenant_id}\n${public_key}`).digest('hex')
 }

@@ -10,6 +10,7 @@ import { connectorStore, enabledConnectorStore } from './connectors.ts'
 import type { Context } from './context.ts'
 import { deviceStore } from './devices.ts'
 import type { Opened } from './dialects/dialect.ts'
+import { enrolmentKeyStore, loginKeyStore } from './enrolment-keys.ts'
 import { firewallStore } from './firewall.ts'
 import { hostKeyStore } from './host-keys.ts'
 import { namespaceStore } from './namespaces.ts'
@@ -32,6 +33,12 @@ function within(context: Context, tenant_id: string) {
     },
     get publicKeys() {
       return publicKeyStore(context, tenant_id)
+    },
+    get enrolmentKeys() {
+      return enrolmentKeyStore(context, tenant_id)
+    },
+    get loginKeys() {
+      return loginKeyStore(context, tenant_id)
     },
     get firewall() {
       return firewallStore(context, tenant_id)

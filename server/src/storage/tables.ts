@@ -97,6 +97,8 @@ export interface Tables {
     tunnel: Generated<number>
     /** The connector whose container it is. */
     connector: Generated<string | null>
+    /** Of a device without an agent: the key that it last joined with. */
+    enrolment_key: Generated<string | null>
   }
   /** The servers that share this database, by PostgreSQL's own clock. */
   nodes: { id: string; address: string; seen_at: string }
@@ -113,6 +115,10 @@ export interface Tables {
     filter: string
     created_at: string
   }
+  /** With which devices without an agent may join. */
+  enrolment_keys: { tenant_id: string; fingerprint: string; name: string; public_key: string; created_at: string }
+  /** With which we log in on devices without an agent, sealed: one of a namespace. */
+  login_keys: { tenant_id: string; private_key: string; created_at: string }
   firewall_rules: {
     id: Generated<number>
     tenant_id: string

@@ -11,7 +11,7 @@ import type { Limiter } from '../kit/limiter.ts'
 import { pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
 import type { Registry } from './registry.ts'
-import type { TunnelDevice } from './tunnel.ts'
+import type { Tunnel, TunnelDevice } from './tunnel.ts'
 
 export interface Doorway {
   readonly request: IncomingMessage
@@ -35,6 +35,8 @@ export interface DoorParts {
 }
 
 export interface TunnelDoors {
+  /** A tunnel that was made elsewhere; the same limits hold for it. */
+  bring(tunnel: Tunnel): Promise<void>
   /** An agent's tunnel, of the device that its token names. */
   enter(device: TunnelDevice, path: string, doorway: Doorway): Promise<void>
   /** A stream of a version 1 tunnel: its address is the credential. */
@@ -60,21 +62,30 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
     next_at = Math.min(Math.max(next_at, now) + 1000 / (parts.admitted_s * promised), now + longestPause_s * 1000)
     return Math.max(1, Math.round((next_at - now) / 1000))
   }
+  const admit = (device: TunnelDevice): void => {
+    if (parts.perDevice.take(device.uid) > 0)
+      throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
+    if (parts.admissions.take('') > 0)
+      throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter: turn_s() })
+  }
+  const offer = async (tunnel: Tunnel): Promise<void> =>
+    parts.registry.offer(tunnel).catch((error: unknown) => {
+      parts.onError(tunnel.device, error)
+      tunnel.close('The tunnel could not be entered.')
+    })
   return {
+    async bring(tunnel) {
+      admit(tunnel.device)
+      await offer(tunnel)
+    },
     async enter(device, path, { request, socket, head }) {
-      if (parts.perDevice.take(device.uid) > 0)
-        throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
-      if (parts.admissions.take('') > 0)
-        throw new Failure('unavailable', { message: 'Too many agents come at once; come back.', retryAfter: turn_s() })
+      admit(device)
       const seen = (): void => parts.seen(device)
       const tunnel =
         path === tunnelPaths.streams
           ? yamuxTunnel(device, await orRefused(() => acceptBytes(request, socket, head)), seen)
           : revdialTunnel(device, await orRefused(() => acceptWebSocket(request, socket, head)), waiting, seen)
-      await parts.registry.offer(tunnel).catch((error: unknown) => {
-        parts.onError(device, error)
-        tunnel.close('The tunnel could not be entered.')
-      })
+      await offer(tunnel)
     },
     pickUpElsewhere({ request }) {
       const id = dialerIn(request)

@@ -45,7 +45,7 @@ export interface Registry {
 const proof_ms = 15_000
 
 export function registry(parts: RegistryParts): Registry {
-  const owners = new Map<string, { tunnel: Tunnel; number: number; held: Disposable }>()
+  const owners = new Map<string, { tunnel: Tunnel; number: number; held: Disposable | undefined }>()
   /** Those that are being judged, at most one for each device: a newer one makes an older one give way. */
   const candidates = new Map<string, Tunnel>()
 
@@ -67,15 +67,18 @@ export function registry(parts: RegistryParts): Registry {
     const number = await parts.claim(device)
     const before = owners.get(uid)
     if (before && before.number > number) return tunnel.close('A newer tunnel of the device took over.')
-    before?.held[Symbol.dispose]()
-    owners.set(uid, { tunnel, number, held: parts.held(device, number) })
+    before?.held?.[Symbol.dispose]()
+    const ours = { tunnel, number, held: undefined as Disposable | undefined }
+    owners.set(uid, ours)
+    // Ours before it is told: the news reach us too, and are then no news.
+    ours.held = parts.held(device, number)
     before?.tunnel.close('A newer tunnel of the device took over.')
     parts.up(device)
     void tunnel.ended.then(async () => {
       const owner = owners.get(uid)
       if (owner?.tunnel !== tunnel) return
       owners.delete(uid)
-      owner.held[Symbol.dispose]()
+      owner.held?.[Symbol.dispose]()
       try {
         await parts.down(device)
       } catch (error) {
@@ -118,7 +121,7 @@ export function registry(parts: RegistryParts): Registry {
       const owner = owners.get(uid)
       if (!owner || owner.number >= number) return
       owners.delete(uid)
-      owner.held[Symbol.dispose]()
+      owner.held?.[Symbol.dispose]()
       parts.moved(owner.tunnel.device)
       owner.tunnel.close('A newer tunnel of the device took over, on another node.')
     },

@@ -1,0 +1,271 @@
+// Where devices without an agent come in: an SSH client signs in as `<tenant>` or `<tenant>.<name>` with an enrolment key of
+// the namespace and forwards one port to the device's own SSH server. That forward is the device's tunnel, like an agent's.
+//   1. the key, judged for each attempt alone; what does not exist is refused as a wrong key is
+//   2. one forward, whichever port it names: nothing is opened on the server; every other use of the connection is refused
+//   3. a key exchange through it, by which the SSH server proves who it is: its host key is the device
+//   4. the device, new or known, and its tunnel, which from here on belongs to the registry
+// What goes wrong is said to the client as it is let go.
+import { Failure } from '@hawser/contract/failures'
+import { patterns } from '@hawser/contract/fields'
+import { agentlessPlatform, ping_ms, pong_ms } from '@hawser/contract/tunnel'
+import {
+  channelStream,
+  fingerprintMd5,
+  fingerprintSha256,
+  knownKey,
+  openClient,
+  OpenFailure,
+  publicKeyLine,
+  readListen,
+  readRequest,
+  Reason,
+  SshError,
+  writePort,
+  writeRequest,
+  writeTcpForward,
+  type Attempt,
+  type Channel,
+  type Connection,
+  type Decision,
+} from '@hawser/ssh'
+import type { AgentlessRules, Host, Newcomer } from '../domain/agentless.ts'
+import { neighbourhood } from '../kit/address.ts'
+import type { Limiter } from '../kit/limiter.ts'
+import type { Log } from '../kit/log.ts'
+import type { Tunnel, TunnelDevice } from '../tunnel/tunnel.ts'
+
+export interface AgentlessParts {
+  rules: AgentlessRules
+  /** Refused proofs of one source. */
+  failures: Limiter
+  /** Makes it the tunnel of its device, or closes it. Throws a Failure when there are too many. */
+  enter(tunnel: Tunnel): Promise<void>
+  /** A sign of life. */
+  seen(device: TunnelDevice): void
+  log: Log
+}
+
+/** One connection, until it is known whether it is a device's. */
+export interface Entrance {
+  /** Whether the user's name is one of those that devices sign in with. */
+  isFor(user: string): boolean
+  authenticate(attempt: Attempt): Promise<Decision>
+  /** After an attempt was accepted. */
+  newcomer(): Newcomer | undefined
+}
+
+export interface Agentless {
+  entrance(source: string): Entrance
+  /** Resolves when the connection is the tunnel of its device, or is over. */
+  bring(near: Connection, newcomer: Newcomer): Promise<void>
+  /** The key was removed: what came with it goes. */
+  left(tenant_id: string, enrolment_key: string): void
+  /** Looks at every key again. */
+  lookAgain(): Promise<void>
+}
+
+type Forward = ReturnType<typeof readListen>
+
+const userName = new RegExp(`^(${patterns.uuid.slice(1, -1)})(?:\\.([^@]{1,64}))?$`, 'i')
+/** For the client to say what it forwards, and for the device's SSH server to answer. */
+const forward_ms = 15_000
+const answer_ms = 15_000
+/** What we call the port when the choice is ours. No port is opened. */
+const namedPort = 22
+const shortest_rsa = 2048
+const how = 'ssh -N -R 0:localhost:22'
+const notThis = `This login is for devices that join, and opens nothing: run ${how} …, with -N.`
+
+/** Said to the client, which is then let go. */
+class Refused extends Error {}
+
+export function agentlessDoor(parts: AgentlessParts): Agentless {
+  const { rules, log } = parts
+  /** Every connection that somebody signed in on with an enrolment key. */
+  const here = new Map<Connection, Newcomer>()
+
+  const gone = (near: Connection): void => void near.end(Reason.byApplication, 'The enrolment key was removed.')
+
+  async function join(near: Connection, newcomer: Newcomer): Promise<void> {
+    // News of the key's removal are heard from here on; those from before are in the database.
+    if (!(await rules.isWelcome(newcomer.tenant_id, newcomer.enrolment_key))) return gone(near)
+    const forward = await firstForward(near)
+    const host = await meet(near, forward)
+    const { device, status } = await rules.join(newcomer, host)
+    const { source, enrolment_key } = newcomer
+    log.info({ event: 'device.joined', device: device.uid, status, enrolment_key, source })
+    await parts.enter(tunnelOn(near, forward, device))
+    keepAlive(near, () => parts.seen(device))
+  }
+
+  return {
+    entrance(source) {
+      let newcomer: Newcomer | undefined
+      return {
+        isFor: (user) => userName.test(user),
+        newcomer: () => newcomer,
+        async authenticate(attempt) {
+          if (parts.failures.peek(neighbourhood(source)) > 0) {
+            const sentence = 'Too many failed attempts from your address; wait a while.'
+            attempt.banner(`${sentence}\n`)
+            throw new SshError(Reason.noMoreAuthMethods, sentence)
+          }
+          const refused: Decision = { refuse: ['publickey'] }
+          if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return refused
+          const [, tenant = '', name = ''] = userName.exec(attempt.user) ?? []
+          const tenant_id = tenant.toLowerCase()
+          const { type, blob, certificate } = attempt.key
+          const enrolment_key = fingerprintMd5(blob)
+          const namespace = certificate
+            ? undefined
+            : await rules.welcome(tenant_id, { fingerprint: enrolment_key, line: publicKeyLine(type, blob) })
+          if (namespace === undefined) {
+            if (attempt.method === 'publickey') parts.failures.take(neighbourhood(source))
+            log.info({ event: 'enrolment.refused', why: attempt.method, source, sshid: attempt.user })
+            return refused
+          }
+          if (attempt.method === 'publickey') {
+            newcomer = { tenant_id, enrolment_key, name, source }
+            attempt.banner(`This device joins the namespace ${namespace}. A new device waits there as pending until somebody accepts it.\n`)
+          }
+          return 'accept'
+        },
+      }
+    },
+
+    async bring(near, newcomer) {
+      here.set(near, newcomer)
+      void near.ended.then(() => here.delete(near))
+      void refuseChannels(near)
+      try {
+        await join(near, newcomer)
+      } catch (error) {
+        if (!(error instanceof Refused) && !(error instanceof Failure)) {
+          log.error({ event: 'enrolment.failed', source: newcomer.source, err: error })
+          return near.end(Reason.byApplication, 'The device could not join; see the log of the server.')
+        }
+        log.info({ event: 'enrolment.refused', source: newcomer.source, why: error.message, err: error.cause })
+        await near.end(Reason.byApplication, error.message)
+      }
+    },
+    left(tenant_id, enrolment_key) {
+      for (const [near, newcomer] of here) if (newcomer.tenant_id === tenant_id && newcomer.enrolment_key === enrolment_key) gone(near)
+    },
+    async lookAgain() {
+      for (const [near, { tenant_id, enrolment_key }] of here) if (!(await rules.isWelcome(tenant_id, enrolment_key))) gone(near)
+    },
+  }
+}
+
+/** The connection carries a tunnel and nothing else; whoever wanted a shell is told so. */
+async function refuseChannels(near: Connection): Promise<void> {
+  for await (const opening of near.channels) {
+    if (opening.type === 'session') void explain(opening.accept()).catch(() => undefined)
+    else opening.refuse(OpenFailure.prohibited, notThis)
+  }
+}
+
+/** Says it where every client shows it, on stderr, as the whole program. */
+async function explain(channel: Channel): Promise<void> {
+  for await (const request of channel.requests) {
+    const { type } = readRequest(request.type, request.payload)
+    request.reply(type === 'pty-req' || type === 'shell' || type === 'exec')
+    if (type !== 'shell' && type !== 'exec') continue
+    await channel.write(Buffer.from(`${notThis}\r\n`), 1)
+    const { name, payload } = writeRequest({ type: 'exit-status', status: 1 })
+    await channel.request(name, payload)
+    return channel.close()
+  }
+}
+
+/** Takes the first forward of a port; all that is asked for besides, now or later, is refused. */
+async function firstForward(near: Connection): Promise<Forward> {
+  const found = Promise.withResolvers<Forward>()
+  const late = setTimeout(() => found.reject(new Refused(`Nothing was forwarded: run ${how} on the device.`)), forward_ms)
+  void (async () => {
+    let taken = false
+    for await (const request of near.requests) {
+      const fits = request.name === 'tcpip-forward' && !taken
+      if (!fits) {
+        request.refuse()
+        continue
+      }
+      taken = true
+      const { host, port } = readListen(request.payload)
+      // The number is only a name; where the client leaves it to us it is told one (RFC 4254 section 7.1).
+      request.accept(port === 0 ? writePort(namedPort) : undefined)
+      found.resolve({ host, port: port === 0 ? namedPort : port })
+    }
+    found.reject(new Refused('The connection ended before anything was forwarded.'))
+  })().catch((cause: unknown) => found.reject(new Refused('The forward cannot be understood.', { cause })))
+  return found.promise.finally(() => clearTimeout(late))
+}
+
+async function openThrough(near: Connection, { host, port }: Forward, signal: AbortSignal) {
+  const payload = writeTcpForward({ host, port, origin: '127.0.0.1', originPort: 0 })
+  return channelStream(await near.open('forwarded-tcpip', payload, signal))
+}
+
+/** Who is at the other end of the forward: a key exchange, and nobody logs in. */
+async function meet(near: Connection, forward: Forward): Promise<Host> {
+  const signal = AbortSignal.timeout(answer_ms)
+  let blob: Buffer | undefined
+  let ident: string
+  try {
+    const stream = await openThrough(near, forward, signal)
+    stream.on('error', () => undefined)
+    try {
+      const { transport } = await openClient(stream, {
+        speakSecond: true,
+        signal,
+        checkHostKey: (key) => ((blob = Buffer.from(key)), true),
+      })
+      ident = transport.peerIdent
+      transport.end(new SshError(Reason.byApplication, 'That was all.'))
+      await transport.ended
+    } finally {
+      stream.destroy()
+    }
+  } catch (cause) {
+    throw new Refused('No SSH server answered at the other end of the forward: is it running, and does -R lead to it?', { cause })
+  }
+  const { type, bits, object } = knownKey(blob!)
+  if (type === 'ssh-rsa' && (bits ?? 0) < shortest_rsa)
+    throw new Refused(`The host key of the device is too weak: RSA needs ${shortest_rsa} bits.`)
+  return {
+    public_key: object.export({ type: 'spki', format: 'pem' }),
+    fingerprint: fingerprintSha256(blob!),
+    software: ident.replace(/^SSH-[\d.]+-/, '').replaceAll(/[^\x20-\x7e]/g, '?') || agentlessPlatform,
+  }
+}
+
+function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice): Tunnel {
+  return {
+    device,
+    openSsh: async (_, signal) => openThrough(near, forward, signal),
+    // Its host key was proved through this very connection, and is what the device is known by.
+    prove: async () => true,
+    close: (why) => void near.end(Reason.byApplication, why),
+    ended: near.ended.then(() => undefined),
+  }
+}
+
+/** Asks for a sign of life; any answer is one, a refusal too. A connection that is only half there is noticed by it. */
+function keepAlive(near: Connection, seen: () => void): void {
+  let late: NodeJS.Timeout | undefined
+  const timer = setInterval(() => {
+    late ??= setTimeout(() => void near.end(Reason.connectionLost, 'The device does not answer.'), pong_ms)
+    near.request('keepalive@openssh.com').then(
+      () => {
+        clearTimeout(late)
+        late = undefined
+        seen()
+      },
+      () => undefined,
+    )
+  }, ping_ms)
+  void near.ended.then(() => {
+    clearInterval(timer)
+    clearTimeout(late)
+  })
+}

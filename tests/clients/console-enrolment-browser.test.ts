@@ -1,0 +1,62 @@
+// The console's way in for devices without an agent: the line that they run, enrolment keys added and deleted by an
+// administrator and only seen by an observer, and the login key.
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { sample } from '@hawser/contract/examples'
+import { generatePrivateKey, publicKeyLine } from '@hawser/ssh'
+import { openBrowser, visit } from '../harness/browser.ts'
+import { startService, type Service } from '../harness/service.ts'
+import { buildWorld, type World } from '../harness/world.ts'
+import { fill, goTo, press, row, seen, told } from './console.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let browser: Browser
+let service: Service
+let world: World
+beforeAll(async () => {
+  browser = await openBrowser()
+  service = await startService()
+  world = await buildWorld(service)
+})
+afterAll(async () => {
+  await browser.close()
+  await service[Symbol.asyncDispose]()
+})
+
+async function signedIn(role: 'administrator' | 'observer') {
+  const person = await visit(browser, service, {})
+  await person.page.goto('/login')
+  await person.page.evaluate(`sessionStorage.setItem('hawser.token', '${await world.token(role)}')`)
+  await person.page.goto('/')
+  await goTo(person.page, 'Add a device')
+  return person
+}
+
+test('an administrator adds an enrolment key, reads the lines, and deletes it again; an observer only reads', async () => {
+  await using person = await signedIn('administrator')
+  const { page } = person
+  await seen(page, `ssh -N -R 0:localhost:22 -p 2222 -i <enrolment key> ${sample.tenant}.<name>@hawser.test`)
+  const { body: login } = await service.api({ token: await world.token('observer') }).enrolmentKeys.loginKey()
+  await seen(page, login.public_key)
+
+  await press(page, 'Add an enrolment key')
+  await fill(page, { Name: 'boilers', 'Public key': 'rope' })
+  await press(page, 'Add the key')
+  await seen(page, /public_key: /)
+  const { type, blob } = generatePrivateKey()
+  await fill(page, { 'Public key': publicKeyLine(type, blob) })
+  await press(page, 'Add the key')
+  await told(page, 'The enrolment key boilers is added.')
+  await row(page, 'boilers').waitFor()
+
+  await using other = await signedIn('observer')
+  await row(other.page, 'boilers').waitFor()
+  expect(await other.page.getByRole('button', { name: 'Add an enrolment key' }).count()).toBe(0)
+  expect(await other.page.getByRole('button', { name: 'Delete boilers' }).count()).toBe(0)
+
+  await press(page, 'Delete boilers')
+  await press(page, 'Delete it')
+  await told(page, 'The enrolment key boilers is deleted.')
+  await row(page, 'boilers').waitFor({ state: 'detached' })
+})
