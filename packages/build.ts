@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { products, programs, root } from './bundle.ts'
 import { executable } from './executables.ts'
+import { licences } from './licences.ts'
 import { npmPackage } from './npm.ts'
 import { architectures } from './parts.ts'
 
@@ -56,6 +57,7 @@ async function main(asked: readonly string[]): Promise<void> {
     await tell(`npm/${await npmPackage(product, path.join(dist, 'npm'))}`)
   }
   writeFileSync(path.join(dist, 'SHA256SUMS'), made.join(''))
+  writeFileSync(path.join(dist, 'LICENSES.txt'), licences(products, 'executable'))
 }
 
 try {

@@ -6,6 +6,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { bundle, oldestNode, programs, root, version, type Product } from './bundle.ts'
+import { licences } from './licences.ts'
 import { architectures } from './parts.ts'
 
 const about: Readonly<Record<Product, { readonly description: string; readonly readme: string }>> = {
@@ -29,6 +30,7 @@ export async function npmPackage(product: Product, folder: string): Promise<stri
     writeFileSync(path.join(draft, 'main.mjs'), await bundle(product, 'npm'))
     copyFileSync(path.join(import.meta.dirname, 'starter.mjs'), path.join(draft, `bin/${name}.mjs`))
     copyFileSync(path.join(root, 'LICENSE'), path.join(draft, 'LICENSE'))
+    writeFileSync(path.join(draft, 'LICENSES.txt'), licences([product], 'npm'))
     writeFileSync(path.join(draft, 'README.md'), `# ${name}\n\n${about[product].description}\n\n${about[product].readme}\n`)
     writeFileSync(path.join(draft, 'package.json'), `${JSON.stringify(manifest(product), null, 2)}\n`)
     await promisify(execFile)('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: draft })
@@ -51,7 +53,7 @@ function manifest(product: Product): object {
     license: 'Apache-2.0',
     type: 'module',
     bin: { [name]: `bin/${name}.mjs` },
-    files: ['bin', 'main.mjs'],
+    files: ['bin', 'main.mjs', 'LICENSES.txt'],
     engines: { node: `>=${oldestNode[product]}` },
     ...(product === 'agent'
       ? {

@@ -78,7 +78,12 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     expect(sftp.stdout.toString()).toMatch(/ 1000 +1000 +18 /)
     expect(where.read('back')).toBe('ropes and anchors\n')
 
-    const listening = await ssh('stat -c "%F %U" back.sock', '-R', `/home/pilot/back.sock:127.0.0.1:${await freePort()}`)
+    // The command may begin before the socket is there.
+    const listening = await ssh(
+      'for _ in $(seq 200); do [ -S back.sock ] && break; sleep 0.1; done; stat -c "%F %U" back.sock',
+      '-R',
+      `/home/pilot/back.sock:127.0.0.1:${await freePort()}`,
+    )
     expect(listening.stdout.toString()).toBe('socket pilot\n')
     const refused = await ssh('sleep 60', '-o', 'ExitOnForwardFailure=yes', '-R', `/root/back.sock:127.0.0.1:${await freePort()}`)
     expect(refused.status).toBe(255)
