@@ -15,6 +15,8 @@ import { run } from '../../ssh/test/programs.ts'
 import { sharedWay } from '../clients/way.ts'
 import { startAgent } from '../harness/agent.ts'
 
+/** The registry may be slow. */
+const fetching_ms = 300_000
 const way = sharedWay()
 let folder: string
 const installed = (name: string): string => path.join(folder, 'prefix/bin', name)
@@ -30,7 +32,7 @@ beforeAll(async () => {
   execFileSync('npm', ['install', '--global', '--prefix', path.join(folder, 'prefix'), ...quiet, ...files], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-})
+}, fetching_ms)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('all of them say the same version', async () => {
