@@ -1,6 +1,6 @@
 // Packs the agent for devices: its sources as plain JavaScript (a Node that strips types holds 40 MB for it), the packages
 // it stands on, and for a tarball a Node to run it. Nothing is compiled; what is packed here runs on any Linux of the same
-// processor.
+// processor that has glibc 2.28 or newer.
 //   pack.ts folder <folder>      the JavaScript alone, for the Node that is there
 //   pack.ts tarball <file> <arch>  everything, below hawser-agent/; the arch as Node names it, x64 or arm64
 import { createHash } from 'node:crypto'
@@ -22,6 +22,7 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
+import { leanNode } from './lean-node.ts'
 
 const root = path.join(import.meta.dirname, '..')
 
@@ -79,18 +80,40 @@ export function packFolder(folder: string): string {
 }
 
 /** The Node that goes into a tarball: the one that npm brought for that processor, or the running one. */
-function nodeFor(arch: string): string {
+function nodeFor(arch: string): string | undefined {
   const brought = path.join(root, 'node_modules', `node-linux-${arch}`, 'bin/node')
   if (existsSync(brought)) return brought
-  if (arch === process.arch) return process.execPath
-  throw new Error(`there is no Node for ${arch} here`)
+  return arch === process.arch ? process.execPath : undefined
+}
+
+/** As it is, if it is not one that can be made lean. */
+function lean(node: string): Content {
+  try {
+    return { bytes: leanNode(readFileSync(node)) }
+  } catch {
+    return { file: node }
+  }
+}
+
+function tarballContents(arch: string): [string, Content, number][] {
+  const node = nodeFor(arch)
+  if (node !== undefined) {
+    const launcher =
+      '#!/bin/sh\nexec "$(dirname "$(readlink -f "$0")")/node" "$(dirname "$(readlink -f "$0")")/../agent/src/main.js" "$@"\n'
+    return [
+      ...[...contents(arch)].map(([name, content]): [string, Content, number] => [name, content, 0o644]),
+      ['bin/node', lean(node), 0o755],
+      ['bin/hawser-agent', { bytes: Buffer.from(launcher) }, 0o755],
+    ]
+  }
+  // For another processor there may be an executable that `npm run package` has made.
+  const made = path.join(root, 'dist', `hawser-agent-linux-${arch}`)
+  if (!existsSync(made)) throw new Error(`there is no Node for ${arch} here, and no executable in dist/`)
+  return [['bin/hawser-agent', { file: made }, 0o755]]
 }
 
 export async function packTarball(file: string, arch: string): Promise<void> {
-  const files: [string, Content, number][] = [...contents(arch)].map(([name, content]) => [name, content, 0o644])
-  files.push(['bin/node', { file: nodeFor(arch) }, 0o755])
-  const launcher = '#!/bin/sh\nexec "$(dirname "$(readlink -f "$0")")/node" "$(dirname "$(readlink -f "$0")")/../agent/src/main.js" "$@"\n'
-  files.push(['bin/hawser-agent', { bytes: Buffer.from(launcher) }, 0o755])
+  const files = tarballContents(arch)
   const draft = `${file}.${process.pid}`
   await pipeline(Readable.from(tar(files)), createGzip({ level: 6 }), createWriteStream(draft))
   renameSync(draft, file)

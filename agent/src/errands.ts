@@ -2,12 +2,12 @@
 // any folder, so an agent that is root does neither by itself: a child that has taken the user's rights does it and hands the
 // sockets over. The child is started when it is first needed and ends with its connection. Where there are no rights to
 // take, the same is done here.
-import { fork, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { unlink } from 'node:fs/promises'
 import net from 'node:net'
-import path from 'node:path'
 import { stdioWith } from './children.ts'
 import { ownCode } from './folders.ts'
+import { ownProgram } from './own-programs.ts'
 import { rightsToTake, writeRights } from './rights.ts'
 import type { Account } from './users.ts'
 
@@ -74,10 +74,10 @@ function errandsOfChild(account: Account): Errands {
   const arrivals = new Map<string, (socket: net.Socket) => void>()
 
   const start = (): ChildProcess => {
-    const started = fork(path.join(import.meta.dirname, 'errands-child.ts'), writeRights(account), {
+    const { file, args } = ownProgram('errands-child', writeRights(account))
+    const started = spawn(file, args, {
       cwd: '/',
       env: ownCode(),
-      execArgv: ['--no-warnings'],
       stdio: stdioWith(['ignore', 'ignore', 'ignore', 'ipc']),
     })
     started.on('message', (report: Report, handle: unknown) => {

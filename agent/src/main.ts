@@ -1,6 +1,7 @@
 // The agent's program.
 //   hawser-agent            runs until it is told to stop
 //   hawser-agent connector  does the same for every container of an engine on this machine
+//   hawser-agent install    keeps it running on this device, and `uninstall` takes it away again (install/)
 //   hawser-agent info       prints what the device says about itself
 //   hawser-agent --version
 import v8 from 'node:v8'
@@ -18,8 +19,21 @@ async function main(args: readonly string[]): Promise<void> {
   const [command] = args
   if (command === '--version') return void process.stdout.write(`${version}\n`)
   if (command === 'info') return void process.stdout.write(`${JSON.stringify({ ...facts(), mac: macAddress() }, null, 2)}\n`)
+  if (command === 'install' || command === 'uninstall') {
+    if (args.some((word) => /^(-h|--help)$/.test(word))) {
+      const { usage } = await import('./install/options.ts')
+      return void process.stdout.write(usage)
+    }
+    // It may be run in a session that ends with the agent.
+    process.on('SIGHUP', () => undefined)
+    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+    const commands = await import('./install/install.ts')
+    return commands[command](args.slice(1))
+  }
   if (command !== undefined && command !== 'connector')
-    throw new ConfigError(`There is no command ${command}. Without one the agent runs; there are connector, info and --version.`)
+    throw new ConfigError(
+      `There is no command ${command}. Without one the agent runs; there are connector, install, uninstall, info and --version.`,
+    )
   // Bytes that pass count as a part of the heap, or V8 would collect all of it for every 64 MB of them.
   v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
   const stopping = new AbortController()

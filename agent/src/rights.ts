@@ -4,6 +4,7 @@
 // started by `setpriv` of util-linux where it is there (4 ms), else by a Node that takes the rights and then replaces itself
 // by the program (60 ms, but it needs nothing of the device).
 import { flushCompileCache } from 'node:module'
+import { ownProgram } from './own-programs.ts'
 import { runTool, tool } from './tools.ts'
 import type { Account } from './users.ts'
 
@@ -52,8 +53,7 @@ export async function commandWith(rights: Rights, command: Command, way?: 'setpr
     const [uid, gid, groups] = writeRights(rights)
     return { file: program, args: ['--reuid', uid, '--regid', gid, '--groups', groups, '--', command.file, ...command.args] }
   }
-  const text = `(${replaceByProgram.toString()})()`
-  return { file: process.execPath, args: ['--no-warnings', '-e', text, '--', ...writeRights(rights), command.file, ...command.args] }
+  return ownProgram('rights-child', [...writeRights(rights), command.file, ...command.args])
 }
 
 /** Busybox has a program of that name which can do none of this. */
@@ -62,15 +62,4 @@ async function findSetpriv(): Promise<string | null> {
   if (program === undefined) return null
   const works = await runTool(program, ['--reuid', '65534', '--regid', '65534', '--groups', '65534', '--', '/bin/sh', '-c', 'exit 42'])
   return works.status === 42 ? program : null
-}
-
-/** Runs in another Node, which is handed its text: so it can use nothing of this file. */
-function replaceByProgram(): void {
-  const [uid, gid, groups, file, ...args] = process.argv.slice(1) as [string, string, string, string, ...string[]]
-  // Node ignores these two. What is ignored would stay so in the program; what is caught does not.
-  for (const signal of ['SIGPIPE', 'SIGXFSZ']) process.on(signal, () => undefined)
-  process.setgroups!(groups.split(',').filter(Boolean).map(Number))
-  process.setgid!(Number(gid))
-  process.setuid!(Number(uid))
-  process.execve!(file, [file, ...args], process.env)
 }

@@ -1,14 +1,13 @@
 // Files for the user who logged in. When the agent is root they are served by a child that has taken the user's rights, so
 // that the kernel decides what may be read and written; else by us, who are that user.
-import path from 'node:path'
 import { localFiles, serveSftp, type Session } from '@hawser/ssh'
+import { ownProgram } from './own-programs.ts'
 import { writeRights, type Command } from './rights.ts'
 import type { Account } from './users.ts'
 
 /** Our own program, for a user whose rights it will take. */
 export function sftpCommand(account: Account): Command {
-  const child = path.join(import.meta.dirname, 'sftp-child.ts')
-  return { file: process.execPath, args: ['--no-warnings', child, ...writeRights(account), account.home] }
+  return ownProgram('sftp-child', [...writeRights(account), account.home])
 }
 
 /** The same here. */

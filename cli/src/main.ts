@@ -10,6 +10,8 @@ import { openContext } from './context.ts'
 import { safeText } from './safe-text.ts'
 import { aliases, helpOfCommand, helpOfNoun, helpOfTopic, overview } from './help.ts'
 
+export const version = '0.1.0'
+
 export async function main(args: string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // The reader of a pipe has enough; that is no failure.
@@ -29,6 +31,7 @@ async function run(args: readonly string[]): Promise<number> {
   const commands = allCommands()
   let context: ReturnType<typeof openContext> | undefined
   try {
+    if (args.length === 1 && args[0] === '--version') return say(version)
     const { global, words } = split(args, commands)
     if (words.length === 0 || words[0] === 'help') return help(commands, words.slice(1))
     if (/^(-h|--help)$/.test(words[1] ?? '') && words[0] !== '__complete') return help(commands, words.slice(0, 1))
@@ -96,6 +99,11 @@ function find(commands: readonly Command[], words: readonly string[]): Command {
 const meant = (word: string, words: readonly string[], before: string): string => {
   const near = closest(word, words)
   return near ? `. Did you mean \`${before} ${near}\`?` : `. \`${before} --help\` lists what there is.`
+}
+
+function say(line: string): number {
+  process.stdout.write(`${line}\n`)
+  return 0
 }
 
 function help(commands: readonly Command[], words: readonly string[]): number {

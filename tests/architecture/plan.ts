@@ -106,6 +106,7 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   typebox: ['contract'],
   ws: ['mux'],
   '@lydell/node-pty': ['agent'],
+  rolldown: ['packages'],
   '@xterm/headless': ['server/src/recording'],
   '@xterm/': ['console'],
   react: ['console'],

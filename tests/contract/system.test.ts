@@ -1,7 +1,7 @@
 // The server about itself: the addresses it gives to agents, also behind a proxy and to callers who lie about it; the
 // script that installs an agent; health; and figures that agree with what the lists show.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -121,10 +121,12 @@ describe('the install script', () => {
   let folder: string
   beforeAll(() => {
     folder = mkdtempSync(path.join(tmpdir(), 'hawser-install-'))
-    // Stand-ins: one that writes down what it is asked to fetch and gives a package with next to nothing in it.
+    // Stand-ins: one that writes down what it is asked to fetch and gives a package with next to nothing in it, namely an agent
+    // that writes down what it is told to do.
     const agent = path.join(folder, 'hawser-agent/bin')
     mkdirSync(agent, { recursive: true })
-    writeFileSync(path.join(agent, 'hawser-agent'), '#!/bin/sh\necho 0.0.0\n')
+    const installer = `#!/bin/sh\n[ "$1" = --version ] || printf '%s\\n' "$@" > "${path.join(folder, 'installed')}"\n`
+    writeFileSync(path.join(agent, 'hawser-agent'), installer)
     chmodSync(path.join(agent, 'hawser-agent'), 0o755)
     execFileSync('tar', ['-C', folder, '-czf', path.join(folder, 'package'), 'hawser-agent'])
     const curl = `#!/bin/sh\nprintf '%s\\n' "$@" >> "${path.join(folder, 'told')}"\ncp "${path.join(folder, 'package')}" "$3"\n`
@@ -134,23 +136,18 @@ describe('the install script', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** What a shell makes of the script: what was fetched, and the agent's settings. */
-  function run(script: string): { fetched: string; settings: string[] } {
+  /** What a shell makes of the script: what was fetched, and the words by which the agent is told to install itself. */
+  function run(script: string): { fetched: string; words: string[] } {
     writeFileSync(path.join(folder, 'told'), '')
-    rmSync(path.join(folder, 'installed'), { recursive: true, force: true })
-    const env = {
-      PATH: `${folder}:/usr/bin:/bin`,
-      INSTALL_DIR: path.join(folder, 'installed/agent'),
-      SETTINGS_FILE: path.join(folder, 'installed/settings'),
-      PRIVATE_KEY: path.join(folder, 'installed/key'),
-      NO_SERVICE: '1',
-    }
+    rmSync(path.join(folder, 'installed'), { force: true })
+    const env = { PATH: `${folder}:/usr/bin:/bin`, PRIVATE_KEY: '/etc/crane.key', NO_SERVICE: '1' }
     execFileSync('sh', ['-s'], { input: script, cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe'] })
     return {
       fetched: readFileSync(path.join(folder, 'told'), 'utf8').trim().split('\n').at(-1)!,
-      settings: readFileSync(env.SETTINGS_FILE, 'utf8').trim().split('\n'),
+      words: readFileSync(path.join(folder, 'installed'), 'utf8').trim().split('\n'),
     }
   }
+  const always = ['--key', '/etc/crane.key', '--init', 'none']
   const script = async (query: Record<string, string>, headers: Record<string, string> = {}, address = '/install.sh') =>
     ask(place, `${address}?${new URLSearchParams(query).toString()}`, { host: 'hawser.example.com', ...headers })
 
@@ -160,15 +157,9 @@ describe('the install script', () => {
       expect(status).toBe(200)
       expect(type).toMatch(/^text\/x-shellscript\b/)
       expect(body.startsWith('#!/bin/sh\n')).toBe(true)
-      const { fetched, settings } = run(body)
+      const { fetched, words } = run(body)
       expect(fetched).toMatch(/^http:\/\/hawser\.example\.com\/agent\/hawser-agent-linux-(x64|arm64)\.tar\.gz$/)
-      expect(settings).toEqual([
-        'HAWSER_SERVER_ADDRESS=http://hawser.example.com',
-        `HAWSER_TENANT_ID=${sample.tenant}`,
-        `HAWSER_PRIVATE_KEY=${path.join(folder, 'installed/key')}`,
-      ])
-      expect(statSync(path.join(folder, 'installed/settings')).mode & 0o777).toBe(0o600)
-      expect(readdirSync(path.join(folder, 'installed')).toSorted()).toEqual(['agent', 'settings'])
+      expect(words).toEqual(['install', '--server', 'http://hawser.example.com', '--tenant', sample.tenant, ...always])
     }
   })
 
@@ -180,12 +171,15 @@ describe('the install script', () => {
       preferred_identity: '00:00:5e:00:53:01',
     }
     const { body } = await script(query, { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'public.example.com:8443' })
-    expect(run(body).settings.filter((line) => !line.includes('PRIVATE_KEY'))).toEqual([
-      'HAWSER_SERVER_ADDRESS=https://public.example.com:8443',
-      `HAWSER_TENANT_ID=${sample.tenant}`,
-      'HAWSER_KEEPALIVE_INTERVAL=30',
-      'HAWSER_PREFERRED_HOSTNAME=crane-1.dock',
-      'HAWSER_PREFERRED_IDENTITY=00:00:5e:00:53:01',
+    const told = ['--keepalive', '30', '--name', 'crane-1.dock', '--identity', '00:00:5e:00:53:01']
+    expect(run(body).words).toEqual([
+      'install',
+      '--server',
+      'https://public.example.com:8443',
+      '--tenant',
+      sample.tenant,
+      ...told,
+      ...always,
     ])
   })
 
@@ -208,8 +202,7 @@ describe('the install script', () => {
       }
     expect(scripts.size).toBeGreaterThan(0)
     for (const body of scripts) {
-      const address = run(body).settings.find((line) => line.startsWith('HAWSER_SERVER_ADDRESS='))
-      expect(address).toMatch(/^HAWSER_SERVER_ADDRESS=http:\/\/[A-Za-z0-9.-]+(:\d{1,5})?$/)
+      expect(run(body).words[2]).toMatch(/^http:\/\/[A-Za-z0-9.-]+(:\d{1,5})?$/)
     }
     expect(readdirSync(folder).toSorted()).toEqual(['curl', 'hawser-agent', 'installed', 'package', 'sudo', 'told'])
   })

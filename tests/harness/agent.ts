@@ -28,6 +28,8 @@ export interface AgentOptions {
   readonly folder?: string
   /** Leave it pending. */
   readonly pending?: boolean
+  /** Another form of it, instead of the sources. */
+  readonly program?: readonly [string, ...string[]]
 }
 
 const root = path.join(import.meta.dirname, '../..')
@@ -41,7 +43,8 @@ export async function startAgent(service: AgentServer, options: AgentOptions = {
   const folder = options.folder ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-device-'))
   const name = options.hostname ?? 'gantry'
   const isRoot = process.getuid?.() === 0
-  const child = spawn(process.execPath, [path.join(root, 'agent/src/main.ts')], {
+  const [file, ...words] = options.program ?? [process.execPath, path.join(root, 'agent/src/main.ts')]
+  const child = spawn(file, words, {
     env: {
       PATH: process.env['PATH'],
       HAWSER_SERVER_ADDRESS: service.url,

@@ -118,8 +118,8 @@ export const needs: readonly Need[] = [
     name: 'static busybox',
     found: { file: '/usr/share/doc/busybox-static/copyright' },
     debianPackage: 'busybox-static',
-    why: 'the smallest container that people work in is made of it',
-    usedBy: ['**/*docker*', '**/*podman*'],
+    why: 'the smallest container that people work in is made of it, and a bare system fetches with it',
+    usedBy: ['**/*docker*', '**/*podman*', '**/*bare-debian*'],
   },
   {
     name: 'OpenSSL',
@@ -148,6 +148,27 @@ export const needs: readonly Need[] = [
     debianPackage: 'nats-server',
     why: 'the bus between several servers is tested against a real one',
     usedBy: ['**/*nats*'],
+  },
+  {
+    name: 'systemd-analyze',
+    found: { command: 'systemd-analyze' },
+    debianPackage: 'systemd',
+    why: 'it judges the service that keeps the agent running',
+    usedBy: ['**/*systemd*'],
+  },
+  {
+    name: 'QEMU for programs',
+    found: { command: 'qemu-aarch64-static' },
+    debianPackage: 'qemu-user-static',
+    why: 'it runs the executables of the other processor',
+    usedBy: ['**/*arm64*'],
+  },
+  {
+    name: 'C++ library for arm64',
+    found: { file: '/usr/aarch64-linux-gnu/lib/libstdc++.so.6' },
+    debianPackage: 'libstdc++6-arm64-cross',
+    why: 'the executables of the other processor stand on it',
+    usedBy: ['**/*arm64*'],
   },
   {
     name: 'Swift proxy server',

@@ -35,6 +35,7 @@ async function show(context: Context, uid: string, channel: string | undefined):
   const address = new URL(`${url}${livePath.replace(':uid', uid)}`.replace(/^http/, 'ws'))
   if (channel !== undefined) address.searchParams.set('channel', channel)
   const headers: Record<string, string> = apiKey ? { 'x-api-key': apiKey } : { authorization: `Bearer ${token}` }
+  if (typeof WebSocket === 'undefined') throw new Complaint(`Watching needs Node 22 or newer; this is ${process.version}.`)
   const socket = new WebSocket(address, { headers })
   socket.binaryType = 'arraybuffer'
   const [filter, decoder] = [screenFilter(), new TextDecoder()]

@@ -1,0 +1,138 @@
+// `hawser-agent install` and `uninstall`: the program in its folder, its settings where only root reads them, and whatever the
+// device's init system wants. Installing again brings a newer program or other settings, and keeps the rest and the device's
+// identity; uninstalling takes away what installing made, and the identity only if that is said.
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import path from 'node:path'
+import { ConfigError } from '../config.ts'
+import { defaultKey, missingIn, readInstall, readUninstall } from './options.ts'
+import { ownForm, putProgram, takeProgram, type Form } from './program.ts'
+import { inits, keeper, serviceOf, type Agent, type Init, type Service } from './services.ts'
+
+/** A device that was known by the original's agent stays the same device. */
+const originalKey = '/etc/shellhub.key'
+const keyName = 'HAWSER_PRIVATE_KEY'
+
+type Say = (line: string) => void
+
+const aloud: Say = (line) => void process.stdout.write(`hawser-agent: ${line}\n`)
+
+export function install(args: readonly string[], say: Say = aloud, form: Form = ownForm()): void {
+  const asked = readInstall(args)
+  const { root, dir, settings: file } = asked
+  mustBeRoot(root)
+  const before = readSettings(root + file)
+  const key = asked.key ?? before.get(keyName) ?? defaultKey
+  const settings = new Map([...before, [keyName, key], ...asked.given])
+  const missing = missingIn(settings)
+  if (missing.length > 0) throw new ConfigError(`This cannot be done:\n${missing.map((line) => `  ${line}`).join('\n')}`)
+  const init = asked.init ?? initOf(root)
+
+  const command = putProgram(form, root, dir)
+  if (!existsSync(root + key) && existsSync(root + originalKey)) {
+    mkdirSync(path.dirname(root + key), { recursive: true })
+    copyFileSync(root + originalKey, root + key)
+    chmodSync(root + key, 0o600)
+  }
+  put(root + file, [...settings].map(([name, value]) => `${name}=${value}\n`).join(''), 0o600)
+
+  const agent: Agent = { command, settings: file }
+  for (const other of inits.filter((each) => each !== init)) end(serviceOf(other, agent), root)
+  const service = serviceOf(init, agent)
+  for (const { path: place, text, mode } of service.files) put(root + place, text, mode)
+  for (const { path: place, to } of service.links) link(root + place, to)
+  if (root !== '') return say(`installed into ${root} (${init}); it enrols when that system starts`)
+  if (init === 'none') return say(`installed; start it with: env $(cat ${file}) ${command.join(' ')}`)
+  for (const words of service.start) run(words)
+  say(`installed and running (${init}); accept the device in the console`)
+  if (init === 'plain')
+    say(
+      `this device has neither systemd nor OpenRC: let it run \`${keeper} start\` when it starts, for example from /etc/rc.local or a line \`@reboot\` of root's crontab`,
+    )
+}
+
+export function uninstall(args: readonly string[], say: Say = aloud): void {
+  const { root, dir, settings, purge, ...asked } = readUninstall(args)
+  mustBeRoot(root)
+  const key = asked.key ?? readSettings(root + settings).get(keyName) ?? defaultKey
+  const agent: Agent = { command: [], settings }
+  const found = [takeProgram(root, dir), take(root + settings), purge && take(root + key)]
+  for (const init of inits) found.push(end(serviceOf(init, agent), root))
+  if (!found.includes(true)) return say('there was nothing to take away')
+  say(!purge && existsSync(root + key) ? `taken away; the device's identity is still in ${key} (--purge takes it, too)` : 'taken away')
+}
+
+function mustBeRoot(root: string): void {
+  if (root === '' && process.getuid?.() !== 0) throw new ConfigError('Root is needed for this: run it with sudo, or as root.')
+}
+
+function initOf(root: string): Init {
+  const some = (...files: string[]): boolean => files.some((file) => existsSync(root + file))
+  if (root === '' ? some('/run/systemd/system') : some('/usr/lib/systemd/systemd', '/lib/systemd/systemd')) return 'systemd'
+  return some('/sbin/openrc-run', '/usr/sbin/openrc-run') ? 'openrc' : 'plain'
+}
+
+/** Lines that were added by hand are kept. */
+function readSettings(file: string): Map<string, string> {
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+  return new Map(
+    lines.flatMap((line): [string, string][] => {
+      const [, name, value] = /^([A-Z_]+)=(.+)$/.exec(line) ?? []
+      return name === undefined || value === undefined ? [] : [[name, value]]
+    }),
+  )
+}
+
+/** Written aside and moved, so that it is never half there. */
+function put(file: string, text: string, mode: number): void {
+  mkdirSync(path.dirname(file), { recursive: true })
+  const draft = `${file}.${process.pid}`
+  rmSync(draft, { force: true })
+  writeFileSync(draft, text, { mode, flag: 'wx' })
+  chmodSync(draft, mode)
+  renameSync(draft, file)
+}
+
+function link(file: string, to: string): void {
+  mkdirSync(path.dirname(file), { recursive: true })
+  rmSync(file, { force: true })
+  symlinkSync(to, file)
+}
+
+function take(file: string): boolean {
+  if (!lstatSync(file, { throwIfNoEntry: false })) return false
+  rmSync(file)
+  return true
+}
+
+/** Stops a service and takes its files away, if they are there. */
+function end(service: Service, root: string): boolean {
+  if (!service.files.some(({ path: place }) => existsSync(root + place))) return false
+  for (const { path: place } of service.links) take(root + place)
+  // systemd ends all that the agent has started, maybe us, and knows the service without its file; the others need theirs.
+  const first = service.forget.length > 0
+  if (first) for (const { path: place } of service.files) take(root + place)
+  if (root === '') for (const words of service.stop) run(words, 'try')
+  if (!first) for (const { path: place } of service.files) take(root + place)
+  if (root === '') for (const words of service.forget) run(words, 'try')
+  return true
+}
+
+function run([program = '', ...args]: readonly string[], how: 'must' | 'try' = 'must'): void {
+  const { status, error } = spawnSync(program, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  if (status === 0 || how === 'try') return
+  throw new ConfigError(
+    `\`${[program, ...args].join(' ')}\` failed${error ? `: ${error.message}` : ''}; the agent is installed, but does not run.`,
+  )
+}

@@ -1,0 +1,115 @@
+// What `hawser-agent install` and `uninstall` were told. Everything that ends up in a service file, a script or the settings
+// is a plain word: no blanks, no quotes, nothing that a shell or systemd would read as more than that. All mistakes are
+// listed together.
+import { parseArgs } from 'node:util'
+import { ConfigError } from '../config.ts'
+import { inits, type Init } from './services.ts'
+
+export interface Where {
+  /** Empty for this machine; else the folder in which another one is being made. Nothing is started there. */
+  readonly root: string
+  readonly dir: string
+  readonly settings: string
+  /** Undefined: as the settings say. */
+  readonly key: string | undefined
+}
+
+export interface Install extends Where {
+  readonly init: Init | undefined
+  /** By their names in the settings, as far as they were given. */
+  readonly given: ReadonlyMap<string, string>
+}
+
+export interface Uninstall extends Where {
+  readonly purge: boolean
+}
+
+/** The settings that have an option, and what is expected of them. */
+const wanted = {
+  server: [
+    'HAWSER_SERVER_ADDRESS',
+    /^https?:\/\/[\w.-]+(:\d{1,5})?(\/[\w./~-]*)?$|^https?:\/\/\[[\da-f:]+\](:\d{1,5})?$/i,
+    'the address of the server, for example https://hawser.example.com',
+  ],
+  tenant: ['HAWSER_TENANT_ID', /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i, 'the id of the namespace, which the console shows'],
+  name: ['HAWSER_PREFERRED_HOSTNAME', /^[\w.-]{1,64}$/, 'up to 64 letters, digits and - _ .'],
+  identity: ['HAWSER_PREFERRED_IDENTITY', /^[\w.:-]{1,255}$/, 'up to 255 letters, digits and - _ . :'],
+  keepalive: ['HAWSER_KEEPALIVE_INTERVAL', /^[1-9]\d{0,4}$/, 'seconds, for example 30'],
+} as const
+export const needed = ['server', 'tenant'] as const
+
+const where = { root: { type: 'string' }, dir: { type: 'string' }, settings: { type: 'string' }, key: { type: 'string' } } as const
+const defaults = { dir: '/opt/hawser-agent', settings: '/etc/hawser-agent.env' } as const
+export const defaultKey = '/etc/hawser-agent.key'
+
+/** At least two names: what is removed must not be a folder of the system. */
+const plainPath = /^\/[\w+@.-]+(\/[\w+@.-]+)+$/
+
+export const isPlainPath = (path: string): boolean => plainPath.test(path) && !path.split('/').some((name) => name === '.' || name === '..')
+
+export const usage = `hawser-agent install   puts the agent on this device and keeps it running; again, to bring a newer one or other settings
+  --server <address>     of the server, for example https://hawser.example.com
+  --tenant <id>          of the namespace; the console shows it
+  --name <name>          by which the device is to be known, instead of its host name
+  --identity <text>      by which the server tells devices apart, instead of the address of the first network card
+  --keepalive <seconds>  between signs of life on a connection
+  --init <kind>          systemd, openrc, plain (a script of our own) or none, if it is not what is found
+  --root <folder>        installs into the folder of another system, such as an image, and starts nothing
+  --dir <folder>         for the program (${defaults.dir})
+  --settings <file>      (${defaults.settings})
+  --key <file>           the device's identity (${defaultKey})
+hawser-agent uninstall   takes away all that install made, but the device's identity
+  --purge                that, too
+  --root --dir --settings --key  as they were given to install
+`
+
+export function readInstall(args: readonly string[]): Install {
+  const text = { type: 'string' } as const
+  const options = { ...where, init: text, server: text, tenant: text, name: text, identity: text, keepalive: text }
+  const values = parse(args, options)
+  const problems: string[] = []
+  const given = new Map<string, string>()
+  for (const [option, [name, pattern, sentence]] of Object.entries(wanted)) {
+    const value = (values[option] as string | undefined)?.replace(option === 'server' ? /\/+$/ : /^$/, '')
+    if (value === undefined || value === '') continue
+    if (pattern.test(value)) given.set(name, option === 'tenant' ? value.toLowerCase() : value)
+    else problems.push(`--${option} is not right: ${sentence}`)
+  }
+  const init = inits.find((each) => each === values['init'])
+  if (values['init'] !== undefined && !init) problems.push(`--init is not right: ${inits.join(', ')} are known`)
+  return { ...readWhere(values, problems), init, given }
+}
+
+export function readUninstall(args: readonly string[]): Uninstall {
+  const values = parse(args, { ...where, purge: { type: 'boolean' } })
+  return { ...readWhere(values, []), purge: values['purge'] === true }
+}
+
+/** What is missing in the settings, as sentences. */
+export function missingIn(settings: ReadonlyMap<string, string>): string[] {
+  return needed.filter((option) => !settings.has(wanted[option][0])).map((option) => `--${option} is missing: ${wanted[option][2]}`)
+}
+
+type Values = Readonly<Record<string, string | boolean | undefined>>
+
+function parse(args: readonly string[], options: Record<string, { readonly type: 'string' | 'boolean' }>): Values {
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
+  } catch (error) {
+    throw new ConfigError(`${error instanceof Error ? error.message.split('.')[0] : String(error)}.\n\n${usage}`)
+  }
+}
+
+function readWhere(values: Values, problems: string[]): Where {
+  const root = typeof values['root'] === 'string' ? values['root'].replace(/\/+$/, '') : ''
+  if (values['root'] !== undefined && !root.startsWith('/')) problems.push('--root is not right: the whole path of a folder')
+  const read = (name: 'dir' | 'settings' | 'key'): string | undefined => {
+    const value = values[name]
+    if (typeof value !== 'string' || value === '') return undefined
+    if (!isPlainPath(value)) problems.push(`--${name} is not right: a whole path of letters, digits and - _ . + @, with a folder in it`)
+    return value
+  }
+  const found = { root, dir: read('dir') ?? defaults.dir, settings: read('settings') ?? defaults.settings, key: read('key') }
+  if (problems.length > 0) throw new ConfigError(`This cannot be done:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+  return found
+}

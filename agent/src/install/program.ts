@@ -1,0 +1,89 @@
+// The program that is put in place: which of its forms is running, and how that form is copied. An executable is one file; what
+// install.sh fetched is a folder with a Node of its own. From npm or from a checkout nothing is copied: whoever brought it
+// there brings newer ones, too.
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import path from 'node:path'
+import { isSea } from 'node:sea'
+import { ConfigError } from '../config.ts'
+import { isPlainPath } from './options.ts'
+
+export type Form =
+  | { readonly kind: 'file' | 'folder'; readonly from: string }
+  | { readonly kind: 'in place'; readonly command: readonly string[] }
+
+export function formOf(execPath: string, script: string | undefined, sea: boolean): Form {
+  if (sea) return { kind: 'file', from: execPath }
+  const folder = path.dirname(path.dirname(execPath))
+  if (existsSync(path.join(folder, 'bin/hawser-agent')) && script?.startsWith(`${folder}/`)) return { kind: 'folder', from: folder }
+  return { kind: 'in place', command: [execPath, script ?? ''] }
+}
+
+export const ownForm = (): Form => formOf(realpathSync(process.execPath), process.argv[1] && realpathSync(process.argv[1]), isSea())
+
+const program = 'bin/hawser-agent'
+
+/** On the path of the people who administer the device. */
+const handle = '/usr/local/bin/hawser-agent'
+
+/** Puts it there; gives the command that starts it, as it is spelled on the device. */
+export function putProgram(form: Form, root: string, dir: string): readonly string[] {
+  if (form.kind === 'in place') {
+    const wrong = form.command.find((word) => !isPlainPath(word))
+    if (wrong !== undefined) throw new ConfigError(`The agent is in a place whose name no service can spell: ${wrong}`)
+    if (root !== '') throw new ConfigError('This agent belongs to a folder of npm: take the executable to install it into another system.')
+    return form.command
+  }
+  const place = root + dir
+  const [next, old] = [`${place}.new`, `${place}.old`]
+  if (existsSync(place) && !isOurs(place)) throw new ConfigError(`${place} is there already and is no agent of ours: name another --dir.`)
+  if (form.from !== place && form.from !== path.join(place, program)) {
+    for (const folder of [next, old]) rmSync(folder, { recursive: true, force: true })
+    mkdirSync(path.join(next, 'bin'), { recursive: true })
+    if (form.kind === 'file') cpSync(form.from, path.join(next, program))
+    else cpSync(form.from, next, { recursive: true, verbatimSymlinks: true })
+    for (const folder of [next, path.join(next, 'bin')]) chmodSync(folder, 0o755)
+    // Two moves: there is an old agent, none for an instant, and the new one, but never half of one.
+    if (existsSync(place)) renameSync(place, old)
+    renameSync(next, place)
+    rmSync(old, { recursive: true, force: true })
+  }
+  const file = path.join(dir, program)
+  if (isFree(root + handle, file)) {
+    mkdirSync(path.dirname(root + handle), { recursive: true })
+    rmSync(root + handle, { force: true })
+    symlinkSync(file, root + handle)
+  }
+  return [file]
+}
+
+/** Gives whether there was something to take away. */
+export function takeProgram(root: string, dir: string): boolean {
+  const place = root + dir
+  if (isFree(root + handle, path.join(dir, program)) && isLink(root + handle)) rmSync(root + handle, { force: true })
+  if (!existsSync(place) || !isOurs(place)) return false
+  rmSync(place, { recursive: true })
+  return true
+}
+
+const isOurs = (place: string): boolean => existsSync(path.join(place, program)) || readdirSync(place).length === 0
+
+const isLink = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true
+
+/** Nothing is there, or a link of ours. */
+function isFree(file: string, target: string): boolean {
+  const found = lstatSync(file, { throwIfNoEntry: false })
+  if (!found) return true
+  return found.isSymbolicLink() && readlinkSync(file) === target
+}

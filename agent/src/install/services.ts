@@ -1,0 +1,168 @@
+// How a device keeps the agent running, in the three ways that there are: systemd, OpenRC, and a script of our own for
+// devices that have neither. Only texts and the commands that go with them; install.ts puts them in their places. Whatever
+// stands in them was checked to be plain words, so that nothing has to be quoted.
+
+export const inits = ['systemd', 'openrc', 'plain', 'none'] as const
+export type Init = (typeof inits)[number]
+
+export interface Agent {
+  /** What starts it. */
+  readonly command: readonly string[]
+  /** The file with its settings, one NAME=value a line. */
+  readonly settings: string
+}
+
+export interface Service {
+  readonly files: readonly { readonly path: string; readonly text: string; readonly mode: number }[]
+  /** What makes it start with the device. */
+  readonly links: readonly { readonly path: string; readonly to: string }[]
+  /** Begins it, with what was put in place, whether an older one runs or not. */
+  readonly start: readonly (readonly string[])[]
+  readonly stop: readonly (readonly string[])[]
+  /** When the files are gone. */
+  readonly forget: readonly (readonly string[])[]
+}
+
+const unit = '/etc/systemd/system/hawser-agent.service'
+const script = '/etc/init.d/hawser-agent'
+/** Of the way without an init system. */
+export const keeper = '/usr/local/sbin/hawser-agent-service'
+
+export function serviceOf(init: Init, agent: Agent): Service {
+  if (init === 'systemd')
+    return {
+      files: [{ path: unit, text: systemdUnit(agent), mode: 0o644 }],
+      links: [{ path: '/etc/systemd/system/multi-user.target.wants/hawser-agent.service', to: unit }],
+      start: [
+        ['systemctl', 'daemon-reload'],
+        ['systemctl', 'restart', 'hawser-agent'],
+      ],
+      stop: [['systemctl', 'stop', 'hawser-agent']],
+      forget: [['systemctl', 'daemon-reload']],
+    }
+  if (init === 'openrc')
+    return {
+      files: [{ path: script, text: openrcScript(agent), mode: 0o755 }],
+      links: [{ path: '/etc/runlevels/default/hawser-agent', to: script }],
+      start: [['rc-service', 'hawser-agent', 'restart']],
+      stop: [['rc-service', 'hawser-agent', 'stop']],
+      forget: [],
+    }
+  if (init === 'plain')
+    return {
+      files: [{ path: keeper, text: plainScript(agent), mode: 0o755 }],
+      links: [],
+      start: [[keeper, 'restart']],
+      stop: [[keeper, 'stop']],
+      forget: [],
+    }
+  return { files: [], links: [], start: [], stop: [], forget: [] }
+}
+
+function systemdUnit({ command, settings }: Agent): string {
+  return `# Made by \`hawser-agent install\`.
+[Unit]
+Description=Hawser agent
+After=network-online.target
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+EnvironmentFile=${settings}
+ExecStart=${command.join(' ')}
+Restart=always
+RestartSec=5
+# Sessions are processes of their own and end with their own connection.
+KillMode=mixed
+
+[Install]
+WantedBy=multi-user.target
+`
+}
+
+function openrcScript({ command: [program, ...args], settings }: Agent): string {
+  return `#!/sbin/openrc-run
+# Made by \`hawser-agent install\`.
+name="Hawser agent"
+supervisor=supervise-daemon
+command=${program}
+command_args="${args.join(' ')}"
+pidfile=/run/hawser-agent.pid
+respawn_delay=5
+respawn_max=0
+output_logger="logger -t hawser-agent"
+error_logger="logger -t hawser-agent"
+
+depend() {
+  use net dns logger
+}
+
+start_pre() {
+  set -a
+  . ${settings}
+  set +a
+}
+`
+}
+
+/**
+ * Keeps itself and the agent apart from whoever started it, begins the agent again five seconds after it has ended, and hands
+ * what it says to the system's log, if there is one.
+ */
+function plainScript({ command, settings }: Agent): string {
+  return `#!/bin/sh
+# Made by \`hawser-agent install\`. Keeps the agent running in the background: start, stop, restart, status.
+self=${keeper}
+pidfile=/run/hawser-agent.pid
+
+running() {
+  pid="$(cat "$pidfile" 2>/dev/null)" && [ -n "$pid" ] && grep -q hawser-agent-service "/proc/$pid/cmdline" 2>/dev/null
+}
+
+keep() {
+  sh -c 'echo "$PPID"' >"$pidfile"
+  trap 'kill "$child" 2>/dev/null; wait "$child"; rm -f "$pidfile"; exit 0' TERM
+  set -a
+  . ${settings}
+  set +a
+  while :; do
+    ${command.join(' ')} & child=$!
+    wait "$child"
+    sleep 5 & child=$!
+    wait "$child"
+  done
+}
+
+case "\${1:-}" in
+  keep)
+    if command -v logger >/dev/null 2>&1; then keep 2>&1 | { logger -t hawser-agent 2>/dev/null || cat >/dev/null; }
+    else keep >/dev/null 2>&1
+    fi
+    ;;
+  start)
+    if running; then echo 'hawser-agent: it is running already'; exit 0; fi
+    rm -f "$pidfile"
+    $(command -v setsid) "$self" keep </dev/null >/dev/null 2>&1 &
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+      if running; then echo 'hawser-agent: started'; exit 0; fi
+      sleep 1
+    done
+    echo 'hawser-agent: it could not be started' >&2
+    exit 1
+    ;;
+  stop)
+    if ! running; then echo 'hawser-agent: it is not running'; exit 0; fi
+    kill "$pid"
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+      if ! running; then echo 'hawser-agent: stopped'; exit 0; fi
+      sleep 1
+    done
+    echo 'hawser-agent: it does not stop' >&2
+    exit 1
+    ;;
+  restart) "$self" stop && exec "$self" start ;;
+  status) if running; then echo 'hawser-agent: it is running'; else echo 'hawser-agent: it is not running'; exit 3; fi ;;
+  *) echo "$0 start|stop|restart|status" >&2; exit 2 ;;
+esac
+`
+}

@@ -1,0 +1,215 @@
+// `hawser-agent install` and `uninstall` into the folders of other systems: what is written for each kind of init, that doing
+// it again keeps what was there, that nothing stays behind, and what is refused. The program is a small one here; the real one
+// installs itself in tests/packages.
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  globSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { sample } from '@hawser/contract/examples'
+import { ConfigError } from '../src/config.ts'
+import { install, uninstall } from '../src/install/install.ts'
+import { formOf } from '../src/install/program.ts'
+
+let [folder, root, program] = ['', '', '']
+beforeEach(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-install-'))
+  root = path.join(folder, 'root')
+  program = path.join(folder, 'hawser-agent')
+  mkdirSync(root)
+  writeFileSync(program, '#!/bin/sh\n')
+  chmodSync(program, 0o755)
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+/** What it says, and whether it was refused. */
+function told(command: (say: (line: string) => void) => void): { refused: boolean; said: string } {
+  const lines: string[] = []
+  try {
+    command((line) => void lines.push(line))
+    return { refused: false, said: lines.join('\n') }
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return { refused: true, said: error.message }
+  }
+}
+const put = (...words: string[]) => told((say) => install(['--root', root, ...words], say, { kind: 'file', from: program }))
+const take = (...words: string[]) => told((say) => uninstall(['--root', root, ...words], say))
+const known = ['--server', 'https://hawser.example.com/', '--tenant', sample.tenant]
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8')
+const write = (file: string, text: string): void => {
+  mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
+  writeFileSync(path.join(root, file), text)
+}
+/** Everything there that is not a folder. */
+const left = (): string[] =>
+  globSync('**/*', { cwd: root })
+    .filter((file) => !lstatSync(path.join(root, file)).isDirectory())
+    .toSorted()
+
+const always = ['etc/hawser-agent.env', 'opt/hawser-agent/bin/hawser-agent', 'usr/local/bin/hawser-agent']
+const services = {
+  systemd: ['etc/systemd/system/hawser-agent.service', 'etc/systemd/system/multi-user.target.wants/hawser-agent.service'],
+  openrc: ['etc/init.d/hawser-agent', 'etc/runlevels/default/hawser-agent'],
+  plain: ['usr/local/sbin/hawser-agent-service'],
+  none: [],
+} as const
+
+describe.each(Object.entries(services))('with %s', (init, files) => {
+  test('it is put in its places, again without harm, and taken away without a trace', () => {
+    for (const words of [
+      [...known, '--name', 'crane'],
+      ['--keepalive', '45'],
+    ]) {
+      expect(put('--init', init, ...words)).toMatchObject({ refused: false, said: expect.stringContaining(`(${init})`) as string })
+      expect(left()).toEqual([...always, ...files].toSorted())
+    }
+    expect(read('etc/hawser-agent.env').trim().split('\n').toSorted()).toEqual([
+      'HAWSER_KEEPALIVE_INTERVAL=45',
+      'HAWSER_PREFERRED_HOSTNAME=crane',
+      'HAWSER_PRIVATE_KEY=/etc/hawser-agent.key',
+      'HAWSER_SERVER_ADDRESS=https://hawser.example.com',
+      `HAWSER_TENANT_ID=${sample.tenant}`,
+    ])
+    expect(statSync(path.join(root, 'etc/hawser-agent.env')).mode & 0o777).toBe(0o600)
+    expect(readlinkSync(path.join(root, 'usr/local/bin/hawser-agent'))).toBe('/opt/hawser-agent/bin/hawser-agent')
+    expect(take().refused).toBe(false)
+    expect(left()).toEqual([])
+    expect(take().said).toBe('there was nothing to take away')
+  })
+})
+
+test('another kind takes the place of the first', () => {
+  for (const [init, files] of Object.entries(services)) {
+    expect(put('--init', init, ...known).refused).toBe(false)
+    expect(left()).toEqual([...always, ...files].toSorted())
+  }
+})
+
+test('the kind is found out', () => {
+  expect(put(...known).said).toContain('(plain)')
+  write('sbin/openrc-run', '')
+  expect(put().said).toContain('(openrc)')
+  write('usr/lib/systemd/systemd', '')
+  expect(put().said).toContain('(systemd)')
+})
+
+test('the scripts are such that a shell can read them', () => {
+  for (const [init, file] of [
+    ['openrc', services.openrc[0]],
+    ['plain', services.plain[0]],
+  ] as const) {
+    put('--init', init, ...known)
+    expect(spawnSync('sh', ['-n', path.join(root, file)], { encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' })
+    expect(statSync(path.join(root, file)).mode & 0o777).toBe(0o755)
+  }
+})
+
+test('systemd finds nothing wrong with its service', () => {
+  put('--init', 'systemd', ...known)
+  // What the service names, as this machine has it.
+  for (const folder of ['/usr/lib/systemd/system', '/lib/systemd/system'].filter((each) => existsSync(each)).slice(0, 1))
+    cpSync(folder, path.join(root, 'usr/lib/systemd/system'), { recursive: true, verbatimSymlinks: true })
+  const judge = () => spawnSync('systemd-analyze', [`--root=${root}`, 'verify', 'hawser-agent.service'], { encoding: 'utf8' })
+  const ours = ({ stdout, stderr }: { stdout: string; stderr: string }): string[] =>
+    (stdout + stderr).split('\n').filter((line) => line.includes('hawser-agent'))
+  expect(ours(judge())).toEqual([])
+  const unit = 'etc/systemd/system/hawser-agent.service'
+  write(unit, read(unit).replace('RestartSec=5', 'RestartSec=soon'))
+  expect(ours(judge())).toEqual([expect.stringContaining('soon')])
+})
+
+describe('who the device is', () => {
+  test('stays after it was taken away, and goes only if that is said', () => {
+    write('etc/hawser-agent.key', 'a key')
+    put(...known)
+    expect(take().said).toContain('identity is still in /etc/hawser-agent.key')
+    expect(left()).toEqual(['etc/hawser-agent.key'])
+    put(...known)
+    expect(take('--purge').refused).toBe(false)
+    expect(left()).toEqual([])
+  })
+
+  test('is what it was for the original’s agent, and is looked for where it was put', () => {
+    write('etc/shellhub.key', 'the key')
+    put(...known, '--key', '/srv/keys/device.key')
+    expect(read('srv/keys/device.key')).toBe('the key')
+    expect(statSync(path.join(root, 'srv/keys/device.key')).mode & 0o777).toBe(0o600)
+    put('--name', 'crane')
+    expect(read('etc/hawser-agent.env')).toContain('HAWSER_PRIVATE_KEY=/srv/keys/device.key\n')
+    take('--purge')
+    expect(left()).toEqual(['etc/shellhub.key'])
+  })
+})
+
+test('what was added to the settings by hand is kept', () => {
+  put(...known)
+  write('etc/hawser-agent.env', `${read('etc/hawser-agent.env')}# quiet\nHAWSER_LOW_DATA=1\n`)
+  put('--name', 'crane')
+  expect(read('etc/hawser-agent.env')).toContain('HAWSER_LOW_DATA=1\n')
+})
+
+describe('it is refused in plain words, and nothing is written,', () => {
+  test.each([
+    [
+      'without a server and a namespace',
+      [],
+      '--server is missing: the address of the server, for example https://hawser.example.com\n  --tenant is missing',
+    ],
+    ['with an address that is none', ['--server', 'hawser', '--tenant', sample.tenant], '--server is not right'],
+    ['with an address that a shell would run', ['--server', 'http://x/$(id)', '--tenant', sample.tenant], '--server is not right'],
+    [
+      'with an id that is none',
+      [...known.slice(0, 2), '--tenant', '7'],
+      '--tenant is not right: the id of the namespace, which the console shows',
+    ],
+    ['with an init that nobody knows', [...known, '--init', 'upstart'], '--init is not right: systemd, openrc, plain, none are known'],
+    ['with a name of several words', [...known, '--name', 'my crane'], '--name is not right'],
+    ['into a folder of the system', [...known, '--dir', '/opt'], '--dir is not right'],
+    ['into a folder above', [...known, '--dir', '/opt/../etc'], '--dir is not right'],
+    ['with an option that it has not', [...known, '--colour', 'red'], "Unknown option '--colour'"],
+  ])('%s', (_, words, sentence) => {
+    const { refused, said } = put(...words)
+    expect([refused, said]).toEqual([true, expect.stringContaining(sentence)])
+    expect(left()).toEqual([])
+  })
+
+  test('where something else is already', () => {
+    write('opt/hawser-agent/precious', 'gold')
+    expect(put(...known)).toMatchObject({ refused: true, said: expect.stringContaining('is no agent of ours') as string })
+    expect(left()).toEqual(['opt/hawser-agent/precious'])
+  })
+})
+
+test('each form of the program is known: a file, a folder with its Node, and what npm looks after', () => {
+  write('agent/bin/hawser-agent', '')
+  const [top, node] = [path.join(root, 'agent'), path.join(root, 'agent/bin/node')]
+  expect(formOf('/x/hawser-agent', undefined, true)).toEqual({ kind: 'file', from: '/x/hawser-agent' })
+  expect(formOf(node, `${top}/agent/src/main.js`, false)).toEqual({ kind: 'folder', from: top })
+  const inPlace = formOf('/usr/bin/node', '/srv/lib/node_modules/hawser-agent/main.mjs', false)
+  expect(inPlace).toEqual({ kind: 'in place', command: ['/usr/bin/node', '/srv/lib/node_modules/hawser-agent/main.mjs'] })
+  expect(told((say) => install(['--root', root, ...known], say, inPlace))).toMatchObject({ refused: true })
+})
+
+test('a folder is copied whole, links and all', () => {
+  const top = path.join(folder, 'fetched')
+  mkdirSync(path.join(top, 'bin'), { recursive: true })
+  cpSync(program, path.join(top, 'bin/hawser-agent'))
+  writeFileSync(path.join(top, 'main.js'), 'new')
+  install(['--root', root, ...known], () => undefined, { kind: 'folder', from: top })
+  expect(read('opt/hawser-agent/main.js')).toBe('new')
+  expect(statSync(path.join(root, 'opt/hawser-agent/bin/hawser-agent')).mode & 0o777).toBe(0o755)
+})

@@ -1,0 +1,49 @@
+#!/usr/bin/env node
+// What npm puts on the path: runs the program on the running Node if that is new enough, else on the one that npm has brought
+// with the package, else says what is missing. Plain JavaScript of old, because an old Node must read it.
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+const require = createRequire(import.meta.url)
+const { name, engines } = require('../package.json')
+const [wanted] = engines.node.match(/\d+\.\d+/)
+const [major, minor] = wanted.split('.').map(Number)
+const [ourMajor, ourMinor] = process.versions.node.split('.').map(Number)
+
+if (ourMajor > major || (ourMajor === major && ourMinor >= minor)) await import('../main.mjs')
+else {
+  const node = brought()
+  if (node) run(node)
+  else {
+    process.stderr.write(
+      `${name}: Node ${process.versions.node} is too old: install Node ${wanted} or newer, or take the executable, which needs none.\n`,
+    )
+    process.exitCode = 1
+  }
+}
+
+function brought() {
+  try {
+    return require.resolve(`node-${process.platform}-${process.arch}/bin/node`)
+  } catch {
+    return undefined
+  }
+}
+
+function run(node) {
+  const main = fileURLToPath(new URL('../main.mjs', import.meta.url))
+  const child = spawn(node, [main, ...process.argv.slice(2)], { stdio: 'inherit' })
+  // The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child decides.
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']
+  for (const signal of signals) process.on(signal, () => child.kill(signal))
+  child.on('error', (error) => {
+    process.stderr.write(`${name}: ${error.message}\n`)
+    process.exitCode = 1
+  })
+  child.on('exit', (code, signal) => {
+    for (const each of signals) process.removeAllListeners(each)
+    if (signal) process.kill(process.pid, signal)
+    else process.exit(code ?? 1)
+  })
+}
