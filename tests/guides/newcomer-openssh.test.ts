@@ -17,13 +17,13 @@ import { openReader, type Reader } from './reader.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
-beforeAll(() => {
-  // Else `npm start` would install packages, below the feet of every other test.
+/** Else `npm start` would install packages, below the feet of every other test. */
+function mustBeInstalled(): void {
   const lock = createHash('sha256')
     .update(readFileSync(path.join(root, 'package-lock.json')))
     .digest('hex')
   if (readFileSync(path.join(root, 'node_modules/.hawser-installed'), 'utf8') !== lock) throw new Error('run the tests with `npm test`')
-})
+}
 
 describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
   let folder: string
@@ -111,6 +111,7 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
   const blocks = blocksOf(page).filter((block) => isCommand(block) && block.how !== 'not-run')
 
   test.each(blocks)('$line: $text', async (block: Block) => {
+    mustBeInstalled()
     await reader.follow(block, block.text.startsWith('npm run demo') ? comeIn : undefined)
     if (block.text.includes('install.sh')) await startAgent()
   })
