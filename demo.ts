@@ -95,7 +95,8 @@ async function main(): Promise<void> {
       '  Hawser is running with one device: this machine.',
       '',
       `    Console  ${url}  (user demo, password ${password})`,
-      `    SSH      ssh -i ${keyFile} -p ${port} ${os.userInfo().username}@demo.this-machine@${host}`,
+      // The server's keys are as new as its data: kept with the person's own, they would be an alarm at the next start.
+      `    SSH      ssh -i ${keyFile} -o UserKnownHostsFile=${path.join(folder, 'known_hosts')} -p ${port} ${os.userInfo().username}@demo.this-machine@${host}`,
       '',
       '  Ctrl-C ends it and removes everything again.',
       '',

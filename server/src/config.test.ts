@@ -119,6 +119,10 @@ test('addresses lose a slash at their end, and must be of the right kind', () =>
     expect(problemsOf({ [name]: value })).toContain(`${name}: an address with `)
 })
 
+test('what the command line reads from the same shell is no mistake', () => {
+  expect(readConfig({ HAWSER_SERVER: 'https://hawser.example.com', HAWSER_API_KEY: 'a key' }).HAWSER_LOG).toBe('info')
+})
+
 test('all mistakes are told together, each with an example', () => {
   const message = problemsOf({ HAWSER_HTTP: 'nowhere', HAWSER_LOG: 'loud', HAWSER_REGISTRATION: 'maybe', HAWSER_TYPO: '1' })
   const lines = message.split('\n')

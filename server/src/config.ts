@@ -295,6 +295,9 @@ export type Config = { readonly [K in keyof typeof settings]: ReturnType<(typeof
 
 export class ConfigError extends Error {}
 
+/** Read by the command line, whose users may run the administrator's commands from the same shell. */
+const ofPeople = ['HAWSER_SERVER', 'HAWSER_API_KEY']
+
 export function readConfig(environment: Record<string, string | undefined>): Config {
   const problems: string[] = []
   const entries = Object.entries(settings).map(([name, { read, fallback, example }]) => {
@@ -306,7 +309,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     }
   })
   for (const name of Object.keys(environment))
-    if (name.startsWith('HAWSER_') && !(name in settings))
+    if (name.startsWith('HAWSER_') && !(name in settings) && !ofPeople.includes(name))
       problems.push(`${name}: there is no such setting; \`hawser admin config print\` lists them`)
   if (problems.length > 0) throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
   return Object.fromEntries(entries) as Config

@@ -31,6 +31,13 @@ export const needs: readonly Need[] = [
     usedBy: ['**/*openssh*'],
   },
   {
+    name: 'curl',
+    found: { command: 'curl' },
+    debianPackage: 'curl',
+    why: 'the guides fetch with it, as their readers do',
+    usedBy: ['**/guides/*openssh*'],
+  },
+  {
     name: 'Dropbear',
     found: { command: 'dbclient' },
     debianPackage: 'dropbear-bin',

@@ -1,6 +1,6 @@
 // docs/guides/moving-from-shellhub.md as whoever moves follows it: its commands for our side are run from the top to the end, on
 // a dump and a database as ShellHub has them, and at the end the server serves who has moved. What is for ShellHub's own machine
-// (a fence that says bash) is at least a script.
+// (a fence that says not-run) is at least a script.
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -10,7 +10,11 @@ import { startService } from '../harness/service.ts'
 import { shellHub, type ShellHub } from './fixture.ts'
 
 const guide = readFileSync(path.join(import.meta.dirname, '../../docs/guides/moving-from-shellhub.md'), 'utf8')
-const blocks = [...guide.matchAll(/^```(sh|bash)\n([^]*?)^```$/gm)].map(([, kind, text], i) => ({ i, kind, text: text! }))
+const blocks = [...guide.matchAll(/^```sh( not-run: .*)?\n([^]*?)^```$/gm)].map(([, notRun, text], i) => ({
+  i,
+  kind: notRun ? 'not run' : 'run',
+  text: text!,
+}))
 
 const desk = temporaryFolder()
 const data = path.join(desk.path, 'data')
@@ -39,12 +43,12 @@ function here(text: string): string {
 }
 
 test('the guide has commands for both sides', () => {
-  expect(blocks.map(({ kind }) => kind)).toEqual(['bash', 'sh', 'sh', 'sh', 'sh', 'sh'])
+  expect(blocks.map(({ kind }) => kind)).toEqual(['not run', 'run', 'run', 'run', 'run', 'run'])
 })
 
 test.each(blocks)('block $i works: $text', async ({ kind, text }) => {
   const env = { ...environmentFor(data), PATH: `${bin}:${process.env['PATH']}` }
-  const flags = kind === 'bash' ? '-n' : '-e'
+  const flags = kind === 'not run' ? '-n' : '-e'
   const { code, stdout, stderr } = await run(['/bin/bash', '--norc', flags, '-c', here(text)], { cwd: desk.path, env })
   expect(code, `${stdout}\n${stderr}`).toBe(0)
 })
