@@ -183,12 +183,12 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   ]
 
   // What a crash has cut off is closed while people already work.
-  rooms.background.later('recording.recovery', () =>
-    rooms.recordings.recover(async ({ tenant_id, session_uid, channel }, ending) => {
-      log.warn({ event: 'recording.closed', session: session_uid, channel, ending })
-      await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
-    }),
-  )
+  const closed: Parameters<Rooms['recordings']['recover']>[0] = async ({ tenant_id, session_uid, channel }, ending) => {
+    log.warn({ event: 'recording.closed', session: session_uid, channel, ending })
+    await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
+  }
+  rooms.background.later('recording.recovery', () => rooms.recordings.recover(closed))
+  rooms.node?.onMourning(() => rooms.background.later('recording.inheritance', () => rooms.recordings.inherit(closed)))
 
   let stopping = false
   const watching = watchDoor({ gate: rooms.gate, watch: rooms.watch, onError: (err) => log.error({ event: 'viewer.failed', err }) })

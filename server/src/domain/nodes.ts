@@ -25,6 +25,8 @@ export interface Nodes extends AsyncDisposable {
   readonly leading: boolean
   /** Called when that changes. */
   onLeading(hearer: () => void): void
+  /** Called after every look for nodes that are gone, whether or not there was one: what they left may be taken over. */
+  onMourning(hearer: () => void): void
 }
 
 export async function nodes(parts: NodeParts): Promise<Nodes> {
@@ -35,6 +37,7 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
   let running = Promise.resolve()
   let leading = false
   const hearers = new Set<() => void>()
+  const mourners = new Set<() => void>()
 
   async function bury(gone: string): Promise<void> {
     const { devices, sessions } = await stores.nodes.bury(gone)
@@ -51,6 +54,7 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     if (now - steady_at < silence_ms) return
     for (const gone of await stores.nodes.lost(silence_ms)) await bury(gone)
     for (const orphaned of await stores.nodes.orphans()) await bury(orphaned)
+    for (const mourner of mourners) mourner()
   }
 
   async function lead(): Promise<void> {
@@ -74,6 +78,7 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
       return leading
     },
     onLeading: (hearer) => void hearers.add(hearer),
+    onMourning: (hearer) => void mourners.add(hearer),
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
       await running

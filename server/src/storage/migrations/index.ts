@@ -10,6 +10,7 @@ import { nodes } from './0004-nodes.ts'
 import { billing } from './0005-billing.ts'
 import { unrecorded } from './0006-unrecorded.ts'
 import { connectors } from './0007-connectors.ts'
+import { unfinishedRecordings } from './0008-unfinished-recordings.ts'
 
 export interface Migration {
   readonly name: string
@@ -17,7 +18,16 @@ export interface Migration {
   readonly statements: (dialect: Opened['name']) => string[]
 }
 
-export const migrations: readonly Migration[] = [beginning, reachingDevices, recordings, nodes, billing, unrecorded, connectors]
+export const migrations: readonly Migration[] = [
+  beginning,
+  reachingDevices,
+  recordings,
+  nodes,
+  billing,
+  unrecorded,
+  connectors,
+  unfinishedRecordings,
+]
 
 /** Brings the schema up to date; gives the names of what was done. */
 export async function migrate(opened: Opened, now: () => string): Promise<string[]> {
