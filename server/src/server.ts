@@ -130,6 +130,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     await stores.liveSessions.closeOlderThan(iso(clock.now()))
   }
   const live = background.own(liveSessions({ stores, clock, node, hold, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
+  const listen = config.HAWSER_NODE_ADDRESS
   const peerhood =
     node === '' || !serving
       ? undefined
@@ -138,7 +139,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
             stores,
             id: node,
             // A port that the system chooses is no address that somebody could have had before.
-            address: config.HAWSER_NODE_ADDRESS?.port ? `${config.HAWSER_NODE_ADDRESS.host}:${config.HAWSER_NODE_ADDRESS.port}` : '',
+            address: clustered ? (listen?.port ? `${listen.host}:${listen.port}` : '') : undefined,
             async returned() {
               log.warn({ event: 'node.returned', message: 'this node was thought lost; it says again what it has' })
               await present.revive()
