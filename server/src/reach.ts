@@ -23,6 +23,7 @@ import type { Log } from './kit/log.ts'
 import { sessionRecorder, type Wish } from './recording/tap.ts'
 import type { Rooms } from './server.ts'
 import { acceptLine } from './socket-line.ts'
+import { admission } from './tunnel/admission.ts'
 import { tunnelDoors } from './tunnel/doors.ts'
 import { deviceName, registry, type Registry } from './tunnel/registry.ts'
 import { watchDoor, watchPath } from './watch.ts'
@@ -71,8 +72,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const entries = tunnelDoors({
     registry: tunnels,
-    admissions: ownLimiter(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
-    admitted_s: config.HAWSER_TUNNEL_RATE_LIMIT.max / (config.HAWSER_TUNNEL_RATE_LIMIT.window_ms / 1000),
+    admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
     hold: rooms.hold,
     perDevice: ownLimiter(clock, tunnelsPerDevice),
     seen: rooms.tunnels.up,
