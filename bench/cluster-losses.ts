@@ -59,7 +59,7 @@ async function agentsOf(folder: string, port: number, count: number) {
   const load = startProcess([process.execPath, '--max-old-space-size=8192', 'bench/tunnel-load.ts'], {}, { ipc: true })
   const tell = <T>(order: TunnelOrder): Promise<T> => ask<T>(load, order)
   await tell({ do: 'enrol', port, keyFile, count })
-  return { tell, [Symbol.asyncDispose]: () => load[Symbol.asyncDispose]() }
+  return { tell, cpu_s: load.cpu_s, [Symbol.asyncDispose]: () => load[Symbol.asyncDispose]() }
 }
 
 /** One node of three is killed. */
@@ -131,6 +131,8 @@ export async function fullRestart({ folder, nodes, say }: LossParts, count: numb
   await Promise.all(nodes.map(kill))
   await Promise.all(nodes.map((node) => node.start()))
   const healthy_s = seconds()
+  const used_s = (): [number, number] => [nodes.reduce((sum, { program }) => sum + program.cpu_s(), 0), agents.cpu_s()]
+  const [nodesBefore_s, agentsBefore_s] = used_s()
   const reached = new Map<number, number>()
   let now = await agents.tell<Count>({ do: 'count' })
   await until(async () => {
@@ -138,6 +140,7 @@ export async function fullRestart({ folder, nodes, say }: LossParts, count: numb
     for (const percent of [50, 90, 99, 100]) if (now.up >= (count * percent) / 100 && !reached.has(percent)) reached.set(percent, seconds())
     return now.up >= count
   }, 250)
+  const [nodesAfter_s, agentsAfter_s] = used_s()
   const what = `all of ${nodes.length} nodes killed, ${rate} a second each`
   return [
     single(`${what}: all nodes serve again after`, 's', healthy_s),
@@ -150,5 +153,7 @@ export async function fullRestart({ folder, nodes, say }: LossParts, count: numb
       ),
     ),
     single(`${what}: refusals an agent`, '', (now.refusals - before.refusals) / count),
+    single(`${what}: processor of the nodes an agent`, 'ms', ((nodesAfter_s - nodesBefore_s) * 1000) / count),
+    single(`${what}: processor of the agents themselves`, 'ms', ((agentsAfter_s - agentsBefore_s) * 1000) / count),
   ]
 }

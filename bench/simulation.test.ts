@@ -27,3 +27,9 @@ test('more agents than turns can be promised to come back all the same, in waves
   expect(outcome.peakAdmitted).toBeLessThanOrEqual(20)
   expect(outcome.refusals.most).toBeLessThan(20)
 })
+
+test.each([5, 60])('10,000 agents are back within a minute after three nodes were away for %i seconds', async (down_s) => {
+  const outcome = await simulate({ agents: 10_000, nodes: 3, rate: 200, lost: 3, down_s })
+  expect(outcome.back_s.get(100)! - down_s).toBeLessThan(60)
+  expect(outcome.peakAdmitted).toBeLessThanOrEqual(200)
+})
