@@ -72,7 +72,7 @@ async function live(agent: Agent, ports: readonly number[], asOurs: boolean, fir
   held.set(agent, ending)
   const pause = backoff()
   let lost_at: number | undefined
-  const up_ = (): void => {
+  const arrived = (): void => {
     up++
     pause.reset()
     if (lost_at !== undefined) outages.push(performance.now() - lost_at)
@@ -82,7 +82,7 @@ async function live(agent: Agent, ports: readonly number[], asOurs: boolean, fir
     let isUp = false
     let asked_s: number | undefined
     try {
-      await tryAll(ports, agent, ending.signal, () => ((isUp = true), up_()))
+      await tryAll(ports, agent, ending.signal, () => ((isUp = true), arrived()))
     } catch (error) {
       if (!asOurs || statusOf(error) !== undefined) refusals++
       asked_s = error instanceof UpgradeFailed ? Number(error.retryAfter) || 0 : undefined

@@ -40,7 +40,7 @@ const journals = (where: string): string[] =>
 /** All of one, from the store alone. */
 async function bytesOf(keep: ObjectKeep, name: JournalName): Promise<Buffer> {
   await using file = await keep.read(name)
-  return file.at(0, await file.size())
+  return await file.at(0, await file.size())
 }
 
 const place = () => ({
@@ -138,7 +138,7 @@ test('a node is killed while it records: another one closes the recording, and t
   expect(verified.stdout.toString()).toContain('cut off')
 
   expect(journals(path.join(data, 'recordings'))).toHaveLength(1)
-  await using _back = await startNode(cluster, { folder: data })
+  opened.use(await startNode(cluster, { folder: data }))
   await inTime(() => expect(journals(path.join(data, 'recordings'))).toEqual([]))
   expect((await bytesOf(reader.keep, name)).equals(closed)).toBe(true)
   expect((await owners[0]!.recordings.list({ params })).body).toHaveLength(1)

@@ -31,7 +31,6 @@ beforeAll(async () => {
   const owner = await api(0, 'owner')
   const accept = (uid: string) => owner.devices.accept({ params: { uid } })
   agent = opened.use(await startAgent({ url: node(2).url, tenant_id: sample.tenant, accept }))
-  await eventually(() => expect(cluster.nodes.map(({ reach }) => reach.tunnels.size)).toEqual([0, 0, 1]))
 })
 afterAll(() => opened.disposeAsync())
 
@@ -44,6 +43,7 @@ async function terminal(made: number, used: number): Promise<[Dialled, string]> 
 }
 
 test('a terminal whose ticket was made on another node works, and is closed and noted as any other', async () => {
+  await eventually(() => expect(cluster.nodes.map(({ reach }) => reach.tunnels.size)).toEqual([0, 0, 1]))
   const [one, uid] = await terminal(0, 1)
   using shell = one
   shell.type('stty size; echo "over $((40+2))"\r')

@@ -166,7 +166,10 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
         waiting.delete(id)
         // Deleted meanwhile: there is nothing to send.
         if (isGone(error)) return
-        if (error instanceof OfAnother) return void setTimeout(() => later(name), theirs_ms).unref()
+        if (error instanceof OfAnother) {
+          setTimeout(() => later(name), theirs_ms).unref()
+          return
+        }
         parts.onDelayed(error as Error, name, wait_ms)
         // At the end of those that wait: one that can never be sent does not hold up the others.
         waiting.set(id, name)
@@ -216,7 +219,7 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
     const id = idOf(file.name)
     let length = 0
     shadows.follow(file.name, async () => {
-      if (!noted.has(id) && (await ledger!.take(file.name)) !== 'theirs') noted.add(id)
+      if (!noted.has(id) && (await ledger.take(file.name)) !== 'theirs') noted.add(id)
       return noted.has(id)
     })
     return {
