@@ -134,16 +134,31 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   }
 }
 
-/** Passes on what comes from either to the other. */
-export function join(one: Duplex, other: Duplex): void {
+/** Passes on what comes from either to the other: a stream of a peer, and what it leads to here. */
+export function join(peer: Duplex, here: Duplex): void {
   // Each direction ends by itself; an error in either ends both.
   const settle = (error?: Error | null): void => {
     if (!error) return
-    one.destroy()
-    other.destroy()
+    peer.destroy()
+    here.destroy()
   }
-  pipeline(one, other, settle)
-  pipeline(other, one, settle)
+  together(peer, here)
+  pipeline(peer, here, settle)
+  pipeline(here, peer, settle)
+}
+
+/** What comes in one go leaves in one go: TLS hands over pieces of 16 KiB at most, and each would be a frame of its own. */
+function together(from: Duplex, to: Duplex): void {
+  let corked = false
+  from.on('data', () => {
+    if (corked) return
+    corked = true
+    to.cork()
+    setImmediate(() => {
+      corked = false
+      to.uncork()
+    })
+  })
 }
 
 function sized(text: string): Buffer {
