@@ -270,7 +270,7 @@ async function tunnels({ folder, profiles }: Settings, count: number): Promise<R
   const port = await freePort()
   const rows: Row[] = []
   {
-    const env = { HAWSER_TUNNEL_RATE_LIMIT: '1000000/1' }
+    const env = { HAWSER_TUNNEL_RATE_LIMIT: '0/1' }
     await using server = await startHawser(data, { port, profiles, env, flags: [collectable] })
     const some = Math.min(200, count)
     await tell({ do: 'enrol', port, keyFile, count: some })

@@ -1,9 +1,12 @@
-// A program for bench/access.ts: many agents in one process. Each enrols over HTTP and then holds its tunnel with the agent's
-// own code, proof of the key included. One that loses its tunnel is back at once; one that is refused, or finds nobody, waits
-// ten seconds: so do agents in the field, and the server must stand it.
+// A program for bench/access.ts and bench/cluster.ts: many agents in one process. Each enrols over HTTP and then holds its
+// tunnel with the agent's own code, proof of the key included. One that loses its tunnel is back at once; one that is refused,
+// or finds nobody, waits ten seconds: so do agents in the field, and the server must stand it. Told to wait as ours do, they do
+// that instead. Of several ports each agent takes any at every try, as a balancer would do for it, and the next where nobody is.
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
+import { UpgradeFailed } from '@hawser/mux'
+import { backoff } from '../agent/src/backoff.ts'
 import { holdTunnel } from '../agent/src/tunnel.ts'
 import { authBody, isAccepted } from './fleet.ts'
 import { openLoad, requestBytes } from './load.ts'
@@ -13,13 +16,20 @@ export type TunnelOrder =
   /** Until there are so many. */
   | { readonly do: 'enrol'; readonly port: number; readonly keyFile: string; readonly count: number }
   /** Answered when so many of them are up. */
-  | { readonly do: 'hold'; readonly port: number; readonly count: number }
+  | { readonly do: 'hold'; readonly port: number | readonly number[]; readonly count: number; readonly asOurs?: boolean }
+  /** How long agents were without a tunnel since the last time this was asked. */
+  | { readonly do: 'outages' }
   | { readonly do: 'count' }
   | { readonly do: 'leave' }
 
 export interface Count {
   readonly up: number
   readonly refusals: number
+}
+
+export interface Outages {
+  /** In milliseconds. */
+  readonly outages: readonly number[]
 }
 
 const refused_ms = 10_000
@@ -38,6 +48,7 @@ let key: KeyObject | undefined
 let next = 0
 let up = 0
 let refusals = 0
+let outages: number[] = []
 
 async function enrol(port: number, keyFile: string, count: number): Promise<void> {
   key = createPrivateKey(readFileSync(keyFile))
@@ -56,33 +67,59 @@ async function enrol(port: number, keyFile: string, count: number): Promise<void
 }
 
 /** One agent's life; `first` hears when its tunnel is up for the first time. */
-async function live(agent: Agent, port: number, first: () => void): Promise<void> {
+async function live(agent: Agent, ports: readonly number[], asOurs: boolean, first: () => void): Promise<void> {
   const ending = new AbortController()
   held.set(agent, ending)
-  const parts = { server: `http://127.0.0.1:${port}`, key: key!, serve: () => Promise.resolve(), log: () => undefined }
+  const pause = backoff()
+  let lost_at: number | undefined
+  const arrived = (): void => {
+    up++
+    pause.reset()
+    if (lost_at !== undefined) outages.push(performance.now() - lost_at)
+    first()
+  }
   while (!ending.signal.aborted) {
     let isUp = false
+    let asked_s: number | undefined
     try {
-      await holdTunnel(parts, agent, ending.signal, () => {
-        isUp = true
-        up++
-        first()
-      })
-    } catch {
-      refusals++
-      await wait(refused_ms, undefined, { signal: ending.signal }).catch(() => undefined)
+      await tryAll(ports, agent, ending.signal, () => ((isUp = true), arrived()))
+    } catch (error) {
+      if (!asOurs || statusOf(error) !== undefined) refusals++
+      asked_s = error instanceof UpgradeFailed ? Number(error.retryAfter) || 0 : undefined
+      if (!asOurs) await wait(refused_ms, undefined, { signal: ending.signal }).catch(() => undefined)
     } finally {
-      if (isUp) up--
+      if (isUp) {
+        up--
+        lost_at = performance.now()
+      }
+    }
+    if (asOurs) await pause.wait(ending.signal, asked_s).catch(() => undefined)
+  }
+}
+
+/** What a server has answered. */
+const statusOf = (error: unknown): number | undefined => (error instanceof UpgradeFailed ? error.status : undefined)
+
+/** Holds a tunnel to any of the ports at which somebody is. */
+async function tryAll(ports: readonly number[], agent: Agent, signal: AbortSignal, onUp: () => void): Promise<void> {
+  const from = Math.floor(Math.random() * ports.length)
+  for (const [index] of ports.entries()) {
+    const port = ports[(from + index) % ports.length]!
+    const parts = { server: `http://127.0.0.1:${port}`, key: key!, serve: () => Promise.resolve(), log: () => undefined }
+    try {
+      return await holdTunnel(parts, agent, signal, onUp)
+    } catch (error) {
+      if (statusOf(error) !== undefined || index === ports.length - 1) throw error
     }
   }
 }
 
-async function hold(port: number, count: number): Promise<void> {
+async function hold(port: number | readonly number[], count: number, asOurs: boolean): Promise<void> {
   const waiting = agents.filter((agent) => !held.has(agent)).slice(0, count)
   const holdNext = async (): Promise<void> => {
     for (let agent = waiting.pop(); agent; agent = waiting.pop()) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      void live(agent, port, resolve)
+      void live(agent, [port].flat(), asOurs, resolve)
       await promise
     }
   }
@@ -91,10 +128,15 @@ async function hold(port: number, count: number): Promise<void> {
 
 takeOrders(async (order: TunnelOrder) => {
   if (order.do === 'enrol') await enrol(order.port, order.keyFile, order.count)
-  if (order.do === 'hold') await hold(order.port, order.count)
+  if (order.do === 'hold') await hold(order.port, order.count, order.asOurs ?? false)
   if (order.do === 'leave') {
     for (const ending of held.values()) ending.abort()
     held.clear()
+  }
+  if (order.do === 'outages') {
+    const answer = { outages } satisfies Outages
+    outages = []
+    return answer
   }
   return { up, refusals } satisfies Count
 })

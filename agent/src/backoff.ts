@@ -2,6 +2,8 @@
 // there, and knows when it has room: it is obeyed, to the second, and the wait does not grow.
 
 export interface Backoff {
+  /** How long the next wait is; each call counts as a failure. */
+  next_ms(asked_s?: number): number
   /** Waits; rejects only when the signal stops it. */
   wait(signal: AbortSignal, asked_s?: number): Promise<void>
   /** It worked: the next failure is a first one again. */
@@ -13,12 +15,17 @@ const most_ms = 60_000
 const mostAsked_s = 3_600
 
 export function backoff(random = Math.random): Backoff {
-  let next_ms = first_ms
+  let usual_ms = first_ms
+  const next_ms = (asked_s = 0): number => {
+    if (asked_s > 0) return Math.min(asked_s, mostAsked_s) * 1000 + random() * first_ms
+    const wait_ms = usual_ms * (0.5 + random() / 2)
+    usual_ms = Math.min(usual_ms * 2, most_ms)
+    return wait_ms
+  }
   return {
-    async wait(signal, asked_s = 0) {
-      const asked = asked_s > 0
-      const wait_ms = asked ? Math.min(asked_s, mostAsked_s) * 1000 + random() * first_ms : next_ms * (0.5 + random() / 2)
-      if (!asked) next_ms = Math.min(next_ms * 2, most_ms)
+    next_ms,
+    async wait(signal, asked_s) {
+      const wait_ms = next_ms(asked_s)
       await new Promise<void>((resolve, reject) => {
         const stop = (): void => {
           clearTimeout(timer)
@@ -32,6 +39,6 @@ export function backoff(random = Math.random): Backoff {
         else signal.addEventListener('abort', stop, { once: true })
       })
     },
-    reset: () => void (next_ms = first_ms),
+    reset: () => void (usual_ms = first_ms),
   }
 }

@@ -85,7 +85,7 @@ export async function meetNeighbours({ rooms, config, log, tunnel, http }: Neigh
       })
       const headers = request.rawHeaders.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
       stream.write(Buffer.concat([Buffer.from(`${request.method} ${request.url} HTTP/1.1\r\n${headers.join('')}\r\n`, 'latin1'), head]))
-      join(socket, stream)
+      join(stream, socket)
       return true
     },
     async stop() {

@@ -24,6 +24,7 @@ import type { Log } from './kit/log.ts'
 import { sessionRecorder, type Wish } from './recording/tap.ts'
 import type { Rooms } from './server.ts'
 import { acceptLine } from './socket-line.ts'
+import { admission } from './tunnel/admission.ts'
 import { tunnelDoors } from './tunnel/doors.ts'
 import { deviceName, registry, type Registry } from './tunnel/registry.ts'
 import { watchDoor, watchPath } from './watch.ts'
@@ -72,8 +73,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const entries = tunnelDoors({
     registry: tunnels,
-    admissions: ownLimiter(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
-    admitted_s: config.HAWSER_TUNNEL_RATE_LIMIT.max / (config.HAWSER_TUNNEL_RATE_LIMIT.window_ms / 1000),
+    admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
     hold: rooms.hold,
     perDevice: ownLimiter(clock, tunnelsPerDevice),
     seen: rooms.tunnels.up,
@@ -190,12 +190,12 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   ]
 
   // What a crash has cut off is closed while people already work.
-  rooms.background.later('recording.recovery', () =>
-    rooms.recordings.recover(async ({ tenant_id, session_uid, channel }, ending) => {
-      log.warn({ event: 'recording.closed', session: session_uid, channel, ending })
-      await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
-    }),
-  )
+  const closed: Parameters<Rooms['recordings']['recover']>[0] = async ({ tenant_id, session_uid, channel }, ending) => {
+    log.warn({ event: 'recording.closed', session: session_uid, channel, ending })
+    await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
+  }
+  rooms.background.later('recording.recovery', () => rooms.recordings.recover(closed))
+  rooms.node?.onMourning(() => rooms.background.later('recording.inheritance', () => rooms.recordings.inherit(closed)))
 
   let stopping = false
   const watching = watchDoor({ gate: rooms.gate, watch: rooms.watch, onError: (err) => log.error({ event: 'viewer.failed', err }) })

@@ -57,6 +57,7 @@ import { openPaying } from './paying.ts'
 import { openReach, type Reach } from './reach.ts'
 import { emptyCast } from './recording/frames.ts'
 import { diskKeep } from './recording/keep/disk.ts'
+import type { Ledger } from './recording/keep/object.ts'
 import { recordingKey } from './recording/key.ts'
 import { recordings } from './recording/recordings.ts'
 import { openDatabase } from './storage/database.ts'
@@ -131,6 +132,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     await stores.liveSessions.closeOlderThan(iso(clock.now()))
   }
   const live = background.own(liveSessions({ stores, clock, node, hold, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
+  const listen = config.HAWSER_NODE_ADDRESS
   const peerhood =
     node === '' || !serving
       ? undefined
@@ -139,7 +141,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
             stores,
             id: node,
             // A port that the system chooses is no address that somebody could have had before.
-            address: config.HAWSER_NODE_ADDRESS?.port ? `${config.HAWSER_NODE_ADDRESS.host}:${config.HAWSER_NODE_ADDRESS.port}` : '',
+            address: clustered ? (listen?.port ? `${listen.host}:${listen.port}` : '') : undefined,
             async returned() {
               log.warn({ event: 'node.returned', message: 'this node was thought lost; it says again what it has' })
               await present.revive()
@@ -150,7 +152,18 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
           }),
         )
   const signingRecordings = await recordingKey({ kept: stores.recordingKeys, vault: secrets, now: () => iso(clock.now()) })
-  const keep = await recordingKeep(config, log)
+  const unfinished = stores.unfinishedRecordings
+  const ledger: Ledger | undefined =
+    clustered && serving
+      ? {
+          take: (name) => unfinished.take(name, node),
+          end: (name) => unfinished.end(name, node),
+          release: (name) => unfinished.release(name, node),
+          inherit: (limit) => unfinished.inherit(node, limit),
+          forget: unfinished.forget,
+        }
+      : undefined
+  const keep = await recordingKeep(config, log, ledger)
   // Before the recordings: they close what is open when the server stops, and then it may still be sent.
   if (Symbol.asyncDispose in keep) background.own(keep)
   const recorded = background.own(
@@ -307,7 +320,7 @@ async function busBetweenNodes(servers: string, key: Buffer, node: string, log: 
 }
 
 /** A folder, or a store, whose code is loaded only then. */
-async function recordingKeep(config: Config, log: Log) {
+async function recordingKeep(config: Config, log: Log, ledger: Ledger | undefined) {
   const folder = path.join(config.HAWSER_DATA, 'recordings')
   const { HAWSER_RECORDINGS: place } = config
   if (!place.startsWith('s3:')) return diskKeep(place || folder)
@@ -319,6 +332,7 @@ async function recordingKeep(config: Config, log: Log) {
     accessKey: config.HAWSER_S3_ACCESS_KEY,
     secretKey: config.HAWSER_S3_SECRET_KEY,
     folder,
+    ledger,
     onDelayed: (err, { session_uid, channel }, again_ms) =>
       log.warn({ event: 'recording.unsent', session: session_uid, channel, again_ms, err }),
   })

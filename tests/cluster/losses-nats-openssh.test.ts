@@ -1,11 +1,6 @@
 // Three nodes, and what is taken away from them: a node, NATS, the database. Live sessions that do not need it go on, what is
 // lost is noted, and everything is back by itself.
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
-import path from 'node:path'
-import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -15,6 +10,7 @@ import { isRoot, watch } from '../clients/way.ts'
 import { startAgent, type Agent } from '../harness/agent.ts'
 import { startPostgres, type Postgres } from '../harness/postgres.ts'
 import { startCluster, type Balancer, type Cluster } from './cluster.ts'
+import { startNode } from './node.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
@@ -117,7 +113,7 @@ test('the database goes and comes back: sessions go on, calls are told to come b
 })
 
 test('a node is killed: its agents are back on another, its sessions are closed in the records, those of others go on', async () => {
-  await using doomed = await startNode()
+  await using doomed = await startNode(cluster)
   gate.to(doomed.url)
   for (const tunnel of cluster.nodes.flatMap(({ reach }) => [...reach.tunnels.all()])) tunnel.close('for the test')
   await agent.logged('tunnel.up')
@@ -152,46 +148,4 @@ test('a node is killed: its agents are back on another, its sessions are closed 
 async function secondDevice(): Promise<Agent> {
   const accept = (uid: string) => owners[0]!.devices.accept({ params: { uid } })
   return startAgent({ url: cluster.nodes[0]!.url, tenant_id: sample.tenant, accept }, { hostname: 'bollard' })
-}
-
-interface Node extends AsyncDisposable {
-  readonly url: string
-  readonly sshPort: number
-  readonly child: ChildProcess
-}
-
-/** A node in a process of its own, which can be killed. */
-async function startNode(): Promise<Node> {
-  const data = mkdtempSync(path.join(os.tmpdir(), 'hawser-node-'))
-  const child = spawn(process.execPath, [path.join(import.meta.dirname, '../../hawser.ts'), 'serve'], {
-    env: {
-      PATH: process.env['PATH'],
-      HAWSER_HTTP: '127.0.0.1:0',
-      HAWSER_SSH: '127.0.0.1:0',
-      HAWSER_DATA: data,
-      HAWSER_DATABASE: cluster.database,
-      HAWSER_RATE_LIMIT: '0/10',
-      ...cluster.env,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const ports = new Map<string, number>()
-  for await (const line of createInterface(child.stdout)) {
-    const { event, port } = JSON.parse(line) as { event: string; port?: number }
-    if (port !== undefined) ports.set(event, port)
-    if (ports.has('http.listening') && ports.has('ssh.listening')) break
-  }
-  child.stdout.resume()
-  return {
-    url: `http://127.0.0.1:${ports.get('http.listening')}`,
-    sshPort: ports.get('ssh.listening')!,
-    child,
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGKILL')
-        await once(child, 'exit')
-      }
-      rmSync(data, { recursive: true, force: true })
-    },
-  }
 }

@@ -68,6 +68,8 @@ export interface Recordings extends AsyncDisposable {
   remove(tenant_id: string, session_uid: string): Promise<void>
   /** Closes what a crash has cut off. */
   recover(onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void>
+  /** Closes what nodes that are gone have left, as far as it can be read here. One round at a time. */
+  inherit(onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void>
   readonly count: number
 }
 
@@ -235,6 +237,23 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
     return await look({ file, header, ...end })
   }
 
+  /** Closes one that was cut off. */
+  async function close(name: JournalName, onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void> {
+    try {
+      const file = await keep.reopen(name)
+      const closed = await closeJournal(file, key, clock)
+      if (!closed) {
+        await file.close(false)
+        await keep.discard(name)
+      } else await onClosed(name, closed.ending)
+    } catch (error) {
+      // Removed meanwhile: only its mark is left.
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') await keep.discard(name)
+      else onFailed(error as Error, name)
+    }
+  }
+  let inheriting = false
+
   return {
     get count() {
       return open.size
@@ -278,20 +297,18 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
     async recover(onClosed) {
       for (const name of await keep.unfinished()) {
         if (of(name.tenant_id, name.session_uid).some((one) => one.name.channel === name.channel)) continue
-        try {
-          const file = await keep.reopen(name)
-          const closed = await closeJournal(file, key, clock)
-          if (!closed) {
-            await file.close(false)
-            await keep.discard(name)
-          } else await onClosed(name, closed.ending)
-        } catch (error) {
-          // Removed meanwhile: only its mark is left.
-          if (error instanceof Error && 'code' in error && error.code === 'ENOENT') await keep.discard(name)
-          else onFailed(error as Error, name)
-        }
+        await close(name, onClosed)
       }
       await keep.resume?.()
+    },
+    async inherit(onClosed) {
+      if (inheriting || !keep.inherited) return
+      inheriting = true
+      try {
+        for (const name of await keep.inherited()) await close(name, onClosed)
+      } finally {
+        inheriting = false
+      }
     },
     async [Symbol.asyncDispose]() {
       for (const id of posted.keys()) await closePosted(id)

@@ -12,6 +12,12 @@ export function nodeStore({ db }: Context) {
         on conflict (id) do update set seen_at = clock_timestamp() returning xmax <> 0 as known`.execute(db)
       return rows[0]!.known
     },
+    /** The others that have given a sign within so long, and when that was. */
+    async others(id: string, silent_ms: number): Promise<{ id: string; address: string; seen: string }[]> {
+      const { rows } = await sql<{ id: string; address: string; seen: string }>`select id, address, seen_at::text as seen from nodes
+        where id <> ${id} and seen_at >= clock_timestamp() - make_interval(secs => ${silent_ms / 1000})`.execute(db)
+      return rows
+    },
     /** Those that were silent for so long are removed; whoever is told of one mourns it. */
     async lost(silent_ms: number): Promise<string[]> {
       const { rows } = await sql<{ id: string }>`delete from nodes

@@ -18,7 +18,7 @@ import { nodeStore } from './nodes.ts'
 import { tokenStore } from './one-time-tokens.ts'
 import { presenceStore } from './presence.ts'
 import { publicKeyStore } from './public-keys.ts'
-import { recordingKeyStore, recordingStore } from './recordings.ts'
+import { recordingKeyStore, recordingStore, unfinishedRecordingStore } from './recordings.ts'
 import { liveSessionStore, sessionStore } from './sessions.ts'
 import { signingKeyStore } from './signing-keys.ts'
 import { userStore } from './users.ts'
@@ -65,6 +65,7 @@ function all(context: Context) {
     liveSessions: liveSessionStore(context),
     recordings: recordingStore(context),
     recordingKeys: recordingKeyStore(context),
+    unfinishedRecordings: unfinishedRecordingStore(context),
     namespaces: namespaceStore(context),
     nodes: nodeStore(context),
     announcements: announcementStore(context),

@@ -160,6 +160,8 @@ export interface Tables {
   }
   /** Of sessions that are gone; written by a trigger. */
   unwanted_recordings: { session_uid: string; tenant_id: string }
+  /** Of several nodes, those that are being written or wait to be sent. Node empty: whoever has the file. */
+  unfinished_recordings: { tenant_id: string; session_uid: string; channel: number; node: string }
   announcements: { uuid: string; title: string; content: string; date: string }
   connectors: {
     uid: string

@@ -1,7 +1,6 @@
 // Where agents come in: requests for a WebSocket at the tunnel's three addresses. Refusing costs an agent ten seconds,
 // while one that is accepted and then closed is back at once: so everything that can be refused is refused here, before the
-// WebSocket. New tunnels are let in at a steady rate, because after a restart all agents come together. Those above it are told
-// when to come back, each a little later than the one before, so that they come as fast as they can be let in.
+// WebSocket. New tunnels are let in at a steady rate (see admission.ts), because after a restart all agents come together.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
@@ -10,6 +9,7 @@ import { acceptBytes, acceptWebSocket, UpgradeFailed } from '@hawser/mux'
 import type { Limiter } from '../kit/limiter.ts'
 import { pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
+import type { Admission } from './admission.ts'
 import type { Registry } from './registry.ts'
 import type { Tunnel, TunnelDevice } from './tunnel.ts'
 
@@ -22,9 +22,7 @@ export interface Doorway {
 export interface DoorParts {
   registry: Registry
   /** New tunnels of all devices together. */
-  admissions: Limiter
-  /** As many of them as are let in within a second. */
-  admitted_s: number
+  admission: Admission
   /** New tunnels of one device: one that is not let stay is back at once. */
   perDevice: Limiter
   /** Lets other nodes find what is here under this name. */
@@ -47,26 +45,14 @@ export interface TunnelDoors {
 
 /** For whoever opens tunnels too often. */
 const pause_s = 10
-/** Nobody is sent away for longer, however many wait. */
-const longestPause_s = 120
-/** Part of the rate that is promised to those who were sent away; the rest is for those who come for the first time. */
-const promised = 0.9
 
 export function tunnelDoors(parts: DoorParts): TunnelDoors {
   const waiting = pickUps(parts.hold)
-  /** When the next one who is sent away may come, in milliseconds of `performance.now()`. */
-  let next_at = 0
-  /** Whole seconds, and at least one. */
-  const turn_s = (): number => {
-    const now = performance.now()
-    next_at = Math.min(Math.max(next_at, now) + 1000 / (parts.admitted_s * promised), now + longestPause_s * 1000)
-    return Math.max(1, Math.round((next_at - now) / 1000))
-  }
   const admit = (device: TunnelDevice): void => {
     if (parts.perDevice.take(device.uid) > 0)
       throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
-    if (parts.admissions.take('') > 0)
-      throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter: turn_s() })
+    const retryAfter = parts.admission.enter()
+    if (retryAfter > 0) throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter })
   }
   const offer = async (tunnel: Tunnel): Promise<void> =>
     parts.registry.offer(tunnel).catch((error: unknown) => {

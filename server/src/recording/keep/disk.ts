@@ -1,6 +1,6 @@
 // Journals in a folder: `<tenant>/<first two of the session>/<session>/<channel>.journal`. For one that is being written there
 // is an empty file of its name in `unfinished`, so that a start after a crash need not look at all of them.
-import { mkdir, open, readdir, rm, rmdir, unlink, writeFile, type FileHandle } from 'node:fs/promises'
+import { access, mkdir, open, readdir, rename, rm, rmdir, unlink, writeFile, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import type { JournalName } from '../journal.ts'
 import type { Appending, Keep, Reading } from './keep.ts'
@@ -11,6 +11,9 @@ const namePattern = /^([0-9a-f-]{36})\.([0-9a-f]{64})\.(\d{1,9})$/
 
 export interface DiskKeep extends Keep {
   fileOf(name: JournalName): string
+  has(name: JournalName): Promise<boolean>
+  /** Makes a file of the same disk an unfinished journal. */
+  adopt(name: JournalName, file: string): Promise<void>
 }
 
 export function diskKeep(folder: string): DiskKeep {
@@ -71,6 +74,18 @@ export function diskKeep(folder: string): DiskKeep {
 
   return {
     fileOf,
+    has: (name) =>
+      access(fileOf(name)).then(
+        () => true,
+        () => false,
+      ),
+    async adopt(name, file) {
+      await makeFolder(path.join(folder, marks))
+      await makeFolder(folderOf(name))
+      await writeFile(markOf(name), '', { mode: 0o600 })
+      await rename(file, fileOf(name))
+      await Promise.all([folderOf(name), path.join(folder, marks)].map(syncFolder))
+    },
     async create(wanted) {
       const where = folderOf(wanted)
       await makeFolder(path.join(folder, marks))

@@ -19,6 +19,8 @@ export interface Keep {
   reopen(name: JournalName): Promise<Appending & Reading>
   /** Forgets one in which nothing can be read. */
   discard(name: JournalName): Promise<void>
+  /** Brings here, to be brought to their ends, some that nodes which are gone have left in a place that all share. */
+  inherited?(): Promise<JournalName[]>
   /** Goes on with what was under way before this start. */
   resume?(): Promise<void>
 }

@@ -11,6 +11,7 @@ import { billing } from './0005-billing.ts'
 import { unrecorded } from './0006-unrecorded.ts'
 import { connectors } from './0007-connectors.ts'
 import { agentless } from './0008-agentless.ts'
+import { unfinishedRecordings } from './0009-unfinished-recordings.ts'
 
 export interface Migration {
   readonly name: string
@@ -18,7 +19,17 @@ export interface Migration {
   readonly statements: (dialect: Opened['name']) => string[]
 }
 
-export const migrations: readonly Migration[] = [beginning, reachingDevices, recordings, nodes, billing, unrecorded, connectors, agentless]
+export const migrations: readonly Migration[] = [
+  beginning,
+  reachingDevices,
+  recordings,
+  nodes,
+  billing,
+  unrecorded,
+  connectors,
+  agentless,
+  unfinishedRecordings,
+]
 
 /** Brings the schema up to date; gives the names of what was done. */
 export async function migrate(opened: Opened, now: () => string): Promise<string[]> {
