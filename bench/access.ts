@@ -323,7 +323,7 @@ async function returns(data: string, port: number, count: number, tell: <T>(orde
     now = await tell<Count>({ do: 'count' })
     for (const percent of [50, 90, 99, 100]) if (now.up >= (count * percent) / 100 && !reached.has(percent)) reached.set(percent, seconds())
   }
-  const rows = [...reached].map(([percent, after_s]) => single(`return after a restart at 200/s: ${percent} % back after`, 's', after_s))
+  const rows = [...reached].map(([percent, after_s]) => single(`return after a restart at 400/s: ${percent} % back after`, 's', after_s))
   if (now.up < count) rows.push(single(`return after a restart: back after ${longest_return_s} s`, '', now.up))
   rows.push(single('return after a restart: refusals an agent', '', (now.refusals - before.refusals) / count))
   rows.push(single('return after a restart: processor of the server an agent', 'ms', median([(server.cpu_s() * 1000) / count])))

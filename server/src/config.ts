@@ -229,8 +229,8 @@ export const settings = {
   }),
   HAWSER_TUNNEL_RATE_LIMIT: setting({
     doc: 'Agents/seconds whose tunnels are let in; those above it are told to come back. It keeps a restart from being a stampede.',
-    example: '500/1',
-    fallback: '200/1',
+    example: '1000/1',
+    fallback: '400/1',
     read: rate,
   }),
   HAWSER_SSH_PER_SOURCE: setting({

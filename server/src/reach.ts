@@ -209,7 +209,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
-    return entries.enter(await rooms.tunnels.admit(upgrade.bearer, upgrade.from), path, upgrade)
+    return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.inTurn), path, upgrade)
   }
   /** What is not here another node may have; it is asked for by name. */
   const orElsewhere = (here: Doors[string], name: (upgrade: Upgrade) => string | undefined): Doors[string] => {

@@ -50,7 +50,11 @@ export interface Credentials {
 
 export interface Gate {
   admit(access: Access, credentials: Credentials, from: From): Promise<Caller>
+  /** Whose device token it is, by its signature alone: whether the device is still there, nobody has looked. */
+  signedFor(bearer: string | undefined): Promise<{ readonly uid: string; readonly tenant_id: string }>
 }
+
+const onlyDevices = 'Only a device may call this operation.'
 
 export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens; clock: Clock }): Gate {
   async function keyCaller(apiKey: string, from: From): Promise<KeyCaller> {
@@ -111,13 +115,19 @@ export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens
         if (access.who === 'device' || access.who === 'device-or-member') return caller
         throw new Failure('deviceRefused')
       }
-      if (access.who === 'device') throw new Failure('forbidden', { message: 'Only a device may call this operation.' })
+      if (access.who === 'device') throw new Failure('forbidden', { message: onlyDevices })
       if (caller.kind === 'key' && (access.who === 'user' || ('apiKey' in access && !access.apiKey))) throw new Failure('apiKeyRefused')
       if (access.who === 'user' || access.who === 'user-or-key') return caller
       const member = access.who === 'member' && access.of === 'path' ? await inNamespace(caller, tenant ?? '') : caller
       if (member.tenant_id === null || member.role === null) throw new Failure('noNamespace')
       if (rank(member.role) < rank(access.role)) throw new Failure('roleTooLow')
       return member
+    },
+    async signedFor(bearer) {
+      const claims = bearer === undefined ? undefined : await tokens.verify(bearer)
+      if (!claims) throw new Failure('unauthenticated')
+      if (claims.claims !== 'device') throw new Failure('forbidden', { message: onlyDevices })
+      return { uid: claims.uid, tenant_id: claims.tenant }
     },
   }
 }

@@ -1,9 +1,8 @@
 // Which devices may hold a tunnel, and what a tunnel says about a device: while one is up the device is online. Pending
 // devices may hold one, so that they can be reached the moment they are accepted.
-import { device as deviceAccess } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores } from '../storage/stores.ts'
-import type { From, Gate } from './callers.ts'
+import type { Gate } from './callers.ts'
 import type { Presence } from './presence.ts'
 
 export interface TunnelDevice {
@@ -16,8 +15,11 @@ export interface TunnelDevice {
 }
 
 export interface TunnelRules {
-  /** Throws a Failure unless the token is that of a device which may connect. */
-  admit(bearer: string | undefined, from: From): Promise<TunnelDevice>
+  /**
+   * Throws a Failure unless the token is that of a device which may connect. `inTurn` is asked in between, as soon as it is known
+   * whose token it is: after a restart most of those who come must wait, and cost no look into the database.
+   */
+  admit(bearer: string | undefined, inTurn: (uid: string) => void): Promise<TunnelDevice>
   proved(device: TunnelDevice): Promise<void>
   up(device: TunnelDevice): void
   down(device: TunnelDevice): Promise<void>
@@ -37,11 +39,11 @@ export interface TunnelParts {
 export function tunnelRules({ stores, gate, presence, clustered }: TunnelParts): TunnelRules {
   let claimed = 0
   return {
-    async admit(bearer, from) {
-      const caller = await gate.admit(deviceAccess, { bearer, apiKey: undefined, tenant: undefined }, from)
-      if (caller.kind !== 'device') throw new Failure('unauthenticated')
-      const row = await stores.of(caller.tenant_id).devices.find(caller.uid)
-      if (!row) throw new Failure('unauthenticated')
+    async admit(bearer, inTurn) {
+      const { uid, tenant_id } = await gate.signedFor(bearer)
+      inTurn(uid)
+      const row = await stores.of(tenant_id).devices.find(uid)
+      if (!row || row.status === 'rejected') throw new Failure('unauthenticated')
       return { uid: row.uid, tenant_id: row.tenant_id, public_key: row.public_key, mustProve: row.proved === 1 }
     },
     async proved({ tenant_id, uid, mustProve }) {

@@ -35,7 +35,9 @@ export interface DoorParts {
 export interface TunnelDoors {
   /** A tunnel that was made elsewhere; the same limits hold for it. */
   bring(tunnel: Tunnel): Promise<void>
-  /** An agent's tunnel, of the device that its token names. */
+  /** Throws a Failure when too many come, or this one too often; it says when to come back. */
+  inTurn(uid: string): void
+  /** An agent's tunnel, of the device that its token names and whose turn it is. */
   enter(device: TunnelDevice, path: string, doorway: Doorway): Promise<void>
   /** A stream of a version 1 tunnel: its address is the credential. */
   pickUp(doorway: Doorway): Promise<void>
@@ -48,8 +50,8 @@ const pause_s = 10
 
 export function tunnelDoors(parts: DoorParts): TunnelDoors {
   const waiting = pickUps(parts.hold)
-  const admit = (device: TunnelDevice): void => {
-    if (parts.perDevice.take(device.uid) > 0)
+  const inTurn = (uid: string): void => {
+    if (parts.perDevice.take(uid) > 0)
       throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
     const retryAfter = parts.admission.enter()
     if (retryAfter > 0) throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter })
@@ -60,12 +62,12 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
       tunnel.close('The tunnel could not be entered.')
     })
   return {
+    inTurn,
     async bring(tunnel) {
-      admit(tunnel.device)
+      inTurn(tunnel.device.uid)
       await offer(tunnel)
     },
     async enter(device, path, { request, socket, head }) {
-      admit(device)
       const seen = (): void => parts.seen(device)
       const tunnel =
         path === tunnelPaths.streams
