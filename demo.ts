@@ -19,7 +19,10 @@ const children: ChildProcess[] = []
 
 /** Starts one of our programs and resolves when it has logged this event. */
 async function start(name: string, args: string[], env: Record<string, string>, event: string): Promise<void> {
-  const child = spawn(process.execPath, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [...process.execArgv, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   children.push(child)
   let complaint = ''
   child.stderr.on('data', (chunk: Buffer) => void (complaint += chunk.toString()))

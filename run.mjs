@@ -36,11 +36,11 @@ if (!node) {
   process.exit(1)
 }
 
-const child = spawn(
-  node,
-  process.argv.slice(2).map((arg, i) => (i === 0 ? path.join(root, arg) : arg)),
-  { stdio: 'inherit' },
-)
+// Buffers of sessions are freed by the thread that made them: V8's helpers would free them elsewhere, and making the next ones
+// then costs a third of all that the gateway does (docs/decisions/0028). Deployments that start Node themselves say the same.
+const flags = ['--single-threaded-gc']
+const [program = '', ...args] = process.argv.slice(2)
+const child = spawn(node, [...flags, path.join(root, program), ...args], { stdio: 'inherit' })
 // The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child decides.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => {

@@ -58,6 +58,8 @@ export async function startHawser(folder: string, options: ProgramOptions = {}):
   const port = options.port ?? (await freePort())
   return start(['hawser.ts', 'serve'], port, {
     ...options,
+    // As run.mjs starts it.
+    flags: ['--single-threaded-gc', ...(options.flags ?? [])],
     env: {
       HAWSER_DATA: folder,
       HAWSER_HTTP: `127.0.0.1:${port}`,
