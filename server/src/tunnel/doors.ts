@@ -51,8 +51,7 @@ const pause_s = 10
 export function tunnelDoors(parts: DoorParts): TunnelDoors {
   const waiting = pickUps(parts.hold)
   const inTurn = (uid: string): void => {
-    if (parts.perDevice.take(uid) > 0)
-      throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
+    if (parts.perDevice.take(uid) > 0) throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
     const retryAfter = parts.admission.enter()
     if (retryAfter > 0) throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter })
   }
