@@ -127,6 +127,10 @@ export async function main(args: string[]): Promise<void> {
   const [verb, ...rest] = args
   // What we write is for this user alone, whatever the folder's own mode is.
   process.umask(0o077)
+  // The reader of a pipe may have enough of our words; the work that they are about is done to its end all the same.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') process.exitCode = 1
+  })
   try {
     if (verb === 'serve') await serve()
     else if (verb === 'recording') await recording(rest)

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { client } from '@hawser/contract/client'
-import { admin, setUp, startProgram, temporaryFolder, type Outcome } from './program.ts'
+import { admin, environmentFor, hawser, run, setUp, startProgram, temporaryFolder, type Outcome } from './program.ts'
 
 const tenant = '00000000-0000-4000-8000-00000000abcd'
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
@@ -253,6 +253,16 @@ test('the settings in force are printed without their secrets, and wrong ones ar
   for (const name of ['HAWSER_HTTP', 'HAWSER_LOG', 'HAWSER_TYPO', 'HAWSER_SMTP']) expect(wrong.stderr).toContain(`  ${name}: `)
   expect(wrong.stderr).not.toContain('hidden')
   expect(existsSync(path.join(folder.path, 'hawser.db'))).toBe(false)
+})
+
+test('a reader who leaves early is no failure', { timeout: 120_000 }, async () => {
+  using folder = temporaryFolder()
+  // `true` has gone long before anything is printed.
+  const line = '{ "$@"; echo "status $?" >&2; } | true'
+  const { stderr } = await run(['/bin/sh', '-c', line, 'sh', process.execPath, hawser, 'admin', 'config', 'print'], {
+    env: environmentFor(folder.path),
+  })
+  expect(stderr).toBe('status 0\n')
 })
 
 test('migrate makes the schema and says so, however often', { timeout: 120_000 }, async () => {
