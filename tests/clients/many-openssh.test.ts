@@ -37,10 +37,13 @@ interface Master extends AsyncDisposable {
   ssh(command: string): Promise<Outcome>
   /** Tells the master something (-O); what it answers. */
   command(...words: string[]): Promise<string>
+  readonly socket: string
 }
 
+let masters = 0
 async function openMaster({ args, sshid, where, start }: Way, device?: string): Promise<Master> {
-  const socket = where.file(`master-${device ?? 'ours'}`)
+  // Each has its own: a master that is stopped while it leaves lets its socket lie, and the next one would not take its place.
+  const socket = where.file(`master-${(masters += 1)}`)
   const to = device === undefined ? {} : { device }
   const target = `${sshid(to)}@127.0.0.1`
   // Only what shares it: nobody can connect alone.
@@ -48,6 +51,7 @@ async function openMaster({ args, sshid, where, start }: Way, device?: string): 
   const running = start(undefined, { ...to, settings: ['ControlMaster=yes', `ControlPath=${socket}`], flags: ['-N'] })
   await eventually(async () => expect((await run('ssh', [...shared, '-O', 'check', target])).status).toBe(0))
   return {
+    socket,
     start: (command) => watch('ssh', [...shared, target, command]),
     ssh: async (command) => run('ssh', [...shared, target, command]),
     async command(...words) {
@@ -98,7 +102,7 @@ describe('one connection for many (ControlMaster)', () => {
     await using master = await openMaster(way)
     await using client = master.start(waiting)
     await client.until(/begun/)
-    const sharing = ['-o', `ControlPath=${way.where.file('master-ours')}`, '-o', 'ProxyCommand=false', '-F', 'none', '-q']
+    const sharing = ['-o', `ControlPath=${master.socket}`, '-o', 'ProxyCommand=false', '-F', 'none', '-q']
     const { status, stderr } = await run('scp', [
       ...sharing,
       '-P',
