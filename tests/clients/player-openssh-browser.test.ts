@@ -156,8 +156,8 @@ test('an administrator watches what another types, and sees the recording when i
   await screen(page).focus()
   await page.keyboard.type('touch this')
   terminal.resize(100, 20)
-  terminal.type('stty size\n')
-  await shows(page, '20 100')
+  terminal.type('until [ "$(stty size)" = "20 100" ]; do sleep 0.05; done; echo "now $(stty size)"\n')
+  await shows(page, 'now 20 100')
   expect(await text(page)).not.toContain('touch this')
   terminal.type('exit\n')
   await terminal.ended

@@ -152,12 +152,12 @@ describe('watching', () => {
     socket.resume()
     await eventually(() => expect(shown[0]).toContain('earlier'))
     terminal.resize(70, 20)
+    await eventually(() => expect(said).toContainEqual({ kind: 'resize', width: 70, height: 20 }))
     terminal.type('echo la"ter"; exit\n')
     await terminal.ended
     expect(await closed).toBe(1000)
     expect(shown.slice(1).join('')).toContain('later')
     expect(said[0]).toEqual({ kind: 'screen', width: 90, height: 30 })
-    expect(said).toContainEqual({ kind: 'resize', width: 70, height: 20 })
     expect(said.at(-1)).toEqual({ kind: 'end', message: 'The session is over.' })
   })
 

@@ -1,4 +1,4 @@
-// What one run of the tests shares: the built console, and a desk that hands out databases of one PostgreSQL cluster.
+// What one run of the tests shares: the built console, a folder, and a desk that hands out databases of one PostgreSQL cluster.
 // Workers are processes of their own, so they ask over a unix socket; the cluster starts when the first one asks, which
 // keeps a run without such tests as quick as it was, and it stops with the run. The socket lies in a folder that only we
 // may enter.
@@ -35,6 +35,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   desk.listen(path.join(folder, 'desk'))
   await once(desk, 'listening')
   project.provide('postgresDesk', path.join(folder, 'desk'))
+  project.provide('shared', folder)
 
   return async function teardown() {
     desk.close()

@@ -1,6 +1,6 @@
 // A whole server for a test: fresh storage, a free port, a clock that the test moves, a typed client for each person.
 // `await using service = await startService()`; disposal stops it and removes its folder.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Writable } from 'node:stream'
@@ -34,8 +34,15 @@ export interface ServiceOptions {
   env?: Record<string, string>
   /** Use this PostgreSQL database instead of a fresh SQLite file. */
   database?: string
-  /** Start on this folder, and leave it there at the end. */
+  /** Start on this folder, as it is, and leave it there at the end. */
   folder?: string
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A folder for what the tests of a run share. */
+    shared: string
+  }
 }
 
 /**
@@ -52,8 +59,32 @@ function spacious(): string {
   }
 }
 
+/**
+ * A folder as a first start leaves it, to be copied: the tables, and keys that take longer to make than most tests. All
+ * services of a run that keep their data in a file have these keys; one that needs its own starts on a folder of the test.
+ */
+async function begun(): Promise<string> {
+  // Not at the top: vitest can be imported in a test only.
+  const { inject } = await import('vitest')
+  const ready = path.join(inject('shared'), 'begun')
+  if (existsSync(ready)) return ready
+  const folder = mkdtempSync(path.join(inject('shared'), 'making-'))
+  {
+    await using service = await startService({ folder })
+    await service.rooms.background.settled()
+  }
+  try {
+    renameSync(folder, ready)
+  } catch (error) {
+    // Another test file was quicker.
+    if (!existsSync(ready)) throw error
+  }
+  return ready
+}
+
 export async function startService({ env = {}, database = '', folder }: ServiceOptions = {}): Promise<Service> {
   const data = folder ?? mkdtempSync(path.join(spacious(), 'hawser-test-'))
+  if (folder === undefined && database === '') cpSync(await begun(), data, { recursive: true })
   const config = readConfig({
     HAWSER_HTTP: '127.0.0.1:0',
     HAWSER_SSH: '127.0.0.1:0',
