@@ -86,6 +86,8 @@ export function dialBytes(url: string | URL, options: DialOptions = {}): Promise
 
 class ByteSocket extends Duplex {
   readonly #socket: Duplex
+  /** Nobody looks at bytes any more once their write was called done: they are the kernel's then. */
+  readonly letsGo: boolean
   /** A client has to mask. The mask is zero: nobody chooses our bytes, which are encrypted besides (RFC 6455 section 10.3). */
   readonly #masks: boolean
   #closing: NodeJS.Timeout | undefined
@@ -106,6 +108,7 @@ class ByteSocket extends Duplex {
   constructor(socket: Duplex, head: Buffer, role: 'client' | 'server') {
     super({ allowHalfOpen: false, readableHighWaterMark: buffer_bytes, writableHighWaterMark: buffer_bytes })
     this.#socket = socket
+    this.letsGo = socket instanceof Socket
     this.#masks = role === 'client'
     if (socket instanceof Socket) socket.setNoDelay(true).setTimeout(0)
     socket.on('data', (chunk: Buffer) => this.#parse(chunk))

@@ -3,6 +3,7 @@
 // `mostControl_bytes`); streams that want to send get a frame each in turn; the carrier is always read, so that no stream
 // can stop another; a peer that breaks a rule ends the session and nothing else. One timer per session, and only if it is
 // told to ping.
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { CarrierLost, MuxClosed, ProtocolError, StreamRefused, StreamReset, type Rule } from './errors.ts'
 import {
@@ -66,6 +67,7 @@ export function openMux(carrier: Duplex, options: MuxOptions): Mux {
 
 class Session implements Mux, StreamHost, FrameSink {
   readonly ended: Promise<Error | undefined>
+  readonly letsGo: boolean
   readonly #carrier: Duplex
   readonly #window: number
   readonly #mostStreams: number
@@ -97,6 +99,7 @@ class Session implements Mux, StreamHost, FrameSink {
 
   constructor(carrier: Duplex, options: MuxOptions) {
     this.#carrier = carrier
+    this.letsGo = carrier instanceof Socket || (carrier as { readonly letsGo?: boolean }).letsGo === true
     this.#window = Math.max(initialWindow_bytes, options.window_bytes ?? 1024 * 1024)
     this.#mostStreams = options.mostStreams ?? 256
     this.#mostIncoming = options.mostIncoming ?? this.#mostStreams
@@ -316,8 +319,8 @@ class Session implements Mux, StreamHost, FrameSink {
     return undefined
   }
 
-  #write(bytes: Buffer): void {
-    if (!this.#carrier.write(bytes)) this.#congested = true
+  #write(bytes: Buffer, done?: (error?: Error | null) => void): void {
+    if (!this.#carrier.write(bytes, done)) this.#congested = true
   }
 
   /** A frame of each in turn, for as long as the carrier takes them. */
@@ -329,14 +332,15 @@ class Session implements Mux, StreamHost, FrameSink {
       if (!stream) break
       stream.inLine = false
       if (!stream.maySend) continue
+      const parts = stream.nextFrame()
+      const done = stream.whenSent()
       this.#carrier.cork()
-      for (const part of stream.nextFrame()) this.#write(part)
+      for (const [index, part] of parts.entries()) this.#write(part, index + 1 < parts.length ? undefined : done)
       this.#carrier.uncork()
       if (stream.maySend) {
         stream.inLine = true
         this.#line.push(stream)
       }
-      stream.sent()
     }
     this.#serving = false
   }

@@ -1,7 +1,7 @@
 // One stream of a session, as a Duplex of Node that can be half closed. Its two invariants: what waits for our reader is
 // never more than the window that we granted, because credit is given for what was read and not for what came; and a write
-// is done when its last byte has gone to the carrier, so that the writer's pace is that of the peer's window and of the
-// carrier. The session decides whose turn it is to send.
+// is done when the carrier is done with its last byte, so that the writer's pace is that of the peer's window and of the
+// carrier, and its memory is the writer's again. The session decides whose turn it is to send.
 import { Duplex } from 'node:stream'
 import { MuxClosed } from './errors.ts'
 import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './frames.ts'
@@ -14,6 +14,7 @@ export interface StreamHost {
   /** The stream has bytes that it may send: it wants a turn. */
   ready(stream: MuxStream): void
   forget(stream: MuxStream): void
+  readonly letsGo: boolean
 }
 
 /** A peer that says nothing for so long after we have finished our side, and does not finish its own, is reset. */
@@ -125,7 +126,7 @@ export class MuxStream extends Duplex {
     return this.#outBytes > 0 && this.#credit > 0 && !this.destroyed
   }
 
-  /** The next frame: header and payload, in parts that are not copied, and `sent` is to follow when it has gone. */
+  /** The next frame: header and payload, in parts that are not copied. */
   nextFrame(): Buffer[] {
     const length = Math.min(this.#outBytes, this.#credit, mostPayload_bytes)
     const parts = [frame(Type.data, 0, this.id, length)]
@@ -145,12 +146,22 @@ export class MuxStream extends Duplex {
     return parts
   }
 
-  sent(): void {
-    if (this.#outBytes > 0 || !this.#outDone) return
-    const done = this.#outDone
-    this.#outDone = undefined
-    this.#out = []
-    done()
+  /** To be called when the carrier is done with the frame; undefined when more of the same write is to follow. */
+  whenSent(): ((error?: Error | null) => void) | undefined {
+    if (this.#outBytes > 0) return undefined
+    return (error) => {
+      // A carrier that fails ends the session, and that ends us.
+      const done = this.#outDone
+      if (error || !done) return
+      this.#outDone = undefined
+      this.#out = []
+      done()
+    }
+  }
+
+  /** Nobody looks at bytes any more once their write was called done. */
+  get letsGo(): boolean {
+    return this.#host.letsGo
   }
 
   // ---- what Node asks

@@ -125,6 +125,23 @@ test('a carrier that takes nothing makes writers wait, and little is kept', asyn
   expect(kept + carrier.writableLength).toBeLessThan(256 * KiB)
 })
 
+test('a write is done when the carrier has let go of its bytes, and not before', async () => {
+  const held: (() => void)[] = []
+  const carrier = new Duplex({ read: () => undefined, writev: (_, done) => void held.push(done) })
+  const stream = openMux(carrier, { role: 'client' }).open()
+  held.shift()!()
+  let done = false
+  stream.write(Buffer.alloc(100 * KiB), () => (done = true))
+  // In two frames.
+  for (let left = 2; left > 0; left -= 1) {
+    await turns()
+    expect(done).toBe(false)
+    held.shift()!()
+  }
+  await turns()
+  expect(done).toBe(true)
+})
+
 test('opening on a carrier that takes nothing fails before much is kept, and does not end the session', async () => {
   const carrier = new Duplex({ read: () => undefined, write: () => undefined })
   const mux = openMux(carrier, { role: 'client' })

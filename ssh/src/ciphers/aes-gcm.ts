@@ -6,7 +6,7 @@
 // The nonce is 4 fixed bytes and a counter of 8, both from the derived IV; the counter goes up by one with each packet.
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
-import { macFailure, ownCopy, type Cipher } from './cipher.ts'
+import { macFailure, ownCopy, type Cipher, type Room } from './cipher.ts'
 import { openSsl, tag_bytes, type Aead, type Gcm } from './openssl.ts'
 
 function gcm(name: string, algorithm: Gcm, key_bytes: number): Cipher {
@@ -21,8 +21,8 @@ function gcm(name: string, algorithm: Gcm, key_bytes: number): Cipher {
       return {
         block: 16,
         padsLength: false,
-        seal(packet) {
-          const parts = direct ? sealAt(direct, nonce, packet) : sealed(algorithm, key, nonce, packet)
+        seal(packet, _, room) {
+          const parts = direct ? sealAt(direct, nonce, packet, room) : sealed(algorithm, key, nonce, packet)
           countUp(nonce)
           return parts
         },
@@ -46,8 +46,8 @@ function gcm(name: string, algorithm: Gcm, key_bytes: number): Cipher {
   }
 }
 
-function sealAt(direct: Aead, nonce: Buffer, packet: Buffer): Buffer[] {
-  const whole = Buffer.allocUnsafe(packet.length + tag_bytes)
+function sealAt(direct: Aead, nonce: Buffer, packet: Buffer, room: Room): Buffer[] {
+  const whole = room(packet.length + tag_bytes)
   packet.copy(whole, 0, 0, 4)
   direct.seal(nonce, packet.subarray(0, 4), packet.subarray(4), whole.subarray(4))
   return [whole]

@@ -6,7 +6,7 @@
 // bytes, so that the two primitives are put together here.
 import * as crypto from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
-import { macFailure, type Cipher } from './cipher.ts'
+import { macFailure, type Cipher, type Room } from './cipher.ts'
 import { openSsl, tag_bytes } from './openssl.ts'
 
 /** Newer than the type declarations of Node that we have. */
@@ -46,8 +46,8 @@ function directly(mainKey: Buffer, headerKey: Buffer) {
     main.run(zeros, block)
   }
   return {
-    seal(packet: Buffer, sequence: number): Buffer {
-      const whole = Buffer.allocUnsafe(packet.length + tag_bytes)
+    seal(packet: Buffer, sequence: number, room: Room): Buffer {
+      const whole = room(packet.length + tag_bytes)
       begin(sequence)
       main.run(packet.subarray(4), whole.subarray(4))
       header.begin(nonce)
@@ -84,8 +84,8 @@ export const chacha20Poly1305: Cipher = {
     return {
       block: 8,
       padsLength: false,
-      seal(packet, sequence) {
-        if (direct) return [direct.seal(packet, sequence)]
+      seal(packet, sequence, room) {
+        if (direct) return [direct.seal(packet, sequence, room)]
         const nonce = nonceOf(sequence)
         const length = chacha20(header, nonce).update(packet.subarray(0, 4))
         const stream = chacha20(main, nonce)

@@ -2,13 +2,19 @@
 //   uint32 packet_length, byte padding_length, payload, padding        (RFC 4253 section 6)
 // and `open` returns what follows packet_length. All primitives are OpenSSL's, by node:crypto or directly (openssl.ts).
 
+/** Gives memory with anything in it. */
+export type Room = (bytes: number) => Buffer
+
 export interface Sealer {
   /** What the padded bytes must be a multiple of. */
   readonly block: number
   /** Whether packet_length is among the padded bytes; not so where it is sent in clear or under a key of its own. */
   readonly padsLength: boolean
-  /** Returns the bytes for the wire, in order; except before there are keys, none of them are the packet's own memory, which is used again. */
-  seal(packet: Buffer, sequence: number): Buffer[]
+  /**
+   * Returns the bytes for the wire, in order, in memory from `room` or in its own; except before there are keys, none of them
+   * are the packet's own memory, which is used again.
+   */
+  seal(packet: Buffer, sequence: number, room: Room): Buffer[]
 }
 
 export interface Opener {

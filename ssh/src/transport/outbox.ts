@@ -1,7 +1,9 @@
 // Sealed packets on their way to the socket. What is sent within one turn of the event loop leaves in one write, because
-// a write costs more than encrypting what is in it; packets that are small are joined, large ones are handed over as they
-// are. `congested` tells those who can wait to wait; those who cannot (answers to the peer's own messages) are bounded, so
-// that a peer who asks without end and never reads is let go.
+// a write costs more than encrypting what is in it. Large packets are sealed one behind the other in memory that is used
+// again as soon as the socket has let go of it: taking new memory for each, and collecting it, costs more than the
+// encryption. `congested` tells those who can wait to wait; those who cannot (answers to the peer's own messages) are
+// bounded, so that a peer who asks without end and never reads is let go.
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ProtocolError } from '../errors.ts'
 
@@ -10,30 +12,93 @@ const congested_bytes = 256 * 1024
 /** Above this, the peer is not reading while it makes us answer. */
 const mostUnsent_bytes = 4 * 1024 * 1024
 const joined_bytes = 16 * 1024
+/** Smaller packets are not worth a slab, which would wait with them for a peer who does not read. */
+const small_bytes = 4 * 1024
+const slab_bytes = congested_bytes + 64 * 1024
+const mostSpare = 8
+
+interface Slab {
+  readonly bytes: Buffer
+  /** How much of it is taken, and how much of that was handed to the socket. */
+  taken: number
+  sent: number
+  /** Writes that the socket is not done with. */
+  writes: number
+}
+
+/** Of the whole process: connections that move nothing hold none. */
+const spare: Slab[] = []
+
+const newSlab = (): Slab => ({ bytes: Buffer.allocUnsafeSlow(slab_bytes), taken: 0, sent: 0, writes: 0 })
 
 export interface Outbox {
+  /** Memory for what is pushed next. */
+  room(bytes: number): Buffer
   push(parts: readonly Buffer[]): void
   /** At once instead of at the end of the turn. */
   flush(): void
   readonly congested: boolean
 }
 
+/**
+ * Whether nobody looks at bytes any more once their write was called done: true of sockets of the kernel and of streams that
+ * say so of themselves. One that hands on what it was given is not like that.
+ */
+const letsGo = (socket: Duplex & { readonly letsGo?: boolean }): boolean => socket instanceof Socket || socket.letsGo === true
+
 export function outbox(socket: Duplex, onRoom: () => void): Outbox {
+  const reuse = letsGo(socket)
   let parts: Buffer[] = []
   let bytes = 0
   let scheduled = false
+  let slab: Slab | undefined
+  /** Slabs that are full and have something that was not handed to the socket yet. */
+  let full: Slab[] = []
+
+  const giveBack = (one: Slab): void => {
+    if (one.writes > 0 || one.sent < one.taken) return
+    if (slab === one) slab = undefined
+    one.taken = one.sent = 0
+    if (spare.length < mostSpare) spare.push(one)
+  }
+
+  const room = (wanted: number): Buffer => {
+    if (!reuse || wanted > slab_bytes || (wanted < small_bytes && !slab)) return Buffer.allocUnsafe(wanted)
+    if (slab && slab.taken + wanted > slab_bytes) {
+      if (slab.sent < slab.taken) full.push(slab)
+      slab = undefined
+    }
+    slab ??= spare.pop() ?? newSlab()
+    return slab.bytes.subarray(slab.taken, (slab.taken += wanted))
+  }
 
   const flush = (): void => {
     scheduled = false
     if (parts.length === 0 || socket.destroyed || socket.writableEnded) return
-    const [leaving, leaving_bytes] = [parts, bytes]
+    const leaving = inRuns(parts)
+    const slabs = slab ? [...full, slab] : full
     parts = []
     bytes = 0
-    if (leaving_bytes <= joined_bytes) {
-      socket.write(leaving.length === 1 ? leaving[0] : Buffer.concat(leaving, leaving_bytes))
-    } else {
+    full = []
+    let done: ((error?: Error | null) => void) | undefined
+    if (slabs.length > 0) {
+      for (const one of slabs) {
+        one.writes += 1
+        one.sent = one.taken
+      }
+      done = (error) => {
+        // After a failure nobody knows who still holds them.
+        if (error) return
+        for (const one of slabs) {
+          one.writes -= 1
+          giveBack(one)
+        }
+      }
+    }
+    if (leaving.length === 1) socket.write(leaving[0], done)
+    else {
       socket.cork()
-      for (const part of leaving) socket.write(part)
+      for (const [index, part] of leaving.entries()) socket.write(part, index + 1 < leaving.length ? undefined : done)
       socket.uncork()
     }
     if (!isCongested()) onRoom()
@@ -45,6 +110,7 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
   })
 
   return {
+    room,
     push(more) {
       for (const part of more) {
         parts.push(part)
@@ -61,4 +127,18 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
       return isCongested()
     },
   }
+}
+
+/** As few pieces as possible: neighbours in memory as they are, a handful of small ones joined. */
+function inRuns(parts: readonly Buffer[]): Buffer[] {
+  const runs: Buffer[] = []
+  let bytes = 0
+  for (const part of parts) {
+    bytes += part.length
+    const last = runs.at(-1)
+    if (last && last.buffer === part.buffer && last.byteOffset + last.length === part.byteOffset)
+      runs[runs.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + part.length)
+    else runs.push(part)
+  }
+  return runs.length > 1 && bytes <= joined_bytes ? [Buffer.concat(runs, bytes)] : runs
 }

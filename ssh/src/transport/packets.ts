@@ -7,7 +7,7 @@
 // Padding comes from a pool of random bytes, because asking for a few at a time costs more than encrypting them.
 import { randomFillSync } from 'node:crypto'
 import { plainOpener, plainSealer } from '../ciphers/none.ts'
-import type { Opener, Sealer } from '../ciphers/cipher.ts'
+import type { Opener, Room, Sealer } from '../ciphers/cipher.ts'
 import { ProtocolError } from '../errors.ts'
 import type { Writer } from '../wire.ts'
 
@@ -30,7 +30,7 @@ function pad(gap: Buffer): void {
 
 export interface PacketWriter {
   /** The bytes of a message for the wire. */
-  seal(written: Writer): Buffer[]
+  seal(written: Writer, room?: Room): Buffer[]
   use(sealer: Sealer, resetSequence: boolean): void
   readonly sequence: number
 }
@@ -39,7 +39,7 @@ export function packetWriter(): PacketWriter {
   let sealer = plainSealer
   let sequence = 0
   return {
-    seal(written) {
+    seal(written, room = Buffer.allocUnsafe) {
       const counted = written.length - (sealer.padsLength ? 0 : 4)
       let padding = sealer.block - (counted % sealer.block)
       if (padding < shortestPadding_bytes) padding += sealer.block
@@ -49,7 +49,7 @@ export function packetWriter(): PacketWriter {
       const packet = written.bytes()
       packet.writeUInt32BE(packet.length - 4, 0)
       packet[4] = padding
-      const sealed = sealer.seal(packet, sequence)
+      const sealed = sealer.seal(packet, sequence, room)
       sequence = (sequence + 1) >>> 0
       return sealed
     },

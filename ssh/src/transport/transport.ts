@@ -147,7 +147,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   }
 
   const sendNow = (written: Writer): void => {
-    const sealed = writer.seal(written)
+    const sealed = writer.seal(written, out.room)
     for (const part of sealed) sinceKeys_bytes += part.length
     sinceKeys_packets += 1
     out.push(sealed)
