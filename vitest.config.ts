@@ -19,7 +19,7 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 120_000,
     // Said explicitly, so that its closing summary is there whoever or whatever runs the tests.
-    reporters: ['default'],
+    reporters: ['default', './tests/harness/second-tries.ts'],
     // Advice on speed would come after that summary, which is to be the end.
     experimental: { diagnostics: false },
   },
