@@ -132,8 +132,15 @@ export const needs: readonly Need[] = [
     name: 'OpenSSL',
     found: { command: 'openssl' },
     debianPackage: 'openssl',
-    why: 'it makes the certificates of an engine with TLS',
-    usedBy: ['**/*docker*'],
+    why: 'it makes the certificates of engines and proxies with TLS',
+    usedBy: ['**/*docker*', '**/*nginx*'],
+  },
+  {
+    name: 'nginx',
+    found: { command: 'nginx' },
+    debianPackage: 'nginx-light',
+    why: 'the proxy that the guide for self-hosting shows',
+    usedBy: ['**/*nginx*'],
   },
   {
     name: 'zsh',
