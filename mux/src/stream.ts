@@ -112,7 +112,7 @@ export class MuxStream extends Duplex {
    */
   cut(error: Error): void {
     this.#cut = true
-    const complete = this.#finReceived && this.#unread > 0 && !this.#outDone
+    const complete = this.#finReceived && this.#unread > 0 && this.#outBytes === 0
     if (complete) this.once('end', () => this.destroy(error))
     else this.destroy(error)
   }

@@ -35,7 +35,7 @@ export const needs: readonly Need[] = [
     found: { command: 'curl' },
     debianPackage: 'curl',
     why: 'the guides fetch with it, as their readers do',
-    usedBy: ['**/guides/*openssh*'],
+    usedBy: ['**/guides/*openssh*', '**/*haproxy*'],
   },
   {
     name: 'Dropbear',
@@ -134,6 +134,13 @@ export const needs: readonly Need[] = [
     debianPackage: 'openssl',
     why: 'it makes the certificates of engines and proxies with TLS',
     usedBy: ['**/*docker*', '**/*nginx*'],
+  },
+  {
+    name: 'HAProxy',
+    found: { command: 'haproxy' },
+    debianPackage: 'haproxy',
+    why: 'the balancer in front of several nodes that deploy/ shows',
+    usedBy: ['**/*haproxy*'],
   },
   {
     name: 'nginx',
