@@ -6,7 +6,7 @@ import path from 'node:path'
 // it could write us, and in the folder for temporary files anybody could.
 module.enableCompileCache(path.join(import.meta.dirname, 'node_modules/.hawser-compiled'))
 const args = process.argv.slice(2)
-if (args[0] === 'serve') await prepareConsole()
+if (args.join(' ') === 'serve') await prepareConsole()
 const { main } = ['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '')
   ? await import('./server/src/main.ts')
   : await import('./cli/src/main.ts')

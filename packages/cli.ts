@@ -2,7 +2,7 @@
 import { main } from '../cli/src/main.ts'
 
 const args = process.argv.slice(2)
-if (['serve', 'admin', 'recording'].includes(args[0] ?? '')) {
+if (['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '')) {
   process.stderr.write(
     `hawser: \`${args[0]}\` belongs to the server, which is not in this program: run it where the server is, as \`npm run hawser -- ${args[0]}\`.\n`,
   )

@@ -14,7 +14,16 @@ const complain = (line: string): void => void process.stderr.write(`${line}\n`)
 /** Loaded when it is needed: a command that a running server carries out is quicker without. */
 const rooms = () => import('./server.ts')
 
-async function serve(): Promise<void> {
+const asksForHelp = (word: string | undefined): boolean => word === 'help' || word === '--help' || word === '-h'
+
+const howToServe = `Usage: hawser serve
+
+Runs the server until it is told to stop (Ctrl-C, SIGTERM). It takes no arguments: settings are variables of the environment,
+and \`hawser admin config print\` shows each with its value in force.`
+
+async function serve(args: string[]): Promise<void> {
+  if (asksForHelp(args[0])) return write(howToServe)
+  if (args.length > 0) throw new Failure('invalid', { message: howToServe })
   collectByNeed()
   const config = readConfig(environment())
   const log = openLog(config.HAWSER_LOG)
@@ -77,7 +86,7 @@ function welcome(link: string): void {
 }
 
 async function admin(args: string[]): Promise<void> {
-  if (args.length === 0 || args[0] === 'help' || args[0] === '--help') return write(usage())
+  if (args.length === 0 || asksForHelp(args[0])) return write(usage())
   if (args.join(' ') === 'config print') return printConfig(environment()).forEach(write)
   const config = readConfig(environment())
   const log = openLog('silent')
@@ -115,8 +124,9 @@ async function imported(args: string[]): Promise<void> {
 }
 
 async function recording([verb, file, key, ...rest]: string[]): Promise<void> {
-  if (verb !== 'verify' || file === undefined || rest.length > 0)
-    throw new Failure('invalid', { message: 'Usage: hawser recording verify <file> [the public key that must have signed it]' })
+  const how = 'Usage: hawser recording verify <file> [the public key that must have signed it]'
+  if (asksForHelp(verb)) return write(how)
+  if (verb !== 'verify' || file === undefined || rest.length > 0) throw new Failure('invalid', { message: how })
   const { verifyFile } = await import('./verify-file.ts')
   const { sound, lines } = await verifyFile(file, key)
   lines.forEach(write)
@@ -132,7 +142,7 @@ export async function main(args: string[]): Promise<void> {
     if (error.code !== 'EPIPE') process.exitCode = 1
   })
   try {
-    if (verb === 'serve') await serve()
+    if (verb === 'serve') await serve(rest)
     else if (verb === 'recording') await recording(rest)
     else if (verb === 'import') await imported(rest)
     else await admin(rest)

@@ -127,6 +127,16 @@ test('wrong arguments give the usage and exit code 1; being asked for it gives e
   expect(short).toMatchObject({ code: 1, stdout: '', stderr: 'Usage: hawser admin user create <username> <password> <email>\n' })
   const long = await admin(folder.path, ['namespace', 'create', 'a', 'b', 'c', 'd'])
   expect(long).toMatchObject({ code: 1, stdout: '', stderr: 'Usage: hawser admin namespace create <name> <owner> [tenant]\n' })
+  for (const [verb, word] of [
+    ['serve', '--port'],
+    ['recording', 'veryfy'],
+  ] as const) {
+    const help = await run([process.execPath, hawser, verb, '--help'], { env: environmentFor(folder.path) })
+    expect(help).toMatchObject({ code: 0, stderr: '' })
+    expect(help.stdout).toMatch(`Usage: hawser ${verb}`)
+    const wrong = await run([process.execPath, hawser, verb, word], { env: environmentFor(folder.path) })
+    expect(wrong).toMatchObject({ code: 1, stdout: '', stderr: help.stdout })
+  }
   const missing = path.join(folder.path, 'missing.md')
   expect(await admin(folder.path, ['announcement', 'create', 'Tide', missing])).toMatchObject({
     code: 1,
