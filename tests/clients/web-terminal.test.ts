@@ -433,9 +433,14 @@ describe('files beside a terminal', () => {
     const others = await apiOf(quarters(), 'owner')
     await expect(others.terminals.files({ body: { session } })).rejects.toThrow('You have no such terminal open.')
     using line = await files(session)
+    line.say({ kind: 'list', path: user.home })
+    expect(await line.next()).toMatchObject({ kind: 'folder' })
+    using soon = await files(session)
     opened.type('exit\r')
     await opened.closed
-    await line.closed
+    // One that rests, and one that has just come.
+    expect(await line.next()).toEqual({ kind: 'error', message: 'The terminal is closed.' })
+    await Promise.all([line.closed, soon.closed])
     const api = await apiOf(quarters())
     await eventually(async () => expect(api.terminals.files({ body: { session } })).rejects.toThrow('You have no such terminal open.'))
   })

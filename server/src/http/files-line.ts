@@ -11,11 +11,22 @@ const mostWish_bytes = 16_384
 /** The browser hears of an upload's progress in steps of this. */
 const step_bytes = mostUntaken_bytes / 8
 
-export async function serveFiles(line: Line, { files }: { files(): Promise<RemoteFiles> }): Promise<void> {
+export interface Beside {
+  files(): Promise<RemoteFiles>
+  /** When the terminal is over, and its files with it. */
+  readonly ended: Promise<unknown>
+}
+
+export async function serveFiles(line: Line, { files, ended }: Beside): Promise<void> {
   await using remote = await files()
+  const over = ended.then((): never => {
+    throw new Failure('unavailable', { message: 'The terminal is closed.' })
+  })
+  // A wish that is under way learns of it from the device.
+  over.catch(() => undefined)
   const say = async (news: FileNews): Promise<void> => line.send(JSON.stringify(news))
   for (;;) {
-    const message = await line.next()
+    const message = await Promise.race([line.next(), over])
     if (!message) return
     const wish = wishOf(message)
     if (wish.kind === 'list') await list(wish.path)
