@@ -93,7 +93,7 @@ test('a node that stops is left out, and its agent is back through the others', 
   const at = cluster.nodes.findIndex(({ reach }) => reach.tunnels.size === 1)
   const others = cluster.nodes.filter((_, index) => index !== at)
   await cluster.nodes[at]![Symbol.asyncDispose]()
-  await eventually(() => expect(others.map(({ reach }) => reach.tunnels.size).toSorted()).toEqual([0, 1]))
+  await eventually(() => expect(others.reduce((sum, { reach }) => sum + reach.tunnels.size, 0)).toBe(1))
   // From the first moment on: a node that is gone and not yet missed costs nobody anything.
   for (let turn = 0; turn < 6; turn += 1) {
     const { status, stdout, stderr } = await ssh('echo again')
