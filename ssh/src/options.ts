@@ -15,6 +15,12 @@ export interface CommonOptions extends Partial<Omit<ConnectionOptions, 'answer'>
   readonly rekey_ms?: number
   /** From the first byte until somebody is authenticated. */
   readonly handshake_ms?: number
+  /**
+   * Our first KEXINIT waits a moment for the peer's, and so acknowledges it. A client's kernel with Nagle's algorithm does not
+   * let go of the first small packet of the exchange before that, and our kernel would take 40 ms to do it by itself. It costs
+   * a round trip where the client has no such kernel: right for peers on the same machine.
+   */
+  readonly answerKexInit?: boolean
   /** Ends the connection. */
   readonly signal?: AbortSignal
 }
@@ -24,6 +30,7 @@ export const defaults = {
   rekey_bytes: 1024 ** 3,
   rekey_ms: 3_600_000,
   handshake_ms: 120_000,
+  answerKexInit: false,
   channelTypes: [],
   globalRequests: [],
   mostChannels: 256,

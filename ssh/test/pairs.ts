@@ -36,6 +36,7 @@ export async function rudeClient(
     rekey_bytes: 2 ** 40,
     rekey_ms: 2 ** 30,
     speakSecond: false,
+    answerKexInit: false,
   })
   await transport.established
   return { transport, server, line }

@@ -42,6 +42,8 @@ const login_ms = 120_000
 /** Agents' file servers keep to OpenSSH's order of the names of a symbolic link, not to the draft's: clients look for this. */
 const software = 'Hawser_OpenSSH'
 
+const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
+
 export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const { log } = parts
   const open = new Map<string, OpenSession>()
@@ -120,6 +122,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         methods: ['password', 'publickey'],
         authenticate: async (attempt) => (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt),
         handshake_ms: login_ms,
+        answerKexInit: !told && isLoopback(peer),
         channelTypes: clientChannels,
         globalRequests: clientRequests,
         signal: stranger.signal,

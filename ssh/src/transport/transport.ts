@@ -26,6 +26,8 @@ export interface TransportOptions {
   readonly rekey_ms: number
   /** Say nothing before the peer has: some tunnels need it. */
   readonly speakSecond: boolean
+  /** Our first KEXINIT waits a moment for the peer's. */
+  readonly answerKexInit: boolean
 }
 
 export interface Transport {
@@ -59,6 +61,8 @@ export interface Transport {
 const mostWaiting = 32
 /** How long an exchange may take, over a slow line that is full of data. */
 const exchange_ms = 300_000
+/** For a peer who waits for our KEXINIT while we wait for its own. */
+const kexInit_ms = 50
 /** A session that has moved so much will move more: it is worth the time for keys of a quicker cipher. */
 const worthQuicker_bytes = 1024 * 1024
 /** Under one key: the numbers of packets, which some ciphers take for their nonce, must not come round (RFC 4344 section 3.1). */
@@ -94,6 +98,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   let sinceKeys_bytes = 0
   let sinceKeys_packets = 0
   let timer: NodeJS.Timeout | undefined
+  let kexInitTimer: NodeJS.Timeout | undefined
   let allowance = exchangesAtOnce
   let exchanged_at = performance.now()
   /** What cannot leave before our NEWKEYS. */
@@ -117,7 +122,10 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     writer,
     idents: () => ({ [role]: ident, [peer]: peerIdent! }) as Record<Role, string>,
     send: (written) => sendNow(written),
-    onBegin: () => watch(exchange_ms, () => end(new SshError(Reason.keyExchangeFailed, 'The key exchange took too long.'))),
+    onBegin() {
+      clearTimeout(kexInitTimer)
+      watch(exchange_ms, () => end(new SshError(Reason.keyExchangeFailed, 'The key exchange took too long.')))
+    },
     onSending(first, wantsExtInfo) {
       sinceKeys_bytes = sinceKeys_packets = 0
       held_bytes = 0
@@ -143,7 +151,8 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   const speak = (): void => {
     spoke = true
     socket.write(`${ident}\r\n`)
-    kex.begin()
+    if (options.answerKexInit) kexInitTimer = setTimeout(kex.begin, kexInit_ms).unref()
+    else kex.begin()
   }
 
   const sendNow = (written: Writer): void => {
@@ -288,6 +297,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     if (over) return
     over = how
     clearTimeout(timer)
+    clearTimeout(kexInitTimer)
     held = []
     established.reject(how)
     taker?.reject(how)
