@@ -142,6 +142,8 @@ describe('a session', () => {
 
   test('on a terminal has its size, follows it, and ends as its shell does', async () => {
     using terminal = openTerminal('ssh', [...dock.args('-t'), dock.sshid(one)], { name: 'xterm-color', columns: 97, rows: 31 })
+    // Its shell drops what is typed before it asks.
+    await terminal.until(/# /)
     // The engine is told the size once the program runs.
     terminal.type('until [ "$(stty size)" = "31 97" ]; do sleep 0.05; done; echo "$TERM now $(stty size)"\n')
     await terminal.until(/xterm-color now 31 97\r\n/)
@@ -186,6 +188,7 @@ describe('a session', () => {
     const challenge = Buffer.from((await shell.hear(Kind.signature)) as string, 'base64')
     shell.say(Kind.signature, sign(null, challenge, key.object).toString('base64'))
     const session = (await shell.hear(Kind.session)) as string
+    await shell.until('# ')
     shell.type('echo in-$((1+1)); stty size\r')
     await shell.until(/in-2\r\n24 80/)
     shell.type('exit\r')

@@ -19,6 +19,7 @@ test('a container of podman appears, is worked in, and goes', async () => {
   expect([status, stdout.toString(), stderr]).toEqual([5, 'right\npilot\n/home/pilot\n', 'wrong\n'])
 
   using terminal = openTerminal('ssh', [...dock.args('-t'), dock.sshid('pod-one')], { columns: 97, rows: 31 })
+  await terminal.until(/# /)
   terminal.type('until [ "$(stty size)" = "31 97" ]; do sleep 0.05; done; echo "now $(stty size)"\n')
   await terminal.until(/now 31 97\r\n/)
   terminal.type('exit 4\n')
