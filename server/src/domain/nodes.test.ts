@@ -8,6 +8,7 @@ import { freshDatabase } from '../../../tests/harness/postgres.ts'
 import { startService } from '../../../tests/harness/service.ts'
 import { buildWorld } from '../../../tests/harness/world.ts'
 import { sample } from '@hawser/contract/examples'
+import { iso } from '../kit/clock.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -55,4 +56,31 @@ test('a command of the administrator is no node, and takes nothing from the one 
   expect(stdout).toContain('up to date')
   expect(await stores.nodes.first()).toBe(first)
   expect(service.log()).not.toContain('node.returned')
+})
+
+test('of a device whose tunnel moves, the word of its newest tunnel counts, however early or late it is written', async () => {
+  await using service = await startService({ database: await freshDatabase() })
+  await buildWorld(service)
+  const { stores } = service.rooms
+  const { devices } = stores.of(sample.tenant)
+  const uid = sample.device
+  const written = async () => {
+    const { online, node } = (await devices.find(uid))!
+    return [online, node]
+  }
+  const write = (node: string, number: number, online: boolean) =>
+    stores.presence.write([{ uid, last_seen: iso(Date.now()), online, tunnel: true, number }], node)
+  const first = (await devices.claimTunnel(uid))!
+  await write('a', first, true)
+  expect(await written()).toEqual([1, 'a'])
+  // It moves, and is gone before it was written that it came.
+  const second = (await devices.claimTunnel(uid))!
+  await write('b', second, false)
+  expect(await written()).toEqual([0, ''])
+  // What the first node still had to say.
+  await write('a', first, true)
+  expect(await written()).toEqual([0, ''])
+  await write('b', second, true)
+  await write('a', first, false)
+  expect(await written()).toEqual([1, 'b'])
 })

@@ -19,6 +19,8 @@ interface Sign {
   online: boolean
   /** There is a tunnel, here. */
   tunnel: boolean
+  /** Its number among all nodes; 0 when there are no others. */
+  number: number
 }
 
 export interface Presence extends AsyncDisposable {
@@ -26,10 +28,10 @@ export interface Presence extends AsyncDisposable {
   adopt(rows: readonly { uid: string; last_seen: string }[]): void
   /** A sign of life. */
   seen(uid: string): void
-  /** A sign through the device's tunnel. */
-  up(uid: string): void
+  /** A sign through the device's tunnel, whose number is said when it begins. */
+  up(uid: string, number?: number): void
   /** The tunnel is gone, and with it the device until its next sign; written before this resolves. */
-  down(uid: string): Promise<void>
+  down(uid: string, number?: number): Promise<void>
   /** Gone, until the next sign; written before this resolves. */
   offline(uid: string): Promise<void>
   /** The present truth about a stored device. */
@@ -76,7 +78,7 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
       if (rows.length >= most) break
       from.delete(uid)
       const sign = signs.get(uid)
-      if (sign) rows.push({ uid, last_seen: iso(sign.last_seen), online: sign.online, tunnel: sign.tunnel })
+      if (sign) rows.push({ ...sign, uid, last_seen: iso(sign.last_seen) })
     }
     return rows
   }
@@ -100,7 +102,7 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
     return writing
   }
 
-  function note(uid: string, tunnel: boolean): void {
+  function note(uid: string, tunnel: boolean, number = 0): void {
     const known = signs.get(uid)
     const now = clock.now()
     if (known) {
@@ -110,9 +112,10 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
       known.last_seen = now
       known.online = true
       known.tunnel ||= tunnel
+      known.number = number || known.number
       signs.set(uid, known)
     } else {
-      signs.set(uid, { last_seen: now, online: true, tunnel })
+      signs.set(uid, { last_seen: now, online: true, tunnel, number })
       urgent.add(uid)
     }
   }
@@ -148,13 +151,13 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
   return {
     adopt(rows) {
       for (const { uid, last_seen } of rows)
-        if (!signs.has(uid)) signs.set(uid, { last_seen: Date.parse(last_seen), online: true, tunnel: false })
+        if (!signs.has(uid)) signs.set(uid, { last_seen: Date.parse(last_seen), online: true, tunnel: false, number: 0 })
     },
     seen: (uid) => note(uid, false),
-    up: (uid) => note(uid, true),
-    async down(uid) {
+    up: (uid, number) => note(uid, true, number),
+    async down(uid, number = 0) {
       const last_seen = await leave(uid)
-      await stores.presence.write([{ uid, last_seen: last_seen ?? iso(clock.now()), online: false, tunnel: true }], node)
+      await stores.presence.write([{ uid, last_seen: last_seen ?? iso(clock.now()), online: false, tunnel: true, number }], node)
       bus.tell('device.offline', { node, uid })
     },
     async offline(uid) {

@@ -21,8 +21,9 @@ export interface TunnelRules {
    */
   admit(bearer: string | undefined, inTurn: (uid: string) => void): Promise<TunnelDevice>
   proved(device: TunnelDevice): Promise<void>
-  up(device: TunnelDevice): void
-  down(device: TunnelDevice): Promise<void>
+  /** A sign of life; its number is said when it begins. */
+  up(device: TunnelDevice, number?: number): void
+  down(device: TunnelDevice, number: number): Promise<void>
   /** Another node has its tunnel now. */
   moved(device: TunnelDevice): void
   claim(device: TunnelDevice): Promise<number>
@@ -49,8 +50,9 @@ export function tunnelRules({ stores, gate, presence, clustered }: TunnelParts):
     async proved({ tenant_id, uid, mustProve }) {
       if (!mustProve) await stores.of(tenant_id).devices.save(uid, { proved: 1 })
     },
-    up: ({ uid }) => presence.up(uid),
-    down: ({ uid }) => presence.down(uid),
+    // Numbers of one node alone are not in the database.
+    up: ({ uid }, number) => presence.up(uid, clustered ? number : 0),
+    down: ({ uid }, number) => presence.down(uid, clustered ? number : 0),
     moved: ({ uid }) => presence.forget(uid),
     async claim({ tenant_id, uid }) {
       if (!clustered) return ++claimed

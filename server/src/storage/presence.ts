@@ -9,16 +9,18 @@ export interface PresenceRow {
   readonly online: boolean
   /** By a tunnel of this node's; otherwise by calls, which any node may get. */
   readonly tunnel?: boolean
+  /** Which of the device's tunnels, where that is counted. */
+  readonly number?: number
 }
 
 export function presenceStore({ db, dialect }: Context) {
   return {
     /**
-     * `node` is who writes: with several nodes a device belongs to the one that has its tunnel, whose word counts. A device
-     * without a tunnel is gone when nobody has seen it later than the one who misses it.
+     * `node` is who writes: with several nodes a device belongs to the one that has its newest tunnel, whose word counts, however
+     * late or early it comes. A device without a tunnel is gone when nobody has seen it later than the one who misses it.
      */
     async write(rows: readonly PresenceRow[], node = ''): Promise<void> {
-      const batch = JSON.stringify(rows.map((row) => [row.uid, row.last_seen, row.online ? 1 : 0, row.tunnel ? 1 : 0]))
+      const batch = JSON.stringify(rows.map((row) => [row.uid, row.last_seen, row.online ? 1 : 0, row.tunnel ? 1 : 0, row.number ?? 0]))
       if (dialect === 'sqlite')
         await sql`update devices set last_seen = seen.value ->> 1, online = seen.value ->> 2
           from json_each(${batch}) as seen where devices.uid = seen.value ->> 0`.execute(db)
@@ -26,10 +28,11 @@ export function presenceStore({ db, dialect }: Context) {
         await sql`update devices set last_seen = greatest(devices.last_seen, seen ->> 1), online = (seen ->> 2)::integer,
             node = case when seen ->> 2 = '0' then '' when seen ->> 3 = '1' then ${node} else devices.node end
           from json_array_elements(${batch}::json) as seen
-          where devices.uid = seen ->> 0 and (seen ->> 2 = '1'
-            or case when seen ->> 3 = '1' then devices.node = ${node} else devices.node = '' and devices.last_seen <= seen ->> 1 end)`.execute(
-          db,
-        )
+          where devices.uid = seen ->> 0 and case
+            when seen ->> 3 = '1' and seen ->> 4 <> '0' then devices.tunnel = (seen ->> 4)::bigint
+            when seen ->> 2 = '1' then true
+            when seen ->> 3 = '1' then devices.node = ${node}
+            else devices.node = '' and devices.last_seen <= seen ->> 1 end`.execute(db)
     },
 
     /** Whoever has its tunnel. */

@@ -13,8 +13,8 @@ export const deviceName = (uid: string): string => `device.${uid}`
 export interface RegistryParts {
   /** Proof by an SSH key exchange over the tunnel. */
   probe(tunnel: Tunnel, signal: AbortSignal): Promise<boolean>
-  up(device: TunnelDevice): void
-  down(device: TunnelDevice): Promise<void>
+  up(device: TunnelDevice, number: number): void
+  down(device: TunnelDevice, number: number): Promise<void>
   proved(device: TunnelDevice): Promise<void>
   /** A number higher than that of every tunnel of the device before. */
   claim(device: TunnelDevice): Promise<number>
@@ -73,14 +73,14 @@ export function registry(parts: RegistryParts): Registry {
     // Ours before it is told: the news reach us too, and are then no news.
     ours.held = parts.held(device, number)
     before?.tunnel.close('A newer tunnel of the device took over.')
-    parts.up(device)
+    parts.up(device, number)
     void tunnel.ended.then(async () => {
       const owner = owners.get(uid)
       if (owner?.tunnel !== tunnel) return
       owners.delete(uid)
       owner.held?.[Symbol.dispose]()
       try {
-        await parts.down(device)
+        await parts.down(device, number)
       } catch (error) {
         parts.onError('tunnel.down', device, error)
       }
