@@ -76,7 +76,6 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
     hold: rooms.hold,
     perDevice: ownLimiter(clock, tunnelsPerDevice),
-    seen: rooms.tunnels.up,
     onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
   })
   const wayTo: WayTo = async (device) => tunnels.find(device.uid, device.tunnel) ?? neighbours?.wayTo(device)
@@ -85,7 +84,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     return { record: namespace?.session_record === 1, continueUnrecorded: namespace?.continue_unrecorded === 1 }
   }
   const failures = rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT)
-  const agentless = agentlessDoor({ rules: rooms.agentless, failures, enter: entries.bring, seen: rooms.tunnels.up, log })
+  const agentless = agentlessDoor({ rules: rooms.agentless, failures, enter: entries.bring, seen: tunnels.seen, log })
   const gateway = await startGateway({
     listen: config.HAWSER_SSH,
     hostKeys: await hostKeys({
@@ -124,7 +123,6 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   const supervisor = connectorSupervisor({
     ...rooms.supervision,
     tunnels,
-    seen: rooms.tunnels.up,
     async approve({ uid, tenant_id }, { user, blob }) {
       try {
         await rooms.signer.sign({ uid, tenant_id }, fingerprintMd5(blob), JSON.stringify({ Username: user }))

@@ -41,9 +41,7 @@ export interface SupervisorParts {
     state(connector: WatchedConnector, state: string, message: string): Promise<void>
   }
   devices: ContainerDevices
-  tunnels: Pick<Registry, 'offer'>
-  /** A sign of life. */
-  seen(device: TunnelDevice): void
+  tunnels: Pick<Registry, 'offer' | 'seen'>
   /** Whether the gateway is making this login at this moment; asked once. */
   approve(device: TunnelDevice, login: { readonly user: string; readonly blob: Buffer }): Promise<boolean>
   /** False where another node follows the connectors. */
@@ -141,7 +139,8 @@ function watch(parts: SupervisorParts, connector: WatchedConnector): Running {
       const there = await parts.devices.settle(connector, all, facts)
       close('The container has stopped.', new Set(there.map(({ container }) => container.id)))
       for (const each of there) {
-        if (tunnels.has(each.container.id)) parts.seen(each.device)
+        const tunnel = tunnels.get(each.container.id)
+        if (tunnel) parts.tunnels.seen(tunnel.device)
         else await offer(each)
       }
     },

@@ -28,10 +28,10 @@ export interface Presence extends AsyncDisposable {
   adopt(rows: readonly { uid: string; last_seen: string }[]): void
   /** A sign of life. */
   seen(uid: string): void
-  /** A sign through the device's tunnel, whose number is said when it begins. */
-  up(uid: string, number?: number): void
+  /** A sign through the device's tunnel of this number; 0 when there are no other nodes. */
+  up(uid: string, number: number): void
   /** The tunnel is gone, and with it the device until its next sign; written before this resolves. */
-  down(uid: string, number?: number): Promise<void>
+  down(uid: string, number: number): Promise<void>
   /** Gone, until the next sign; written before this resolves. */
   offline(uid: string): Promise<void>
   /** The present truth about a stored device. */
@@ -155,7 +155,7 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
     },
     seen: (uid) => note(uid, false),
     up: (uid, number) => note(uid, true, number),
-    async down(uid, number = 0) {
+    async down(uid, number) {
       const last_seen = await leave(uid)
       await stores.presence.write([{ uid, last_seen: last_seen ?? iso(clock.now()), online: false, tunnel: true, number }], node)
       bus.tell('device.offline', { node, uid })

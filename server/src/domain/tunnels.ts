@@ -21,8 +21,8 @@ export interface TunnelRules {
    */
   admit(bearer: string | undefined, inTurn: (uid: string) => void): Promise<TunnelDevice>
   proved(device: TunnelDevice): Promise<void>
-  /** A sign of life; its number is said when it begins. */
-  up(device: TunnelDevice, number?: number): void
+  /** A sign of life. */
+  up(device: TunnelDevice, number: number): void
   down(device: TunnelDevice, number: number): Promise<void>
   /** Another node has its tunnel now. */
   moved(device: TunnelDevice): void

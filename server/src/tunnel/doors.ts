@@ -27,8 +27,6 @@ export interface DoorParts {
   perDevice: Limiter
   /** Lets other nodes find what is here under this name. */
   hold(name: string): Disposable
-  /** A sign of life. */
-  seen(device: TunnelDevice): void
   onError(device: TunnelDevice, error: unknown): void
 }
 
@@ -67,7 +65,7 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
       await offer(tunnel)
     },
     async enter(device, path, { request, socket, head }) {
-      const seen = (): void => parts.seen(device)
+      const seen = (): void => parts.registry.seen(device)
       const tunnel =
         path === tunnelPaths.streams
           ? yamuxTunnel(device, await orRefused(() => acceptBytes(request, socket, head)), seen)

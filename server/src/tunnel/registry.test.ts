@@ -100,6 +100,23 @@ describe('a newer tunnel', () => {
     expect(rooms.size).toBe(0)
   })
 
+  test('is the only one whose signs count; those of the older one, and of one that is elsewhere now, do not', async () => {
+    const { rooms, events } = house()
+    const [older, newer] = [tunnel('signs'), tunnel('signs')]
+    await rooms.offer(older)
+    await rooms.offer(newer)
+    const ups = () => events.filter((event) => event === 'up crane').length
+    expect(ups()).toBe(2)
+    rooms.seen(older.device)
+    rooms.seen(device())
+    expect(ups()).toBe(2)
+    rooms.seen(newer.device)
+    expect(ups()).toBe(3)
+    rooms.yield('crane', 9)
+    rooms.seen(newer.device)
+    expect(ups()).toBe(3)
+  })
+
   test('of an agent that cannot sign is tried by its host key', async () => {
     const { rooms } = house(() => Promise.resolve(true))
     const newer = tunnel('old')

@@ -13,6 +13,7 @@ export const deviceName = (uid: string): string => `device.${uid}`
 export interface RegistryParts {
   /** Proof by an SSH key exchange over the tunnel. */
   probe(tunnel: Tunnel, signal: AbortSignal): Promise<boolean>
+  /** It has become ours, or gave another sign of life. */
   up(device: TunnelDevice, number: number): void
   down(device: TunnelDevice, number: number): Promise<void>
   proved(device: TunnelDevice): Promise<void>
@@ -33,6 +34,8 @@ export interface Registry {
   /** The device's tunnel, unless a newer one is known than ours. */
   find(uid: string, least?: number): Tunnel | undefined
   all(): Iterable<Tunnel>
+  /** A sign of life through a tunnel; one that has not become the device's, or is not any more, says nothing about it. */
+  seen(device: TunnelDevice): void
   /** Ends the device's tunnel: it may not have one any more. */
   drop(uid: string, why: string): void
   /** Another node has a newer tunnel of the device. */
@@ -112,6 +115,10 @@ export function registry(parts: RegistryParts): Registry {
       return owner && owner.number >= least ? owner.tunnel : undefined
     },
     all: () => [...owners.values()].map(({ tunnel }) => tunnel),
+    seen(device) {
+      const owner = owners.get(device.uid)
+      if (owner?.tunnel.device === device) parts.up(device, owner.number)
+    },
     drop(uid, why) {
       candidates.get(uid)?.close(why)
       candidates.delete(uid)
