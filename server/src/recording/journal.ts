@@ -153,7 +153,56 @@ export function* eventsOf(body: Buffer): Generator<JournalEvent> {
     time_ms += cursor.varint()
     if (kind === Kind.output) yield { kind: 'output', time_ms, bytes: cursor.bytes(cursor.varint()) }
     else if (kind === Kind.resize) yield { kind: 'resize', time_ms, width: cursor.varint(), height: cursor.varint() }
-    else if (kind === Kind.mark) yield { kind: 'mark', time_ms, mark: JSON.parse(cursor.bytes(cursor.varint()).toString()) as Mark }
+    else if (kind === Kind.mark) yield { kind: 'mark', time_ms, mark: markOf(cursor.bytes(cursor.varint())) }
     else throw new JournalDamaged(`a block has an event of the unknown kind ${kind}`)
+  }
+}
+
+type Fields = Readonly<Record<string, 'string' | 'number' | 'array'>>
+const headerFields: Fields = {
+  version: 'number',
+  tenant_id: 'string',
+  session_uid: 'string',
+  channel: 'number',
+  width: 'number',
+  height: 'number',
+  started_at: 'string',
+  device_uid: 'string',
+  username: 'string',
+  term: 'string',
+  key: 'string',
+}
+const endFields: Fields = { ending: 'string', ended_at: 'string', duration_ms: 'number', output_bytes: 'number', index: 'array' }
+const entryFields: Fields = { time_ms: 'number', offset: 'number', output_bytes: 'number', width: 'number', height: 'number' }
+
+/** The body of a header block. */
+export const headerOf = (body: Buffer): Header => parsed(body, headerFields) as Header
+
+/** The body of an end block. */
+export function endOf(body: Buffer): End {
+  const end = parsed(body, endFields) as End
+  for (const entry of end.index) requireFields(entry, entryFields)
+  return end
+}
+
+const markOf = (body: Buffer): Mark => parsed(body, { type: 'string' }) as Mark
+
+/** JSON that has these fields; JournalDamaged for anything else. */
+function parsed(body: Buffer, fields: Fields): unknown {
+  let value: unknown
+  try {
+    value = JSON.parse(body.toString())
+  } catch (error) {
+    throw new JournalDamaged('a block cannot be read', { cause: error })
+  }
+  requireFields(value, fields)
+  return value
+}
+
+function requireFields(value: unknown, fields: Fields): void {
+  const found = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+  for (const [name, type] of Object.entries(fields)) {
+    const fits = type === 'array' ? Array.isArray(found[name]) : typeof found[name] === type
+    if (!fits) throw new JournalDamaged(`a block has no ${name}`)
   }
 }

@@ -2,8 +2,10 @@
 // written. A file that was cut off, or is being written, simply ends at its last whole block. Memory holds one block.
 import {
   Block,
+  endOf,
   eventsOf,
   head_bytes,
+  headerOf,
   JournalDamaged,
   longestBody_bytes,
   magic,
@@ -66,7 +68,7 @@ export async function readHeader(file: Reading): Promise<Header> {
   if (!(await file.at(0, magic.length)).equals(magic)) throw new JournalDamaged('this is not a recording')
   for await (const { kind, body } of blocks(file, magic.length, noSum)) {
     if (kind !== Block.header) break
-    return JSON.parse(body.toString()) as Header
+    return headerOf(body)
   }
   throw new JournalDamaged('the recording has no beginning')
 }
@@ -77,7 +79,8 @@ export async function readEnd(file: Reading): Promise<End | undefined> {
   const last = await file.at(Math.max(0, size - head_bytes - seal_bytes), head_bytes + seal_bytes)
   if (last.length < head_bytes + seal_bytes || last[4] !== Block.seal || last.readUInt32BE(0) !== seal_bytes) return undefined
   const offset = Number(last.readBigUInt64BE(head_bytes))
-  for await (const { kind, body } of blocks(file, offset)) return kind === Block.end ? (JSON.parse(body.toString()) as End) : undefined
+  if (offset >= size) throw new JournalDamaged('the seal names a place behind the end of the file')
+  for await (const { kind, body } of blocks(file, offset)) return kind === Block.end ? endOf(body) : undefined
   return undefined
 }
 

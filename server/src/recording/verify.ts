@@ -4,8 +4,10 @@ import type { Clock } from '../kit/clock.ts'
 import { iso } from '../kit/clock.ts'
 import {
   Block,
+  endOf,
   eventsOf,
   head_bytes,
+  headerOf,
   JournalDamaged,
   magic,
   noSum,
@@ -56,7 +58,7 @@ async function walk(file: Reading): Promise<Walked> {
     if (!header !== (block.kind === Block.header)) throw new JournalDamaged('a recording has one header, at its beginning')
     if (seal || (end && block.kind !== Block.seal)) throw new JournalDamaged('something follows the end')
     if (block.kind === Block.header) {
-      header = JSON.parse(block.body.toString()) as Header
+      header = headerOf(block.body)
       size = { width: header.width, height: header.height }
     } else if (block.kind === Block.events) {
       if (block.offset - (index.at(-1)?.offset ?? -spacing_bytes) >= spacing_bytes)
@@ -67,7 +69,7 @@ async function walk(file: Reading): Promise<Walked> {
         if (event.kind === 'output') output_bytes += event.bytes.length
         if (event.kind === 'mark' && event.mark.type === 'announcement') output_bytes += Buffer.byteLength(event.mark.text)
       }
-    } else if (block.kind === Block.end) end = { block, end: JSON.parse(block.body.toString()) as End }
+    } else if (block.kind === Block.end) end = { block, end: endOf(block.body) }
     else if (block.kind === Block.seal) seal = block
     else throw new JournalDamaged(`the block at ${block.offset} is of an unknown kind`)
     sum = block.sum
@@ -76,7 +78,7 @@ async function walk(file: Reading): Promise<Walked> {
   try {
     for await (const block of blocks(file, magic.length, noSum)) look(block)
   } catch (error) {
-    if (!(error instanceof JournalDamaged || error instanceof SyntaxError)) throw error
+    if (!(error instanceof JournalDamaged)) throw error
     damage = error.message
   }
   if (!header) throw new JournalDamaged(damage ?? 'the recording has no beginning')
