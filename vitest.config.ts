@@ -1,11 +1,14 @@
 // How the tests run: every `*.test.ts` of the project, each file in a process of its own, two at a time, because the
-// tests start real programs and the machine they must pass on has two cores. Run them with `npm test`.
+// tests start real programs and the machine they must pass on has two cores. Run them with `npm test`, the long ones with
+// `npm run test:long`.
 import { defineConfig } from 'vitest/config'
+
+const isLong = process.env['HAWSER_LONG_TESTS'] === '1'
 
 export default defineConfig({
   test: {
-    include: ['**/*.test.ts'],
-    exclude: ['**/node_modules/**'],
+    include: isLong ? ['**/*.long.test.ts', 'tests/fuzz/*.test.ts'] : ['**/*.test.ts'],
+    exclude: isLong ? ['**/node_modules/**'] : ['**/node_modules/**', '**/*.long.test.ts'],
     environment: 'node',
     // Processes, not threads: a test may end its children, change its folder or crash without taking others along.
     pool: 'forks',

@@ -14,6 +14,11 @@ export interface Need {
   readonly usedBy: readonly string[]
 }
 
+/** Run by `npm run test:long` alone. */
+export const isLongTest = (file: string): boolean => file.endsWith('.long.test.ts')
+/** Run by both, with more inputs by `npm run test:long`. */
+export const isFuzzer = (file: string): boolean => file.startsWith('tests/fuzz/')
+
 // PostgreSQL is not among them: npm brings it, see postgres.ts.
 export const needs: readonly Need[] = [
   {
