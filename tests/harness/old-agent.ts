@@ -67,7 +67,6 @@ export async function startOldAgent(service: Service, options: OldAgentOptions):
     },
   })
   const seen: OldAgent['seen'] = { attempts: [], streams: 0, sessions: [], errors: [] }
-  const approved = new Map<string, boolean>()
 
   async function approve(user: string, blob: Buffer): Promise<boolean> {
     const data = JSON.stringify({ Username: user, Namespace: device.name })
@@ -89,6 +88,8 @@ export async function startOldAgent(service: Service, options: OldAgentOptions):
 
   const serve = async (stream: Duplex): Promise<void> => {
     seen.streams += 1
+    // Asked once for each key on each connection: whether it is offered or signed with does not matter.
+    const approved = new Map<string, boolean>()
     const connection = await acceptConnection(stream, {
       software: 'Go',
       hostKeys: [privateKeyFrom(key)],

@@ -53,6 +53,54 @@ test('two logins that go on together get one signature each', async () => {
   expect([await signs(), await signs(), await signs()]).toEqual([true, true, false])
 })
 
+test('a login that ends with its signature leaves the other its own', async () => {
+  // An agent does not say for which of two equal logins it asks: the first signature may be for either of them.
+  using one = signing.open(login)
+  const two = signing.open(login)
+  expect(await signs()).toBe(true)
+  two[Symbol.dispose]()
+  expect(one).toBeDefined()
+  expect([await signs(), await signs()]).toEqual([true, false])
+})
+
+test('in whatever order many equal logins ask and end, each is signed for', async () => {
+  const rounds = 500
+  // A walk that is the same every time: some begin, some are asked for, some end, and whoever ends has been asked for.
+  let seed = 7
+  const chance = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below
+  const begun: Disposable[] = []
+  const asked: Disposable[] = []
+  let refused = 0
+  for (let step = 0; step < rounds; step += 1) {
+    const act = chance(3)
+    if (act === 0) begun.push(signing.open(login))
+    else if (act === 1 && begun.length > 0) {
+      asked.push(...begun.splice(chance(begun.length), 1))
+      if (!(await signs())) refused += 1
+    } else if (act === 2 && asked.length > 0) asked.splice(chance(asked.length), 1)[0]?.[Symbol.dispose]()
+  }
+  expect(refused).toBe(0)
+})
+
+test('never more signatures are left than logins go on', async () => {
+  using going = signing.open(login)
+  const [two, three] = [signing.open(login), signing.open(login)]
+  expect(going).toBeDefined()
+  two[Symbol.dispose]()
+  three[Symbol.dispose]()
+  // Disposing twice gives back nothing more.
+  three[Symbol.dispose]()
+  expect([await signs(), await signs()]).toEqual([true, false])
+})
+
+test('a login that is too old leaves the younger one its signature', async () => {
+  signing.open(login)
+  now += 20_000
+  signing.open(login)
+  now += 10_000
+  expect([await signs(), await signs()]).toEqual([true, false])
+})
+
 describe('a login is not good for', () => {
   test.each<[string, typeof device, string, string]>([
     ['another device', { ...device, uid: 'b'.repeat(64) }, fingerprint, data],

@@ -1,8 +1,9 @@
 // Auth SSH public key: an agent asks the server to prove that a public-key login comes from it. The server signs only
 // for a login that it is making on that very device at that moment, with a key that was made for it: the gateway opens
-// such a login here, and each is good for one device, one user name, one signature and some seconds. A key lives in
-// memory only. Without an open login there is nothing to sign with, and the answer is 404. The agent may ask another node
-// than the one that makes the login; that one is found by the key.
+// such a login here, and each is good for one device, one user name, one signature and some seconds. An agent does not say
+// which of several equal logins it asks for, so signatures are counted: as many as logins were opened, never more than are
+// going on. A key lives in memory only. Without an open login there is nothing to sign with, and the answer is 404. The agent
+// may ask another node than the one that makes the login; that one is found by the key.
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../bus/bus.ts'
@@ -19,7 +20,7 @@ export interface Login {
 }
 
 export interface Signer {
-  /** Lets one signature be made; disposing it takes that back. */
+  /** Lets one signature be made until it is disposed. */
   open(login: Login): Disposable
   sign(caller: Pick<DeviceCaller, 'uid' | 'tenant_id'>, fingerprint: string, data: string): Promise<string>
 }
@@ -33,11 +34,23 @@ interface Question {
   readonly data: string
 }
 
+/** Logins that are the same to an agent: same device, user name and key. */
+interface EqualLogins {
+  readonly privateKey: Login['privateKey']
+  /** Those that are going on, oldest first. */
+  readonly open: Set<{ readonly expires_at: number }>
+  /** Signatures that may still be made for them. */
+  left: number
+}
+
+const nameOfEquals = ({ tenant_id, device_uid, username, fingerprint }: Omit<Login, 'privateKey'>): string =>
+  JSON.stringify([tenant_id, device_uid, username, fingerprint])
+
 /** As a name on the bus. */
 const nameOf = (fingerprint: string): string => `login.${hashOf(fingerprint)}`
 
 export function signer(clock: Clock, bus: Bus): Signer {
-  const logins = new Set<Login & { expires_at: number }>()
+  const logins = new Map<string, EqualLogins>()
   /** One key makes many logins; its name is held once. */
   const held = new Map<string, Disposable>()
 
@@ -56,31 +69,36 @@ export function signer(clock: Clock, bus: Bus): Signer {
     held.set(fingerprint, bus.hold(nameOf(fingerprint), answer))
   }
 
-  function signHere(caller: Question['caller'], fingerprint: string, data: string): string | undefined {
-    const now = clock.now()
+  function signHere({ uid, tenant_id }: Question['caller'], fingerprint: string, data: string): string | undefined {
     const username = usernameIn(data)
-    for (const login of logins) {
-      if (login.expires_at <= now) logins.delete(login)
-      else if (
-        login.device_uid === caller.uid &&
-        login.tenant_id === caller.tenant_id &&
-        login.fingerprint === fingerprint &&
-        login.username === username
-      ) {
-        logins.delete(login)
-        const key = typeof login.privateKey === 'string' ? createPrivateKey(login.privateKey) : login.privateKey
-        return sign('sha256', Buffer.from(data), key).toString('base64')
-      }
-    }
-    return undefined
+    if (username === undefined) return undefined
+    const name = nameOfEquals({ tenant_id, device_uid: uid, username, fingerprint })
+    const equals = logins.get(name)
+    if (!equals) return undefined
+    for (const login of equals.open) if (login.expires_at <= clock.now()) close(name, equals, login)
+    if (equals.left === 0) return undefined
+    equals.left -= 1
+    const key = typeof equals.privateKey === 'string' ? createPrivateKey(equals.privateKey) : equals.privateKey
+    return sign('sha256', Buffer.from(data), key).toString('base64')
+  }
+
+  function close(name: string, equals: EqualLogins, login: { readonly expires_at: number }): void {
+    if (!equals.open.delete(login)) return
+    // Whether this one was signed for or another is not known; what is left is for those that still go on.
+    equals.left = Math.min(equals.left, equals.open.size)
+    if (equals.open.size === 0) logins.delete(name)
   }
 
   return {
     open(login) {
-      const entry = { ...login, expires_at: clock.now() + login_ms }
-      logins.add(entry)
+      const name = nameOfEquals(login)
+      const equals = logins.get(name) ?? { privateKey: login.privateKey, open: new Set(), left: 0 }
+      const entry = { expires_at: clock.now() + login_ms }
+      logins.set(name, equals)
+      equals.open.add(entry)
+      equals.left += 1
       hold(login.fingerprint)
-      return { [Symbol.dispose]: () => void logins.delete(entry) }
+      return { [Symbol.dispose]: () => close(name, equals, entry) }
     },
     async sign({ uid, tenant_id }, fingerprint, data) {
       const question: Question = { caller: { uid, tenant_id }, fingerprint, data }

@@ -132,6 +132,8 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
         return (await attempt(username, { method: 'publickey', key: own })).accepted
       }
       const key = await parts.voucher()
+      // A login is open for some seconds only: they are for the agent's question, not for getting there.
+      await leg()
       const login = parts.signer.open({
         tenant_id: device.tenant_id,
         device_uid: device.uid,
