@@ -1,9 +1,12 @@
 // Two connections joined: what the near peer (a client) wants is asked of the far one (a server), and the other way round.
 // Channels, requests, replies, bytes, EOF and CLOSE pass in order; each side's pace is the other's, because a chunk is taken
 // from one only when the one before was written to the other. Bytes are not looked at and copied once, into the packet in
-// which they leave. A tap sees what passes before it is passed on; a slow tap slows the pipe.
+// which they leave. A tap sees what passes before it is passed on; a slow tap slows the pipe, and one that throws lets nothing
+// pass. What has a name that we know and a body that we cannot read is refused before any tap hears of it: no tap could judge it.
 import type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
 import { OpenFailure, type GlobalRequest, type Opening } from './connection/connection.ts'
+import { isReadable } from './connection/forwarding.ts'
+import { readRequest } from './connection/requests.ts'
 import { ChannelClosed, ChannelRefused, ConnectionEnded } from './errors.ts'
 import type { ConnectionEnd } from './local.ts'
 
@@ -14,16 +17,19 @@ export interface Tap {
   opened?(near: Channel, far: Channel): Promise<void> | void
   /** Bytes from the side, before the other gets them. What it throws ends the channel. */
   data?(from: Side, chunk: Chunk): Promise<void> | void
-  /** What becomes of a request: it passes as it is unless another form is given, or is refused to whoever asked. */
+  /**
+   * What becomes of a request: it passes as it is unless another form is given, or is refused to whoever asked. What it
+   * throws ends the channel, and the request does not pass.
+   */
   request?(from: Side, request: ChannelRequest): { readonly type: string; readonly payload: Uint8Array } | 'refuse' | undefined
   /** Before the near channel is closed because the far one is gone. If it was not said how the program ended, it can be said now. */
   ending?(near: Channel, how: { readonly lost: boolean; readonly exited: boolean }): Promise<void> | void
 }
 
 export interface PipeOptions {
-  /** Whether a channel may be opened, and who watches it. What it refuses is refused to the peer as not allowed. */
+  /** Whether a channel may be opened, and who watches it. What it refuses, or throws at, is refused to the peer as not allowed. */
   channel?(from: Side, opening: Opening): { readonly allow: boolean; readonly tap?: Tap | undefined }
-  /** Whether a request about the whole connection is passed on. */
+  /** Whether a request about the whole connection is passed on; it is not if this throws. */
   request?(from: Side, request: GlobalRequest): boolean
 }
 
@@ -70,7 +76,7 @@ async function passOpenings(from: Side, source: ConnectionEnd, target: Connectio
 }
 
 async function passOpening(from: Side, opening: Opening, target: ConnectionEnd, options: PipeOptions): Promise<void> {
-  const verdict = options.channel?.(from, opening) ?? { allow: true }
+  const verdict = judgedOpening(from, opening, options)
   if (!verdict.allow) return opening.refuse(OpenFailure.prohibited, 'This is not allowed.')
   let opened: Channel
   try {
@@ -85,9 +91,26 @@ async function passOpening(from: Side, opening: Opening, target: ConnectionEnd, 
   await joinChannels(near, far, verdict.tap).catch(() => undefined)
 }
 
+function judgedOpening(from: Side, opening: Opening, options: PipeOptions): ReturnType<NonNullable<PipeOptions['channel']>> {
+  if (!isReadable(opening.type, opening.payload)) return { allow: false }
+  try {
+    return options.channel?.(from, opening) ?? { allow: true }
+  } catch {
+    return { allow: false }
+  }
+}
+
+function mayPass(from: Side, request: GlobalRequest, options: PipeOptions): boolean {
+  try {
+    return isReadable(request.name, request.payload) && options.request?.(from, request) !== false
+  } catch {
+    return false
+  }
+}
+
 async function passRequests(from: Side, source: ConnectionEnd, target: ConnectionEnd, options: PipeOptions): Promise<void> {
   for await (const request of source.requests) {
-    if (options.request?.(from, request) === false) request.refuse()
+    if (!mayPass(from, request, options)) request.refuse()
     else if (!request.wantReply) target.tell(request.name, request.payload)
     else {
       void target.request(request.name, request.payload).then(
@@ -133,11 +156,13 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
     for await (const request of source.requests) {
       let passed: ReturnType<NonNullable<Tap['request']>>
       try {
-        passed = tap.request?.(from, request)
+        passed = readRequest(request.type, request.payload).type === 'malformed' ? 'refuse' : tap.request?.(from, request)
       } catch (error) {
         note(error)
+        request.reply(false)
         void near.close('now')
         void far.close('now')
+        break
       }
       if (passed === 'refuse') {
         request.reply(false)

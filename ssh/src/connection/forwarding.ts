@@ -7,7 +7,9 @@
 //   direct-streamlocal@openssh.com   string path, string reserved, uint32 reserved
 //   forwarded-streamlocal@openssh.com  string path, string reserved
 //   streamlocal-forward@openssh.com and cancel-…   string path
+//   session, auth-agent@openssh.com  nothing
 import type { Duplex } from 'node:stream'
+import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 import type { Channel } from './channel.ts'
 
@@ -23,8 +25,12 @@ export interface TcpForward {
 }
 
 export function readTcpForward(payload: Buffer): TcpForward {
-  const reader = new Reader(payload)
-  return { host: reader.text(1_024), port: reader.uint32(), origin: reader.text(1_024), originPort: reader.uint32() }
+  return readAll(payload, (reader) => ({
+    host: reader.text(1_024),
+    port: reader.uint32(),
+    origin: reader.text(1_024),
+    originPort: reader.uint32(),
+  }))
 }
 
 export function writeTcpForward({ host, port, origin, originPort }: TcpForward): Buffer {
@@ -32,8 +38,7 @@ export function writeTcpForward({ host, port, origin, originPort }: TcpForward):
 }
 
 export function readListen(payload: Buffer): { readonly host: string; readonly port: number } {
-  const reader = new Reader(payload)
-  return { host: reader.text(1_024), port: reader.uint32() }
+  return readAll(payload, (reader) => ({ host: reader.text(1_024), port: reader.uint32() }))
 }
 
 export function writeListen(host: string, port: number): Buffer {
@@ -48,9 +53,45 @@ export function readPort(payload: Buffer): number {
   return new Reader(payload).uint32()
 }
 
-/** The path of any of the streamlocal messages. */
+/** The path of any of the streamlocal messages, whose reserved fields mean nothing. */
 export function readPath(payload: Buffer): string {
   return new Reader(payload).text(4_096)
+}
+
+const withReserved = (reader: Reader): void => void [reader.text(4_096), reader.string()]
+const nothing = (): void => undefined
+
+/** How the bodies are read, of openings and of requests about the whole connection. */
+const bodies: ReadonlyMap<string, (payload: Buffer) => unknown> = new Map<string, (payload: Buffer) => unknown>([
+  ['session', (payload) => readAll(payload, nothing)],
+  ['auth-agent@openssh.com', (payload) => readAll(payload, nothing)],
+  ['direct-tcpip', readTcpForward],
+  ['forwarded-tcpip', readTcpForward],
+  ['tcpip-forward', readListen],
+  ['cancel-tcpip-forward', readListen],
+  ['direct-streamlocal@openssh.com', (payload) => readAll(payload, (reader) => [withReserved(reader), reader.uint32()])],
+  ['forwarded-streamlocal@openssh.com', (payload) => readAll(payload, withReserved)],
+  ['streamlocal-forward@openssh.com', (payload) => readAll(payload, (reader) => reader.text(4_096))],
+  ['cancel-streamlocal-forward@openssh.com', (payload) => readAll(payload, (reader) => reader.text(4_096))],
+])
+
+/** Whether it is what its name says; true of names that are not known. */
+export function isReadable(name: string, payload: Buffer): boolean {
+  try {
+    bodies.get(name)?.(payload)
+    return true
+  } catch (error) {
+    if (error instanceof ProtocolError) return false
+    throw error
+  }
+}
+
+/** Throws when there is more than was read. */
+function readAll<T>(payload: Buffer, read: (reader: Reader) => T): T {
+  const reader = new Reader(payload)
+  const body = read(reader)
+  reader.end()
+  return body
 }
 
 export function writeDirectPath(path: string): Buffer {

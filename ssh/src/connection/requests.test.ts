@@ -1,4 +1,4 @@
-// Requests are written as they are read, and what cannot be read is kept as it came.
+// Requests are written as they are read; what has no name is kept as it came, and what cannot be read is called malformed.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readRequest, writeRequest, type SessionRequest } from './requests.ts'
@@ -42,7 +42,14 @@ test('whatever arrives is a request', () => {
   fc.assert(
     fc.property(fc.constantFrom(...names), fc.uint8Array({ maxLength: 60 }), (name, bytes) => {
       const request = readRequest(name, Buffer.from(bytes))
-      expect([name, 'other']).toContain(request.type)
+      expect([name, name === 'eow@openssh.com' ? 'other' : 'malformed']).toContain(request.type)
     }),
   )
+})
+
+test('nothing may follow what is known', () => {
+  for (const example of examples.filter(({ type }) => type !== 'other')) {
+    const { name, payload } = writeRequest(example)
+    expect(readRequest(name, Buffer.concat([payload, Buffer.of(0)])).type).toBe('malformed')
+  }
 })

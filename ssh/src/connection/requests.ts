@@ -6,7 +6,8 @@
 //   window-change  uint32 columns, rows, width, height
 //   signal         string name without SIG               break  uint32 milliseconds
 //   exit-status    uint32       exit-signal  string name, boolean core dumped, string message, string language
-// Anything else, and anything malformed, is kept as it came: it can be passed on, or refused.
+// Any other name is kept as it came: it can be passed on, or refused. A name of these with a body that is not as above, or
+// with more behind it, is malformed, and of no use to anybody: what cannot be read here could mean anything elsewhere.
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 
@@ -44,6 +45,8 @@ export type SessionRequest =
   | { readonly type: 'break'; readonly duration_ms: number }
   | { readonly type: 'auth-agent-req@openssh.com' }
   | { readonly type: 'other'; readonly name: string; readonly payload: Buffer }
+  /** To be refused. */
+  | { readonly type: 'malformed'; readonly name: string; readonly payload: Buffer }
 
 const endOfModes = 0
 /** Opcodes from here on have no known length. */
@@ -51,15 +54,19 @@ const unknownModes = 160
 
 export function readRequest(name: string, payload: Buffer): SessionRequest {
   try {
-    return readKnown(name, payload)
+    const reader = new Reader(payload)
+    const request = readKnown(name, reader)
+    if (!request) return { type: 'other', name, payload }
+    reader.end()
+    return request
   } catch (error) {
-    if (error instanceof ProtocolError) return { type: 'other', name, payload }
+    if (error instanceof ProtocolError) return { type: 'malformed', name, payload }
     throw error
   }
 }
 
-function readKnown(name: string, payload: Buffer): SessionRequest {
-  const reader = new Reader(payload)
+/** Undefined for a name that is not known. */
+function readKnown(name: string, reader: Reader): SessionRequest | undefined {
   switch (name) {
     case 'shell':
     case 'auth-agent-req@openssh.com':
@@ -84,10 +91,13 @@ function readKnown(name: string, payload: Buffer): SessionRequest {
       return { type: name, duration_ms: reader.uint32() }
     case 'exit-status':
       return { type: name, status: reader.uint32() }
-    case 'exit-signal':
-      return { type: name, signal: reader.text(64), coreDumped: reader.boolean(), message: reader.text() }
+    case 'exit-signal': {
+      const exit = { type: name, signal: reader.text(64), coreDumped: reader.boolean(), message: reader.text() } as const
+      reader.string()
+      return exit
+    }
     default:
-      return { type: 'other', name, payload }
+      return undefined
   }
 }
 
@@ -152,6 +162,7 @@ export function writeRequest(request: SessionRequest): { readonly name: string; 
       writer.string(request.signal).boolean(request.coreDumped).string(request.message).string('')
       break
     case 'other':
+    case 'malformed':
       return { name: request.name, payload: request.payload }
   }
   return { name: request.type, payload: writer.bytes() }

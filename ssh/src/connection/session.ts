@@ -42,7 +42,8 @@ export async function receiveSession(channel: Channel, allow: (request: SessionR
     const asked = await channel.requests.next()
     if (!asked) return undefined
     const request = readRequest(asked.type, asked.payload)
-    const allowed = request.type !== 'other' && allow(request) && !(request.type === 'env' && env.size >= mostVariables)
+    const allowed =
+      request.type !== 'other' && request.type !== 'malformed' && allow(request) && !(request.type === 'env' && env.size >= mostVariables)
     if (allowed && request.type === 'env') env.set(request.name, request.value)
     if (allowed && request.type === 'pty-req') pty = request.pty
     if (allowed && request.type === 'window-change' && pty) pty = { ...pty, ...request.size }
