@@ -95,7 +95,9 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
 /** Made here and not by the request, so that what OpenSSL says of a bad key does not reach the caller. */
 function contextOf(tls: ConnectorTls | undefined): SecureContext {
   try {
-    return createSecureContext({ ...tls, minVersion: 'TLSv1.2' })
+    // By name: among the other options of TLS are some that load code into this process.
+    const { ca, cert, key } = tls ?? {}
+    return createSecureContext({ ca, cert, key, minVersion: 'TLSv1.2' })
   } catch (cause) {
     throw new EngineFailure('The certificates or the key for TLS cannot be used.', { cause })
   }

@@ -33,6 +33,7 @@ const mostConnectors = 100
 const sealedIdentity = 'connector identity'
 
 export function connectors({ stores, vault, engine, bus, clock, leave }: ConnectorParts): ConnectorRules {
+  const sealTls = ({ ca, cert, key }: ConnectorTls): string => vault.seal('connector tls', JSON.stringify({ ca, cert, key }))
   const openTls = (row: ConnectorRow): ConnectorTls | undefined =>
     row.tls === null ? undefined : (JSON.parse(vault.open('connector tls', row.tls)) as ConnectorTls)
 
@@ -93,7 +94,7 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
       port: wanted.port ?? row.port,
       secure: (wanted.secure ?? row.secure === 1) ? 1 : 0,
       accept: (wanted.accept ?? row.accept === 1) ? 1 : 0,
-      tls: wanted.tls === undefined ? row.tls : wanted.tls === null ? null : vault.seal('connector tls', JSON.stringify(wanted.tls)),
+      tls: wanted.tls === undefined ? row.tls : wanted.tls === null ? null : sealTls(wanted.tls),
     }
     if (next.secure === 1 && next.tls === null) throw new Failure('invalid', { message: 'tls: a secure connection needs ca, cert and key' })
     if (next.secure === 1 && next.address.startsWith('unix://'))

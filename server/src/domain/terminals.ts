@@ -105,7 +105,9 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
   function filesTicket(session_uid: string, holder: Holder): string | undefined {
     const terminal = open.get(session_uid)
     if (terminal?.user_id !== holder.user_id || terminal.tenant_id !== holder.tenant_id) return undefined
-    return give({ ...holder, kind: 'files', session_uid }).token
+    // By name: another node's question is no more than a text.
+    const { user_id, username, tenant_id, epoch } = holder
+    return give({ user_id, username, tenant_id, epoch, kind: 'files', session_uid }).token
   }
 
   return {

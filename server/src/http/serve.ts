@@ -25,7 +25,7 @@ import { whereFrom } from './from.ts'
 import type { Metrics } from './metrics.ts'
 import { listSerialiser, pieces, serialiser, type Serialise } from './serialise.ts'
 import { upgrades, type Doors } from './upgrade.ts'
-import { checker, queryReader, type Check } from './validate.ts'
+import { checker, known, queryReader, type Check } from './validate.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -65,8 +65,8 @@ const security = {
 /** Limited by their own rules (per device) or asked by machines all the time. */
 const unlimited = new Set(['devices.auth', 'system.healthcheck'])
 
-/** Fastify looks for the reasons of a refusal on the function itself. */
-type FastifyValidate = ((data: never) => boolean) & { errors?: unknown }
+/** What a rule is to be given instead. Fastify looks for the reasons of a refusal on the function itself. */
+type FastifyValidate = ((data: never) => false | { value: unknown }) & { errors?: unknown }
 
 type AnyRule = (input: { params: unknown; query: unknown; body: unknown }, caller: Caller) => unknown
 
@@ -243,17 +243,19 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
 }
 
 function inputCheck({ op }: NamedOperation, part: string | undefined): FastifyValidate {
-  if (part !== 'querystring') return checker(op.body!, op.badInput === 'invalidFields')
-  const read = queryReader(op.query!)
-  const check = checker(op.query!)
-  const checkQuery = (query: Record<string, unknown>): boolean => {
-    read(query)
-    const fits = check(query)
-    checkQuery.errors = check.errors
-    return fits
+  const inQuery = part === 'querystring'
+  const schema = inQuery ? op.query! : op.body!
+  const read = inQuery ? queryReader(op.query!) : undefined
+  const check = checker(schema, !inQuery && op.badInput === 'invalidFields')
+  const copy = known(schema)
+  const checkInput = (given: Record<string, unknown>): false | { value: unknown } => {
+    read?.(given)
+    const fits = check(given)
+    checkInput.errors = check.errors
+    return fits && { value: copy(given) }
   }
-  checkQuery.errors = undefined as Check['errors']
-  return checkQuery
+  checkInput.errors = undefined as Check['errors']
+  return checkInput
 }
 
 function bearerOf(header: string | undefined): string | undefined {

@@ -1,10 +1,10 @@
 // Checks input against the contract's schemas with ajv, nothing coerced in bodies: a number is not a string. Query
 // values are always text on the wire, so numbers and booleans are read from them first, strictly: `1e1`, ` 1` and `0x1`
-// are not integers.
+// are not integers. Rules are given only what the contract names, at every depth: nothing else can reach an options object.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Operation } from '@hawser/contract/operation'
 
-// A default is filled in where a field is absent; unknown fields are left alone and never read.
+// A default is filled in where a field is absent; unknown fields are no error, and `known` drops them.
 const options = { strict: false, useDefaults: true, formats: { 'date-time': true }, $data: false } as const
 /** PostgreSQL cannot hold NUL in text; it is refused whatever the database, so that both take the same. */
 const nul = {
@@ -33,6 +33,38 @@ export function checker(schema: NonNullable<Operation['body']>, everyField = fal
     return fits
   }
   return check
+}
+
+type Schema = NonNullable<Operation['body']>
+interface Described {
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly patternProperties?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+  readonly anyOf?: readonly Schema[]
+}
+
+/** Copies, of a value that fits the schema, what the schema names; only where it says that anything may stand, all of it. */
+export function known(schema: Schema): (value: unknown) => unknown {
+  const { properties, patternProperties, items, anyOf } = schema as Described
+  if (anyOf) {
+    const forms = anyOf.map((form) => ({ fits: checker(form), copy: known(form) }))
+    return (value) => forms.find(({ fits }) => fits(value))?.copy(value)
+  }
+  if (items) {
+    const copy = known(items)
+    return (list) => (list as unknown[]).map(copy)
+  }
+  if (properties) {
+    const fields = Object.entries(properties).map(([name, inner]) => [name, known(inner)] as const)
+    return (value) => {
+      const given = value as Readonly<Record<string, unknown>>
+      return Object.fromEntries(fields.flatMap(([name, copy]) => (Object.hasOwn(given, name) ? [[name, copy(given[name])]] : [])))
+    }
+  }
+  const [free] = Object.values(patternProperties ?? {})
+  if (!free) return (value) => value
+  const copy = known(free)
+  return (value) => Object.fromEntries(Object.entries(value as object).map(([name, inner]) => [name, copy(inner)]))
 }
 
 /** The same schema, for texts without NUL. */
