@@ -13,10 +13,14 @@ export const PublicKey = Type.Object({
   name: Type.String(),
   filter: FilterAnswer,
   username: Type.String(),
+  certificate_authority: Type.Boolean({ description: 'It signs certificates for users, and lets nobody in by itself.' }),
 })
 export type PublicKey = Static<typeof PublicKey>
 
 const Name = Type.String({ minLength: 1, maxLength: 255 })
+const CertificateAuthority = Type.Optional(
+  Type.Boolean({ description: 'It is to sign certificates for users instead of letting its holder in; no unless said.' }),
+)
 const params = Type.Object({ fingerprint: Fingerprint })
 const aKey = { params: { fingerprint: sample.fingerprint } }
 const aTaggedKey = { params: { fingerprint: sample.taggedFingerprint } }
@@ -44,6 +48,7 @@ export const publicKeys = {
       filter: Filter,
       name: Name,
       username: Pattern,
+      certificate_authority: CertificateAuthority,
     }),
     answer: Type.Omit(PublicKey, ['created_at']),
     failures: ['conflict', 'notFound'],
@@ -56,7 +61,7 @@ export const publicKeys = {
     path: '/api/sshkeys/public-keys/:fingerprint',
     access: member('administrator'),
     params,
-    body: Type.Object({ name: Name, username: Pattern, filter: Filter }),
+    body: Type.Object({ name: Name, username: Pattern, filter: Filter, certificate_authority: CertificateAuthority }),
     answer: PublicKey,
     failures: [],
     example: { ...aKey, body: { name: 'laptop', username: '.*', filter: { tags: [sample.tag] } } },

@@ -10,9 +10,10 @@ import { sharedOldAgent, sharedWay } from './way.ts'
 const way = sharedWay()
 
 beforeAll(async () => {
-  for (const name of ['authority', 'rogue', 'narrow', 'holder']) await keygen(way.where, name, '-t', 'ed25519')
-  await way.register('authority')
-  await way.register('narrow', { username: '^skipper$' })
+  for (const name of ['authority', 'rogue', 'narrow', 'plain', 'holder']) await keygen(way.where, name, '-t', 'ed25519')
+  await way.register('authority', { certificate_authority: true })
+  await way.register('narrow', { username: '^skipper$', certificate_authority: true })
+  await way.register('plain')
 })
 
 let made = 0
@@ -66,6 +67,12 @@ describe('who gets in', () => {
 
   test('not with one that a key signed which the namespace does not know', async () => {
     isOut(await way.ssh('echo in', { key: await certified(forUser(), 'rogue') }))
+  })
+
+  test('not with one that a key signed which is for logins, nor with the authority’s own key', async () => {
+    isOut(await way.ssh('echo in', { key: await certified(forUser(), 'plain') }))
+    isIn(await way.ssh('echo in', { key: 'plain' }))
+    isOut(await way.ssh('echo in', { key: 'authority' }))
   })
 
   test('not with one whose authority is for other users', async () => {

@@ -75,6 +75,7 @@ describe('a key', () => {
     expect(body).toEqual({
       data: base64(line.split(' ').slice(0, 2).join(' ')),
       fingerprint,
+      certificate_authority: false,
       tenant_id: sample.tenant,
       name: 'olga',
       filter: { hostname: '^crane' },
@@ -183,7 +184,7 @@ describe('changing and removing', () => {
       params: { fingerprint },
       body: { ...change, data: 'AAAA', fingerprint: sample.fingerprint, tenant_id: sample.otherTenant } as typeof change,
     })
-    expect(after).toEqual({ data, fingerprint, tenant_id, created_at, ...change })
+    expect(after).toEqual({ data, fingerprint, tenant_id, created_at, certificate_authority: false, ...change })
     expect((await place.observer.publicKeys.list({ query: { per_page: 100 } })).body).toContainEqual(after)
   })
 

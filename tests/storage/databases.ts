@@ -169,6 +169,7 @@ export const publicKey = (fingerprint: string, change: object = {}) => ({
   username: '.*',
   filter: '{"hostname":".*"}',
   created_at: now,
+  certificate_authority: 0 as const,
   ...change,
 })
 

@@ -31,6 +31,7 @@ const addKey: Command = {
     { name: 'user', value: 'pattern', doc: 'users on devices, as a regular expression; .* unless said' },
     { name: 'device', value: 'pattern', doc: 'names of devices, as a regular expression; .* unless said' },
     { name: 'tag', value: 'tag', doc: 'devices with this tag instead; may be repeated', many: true, named: 'tag' },
+    { name: 'certificate-authority', doc: 'it signs certificates for users, and lets nobody in by itself' },
   ],
   async run(given, context) {
     const [file = ''] = given.words
@@ -48,6 +49,7 @@ const addKey: Command = {
         name: given.value('name') ?? (comment || path.basename(file, '.pub')),
         username: given.value('user') ?? '.*',
         filter: tags.length > 0 ? { tags: [...tags] } : { hostname: given.value('device') ?? '.*' },
+        certificate_authority: given.flag('certificate-authority') === true,
       },
     })
     context.print(body)

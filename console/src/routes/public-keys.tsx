@@ -6,7 +6,7 @@ import { settled, useAsk } from '../parts/ask.ts'
 import { Button } from '../parts/button.tsx'
 import { Ask, FormDialog } from '../parts/dialog.tsx'
 import { FilterFields, filterFrom, filterWords, patternWords } from '../parts/filter-fields.tsx'
-import { Area, Field } from '../parts/form.tsx'
+import { Area, Field, Tick, type Values } from '../parts/form.tsx'
 import { Page, Panel } from '../parts/page.tsx'
 import { Empty, Listing } from '../parts/states.tsx'
 import { When } from '../parts/status.tsx'
@@ -62,8 +62,18 @@ const aboutFields = (given?: PublicKey) => (
       wrong="A pattern is needed; .* means every user."
     />
     <FilterFields {...(given ? { filter: given.filter } : {})} />
+    <Tick
+      label="Certificate authority: it signs certificates for users, and lets nobody in by itself"
+      name="certificate_authority"
+      defaultChecked={given?.certificate_authority === true}
+    />
   </>
 )
+
+const aboutFrom = (values: Values) => {
+  const { name = '', username = '', certificate_authority } = values
+  return { name, username, filter: filterFrom(values), certificate_authority: certificate_authority === 'on' }
+}
 
 function AddKey({ close }: { close: () => void }) {
   return (
@@ -73,9 +83,9 @@ function AddKey({ close }: { close: () => void }) {
       close={close}
       wide
       send={async (values) => {
-        const { name = '', username = '', data = '' } = values
-        await api.publicKeys.create({ body: { name, username, data: base64(data), filter: filterFrom(values) } })
-        await settled(`The key ${name} is added.`)
+        const about = aboutFrom(values)
+        await api.publicKeys.create({ body: { ...about, data: base64(values['data'] ?? '') } })
+        await settled(`The key ${about.name} is added.`)
       }}
       refused={(error) => (error.status === 409 ? 'This key is here already.' : undefined)}
     >
@@ -103,6 +113,7 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
       <div className="about">
         <p className="name">
           <strong>{given.name}</strong>
+          {given.certificate_authority && ' · certificate authority'}
         </p>
         <p className="facts">
           {filterWords(given.filter)} · {patternWords(given.username, 'every user')} · added <When at={given.created_at} />
@@ -128,9 +139,9 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
           close={close}
           wide
           send={async (values) => {
-            const { name = '', username = '' } = values
-            await api.publicKeys.update({ params, body: { name, username, filter: filterFrom(values) } })
-            await settled(`The key ${name} is changed.`)
+            const about = aboutFrom(values)
+            await api.publicKeys.update({ params, body: about })
+            await settled(`The key ${about.name} is changed.`)
           }}
         >
           {aboutFields(given)}

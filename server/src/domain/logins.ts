@@ -108,6 +108,9 @@ export function logins({ stores, clock, billed }: { stores: Stores; clock: Clock
       // A certificate is worth what the registered key that signed it is worth, and not more than it says of itself.
       const row = await stores.of(device.tenant_id).publicKeys.find(key.certificate?.authority ?? key.fingerprint)
       if (!row) return refuse('The namespace does not know the key.')
+      // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
+      if (key.certificate && row.certificate_authority !== 1) return refuse('The key that signed it is no certificate authority.')
+      if (!key.certificate && row.certificate_authority === 1) return refuse('The key is a certificate authority, which only signs.')
       const fits = keyFits({ username: row.username, filter: readFilter(row.filter) }, { username, device: filtered(device) })
       if (!fits) return refuse('The key is not for this user on this device.')
       if (!key.certificate) return { allowed: true }

@@ -28,7 +28,11 @@ const filterable = {
   'filter.hostname': 'text',
 } as const
 
-const present = (row: PublicKeyRow): PublicKey => ({ ...row, filter: readFilter(row.filter) })
+const present = (row: PublicKeyRow): PublicKey => ({
+  ...row,
+  filter: readFilter(row.filter),
+  certificate_authority: row.certificate_authority === 1,
+})
 
 /** A key that is good enough to be kept, without its comment. Throws a Failure that names the field. */
 export function soundKey(keys: KeyReader, text: string, field: string): { line: string; fingerprint: string } {
@@ -87,6 +91,7 @@ export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clo
         username: body.username,
         filter: JSON.stringify(body.filter),
         created_at: iso(clock.now()),
+        certificate_authority: body.certificate_authority ? 1 : 0,
       }
       try {
         await stores.of(tenant_id).publicKeys.insert(row)
@@ -103,7 +108,13 @@ export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clo
         if ('hostname' in body.filter) checkPattern('filter.hostname', body.filter.hostname)
         if (!(await mine.find(params.fingerprint))) throw new Failure('notFound')
         await checkFilter(inside, tenant_id, body.filter)
-        await mine.save(params.fingerprint, { name: body.name, username: body.username, filter: JSON.stringify(body.filter) })
+        const { name, username, certificate_authority } = body
+        await mine.save(params.fingerprint, {
+          name,
+          username,
+          filter: JSON.stringify(body.filter),
+          ...(certificate_authority === undefined ? {} : { certificate_authority: certificate_authority ? 1 : 0 }),
+        })
         return present((await mine.find(params.fingerprint))!)
       })
     },

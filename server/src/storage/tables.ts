@@ -114,6 +114,8 @@ export interface Tables {
     /** JSON {hostname} or {tags} */
     filter: string
     created_at: string
+    /** It signs certificates, and lets nobody in by itself. */
+    certificate_authority: Generated<Flag>
   }
   /** With which devices without an agent may join. */
   enrolment_keys: { tenant_id: string; fingerprint: string; name: string; public_key: string; created_at: string }

@@ -12,6 +12,7 @@ import { unrecorded } from './0006-unrecorded.ts'
 import { connectors } from './0007-connectors.ts'
 import { agentless } from './0008-agentless.ts'
 import { unfinishedRecordings } from './0009-unfinished-recordings.ts'
+import { certificateAuthorities } from './0010-certificate-authorities.ts'
 
 export interface Migration {
   readonly name: string
@@ -29,6 +30,7 @@ export const migrations: readonly Migration[] = [
   connectors,
   agentless,
   unfinishedRecordings,
+  certificateAuthorities,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */
