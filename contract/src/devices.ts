@@ -43,6 +43,16 @@ export const Device = Type.Object({
   public_url: Type.Boolean(),
   public_url_address: Type.String(),
   acceptable: Type.Boolean({ description: 'Whether accepting it now would stay within the device limit.' }),
+  replaces: Type.Optional(
+    Type.Object(
+      { uid: DeviceUid, name: Type.String() },
+      {
+        description:
+          'The accepted device with the same MAC address. Accepting this one replaces it: its name, tags and sessions go over, ' +
+          'and it is removed. While it is connected, that is refused.',
+      },
+    ),
+  ),
 })
 export type Device = Static<typeof Device>
 
@@ -67,6 +77,9 @@ export const deviceSorts = [
 
 const Short = Type.String({ maxLength: 255 })
 const params = Type.Object({ uid: DeviceUid })
+const replaced = Type.Object({
+  'x-replaced-device': Type.Optional(Type.String({ description: 'The name of the device that this one replaced; absent: none.' })),
+})
 const aDevice = { params: { uid: sample.device } }
 
 export const devices = {
@@ -202,12 +215,15 @@ export const devices = {
 
   accept: operation({
     title: 'Accept device',
-    summary: 'Lets people reach the device. Works from any state.',
+    summary:
+      'Lets people reach the device. Works from any state. If an accepted device has the same MAC address, this one replaces it, ' +
+      'unless that one is connected.',
     method: 'PATCH',
     path: '/api/devices/:uid/accept',
     access: member('operator'),
     params,
-    failures: ['conflict', 'deviceLimit', 'paymentRequired'],
+    headers: replaced,
+    failures: ['conflict', 'deviceLimit', 'paymentRequired', 'unavailable'],
     example: { params: { uid: sample.pendingDevice } },
   }),
 
@@ -218,7 +234,8 @@ export const devices = {
     path: '/api/devices/:uid/:status',
     access: member('operator'),
     params: Type.Object({ uid: DeviceUid, status: Type.String({ description: 'accept, reject, pending or unused.' }) }),
-    failures: ['invalid', 'conflict', 'deviceLimit', 'paymentRequired'],
+    headers: replaced,
+    failures: ['invalid', 'conflict', 'deviceLimit', 'paymentRequired', 'unavailable'],
     example: { params: { uid: sample.pendingDevice, status: 'reject' } },
   }),
 

@@ -71,6 +71,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     probe,
     onError: (event, { uid }, err) => log.warn({ event, device: uid, err }),
   })
+  rooms.self.hasTunnel = (uid) => tunnels.find(uid) !== undefined
   const entries = tunnelDoors({
     registry: tunnels,
     admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),

@@ -62,6 +62,7 @@ import { recordingKey } from './recording/key.ts'
 import { recordings } from './recording/recordings.ts'
 import { openDatabase } from './storage/database.ts'
 import { stores as openStores } from './storage/stores.ts'
+import { deviceName } from './tunnel/registry.ts'
 
 export const version = '0.1.0'
 
@@ -110,8 +111,8 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   /** Nobody else can be on a SQLite file. */
   const node = opened.name === 'postgres' ? newUuid() : ''
   const bus = clustered ? background.own(await busBetweenNodes(config.HAWSER_NATS, key, node, log)) : localBus()
-  /** Where the other nodes reach this one, once it listens for them. */
-  const self: { address?: { host: string; port: number } } = {}
+  /** Where the other nodes reach this one, once it listens for them, and whether it has a device's tunnel, once it takes any. */
+  const self: { address?: { host: string; port: number }; hasTunnel?: (uid: string) => boolean } = {}
   const hold = (name: string): Disposable => bus.hold(name, () => self.address && JSON.stringify(self.address))
   const shared = clustered ? background.own(sharedLimits(bus, node)) : undefined
   const limiter = (name: string, options: Parameters<typeof ownLimiter>[1]): Limiter => {
@@ -224,7 +225,18 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   })
   const keys = { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 }
   const terminalRules = terminals({ stores, clock, bus, hold, keys })
-  const deviceRules = devices({ stores, presence: present, bus, clock, auth, signer: signing, billed })
+  const deviceRules = devices({
+    stores,
+    presence: present,
+    bus,
+    clock,
+    auth,
+    signer: signing,
+    billed,
+    isConnected: async (uid) => self.hasTunnel?.(uid) === true || (await heldElsewhere(bus, deviceName(uid))),
+    onReplaced: ({ tenant_id: tenant, uid, before, replaced, by }) =>
+      log.warn({ event: 'device.replaced', tenant, device: uid, before, replaced: replaced.uid, name: replaced.name, by }),
+  })
   const containers = containerDevices({
     stores,
     presence: present,
@@ -301,6 +313,15 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     background,
     drain: () => void (draining = true),
     [Symbol.asyncDispose]: () => background[Symbol.asyncDispose](),
+  }
+}
+
+/** Whether another node holds the name; a failure that says so when that cannot be found out. */
+async function heldElsewhere(bus: Bus, name: string): Promise<boolean> {
+  try {
+    return (await bus.seek(name)) !== undefined
+  } catch (cause) {
+    throw new Failure('unavailable', { message: 'Another node does not answer; try again.', retryAfter: 5, cause })
   }
 }
 

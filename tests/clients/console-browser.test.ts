@@ -324,6 +324,40 @@ test('an operator rejects a device after a question, and gives a new one its own
   expect(person.troubles).toEqual([])
 })
 
+test('whoever accepts a device is told before and afterwards which one it replaces', async () => {
+  await using service = await startService()
+  await buildWorld(service)
+  await enrol(service, sample.tenant, 'anew', '00:00:5e:00:53:aa')
+  for (const hostname of ['agent-1', 'agent-2'])
+    await service.api().devices.auth({
+      body: { info: {}, hostname, identity: { mac: '00:00:5e:00:53:41' }, public_key: hostname, tenant_id: sample.tenant },
+    })
+  await using person = await visit(browser, service)
+  const { page } = person
+  await page.goto('/login')
+  await signIn(page, sample.operator)
+  await heading(page, sample.namespace)
+  await page.goto('/devices?status=pending')
+  await row(page, 'anew').getByText('would replace crane-1').waitFor()
+  await field(page, 'All on this page').check()
+  await press(page, 'Accept 4 devices')
+  await told(page, /^3 of 4 could not be accepted: /)
+  for (const name of ['anew', 'agent-1', 'agent-2']) expect(await field(page, `Choose ${name}`).isChecked()).toBe(true)
+
+  await press(page, 'Accept anew')
+  const question = page.getByRole('alertdialog', { name: 'Replace crane-1?' })
+  await question.getByRole('button', { name: 'Let it wait' }).click()
+  await question.waitFor({ state: 'hidden' })
+  const api = service.api({ token: await tokenOf(page) })
+  expect((await api.devices.get({ params: { uid: sample.device } })).body.status).toBe('accepted')
+  await press(page, 'Accept anew')
+  await question.getByRole('button', { name: 'Replace crane-1' }).click()
+  await told(page, 'anew is accepted and has replaced crane-1.')
+  await expect(api.devices.get({ params: { uid: sample.device } })).rejects.toMatchObject({ status: 404 })
+  expect(person.refusals).toEqual([])
+  expect(person.troubles).toEqual([])
+})
+
 test('many devices are let in at once, and the one that is refused stays chosen with the reason', async () => {
   await using service = await startService()
   await buildWorld(service)

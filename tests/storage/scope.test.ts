@@ -50,6 +50,7 @@ const calls: Calls = {
     findMany: (store, theirs) => store.findMany([theirs.device]),
     findAcceptedByName: (store, theirs) => store.findAcceptedByName(theirs.name),
     findAcceptedByMac: (store, theirs) => store.findAcceptedByMac(theirs.mac),
+    acceptedByMacs: (store, theirs) => store.acceptedByMacs([theirs.mac]),
     ofConnector: (store, theirs) => store.ofConnector(theirs.connector),
     insert: (store, theirs) => store.insert(device({ name: theirs.name, mac: theirs.mac, status: 'accepted', tags: `["${theirs.tag}"]` })),
     save: (store, theirs) => store.save(theirs.device, { name: 'taken over', status: 'rejected', tags: '[]', online: 0 }),

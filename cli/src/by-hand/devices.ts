@@ -56,14 +56,15 @@ async function forEach(
   context: Context,
   devices: readonly Device[],
   done: string,
+  /** A sentence instead of `done`, where there is more to say. */
   act: (device: Device) => Promise<unknown>,
 ): Promise<number> {
   let worst = 0
   const rows: { name: string; uid: string; result: string }[] = []
   for (const device of devices) {
     try {
-      await act(device)
-      rows.push({ name: device.name, uid: device.uid, result: done })
+      const said = await act(device)
+      rows.push({ name: device.name, uid: device.uid, result: typeof said === 'string' ? said : done })
     } catch (error) {
       const complaint = complaintOf(error, context.asked())
       if (!complaint) throw error
@@ -92,6 +93,51 @@ const remove: Command = {
     }
     return forEach(context, devices, 'removed', (device) => api.devices.remove(uidOf(device)))
   },
+}
+
+const accept: Command = {
+  words: ['devices', 'accept'],
+  summary: 'Lets people reach devices. Works from any state.',
+  arguments: [deviceWords],
+  options: selectors('all that are pending, but for those that would replace another device'),
+  async run(given, context) {
+    const api = client(context.options())
+    const devices = await selectDevices(api, given.words, given, { all: 'pending' })
+    const unnamed = given.flag('all') === true || given.values('tag').length > 0
+    const byMac = new Map<string, Device[]>()
+    for (const device of devices) byMac.set(device.identity.mac, [...(byMac.get(device.identity.mac) ?? []), device])
+    byMac.delete('')
+    return forEach(context, devices, 'accepted', async (device) => {
+      const twins = byMac.get(device.identity.mac) ?? []
+      if (twins.length > 1)
+        throw new Complaint(
+          sharing(
+            device,
+            twins.filter((twin) => twin !== device),
+          ),
+        )
+      if (device.replaces && unnamed) throw new Complaint(replacing(device, device.replaces.name))
+      const replaced = (await api.devices.accept(uidOf(device))).headers.get('x-replaced-device')
+      return replaced === null ? undefined : `accepted; it replaced ${safeText(replaced)} and has its name, tags and sessions now`
+    })
+  },
+}
+
+/** Several agents on one machine: accepting them one after the other would leave only the last one. */
+function sharing({ identity }: Device, twins: readonly Device[]): string {
+  const [last = '', ...names] = twins.map(({ name }) => safeText(name)).toReversed()
+  const others = names.length === 0 ? `${last} says that it has` : `${names.toReversed().join(', ')} and ${last} say that they have`
+  return (
+    `left alone: ${others} the same MAC address (${safeText(identity.mac)}), and one would replace the other. ` +
+    'Accept one of them by its name, and give each of the others an identity of its own (HAWSER_PREFERRED_IDENTITY).'
+  )
+}
+
+function replacing(device: Device, replaced: string): string {
+  return (
+    `left alone: it would replace ${safeText(replaced)}, which has the same MAC address. ` +
+    `If that is right, run \`hawser devices accept ${safeText(device.name)}\`.`
+  )
 }
 
 const uidOf = ({ uid }: Device) => ({ params: { uid } })
@@ -145,9 +191,7 @@ const set =
 
 export const deviceCommands: readonly Command[] = [
   list,
-  several('accept', 'Lets people reach devices. Works from any state.', 'accepted', 'all that are pending', 'pending', (api, device) =>
-    api.devices.accept(uidOf(device)),
-  ),
+  accept,
   several('reject', 'Rejects devices; their live sessions end.', 'rejected', 'all that are pending', 'pending', set('reject')),
   several('pend', 'Makes devices wait again; their live sessions end.', 'pending', 'all that are accepted', 'accepted', set('pending')),
   remove,

@@ -13,19 +13,47 @@ type Open = { what: 'name' | 'tags' | 'name-and-accept' } | { what: 'question'; 
 
 const nameRule = 'A name has 1 to 64 letters, digits, dashes or underscores.'
 
+const replacing = (name: string, other: string, act: Question['act']): Question => ({
+  title: `Replace ${other}?`,
+  says:
+    `${name} says that it has the MAC address of ${other}. Accept it if ${other} was installed anew: it then has the name, the tags and ` +
+    `the sessions of ${other}, which is removed.`,
+  yes: `Replace ${other}`,
+  no: 'Let it wait',
+  act,
+})
+
+/** Why a device is not accepted together with these others; undefined: it may be. */
+export function notTogether({ uid, identity, replaces }: Device, others: readonly Device[]): string | undefined {
+  if (replaces) return `It would replace ${replaces.name}, which has the same MAC address; accept it alone.`
+  const twin = others.find((other) => identity.mac !== '' && other.identity.mac === identity.mac && other.uid !== uid)
+  return twin && `${twin.name} has the same MAC address, and one would replace the other; accept one of them.`
+}
+
 export function useDeviceActs(device: Device, gone: () => void = () => {}) {
   const [open, setOpen] = useState<Open>()
   const params = { uid: device.uid }
   const close = () => setOpen(undefined)
 
+  async function acceptNow(): Promise<void> {
+    const replaced = (await api.devices.accept({ params })).headers.get('x-replaced-device')
+    await settled(replaced === null ? `${device.name} is accepted.` : `${device.name} is accepted and has replaced ${replaced}.`)
+  }
+
   async function accept(): Promise<void> {
+    if (device.replaces) return setOpen({ what: 'question', question: replacing(device.name, device.replaces.name, acceptNow) })
     try {
-      await api.devices.accept({ params })
-      await settled(`${device.name} is accepted.`)
+      await acceptNow()
     } catch (error) {
-      if (error instanceof ApiError && error.status === 409) setOpen({ what: 'name-and-accept' })
+      const taken = error instanceof ApiError && error.status === 409 && !(await wouldReplace())
+      if (taken) setOpen({ what: 'name-and-accept' })
       else tell(sentenceOf(error))
     }
+  }
+
+  /** Since the list was shown, another device with its MAC address may have been accepted. */
+  async function wouldReplace(): Promise<boolean> {
+    return (await api.devices.get({ params })).body.replaces !== undefined
   }
 
   async function rejectNow(): Promise<void> {

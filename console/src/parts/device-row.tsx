@@ -62,7 +62,8 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
           <Link to="/devices/$uid" params={{ uid }}>
             <strong>{name}</strong>
           </Link>{' '}
-          {status !== 'accepted' && <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>} <TagList tags={tags} />
+          {status !== 'accepted' && <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>}{' '}
+          {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>} <TagList tags={tags} />
         </p>
         <p className="facts">
           {online ? (

@@ -48,7 +48,8 @@ function Shown({ device }: { device: Device }) {
               offline, seen <When at={device.last_seen} />
             </>
           )}
-          <Pill tone={statusTones[status]}>{statusWords[status]}</Pill> <TagList tags={device.tags} />
+          <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>{' '}
+          {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>} <TagList tags={device.tags} />
         </span>
       }
       acts={

@@ -7,11 +7,13 @@ import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
 import { api, sentenceOf, useMay } from '../api.ts'
 import { settled, useAsk } from '../parts/ask.ts'
 import { Button, LinkButton } from '../parts/button.tsx'
+import { notTogether } from '../parts/device-acts.tsx'
 import { DeviceRow } from '../parts/device-row.tsx'
 import { Ask, type Question } from '../parts/dialog.tsx'
 import { Page, Panel } from '../parts/page.tsx'
 import { Empty, Listing } from '../parts/states.tsx'
 import { tell } from '../parts/toast.tsx'
+import { Told } from '../parts/told.ts'
 
 const page_size = 20
 
@@ -244,7 +246,12 @@ function Many({
     )
   }
 
-  const accept = () => each(({ uid }) => api.devices.accept({ params: { uid } }), 'accepted')
+  const accept = () =>
+    each(async (device) => {
+      const why = notTogether(device, picked)
+      if (why !== undefined) throw new Told(why)
+      await api.devices.accept({ params: { uid: device.uid } })
+    }, 'accepted')
   const reject = () => each(({ uid }) => api.devices.setStatus({ params: { uid, status: 'reject' } }), 'rejected')
   return (
     <div className="many">

@@ -7,7 +7,7 @@ import { change, hasRoom, isOver, type Outcome, type Surroundings } from './devi
 
 const alone: Surroundings = { sameMac: undefined, sameName: undefined, accepted: 0, max_devices: -1 }
 const device = (status: DeviceStatus) => ({ uid: 'this', status })
-const other = { uid: 'other' }
+const other = { uid: 'other', name: 'crane', connected: false }
 const third = { uid: 'third' }
 
 function refusal(run: () => unknown): string {
@@ -47,6 +47,12 @@ describe('accepting', () => {
       status: 'accepted',
       replaces: 'other',
     })
+  })
+
+  test('one that is connected is not replaced, and is named', () => {
+    const around = { ...alone, sameMac: { ...other, connected: true } }
+    expect(() => change(device('pending'), 'accept', around)).toThrow(/^crane has the same MAC address and is connected/)
+    expect(change(device('accepted'), 'accept', around)).toMatchObject({ kind: 'change' })
   })
 
   test('the one it replaces may have its name', () => {

@@ -5,8 +5,8 @@ import { statusChanges } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 
 export interface Surroundings {
-  /** Another accepted device of the namespace with the same MAC: the same machine, installed anew. */
-  readonly sameMac: { readonly uid: string } | undefined
+  /** Another accepted device of the namespace with the same MAC: the same machine, installed anew, or somebody who says so. */
+  readonly sameMac: { readonly uid: string; readonly name: string; readonly connected: boolean } | undefined
   /** Another accepted device of the namespace with the same name. */
   readonly sameName: { readonly uid: string } | undefined
   readonly accepted: number
@@ -31,6 +31,12 @@ export function change(device: { uid: string; status: DeviceStatus }, wish: Stat
   const { sameMac, sameName } = around
   if (sameName && sameName.uid !== sameMac?.uid)
     throw new Failure('conflict', { message: 'Another accepted device of the namespace has this name; rename one of them.' })
+  if (sameMac?.connected)
+    throw new Failure('conflict', {
+      message:
+        `${sameMac.name} has the same MAC address and is connected; accepting this device would replace it. ` +
+        `Stop or delete ${sameMac.name} first, or give the agent of this device an identity of its own.`,
+    })
   if (sameMac) return { kind: 'replace', status: 'accepted', replaces: sameMac.uid }
   if (!hasRoom(around)) {
     if (!around.billed) throw new Failure('deviceLimit')

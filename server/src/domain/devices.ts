@@ -24,6 +24,20 @@ export interface DeviceParts {
   signer: Signer
   /** Whether namespaces may pay for more devices. */
   billed: boolean
+  /** Whether the device has a tunnel, on any node. Throws when that cannot be found out. */
+  isConnected(uid: string): Promise<boolean>
+  onReplaced(replacement: Replacement): void
+}
+
+/** One device has taken the place of another. */
+export interface Replacement {
+  readonly tenant_id: string
+  readonly uid: string
+  /** What the newcomer was called before. */
+  readonly before: string
+  readonly replaced: { readonly uid: string; readonly name: string }
+  /** Who accepted it; empty: a connector did. */
+  readonly by: string
 }
 
 const most_tags = 3
@@ -77,8 +91,9 @@ export function deviceView({ stores, presence, clock }: { stores: Stores; presen
       const { max_devices } = namespace
       const accepted = max_devices > 0 ? await stores.namespaces.deviceCount(tenant_id) : 0
       const kept = max_devices > 0 ? await keptPlaces(stores, tenant_id, clock) : []
+      const holders = await macHolders(tenant_id, rows)
       const roomFor = (uid: string) => hasRoom({ accepted, kept: kept.filter((other) => other !== uid).length, max_devices })
-      return rows.map((row) => ({
+      const shown = (row: DeviceRow): Device => ({
         uid: row.uid,
         name: row.name,
         identity: { mac: row.mac },
@@ -103,8 +118,19 @@ export function deviceView({ stores, presence, clock }: { stores: Stores; presen
         public_url: row.public_url === 1,
         public_url_address: row.public_url_address,
         acceptable: row.status !== 'accepted' && roomFor(row.uid),
-      }))
+      })
+      return rows.map((row) => {
+        const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
+        return replaces ? { ...shown(row), replaces } : shown(row)
+      })
     },
+  }
+
+  /** The accepted devices that those of these rows which are not accepted would replace, by MAC. */
+  async function macHolders(tenant_id: string, rows: readonly DeviceRow[]): Promise<Map<string, { uid: string; name: string }>> {
+    const macs = new Set(rows.filter(({ status, mac }) => status !== 'accepted' && mac !== '').map(({ mac }) => mac))
+    const accepted = await stores.of(tenant_id).devices.acceptedByMacs([...macs])
+    return new Map(accepted.map(({ mac, uid, name }) => [mac, { uid, name }]))
   }
 }
 
@@ -113,7 +139,8 @@ export interface DeviceRules extends Rules<'devices'> {
   acceptFor(tenant_id: string, uid: string): Promise<void>
 }
 
-export function devices({ stores, presence, bus, clock, auth, signer, billed }: DeviceParts): DeviceRules {
+export function devices(parts: DeviceParts): DeviceRules {
+  const { stores, presence, bus, clock, auth, signer, billed } = parts
   const view = deviceView({ stores, presence, clock })
 
   async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, uid: string): Promise<DeviceRow> {
@@ -134,8 +161,17 @@ export function devices({ stores, presence, bus, clock, auth, signer, billed }: 
     }
   }
 
-  async function setStatus(uid: string, wish: StatusChange, { tenant_id }: Pick<MemberCaller, 'tenant_id'>): Promise<void> {
+  /** The accepted device that this one would replace, and whether somebody holds it. Asks other nodes, so never in a transaction. */
+  async function wouldReplace(tenant_id: string, uid: string): Promise<{ uid: string; connected: boolean } | undefined> {
+    const { mac, status } = await mustFind(stores, tenant_id, uid)
+    const holder = mac && status !== 'accepted' ? await stores.of(tenant_id).devices.findAcceptedByMac(mac) : undefined
+    return holder && { uid: holder.uid, connected: await parts.isConnected(holder.uid) }
+  }
+
+  /** Gives the name of the device that this one replaced, if it did. */
+  async function setStatus(uid: string, wish: StatusChange, tenant_id: string, by: string): Promise<string | undefined> {
     const now = iso(clock.now())
+    const known = wish === 'accept' ? await wouldReplace(tenant_id, uid) : undefined
     const replaced = await orNameTaken(async (inside) => {
       const { devices: mine, sessions } = inside.of(tenant_id)
       // Whoever accepts counts, so others who accept wait here until this one is counted.
@@ -145,7 +181,8 @@ export function devices({ stores, presence, bus, clock, auth, signer, billed }: 
       const sameMac = device.mac ? other(await mine.findAcceptedByMac(device.mac)) : undefined
       const kept = namespace && namespace.max_devices > 0 ? await keptPlaces(inside, tenant_id, clock) : []
       const outcome = change(device, wish, {
-        sameMac,
+        // One that came between the question and now counts as connected: it was accepted a moment ago.
+        sameMac: sameMac && { ...sameMac, connected: known?.uid !== sameMac.uid || known.connected },
         sameName: other(await mine.findAcceptedByName(device.name)),
         accepted: await mine.countWithStatus('accepted'),
         max_devices: namespace?.max_devices ?? -1,
@@ -162,14 +199,19 @@ export function devices({ stores, presence, bus, clock, auth, signer, billed }: 
       await sessions.moveToDevice(outcome.replaces, uid)
       await mine.remove(outcome.replaces)
       await mine.save(uid, { status: 'accepted', status_update_at: now, name: sameMac!.name, tags: sameMac!.tags })
-      return outcome.replaces
+      return { tenant_id, uid, before: device.name, replaced: { uid: outcome.replaces, name: sameMac!.name }, by }
     })
     if (replaced) {
-      presence.forget(replaced)
-      bus.tell('device.changed', { tenant_id, uid: replaced, status: 'gone' })
+      presence.forget(replaced.replaced.uid)
+      bus.tell('device.changed', { tenant_id, uid: replaced.replaced.uid, status: 'gone' })
+      parts.onReplaced(replaced)
     }
     bus.tell('device.changed', { tenant_id, uid, status: statusChanges[wish] })
+    return replaced?.replaced.name
   }
+
+  const nameOf = (caller: MemberCaller) => (caller.kind === 'key' ? `API key ${caller.name}` : caller.username)
+  const answered = (replaced: string | undefined) => ({ answer: undefined, headers: replaced ? { 'x-replaced-device': replaced } : {} })
 
   async function update(uid: string, wanted: { name?: string; public_url?: boolean }, caller: MemberCaller): Promise<void> {
     const { tenant_id } = caller
@@ -241,12 +283,12 @@ export function devices({ stores, presence, bus, clock, auth, signer, billed }: 
     update: ({ params, body }, caller) => update(params.uid, body, caller),
     rename: ({ params, body }, caller) => update(params.uid, body, caller),
 
-    acceptFor: (tenant_id, uid) => setStatus(uid, 'accept', { tenant_id }),
-    accept: ({ params }, caller) => setStatus(params.uid, 'accept', caller),
-    setStatus({ params }, caller) {
+    acceptFor: async (tenant_id, uid) => void (await setStatus(uid, 'accept', tenant_id, '')),
+    accept: async ({ params }, caller) => answered(await setStatus(params.uid, 'accept', caller.tenant_id, nameOf(caller))),
+    async setStatus({ params }, caller) {
       if (!Object.hasOwn(statusChanges, params.status))
         throw new Failure('invalid', { message: 'status: one of accept, reject, pending, unused' })
-      return setStatus(params.uid, params.status as StatusChange, caller)
+      return answered(await setStatus(params.uid, params.status as StatusChange, caller.tenant_id, nameOf(caller)))
     },
 
     addTag: ({ params, body }, caller) =>

@@ -19,6 +19,8 @@ export function deviceStore(context: Context, tenant_id: string) {
       mine().where('status', '=', 'accepted').where('name', '=', name).executeTakeFirst(),
     findAcceptedByMac: (mac: string): Promise<DeviceRow | undefined> =>
       mine().where('status', '=', 'accepted').where('mac', '=', mac).executeTakeFirst(),
+    acceptedByMacs: (macs: readonly string[]): Promise<DeviceRow[]> =>
+      macs.length === 0 ? Promise.resolve([]) : mine().where('status', '=', 'accepted').where('mac', 'in', macs).execute(),
 
     /** The containers of a connector. */
     ofConnector: (connector: string): Promise<DeviceRow[]> => mine().where('connector', '=', connector).execute(),
