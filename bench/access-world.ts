@@ -3,7 +3,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { client, type Client } from '@hawser/contract/client'
+import { client } from '@hawser/contract/client'
 import { packFolder } from '../agent/pack.ts'
 import { collectable } from './collect.ts'
 import { owner, plantFleet, tenant_id } from './fleet.ts'
@@ -15,6 +15,8 @@ export interface Settings {
   /** Before the commands of sshd and agents. */
   readonly before: readonly string[]
   readonly profiles: string | undefined
+  /** The limits that a server has by itself; else none that would be what is measured. */
+  readonly usualLimits?: boolean
 }
 
 export interface World extends AsyncDisposable {
@@ -39,18 +41,24 @@ export interface Agent extends Running {
 
 /** What would be measured instead of what we want to measure. */
 const unlimited = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_SSH_PER_SOURCE: '100000' }
+/** Empty: what a server takes by itself. */
+const usual = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_RATE_LIMIT: '', HAWSER_DEVICE_RATE_LIMIT: '' }
 
-export async function buildWorld({ folder, before, profiles }: Settings): Promise<World> {
+export async function buildWorld({ folder, before, profiles, usualLimits = false }: Settings): Promise<World> {
   await using building = new AsyncDisposableStack()
   const data = path.join(folder, 'data')
   await plantFleet(data, 0, () => undefined)
   const sshPort = await freePort()
   const server = building.use(
-    await startHawser(data, { profiles, flags: [collectable], env: { ...unlimited, HAWSER_SSH: `127.0.0.1:${sshPort}` } }),
+    await startHawser(data, {
+      profiles,
+      flags: [collectable],
+      env: { ...(usualLimits ? usual : unlimited), HAWSER_SSH: `127.0.0.1:${sshPort}` },
+    }),
   )
   const keys = makeKey(folder, 'client_key')
   const sshd = building.use(await startSshd(folder, before, keys))
-  const api = await signIn(server.port)
+  const api = client({ url: `http://127.0.0.1:${server.port}`, token: await signIn(server.port) })
   const body = { data: Buffer.from(keys.line).toString('base64'), name: 'bench', username: '.*', filter: { hostname: '.*' } }
   await api.publicKeys.create({ body })
   const main = packFolder(path.join(folder, 'agent'))
@@ -84,11 +92,11 @@ export async function buildWorld({ folder, before, profiles }: Settings): Promis
   }
 }
 
-async function signIn(port: number): Promise<Client> {
-  const url = `http://127.0.0.1:${port}`
+/** A token of the namespace's owner. */
+export async function signIn(port: number): Promise<string> {
   const { username, password } = owner
-  const { body } = await client({ url }).users.login({ body: { username, password } })
-  return client({ url, token: body.token })
+  const { body } = await client({ url: `http://127.0.0.1:${port}` }).users.login({ body: { username, password } })
+  return body.token
 }
 
 /** The data of a server with so many accepted devices, all with the key in that file. */
