@@ -1,5 +1,7 @@
 // A bounded counter of calls per key in fixed windows: at most `max` calls in `window_ms`. It forgets whole windows at
-// once, so its memory is bounded by the calls of two windows and by `keys`, whatever callers invent.
+// once, so its memory is bounded by the calls of one window and by `keys`, whatever callers invent. When there are too many
+// keys, single ones give way, those that were counted once before the others.
+import { BoundedMap } from './bounded-map.ts'
 import type { Clock } from './clock.ts'
 
 export interface Limiter {
@@ -14,12 +16,12 @@ export interface Limiter {
 const keys = 100_000
 
 export function limiter(clock: Clock, options: { max: number; window_ms: number }): Limiter {
-  let counts = new Map<string, number>()
+  const counts = new BoundedMap<string, number>(keys, (count) => count > 1)
   let ends_at = 0
   const next = (key: string): { count: number; wait_s: number } => {
     const now = clock.now()
-    if (now >= ends_at || counts.size >= keys) {
-      counts = new Map()
+    if (now >= ends_at) {
+      counts.clear()
       ends_at = now + options.window_ms
     }
     const count = (counts.get(key) ?? 0) + 1
