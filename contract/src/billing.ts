@@ -130,6 +130,7 @@ export const billing = {
     path: '/api/webhook-billing',
     access: anyone,
     body: Type.Unknown(),
+    largestBody: 256 * 1024,
     signed: 'stripe-signature',
     failureBody: 'code',
     failures: ['providerFailed'],

@@ -27,6 +27,8 @@ export const Connector = Type.Object({
 export type Connector = Static<typeof Connector>
 
 const Pem = Type.String({ minLength: 1, maxLength: 65_536 })
+/** Room for three of them, with their lines escaped. */
+const largestBody = 256 * 1024
 export const ConnectorTls = Type.Object({ ca: Pem, cert: Pem, key: Pem })
 export type ConnectorTls = Static<typeof ConnectorTls>
 
@@ -56,6 +58,7 @@ export const connectors = {
       accept: Type.Optional(Type.Boolean()),
       tls: Type.Optional(Tls),
     }),
+    largestBody,
     answer: Connector,
     failures: ['connectorLimit'],
     example: { body: { enable: false, address: 'engine.example.com', port: 2375, secure: false } },
@@ -97,6 +100,7 @@ export const connectors = {
       accept: Type.Optional(Type.Boolean()),
       tls: Type.Optional(Tls),
     }),
+    largestBody,
     answer: Connector,
     failures: [],
     example: { ...aConnector, body: { port: 2376 } },

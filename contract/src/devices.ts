@@ -90,6 +90,7 @@ export const devices = {
     path: '/api/devices/auth',
     aliases: [{ path: '/api/auth/device' }],
     access: anyone,
+    largestBody: 160 * 1024,
     body: Type.Object({
       info: Type.Object({
         id: Type.Optional(Short),

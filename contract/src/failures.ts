@@ -28,7 +28,7 @@ const catalogue = {
   wrongMethod: { status: 405, message: 'This address does not take that method.' },
   conflict: { status: 409, message: 'That is in use already.' },
   takenFields: { status: 409, message: 'These fields are in use already.' },
-  bodyTooLarge: { status: 413, message: 'The body is larger than 1 MiB.' },
+  bodyTooLarge: { status: 413, message: 'The body is larger than this operation takes.' },
   wrongContentType: { status: 415, message: 'The body must be application/json.' },
   unprocessable: { status: 422, message: 'The body cannot be processed.' },
   providerFailed: { status: 424, message: 'The payment provider refused or cannot be reached.' },

@@ -23,6 +23,8 @@ export interface Operation {
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema
+  /** The most bytes that the body may have, where `bodyLimit` would be too few. */
+  readonly largestBody?: number
   /** The header with the signature of the body; the rule is given both as they came, and nobody reads the body before. */
   readonly signed?: string
   /** The body of a 200; absent: an empty body. */
@@ -91,6 +93,11 @@ type Whole<O extends Operation> = O extends { readonly list: infer L extends TSc
 export type Output<O extends Operation> = O extends { readonly headers: infer H extends TObject }
   ? { readonly answer: Body<O>; readonly headers: Static<H> }
   : Body<O>
+
+/** The most bytes that a body may have: few from strangers, more from those who are known. */
+export function bodyLimit({ largestBody, access }: Pick<Operation, 'largestBody' | 'access'>): number {
+  return largestBody ?? (access.who === 'anyone' ? 8 : 64) * 1024
+}
 
 /** The failures an operation can end in, the ones that all of its kind share included. */
 export function allFailures(op: Operation): FailureKind[] {

@@ -50,6 +50,7 @@ export const publicKeys = {
       username: Pattern,
       certificate_authority: CertificateAuthority,
     }),
+    largestBody: 96 * 1024,
     answer: Type.Omit(PublicKey, ['created_at']),
     failures: ['conflict', 'notFound'],
     example: { body: { data: sample.publicKeyLine, filter: { hostname: '.*' }, name: 'olga at work', username: '^(root|deploy)$' } },

@@ -127,6 +127,7 @@ export const sessions = {
     access: deviceOr('administrator'),
     params,
     body: Type.Object({ uid: SessionUid, message: Type.String(), width: size, height: size }),
+    largestBody: 1024 * 1024,
     badInput: 'unprocessable',
     failures: [],
     example: { ...aSession, body: { uid: sample.session, message: 'login: ', width: 80, height: 24 } },

@@ -14,7 +14,7 @@ import type { BlockList } from 'node:net'
 import { Readable } from 'node:stream'
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
-import type { Page } from '@hawser/contract/operation'
+import { bodyLimit, type Page } from '@hawser/contract/operation'
 import type { Caller, Gate } from '../domain/callers.ts'
 import type { AllRules } from '../domain/rules.ts'
 import { neighbourhood } from '../kit/address.ts'
@@ -23,6 +23,7 @@ import type { Log } from '../kit/log.ts'
 import { answerBroken, answerFailure } from './answer.ts'
 import { whereFrom } from './from.ts'
 import type { Metrics } from './metrics.ts'
+import { tooComplex, withinLimits } from './json-limits.ts'
 import { listSerialiser, pieces, serialiser, type Serialise } from './serialise.ts'
 import { upgrades, type Doors } from './upgrade.ts'
 import { checker, known, queryReader, type Check } from './validate.ts'
@@ -49,7 +50,8 @@ export interface HttpParts {
 
 /** Stands for the method of a request for a WebSocket in the list of routes. */
 const webSocket = 'WEBSOCKET'
-const largest_body = 1024 * 1024
+/** Where no operation is, nothing is read of a body. */
+const largest_unread = 8 * 1024
 /** Room for the longest filter that the contract takes, percent-encoded here and there, and a token. */
 const largest_head = 32 * 1024
 
@@ -77,7 +79,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   const app = fastify({
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: largest_body,
+    bodyLimit: largest_unread,
     http: { maxHeaderSize: largest_head, shouldUpgradeCallback: (request) => sockets.isOne(request) },
     clientErrorHandler: answerBroken,
     // Load balancers probe with HEAD; it passes the same gate as GET and gets its headers.
@@ -154,9 +156,12 @@ function acceptJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') return done(null, undefined)
+    const { named } = request.routeOptions.config
+    if (body === '' || !named) return done(null, undefined)
+    // Before it is read: what JSON costs to read and to walk through grows with its depth and with its values.
+    if (!withinLimits(body as string)) return done(new Failure(named.op.badInput ?? 'invalid', { message: tooComplex }))
     // A signature is over the very bytes: what is JSON is handed on as it came.
-    const signed = request.routeOptions.config.named?.op.signed !== undefined
+    const signed = named.op.signed !== undefined
     void parse(request, body as string, (error, parsed) => done(error, signed && !error ? body : parsed))
   })
 }
@@ -228,6 +233,7 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
     method,
     url: path,
     config: { named },
+    bodyLimit: bodyLimit(op),
     onRequest: admit,
     preValidation: (request, _reply, done) => {
       if (bodyIsObject && request.body === undefined) request.body = {}
