@@ -96,7 +96,7 @@ export const users = {
   }),
   update: operation({
     title: 'Update user',
-    summary: 'Changes the caller’s own profile or password; absent fields stay as they are.',
+    summary: 'Changes the caller’s own profile or password; absent fields stay as they are. A new password ends all other tokens.',
     method: 'PATCH',
     path: '/api/users',
     access: user,
@@ -122,7 +122,7 @@ export const users = {
   }),
   updatePassword: operation({
     title: 'Update user password',
-    summary: 'The older form of a password change.',
+    summary: 'The older form of a password change; it ends all other tokens.',
     method: 'PATCH',
     path: '/api/users/:id/password',
     access: user,

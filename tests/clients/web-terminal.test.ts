@@ -158,8 +158,12 @@ describe('a terminal', () => {
   test('is for its person only while they are a member and sign in as they did', async () => {
     const { service } = quarters()
     const tickets = service.rooms.tickets
-    const holder = { user_id: sample.operator.id, username: 'oskar', tenant_id: sample.tenant, epoch: 1 }
+    const holder = { user_id: sample.operator.id, username: 'oskar', tenant_id: sample.tenant, epoch: 1, token_id: 'one' }
     expect(await tickets.holds(holder)).toBe(true)
+    await service.rooms.stores.users.save(sample.operator.id, { epoch: 2, kept_token: 'one' })
+    expect(await tickets.holds(holder)).toBe(true)
+    expect(await tickets.holds({ ...holder, token_id: 'two' })).toBe(false)
+    await service.rooms.stores.users.save(sample.operator.id, { epoch: 1, kept_token: null })
     const owner = await apiOf(quarters(), 'owner')
     await owner.namespaces.removeMember({ params: { tenant: sample.tenant, uid: sample.operator.id } })
     expect(await tickets.holds(holder)).toBe(false)

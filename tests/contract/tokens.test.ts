@@ -4,12 +4,13 @@ import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { operations } from '@hawser/contract'
 import type { Role } from '@hawser/contract/access'
-import { call } from '@hawser/contract/client'
+import { call, type Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
+import { runCommand } from '../../server/src/admin.ts'
 import { day_ms, hour_ms, iso, minute_ms } from '../../server/src/kit/clock.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
-import { ownFolder, refused, statusOf } from './people.ts'
+import { linkIn, ownFolder, refused, statusOf } from './people.ts'
 
 const { owner, administrator, operator, observer, stranger, tenant, otherTenant } = sample
 const uuid4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -193,16 +194,79 @@ describe('a forged token', () => {
   })
 })
 
-describe('a user’s token ends at once', () => {
-  const endings: [string, (service: Service, token: string) => Promise<unknown>][] = [
+describe('the token that changes the password', () => {
+  const forms: [string, (api: Client, current: string, next: string) => Promise<{ status: number }>][] = [
+    ['Update user', (api, current_password, password) => api.users.update({ body: { password, current_password } })],
     [
-      'when the password changes',
-      (service, token) => service.api({ token }).users.update({ body: { password: 'a-new-rope', current_password: observer.password } }),
+      'Update user password',
+      (api, current_password, new_password) =>
+        api.users.updatePassword({ params: { id: observer.id }, body: { current_password, new_password } }),
+    ],
+  ]
+  test.each(forms)('%s: stays good on every route, as often as it does so', async (_, change) => {
+    await using service = await startService()
+    await buildWorld(service)
+    const { token } = await signIn(service, observer)
+    const api = service.api({ token })
+    let password: string = observer.password
+    for (const next of ['a-new-rope', 'a-newer-rope']) {
+      expect(await statusOf(change(api, password, next))).toBe(200)
+      password = next
+      expect(await works(service, token)).toBe(200)
+      expect(await statusOf(api.users.update({ body: {} }))).toBe(200)
+      const fresh = (await api.users.refresh({})).body.token
+      expect(await works(service, fresh)).toBe(200)
+    }
+  })
+
+  test.each(forms)('%s: ends when another one does so, and with its 72 hours', async (_, change) => {
+    await using service = await startService()
+    await buildWorld(service)
+    const first = (await signIn(service, observer)).token
+    await change(service.api({ token: first }), observer.password, 'a-new-rope')
+    const second = (await signIn(service, { ...observer, password: 'a-new-rope' })).token
+    const third = (await signIn(service, { ...observer, password: 'a-new-rope' })).token
+    await change(service.api({ token: second }), 'a-new-rope', 'a-newer-rope')
+    expect([await works(service, first), await works(service, second), await works(service, third)]).toEqual([401, 200, 401])
+    service.clock.forward(72 * hour_ms)
+    expect(await works(service, second)).toBe(401)
+  })
+
+  test('ends when the administrator sets the password', async () => {
+    await using service = await startService()
+    await buildWorld(service)
+    const { token } = await signIn(service, observer)
+    await service.api({ token }).users.update({ body: { password: 'a-new-rope', current_password: observer.password } })
+    await runCommand(service.rooms, { words: 'user password', given: [observer.username, 'a-newer-rope'] })
+    expect(await works(service, token)).toBe(401)
+  })
+
+  test('ends when the password is set with a link from a letter', async () => {
+    await using service = await startService()
+    await buildWorld(service)
+    const { token } = await signIn(service, observer)
+    await service.api({ token }).users.update({ body: { password: 'a-new-rope', current_password: observer.password } })
+    await service.api().users.recover({ body: { username: observer.username } })
+    const link = linkIn(await service.letter(observer.email)).searchParams
+    const body = { password: 'a-newer-rope', token: link.get('token') ?? '' }
+    await service.api().users.resetPassword({ params: { uid: observer.id }, body })
+    expect(await works(service, token)).toBe(401)
+  })
+})
+
+describe('a user’s token ends at once', () => {
+  const endings: [string, (service: Service) => Promise<unknown>][] = [
+    [
+      'when another one changes the password',
+      async (service) =>
+        service
+          .api({ token: (await signIn(service, observer)).token })
+          .users.update({ body: { password: 'a-new-rope', current_password: observer.password } }),
     ],
     [
-      'when the password changes by the older form',
-      (service, token) =>
-        service.api({ token }).users.updatePassword({
+      'when another one changes the password by the older form',
+      async (service) =>
+        service.api({ token: (await signIn(service, observer)).token }).users.updatePassword({
           params: { id: observer.id },
           body: { current_password: observer.password, new_password: 'a-new-rope' },
         }),
@@ -228,7 +292,7 @@ describe('a user’s token ends at once', () => {
     await buildWorld(service)
     const { token } = await signIn(service, observer)
     expect(await works(service, token)).toBe(200)
-    await end(service, token)
+    await end(service)
     const api = service.api({ token })
     expect(await statusOf(api.devices.list({}))).toBe(401)
     expect(await statusOf(api.users.update({ body: {} }))).toBe(401)

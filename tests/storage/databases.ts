@@ -81,6 +81,7 @@ export function user(change: Partial<UserRow> = {}): UserRow {
     password: 'hash',
     confirmed: 1,
     epoch: 1,
+    kept_token: null,
     email_marketing: 0,
     max_namespaces: -1,
     preferred_tenant: null,

@@ -47,12 +47,16 @@ describe.each(databases)('$name', (database) => {
     expect(await stores.users.find(other.id)).toEqual(other)
   })
 
-  test('a new password raises the epoch of that user alone', async () => {
+  test('a new password raises the epoch of that user alone, and remembers a token to keep if there is one', async () => {
     const [one, other] = [user({ epoch: 7 }), user()]
     await stores.users.insert(one)
     await stores.users.insert(other)
     await stores.users.savePassword(one.id, 'new hash')
     expect(await stores.users.find(one.id)).toEqual({ ...one, password: 'new hash', epoch: 8 })
+    await stores.users.savePassword(one.id, 'newer hash', 'kept')
+    expect(await stores.users.find(one.id)).toEqual({ ...one, password: 'newer hash', epoch: 9, kept_token: 'kept' })
+    await stores.users.savePassword(one.id, 'newest hash')
+    expect(await stores.users.find(one.id)).toEqual({ ...one, password: 'newest hash', epoch: 10 })
     expect(await stores.users.find(other.id)).toEqual(other)
   })
 
@@ -286,7 +290,7 @@ describe.each(databases)('$name', (database) => {
 
   test('the gate learns of a user, of the role in a namespace, and of its end', async () => {
     const { tenant_id, owner } = await namespace(storage)
-    const whole = { username: owner.username, epoch: 1, role: 'owner', member_epoch: 'first' }
+    const whole = { username: owner.username, epoch: 1, kept_token: null, role: 'owner', member_epoch: 'first' }
     expect(await stores.callers.user(owner.id, tenant_id)).toEqual(whole)
     expect(await stores.callers.user(owner.id, 'elsewhere')).toEqual({ ...whole, role: null, member_epoch: null })
     expect(await stores.callers.user('nobody', tenant_id)).toBeUndefined()

@@ -1,10 +1,10 @@
 // The person's own account: name, addresses, password; the second factor has a file of its own.
+import { useState } from 'react'
 import { api, queries, useMe } from '../api.ts'
 import { Field, Form } from '../parts/form.tsx'
 import { Page, Panel } from '../parts/page.tsx'
 import { EmailField, NewPasswordField, UsernameField } from '../parts/quay.tsx'
 import { tell } from '../parts/toast.tsx'
-import { session } from '../session.ts'
 import { SecondFactor } from './second-factor.tsx'
 
 export function ProfilePage() {
@@ -48,28 +48,38 @@ export function ProfilePage() {
           />
         </Form>
       </Panel>
-      <Panel title="Password">
-        <p className="soft">With a new password you are signed out everywhere.</p>
-        <Form
-          compact
-          submit="Change the password"
-          send={async ({ password = '', current_password = '' }) => {
-            await api.users.update({ body: { password, current_password } })
-            session.end('Your password is changed. Sign in with the new one.')
-          }}
-        >
-          <Field
-            label="Present password"
-            name="current_password"
-            type="password"
-            required
-            autoComplete="current-password"
-            wrong="This is not your present password."
-          />
-          <NewPasswordField label="New password" />
-        </Form>
-      </Panel>
+      <Password />
       <SecondFactor />
     </Page>
+  )
+}
+
+function Password() {
+  /** The next form is a new one, with empty fields. */
+  const [changes, setChanges] = useState(0)
+  return (
+    <Panel title="Password">
+      <p className="soft">With a new password you are signed out everywhere but here.</p>
+      <Form
+        compact
+        key={changes}
+        submit="Change the password"
+        send={async ({ password = '', current_password = '' }) => {
+          await api.users.update({ body: { password, current_password } })
+          setChanges(changes + 1)
+          tell('Your password is changed. Everywhere else you are signed out.')
+        }}
+      >
+        <Field
+          label="Present password"
+          name="current_password"
+          type="password"
+          required
+          autoComplete="current-password"
+          wrong="This is not your present password."
+        />
+        <NewPasswordField label="New password" />
+      </Form>
+    </Panel>
   )
 }

@@ -5,6 +5,7 @@ import { rank, type Access, type Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Clock } from '../kit/clock.ts'
 import { hashOf } from '../kit/secrets.ts'
+import type { UserStanding } from '../storage/callers.ts'
 import type { Stores } from '../storage/stores.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -22,6 +23,8 @@ export interface Nobody extends From {
 export interface UserCaller extends From {
   readonly kind: 'user'
   readonly id: string
+  /** The id of the token it came with. */
+  readonly token_id: string
   readonly username: string
   readonly tenant_id: string | null
   readonly role: Role | null
@@ -54,6 +57,11 @@ export interface Gate {
   signedFor(bearer: string | undefined): Promise<{ readonly uid: string; readonly tenant_id: string }>
 }
 
+/** A token is as old as the password it was made under, or is the one that asked for the present password. */
+export function outlivesPasswords(standing: UserStanding, epoch: number, token_id: string): boolean {
+  return standing.epoch === epoch || standing.kept_token === token_id
+}
+
 const onlyDevices = 'Only a device may call this operation.'
 
 export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens; clock: Clock }): Gate {
@@ -70,7 +78,7 @@ export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens
     if (claims.claims === 'device') return deviceCaller(claims, from)
     const standing = await stores.callers.user(claims.id, claims.tenant)
     const [epoch, member_epoch] = claims.ver.split('.', 2)
-    if (!standing || String(standing.epoch) !== epoch) throw new Failure('unauthenticated')
+    if (!standing || !outlivesPasswords(standing, Number(epoch), claims.jti)) throw new Failure('unauthenticated')
     // The token's namespace counts only while the membership it was made for is the present one.
     const current = claims.tenant !== '' && standing.role !== null && standing.member_epoch === member_epoch
     // A role change leaves a way to a fresh token; the end of the membership leaves none.
@@ -80,6 +88,7 @@ export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens
       ...from,
       kind: 'user',
       id: claims.id,
+      token_id: claims.jti,
       username: standing.username,
       tenant_id: current ? claims.tenant : null,
       role: current ? standing.role : null,

@@ -7,7 +7,7 @@ import { newUid } from '../kit/ids.ts'
 import { hashOf } from '../kit/secrets.ts'
 import { second_ms, type Clock } from '../kit/clock.ts'
 import type { Stores } from '../storage/stores.ts'
-import type { MemberCaller } from './callers.ts'
+import { outlivesPasswords, type MemberCaller } from './callers.ts'
 import type { KeyReader } from './public-keys.ts'
 import type { Rules } from './rules.ts'
 
@@ -18,6 +18,8 @@ export interface Holder {
   readonly tenant_id: string
   /** Of the user when the ticket was given: a changed password makes another one. */
   readonly epoch: number
+  /** Of the token that asked for it: the one that changes the password stays. */
+  readonly token_id: string
 }
 
 export type TerminalTicket = Holder &
@@ -68,7 +70,7 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
     if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
     const standing = await stores.callers.user(caller.id, caller.tenant_id)
     if (!standing) throw new Failure('unauthenticated')
-    return { user_id: caller.id, username: caller.username, tenant_id: caller.tenant_id, epoch: standing.epoch }
+    return { user_id: caller.id, username: caller.username, tenant_id: caller.tenant_id, epoch: standing.epoch, token_id: caller.token_id }
   }
 
   function give(ticket: TerminalTicket): { token: string } {
@@ -145,9 +147,9 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
         if (!found || found.ends_at <= clock.now()) throw new Failure('wrongToken')
         return found.ticket
       },
-      async holds({ user_id, tenant_id, epoch }) {
+      async holds({ user_id, tenant_id, epoch, token_id }) {
         const standing = await stores.callers.user(user_id, tenant_id)
-        return standing !== undefined && standing.role !== null && standing.epoch === epoch
+        return standing !== undefined && standing.role !== null && outlivesPasswords(standing, epoch, token_id)
       },
       opened(holder, session_uid) {
         open.set(session_uid, holder)

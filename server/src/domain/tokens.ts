@@ -13,6 +13,8 @@ import type { Stores } from '../storage/stores.ts'
 
 export interface UserClaims {
   readonly claims: 'user'
+  /** The token's own id. */
+  readonly jti: string
   readonly id: string
   /** Empty: no namespace. */
   readonly tenant: string
@@ -29,7 +31,7 @@ export interface DeviceClaims {
 export type Claims = UserClaims | DeviceClaims
 
 export interface Tokens {
-  forUser(claims: Omit<UserClaims, 'claims'>): Promise<string>
+  forUser(claims: Omit<UserClaims, 'claims' | 'jti'>): Promise<string>
   forDevice(claims: Omit<DeviceClaims, 'claims'>): Promise<string>
   verify(token: string): Promise<Claims | undefined>
 }
@@ -55,7 +57,7 @@ export async function tokens({ stores, vault, clock }: { stores: Stores; vault: 
   }
   const verified = new Map<string, { claims: Claims; exp: number }>()
 
-  const sign = (claims: Claims, exp?: number): Promise<string> => {
+  const sign = (claims: DeviceClaims | Omit<UserClaims, 'jti'>, exp?: number): Promise<string> => {
     const iat = Math.floor(clock.now() / 1000)
     const signing = keys[0]!
     const token = new SignJWT({ ...claims })

@@ -10,6 +10,7 @@ import type { Letters } from '../mail/letters.ts'
 import type { TokenKind } from '../storage/one-time-tokens.ts'
 import type { Stores } from '../storage/stores.ts'
 import type { UserRow } from '../storage/users.ts'
+import type { UserCaller } from './callers.ts'
 import { hashPassword, isForeign, passwordMatches } from './credentials.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
 import type { Rules } from './rules.ts'
@@ -117,7 +118,11 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   }
 
   /** All or nothing: an address that is refused must not leave a new password behind. */
-  async function change(id: string, profile: Profile, passwords?: { current: string | undefined; next: string }): Promise<void> {
+  async function change(
+    { id, token_id }: UserCaller,
+    profile: Profile,
+    passwords?: { current: string | undefined; next: string },
+  ): Promise<void> {
     const user = await stores.users.find(id)
     if (!user) throw new Failure('unauthenticated')
     const columns = columnsOf(user, profile)
@@ -125,7 +130,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     await orTaken(columns, id, () =>
       stores.transaction(async (inside) => {
         if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
-        if (password !== undefined) await inside.users.savePassword(id, password)
+        if (password !== undefined) await inside.users.savePassword(id, password, token_id)
         // What was on its way for the old password or to the old address is worth nothing now.
         if (password !== undefined || columns.email !== undefined)
           for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const) await inside.tokens.removeOf(id, kind)
@@ -169,6 +174,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       password: await hashPassword(fields.password),
       confirmed: confirmed ? 1 : 0,
       epoch: 1,
+      kept_token: null,
       email_marketing: fields.email_marketing ? 1 : 0,
       max_namespaces: -1,
       preferred_tenant: null,
@@ -197,15 +203,15 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
 
     update({ body }, caller) {
       const { password, current_password, ...profile } = body
-      return change(caller.id, profile, password === undefined ? undefined : { current: current_password, next: password })
+      return change(caller, profile, password === undefined ? undefined : { current: current_password, next: password })
     },
     async updateData({ params, body }, caller) {
       if (params.id !== caller.id) throw new Failure('forbidden')
-      await change(caller.id, body)
+      await change(caller, body)
     },
     async updatePassword({ params, body }, caller) {
       if (params.id !== caller.id) throw new Failure('forbidden')
-      await change(caller.id, {}, { current: body.current_password, next: body.new_password })
+      await change(caller, {}, { current: body.current_password, next: body.new_password })
     },
 
     async register({ body }) {

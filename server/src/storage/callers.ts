@@ -7,6 +7,7 @@ import type { Context } from './context.ts'
 export interface UserStanding {
   username: string
   epoch: number
+  kept_token: string | null
   role: Role | null
   member_epoch: string | null
 }
@@ -21,7 +22,7 @@ export interface KeyStanding {
 }
 
 export function callerStore({ db }: Context) {
-  const userQuery = sql`select users.username, users.epoch, members.role, members.epoch as member_epoch from users
+  const userQuery = sql`select users.username, users.epoch, users.kept_token, members.role, members.epoch as member_epoch from users
     left join members on members.user_id = users.id and members.tenant_id = ${''} where users.id = ${''}`.compile(db)
   const keyQuery = sql`select api_keys.tenant_id, api_keys.name, api_keys.role, api_keys.created_by, api_keys.expires_in,
     members.role as creator_role from api_keys

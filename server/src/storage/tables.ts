@@ -17,8 +17,10 @@ export interface Tables {
     /** Argon2id, PHC text; of people who came from elsewhere and have not signed in since, see domain/credentials.ts. */
     password: string
     confirmed: Flag
-    /** Part of every token of the user; a new password raises it and so ends them all. */
+    /** Part of every token of the user; a new password raises it and so ends them. */
     epoch: number
+    /** The id of the token that asked for the present password: alone of the older ones it stays good. */
+    kept_token: string | null
     email_marketing: Flag
     /** -1: any number. */
     max_namespaces: number

@@ -42,11 +42,11 @@ export function userStore({ db }: Context) {
 
     save: (id: string, change: Updateable<Tables['users']>) => db.updateTable('users').set(change).where('id', '=', id).execute(),
 
-    /** A new password: every token that the user has is worth nothing from here on. */
-    savePassword: (id: string, password: string) =>
+    /** A new password: every token that the user has is worth nothing from here on, but the one to keep. */
+    savePassword: (id: string, password: string, kept_token: string | null = null) =>
       db
         .updateTable('users')
-        .set((eb) => ({ password, epoch: eb('epoch', '+', 1) }))
+        .set((eb) => ({ password, kept_token, epoch: eb('epoch', '+', 1) }))
         .where('id', '=', id)
         .execute(),
 

@@ -13,6 +13,7 @@ import { connectors } from './0007-connectors.ts'
 import { agentless } from './0008-agentless.ts'
 import { unfinishedRecordings } from './0009-unfinished-recordings.ts'
 import { certificateAuthorities } from './0010-certificate-authorities.ts'
+import { identity } from './0014-identity.ts'
 
 export interface Migration {
   readonly name: string
@@ -31,6 +32,7 @@ export const migrations: readonly Migration[] = [
   agentless,
   unfinishedRecordings,
   certificateAuthorities,
+  identity,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */
