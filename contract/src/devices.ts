@@ -288,7 +288,7 @@ export const devices = {
 
   choose: operation({
     title: 'Choice devices',
-    summary: 'Keeps the chosen devices accepted and makes every other accepted device pending.',
+    summary: 'Keeps the chosen devices accepted and makes every other accepted device pending; only where namespaces are billed.',
     method: 'POST',
     path: '/api/billing/device-choice',
     access: member('owner'),
@@ -296,7 +296,8 @@ export const devices = {
       choices: Type.Optional(Type.Array(Type.String(), { maxItems: 3 })),
       devices: Type.Optional(Type.Array(Type.Object({ uid: Type.String() }), { maxItems: 3, description: 'The form of an older client.' })),
     }),
-    failures: ['notFound'],
+    failureBody: 'code',
+    failures: ['notFound', 'providerFailed'],
     example: { body: { choices: [sample.device] } },
   }),
 }

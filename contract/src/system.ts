@@ -28,7 +28,7 @@ export const system = {
     summary: 'A shell script that starts an agent for the given namespace.',
     method: 'GET',
     path: '/install.sh',
-    aliases: [{ path: '/kickstart.sh' }],
+    aliases: [{ path: '/kickstart.sh' }, { path: '/api/install' }],
     access: anyone,
     query: Type.Object({
       tenant_id: Type.Optional(Type.String({ pattern: patterns.uuid })),

@@ -141,7 +141,7 @@ export const users = {
     path: '/api/register',
     access: anyone,
     body: Type.Object({
-      name: Type.String({ minLength: 3, maxLength: 20 }),
+      name: Name,
       email: Email,
       username: Username,
       password: Password,

@@ -79,8 +79,18 @@ describe('without a provider', () => {
     await stores.namespaces.save(sample.tenant, { max_devices: -1 })
   })
 
-  test('the most used devices and the choice of devices work', async () => {
+  test('the most used devices are listed', async () => {
     expect((await place.owner.devices.mostUsed()).status).toBe(200)
-    expect((await place.owner.devices.choose({ body: { choices: [sample.device] } })).status).toBe(200)
+  })
+
+  test('choosing devices is refused and makes nobody wait; bad input and a lower role are refused first', async () => {
+    await place.accepted('ferry')
+    const statuses = async () => (await place.owner.devices.list({ query: { status: 'accepted', per_page: 100 } })).total
+    const before = await statuses()
+    for (const body of [{ choices: [] }, { choices: [sample.device] }, { devices: [{ uid: sample.device }] }])
+      await expect(place.owner.devices.choose({ body })).rejects.toMatchObject(none)
+    await expect(place.owner.devices.choose({ body: {} })).rejects.toMatchObject({ status: 400 })
+    await expect(place.administrator.devices.choose({ body: { choices: [] } })).rejects.toMatchObject({ status: 403 })
+    expect(await statuses()).toBe(before)
   })
 })

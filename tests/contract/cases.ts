@@ -40,6 +40,7 @@ const otherwise: Readonly<Record<string, Outcome>> = {
   'billing.evaluate': noProvider,
   'billing.report': noProvider,
   'billing.webhook': noProvider,
+  'devices.choose': noProvider,
   'devices.authSsh': { status: 404, because: 'the server signs only for a login that it is making, and none is going on' },
   'terminals.files': { status: 404, because: 'the caller has no terminal open' },
   'recordings.window': { status: 404, because: 'nothing was recorded of the session of the example' },

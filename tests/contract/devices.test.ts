@@ -8,6 +8,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { deviceStatuses, statusChanges, type StatusChange } from '@hawser/contract/devices'
 import { sample } from '@hawser/contract/examples'
+import { startBilled } from '../harness/billed.ts'
 import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
 import { startService } from '../harness/service.ts'
 
@@ -342,7 +343,8 @@ describe('limits and choice', () => {
   })
 
   test('choosing keeps the chosen devices and makes the others wait', async () => {
-    await using place = await startPlace()
+    await using place = await startBilled()
+    await place.rooms.stores.namespaces.save(sample.tenant, { max_devices: -1 })
     const [tug, barge, scow] = [await place.accepted('tug'), await place.accepted('barge'), await place.accepted('scow')]
     const rejected = await place.enrol()
     await place.owner.devices.setStatus({ params: { uid: rejected.uid, status: 'reject' } })
@@ -363,7 +365,7 @@ describe('limits and choice', () => {
   })
 
   test('a choice that cannot be made changes nothing', async () => {
-    await using place = await startPlace()
+    await using place = await startBilled()
     const foreign = await place.enrol({ tenant_id: sample.otherTenant })
     await place.stranger.devices.accept({ params: { uid: foreign.uid } })
     const uids = Array.from({ length: 4 }, () => sample.device)

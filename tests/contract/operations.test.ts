@@ -179,9 +179,6 @@ describe('callers', () => {
         }
       },
     )
-    test.each(some(({ id }) => id === 'devices.choose'))('cannot name a device in a body: $name', async (one) => {
-      await refused(one, 404, [['stranger', stage().cast.stranger]])
-    })
   })
 
   describe('a user without a namespace', () => {

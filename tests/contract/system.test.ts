@@ -152,7 +152,7 @@ describe('the install script', () => {
     ask(place, `${address}?${new URLSearchParams(query).toString()}`, { host: 'hawser.example.com', ...headers })
 
   test('is a shell script, at both addresses, and starts an agent for this server and namespace', async () => {
-    for (const address of ['/install.sh', '/kickstart.sh']) {
+    for (const address of ['/install.sh', '/kickstart.sh', '/api/install']) {
       const { status, type, body } = await script({ tenant_id: sample.tenant }, {}, address)
       expect(status).toBe(200)
       expect(type).toMatch(/^text\/x-shellscript\b/)
@@ -326,7 +326,6 @@ describe.each(bothDatabases)('figures, on %s', (_, options) => {
       offline: (number) => place.operator.devices.offline({ params: params(number) }),
       remove: (number) => place.owner.devices.remove({ params: params(number) }),
       tag: (number) => place.operator.devices.setTags({ params: params(number), body: { tags: [`tag-${number % 3}`] } }),
-      choose: () => place.owner.devices.choose({ body: { choices: [] } }),
       async open(number) {
         const row = (await sessions.find(sample.session))!
         // The gateway opens sessions on devices that are there.

@@ -39,15 +39,8 @@ export function Ways({ children }: { children: ReactNode }) {
   return <div className="ways">{children}</div>
 }
 
-export const NameField = ({ least = 1, most = 64 }: { least?: number; most?: number }) => (
-  <Field
-    label="Your name"
-    name="name"
-    required
-    pattern={`.{${least},${most}}`}
-    autoComplete="name"
-    wrong={`A name has ${least} to ${most} characters.`}
-  />
+export const NameField = () => (
+  <Field label="Your name" name="name" required pattern=".{1,64}" autoComplete="name" wrong="A name has 1 to 64 characters." />
 )
 
 export const UsernameField = (props: { defaultValue?: string }) => (

@@ -18,7 +18,7 @@ export function SignUpPage() {
           await navigate({ to: '/confirm-account' })
         }}
       >
-        <NameField least={3} most={20} />
+        <NameField />
         <UsernameField />
         <EmailField />
         <NewPasswordField />

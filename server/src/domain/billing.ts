@@ -29,9 +29,12 @@ const noSubscription = () => new Failure('notFound', { message: 'There is no sub
 const openInvoices = () =>
   new Failure('paymentRequired', { message: 'An invoice is open; it has to be paid first.', code: 'open_invoices' })
 
+export const noProvider = () =>
+  new Failure('providerFailed', { message: 'This server has no payment provider.', code: 'provider_not_configured' })
+
 export function noBilling(): Rules<'billing'> {
   const none = (): never => {
-    throw new Failure('providerFailed', { message: 'This server has no payment provider.', code: 'provider_not_configured' })
+    throw noProvider()
   }
   return {
     getCustomer: none,

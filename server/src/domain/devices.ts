@@ -8,6 +8,7 @@ import { iso, type Clock } from '../kit/clock.ts'
 import type { DeviceRow } from '../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../storage/stores.ts'
 import type { MemberCaller } from './callers.ts'
+import { noProvider } from './billing.ts'
 import { change, hasRoom } from './device-status.ts'
 import { parseFilter } from './filters.ts'
 import type { Presence } from './presence.ts'
@@ -312,6 +313,8 @@ export function devices(parts: DeviceParts): DeviceRules {
     async choose({ body }, { tenant_id }) {
       const choices = body.choices ?? body.devices?.map((device) => device.uid)
       if (!choices) throw new Failure('invalid', { message: 'choices: a list of device uids is needed' })
+      // Without billing there is no limit to choose for, and who asks all the same would only lose devices.
+      if (!billed) throw noProvider()
       const demoted = await stores.transaction(async (inside) => {
         const mine = inside.of(tenant_id).devices
         for (const uid of choices) if ((await mine.find(uid))?.status !== 'accepted') throw new Failure('notFound')
