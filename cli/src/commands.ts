@@ -13,7 +13,7 @@ import { Complaint, usageCode } from './complaint.ts'
 import type { Context } from './context.ts'
 import { columnsOf } from './print.ts'
 import { everyPage, findDevice, findMember, findNamespace, findSession } from './resolve.ts'
-import { screenFilter } from './safe-text.ts'
+import { safeText, screenFilter } from './safe-text.ts'
 import { openStream } from './stream.ts'
 
 type Kind = 'device' | 'session' | 'namespace' | 'member'
@@ -94,6 +94,9 @@ export function derive(named: NamedOperation): Command {
       const { body: answer, headers } = await must(op, { ...input, ...(whole === undefined ? {} : { body: whole }) }, options)
       if (op.text) process.stdout.write(process.stdout.isTTY ? screenFilter()(String(answer)) : String(answer))
       else context.print(answer, op.list ? { columns: columnsOf[noun], total: Number(headers.get('x-total-count')) } : {})
+      // What else has changed, where the server says so.
+      const notice = headers.get('x-notice')
+      if (notice) process.stderr.write(`${safeText(notice)}\n`)
       return undefined
     },
   }

@@ -31,11 +31,12 @@ export const tags = {
   }),
   remove: operation({
     title: 'Delete tag',
-    summary: 'Takes the tag off everything that carries it.',
+    summary: 'Takes the tag off everything that carries it. An active firewall rule that has no other becomes inactive.',
     method: 'DELETE',
     path: '/api/tags/:tag',
     access: member('operator'),
     params,
+    headers: Type.Object({ 'x-notice': Type.String({ description: 'Names the firewall rules that became inactive; empty: none did.' }) }),
     failures: [],
     example: { params: { tag: sample.spareTag } },
   }),

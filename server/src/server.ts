@@ -263,7 +263,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   const rules: AllRules = {
     devices: deviceRules,
     enrolmentKeys: enrolmentKeyRules,
-    tags: tags({ stores }),
+    tags: tags({ stores, onDeactivated: (about) => log.warn({ event: 'firewall.deactivated', ...about }) }),
     publicKeys: publicKeys({ stores, clock, keys }),
     apiKeys: apiKeys({ stores, clock }),
     namespaces: namespaceRules,

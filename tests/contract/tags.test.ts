@@ -220,6 +220,56 @@ describe('the tags of a namespace', () => {
     await expect(place.operator.tags.remove({ params: { tag: sample.tag } })).rejects.toMatchObject(refused(404))
   })
 
+  test('deleting one switches off the active firewall rules that it leaves without any, and says so', async () => {
+    await using place = await startPlace()
+    const rule = async (active: boolean, tags: string[]): Promise<string> => {
+      const fields = { action: 'deny' as const, priority: 7, source_ip: '.*', username: '.*', active, filter: { tags } }
+      return (await place.administrator.firewall.create({ body: fields })).body.id
+    }
+    const [only, both, idle] = [
+      await rule(true, [sample.tag]),
+      await rule(true, [sample.tag, sample.spareTag]),
+      await rule(false, [sample.tag]),
+    ]
+    const states = async () => {
+      const { body } = await place.observer.firewall.list({ query: { per_page: 100 } })
+      return Object.fromEntries(body.map(({ id, active, filter }) => [id, [active, filter.tags]]))
+    }
+    const { status, headers } = await place.operator.tags.remove({ params: { tag: sample.tag } })
+    expect(status).toBe(200)
+    expect(headers.get('x-notice')).toBe(
+      `These firewall rules had no other tag and are inactive now: ${sample.taggedFirewallRule}, ${only}.`,
+    )
+    expect(await states()).toEqual({
+      [sample.firewallRule]: [true, undefined],
+      [sample.taggedFirewallRule]: [false, []],
+      [only]: [false, []],
+      [both]: [true, [sample.spareTag]],
+      [idle]: [false, []],
+    })
+    const line = place
+      .log()
+      .split('\n')
+      .find((text) => text.includes('"firewall.deactivated"'))
+    expect(JSON.parse(line ?? '{}')).toMatchObject({
+      tenant_id: sample.tenant,
+      tag: sample.tag,
+      rules: [sample.taggedFirewallRule, only],
+    })
+    const last = await place.operator.tags.remove({ params: { tag: sample.spareTag } })
+    expect(last.headers.get('x-notice')).toBe(`These firewall rules had no other tag and are inactive now: ${both}.`)
+  })
+
+  test('deleting or renaming one that no rule needs says nothing', async () => {
+    await using place = await startPlace()
+    await place.operator.tags.rename({ params: { tag: sample.tag }, body: { tag: 'jetty' } })
+    const { headers } = await place.operator.tags.remove({ params: { tag: sample.spareTag } })
+    expect(headers.get('x-notice')).toBe('')
+    const rule = (await place.observer.firewall.get({ params: { id: sample.taggedFirewallRule } })).body
+    expect([rule.active, rule.filter.tags]).toEqual([true, ['jetty']])
+    expect(place.log()).not.toContain('firewall.deactivated')
+  })
+
   test('are changed by operators, not by observers, and not from another namespace', async () => {
     await using place = await startPlace()
     const before = await carried(place)

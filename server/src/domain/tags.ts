@@ -1,32 +1,44 @@
-// Tags of the whole namespace: what there is, and renaming or removing one everywhere in one transaction.
+// Tags of the whole namespace: what there is, and renaming or removing one everywhere in one transaction. An active
+// firewall rule whose last tag is deleted would match nothing and silently stop denying: it becomes inactive, and that is
+// said. A tag that no device carries any more still exists in the rule, which matches the next device that gets it.
 import { Failure } from '@hawser/contract/failures'
 import type { Stores, StoresInTransaction } from '../storage/stores.ts'
 import type { Rules } from './rules.ts'
 import { readFilter, tagsInUse } from './tag-use.ts'
 
-export function tags({ stores }: { stores: Stores }): Rules<'tags'> {
-  /** Applies a change to every list that has the tag. */
+export interface TagParts {
+  stores: Stores
+  onDeactivated: (about: { tenant_id: string; tag: string; rules: readonly string[] }) => void
+}
+
+export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
+  /** Applies a change to every list that has the tag; gives the ids of the firewall rules that it made inactive. */
   async function everywhere(
     inside: StoresInTransaction,
     tenant_id: string,
     tag: string,
     next: (tags: string[]) => string[],
-  ): Promise<void> {
+  ): Promise<string[]> {
     const { devices, publicKeys, firewall } = inside.of(tenant_id)
     for (const device of await devices.withTag(tag))
       await devices.save(device.uid, { tags: JSON.stringify(next(JSON.parse(device.tags) as string[])) })
-    const changed = (filter: string): string | undefined => {
+    const changed = (filter: string): string[] | undefined => {
       const parsed = readFilter(filter)
-      return 'tags' in parsed && parsed.tags.includes(tag) ? JSON.stringify({ tags: next(parsed.tags) }) : undefined
+      return 'tags' in parsed && parsed.tags.includes(tag) ? next(parsed.tags) : undefined
     }
     for (const key of await publicKeys.all()) {
-      const filter = changed(key.filter)
-      if (filter) await publicKeys.save(key.fingerprint, { filter })
+      const tags = changed(key.filter)
+      if (tags) await publicKeys.save(key.fingerprint, { filter: JSON.stringify({ tags }) })
     }
+    const deactivated: string[] = []
     for (const rule of await firewall.all()) {
-      const filter = changed(rule.filter)
-      if (filter) await firewall.save(rule.id, { filter })
+      const tags = changed(rule.filter)
+      if (!tags) continue
+      const useless = rule.active === 1 && tags.length === 0
+      await firewall.save(rule.id, { filter: JSON.stringify({ tags }), ...(useless ? { active: 0 } : {}) })
+      if (useless) deactivated.push(String(rule.id))
     }
+    return deactivated
   }
 
   return {
@@ -42,10 +54,14 @@ export function tags({ stores }: { stores: Stores }): Rules<'tags'> {
         if (used.has(body.tag)) throw new Failure('conflict', { message: 'A tag with this name exists already.' })
         await everywhere(inside, tenant_id, params.tag, (tags) => tags.map((tag) => (tag === params.tag ? body.tag : tag)))
       }),
-    remove: ({ params }, { tenant_id }) =>
-      stores.transaction(async (inside) => {
-        if (!(await tagsInUse(inside, tenant_id)).has(params.tag)) throw new Failure('notFound')
-        await everywhere(inside, tenant_id, params.tag, (tags) => tags.filter((tag) => tag !== params.tag))
-      }),
+    async remove({ params: { tag } }, { tenant_id }) {
+      const rules = await stores.transaction(async (inside) => {
+        if (!(await tagsInUse(inside, tenant_id)).has(tag)) throw new Failure('notFound')
+        return everywhere(inside, tenant_id, tag, (tags) => tags.filter((other) => other !== tag))
+      })
+      if (rules.length > 0) onDeactivated({ tenant_id, tag, rules })
+      const notice = rules.length === 0 ? '' : `These firewall rules had no other tag and are inactive now: ${rules.join(', ')}.`
+      return { answer: undefined, headers: { 'x-notice': notice } }
+    },
   }
 }
