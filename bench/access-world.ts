@@ -26,6 +26,8 @@ export interface World extends AsyncDisposable {
   /** Straight to sshd. */
   readonly straight: Destination
   startAgent(name: string, options?: AgentOptions): Promise<Agent>
+  /** One as the field has them (bench/old-agent.ts), with this version of the tunnel. */
+  startOldAgent(name: string, version: 1 | 2): Promise<Agent>
 }
 
 export interface AgentOptions {
@@ -77,6 +79,16 @@ export async function buildWorld({ folder, before, profiles, usualLimits = false
         ...env,
       }),
     )
+    return accepted(running, name)
+  }
+
+  async function startOldAgent(name: string, version: 1 | 2): Promise<Agent> {
+    const url = `http://127.0.0.1:${server.port}`
+    const args = ['bench/old-agent.ts', url, tenant_id, String(version), name]
+    return accepted(ending.use(startProcess([...before, process.execPath, ...args])), name)
+  }
+
+  async function accepted(running: Running, name: string): Promise<Agent> {
     const uid = await running.printed(/"tunnel\.up","uid":"([0-9a-f]+)"/)
     await api.devices.accept({ params: { uid } })
     return { ...running, through: { port: sshPort, user: `${user}@harbour.${name}`, keys } }
@@ -88,6 +100,7 @@ export async function buildWorld({ folder, before, profiles, usualLimits = false
     sshd,
     straight: { port: sshd.port, user, keys },
     startAgent,
+    startOldAgent,
     [Symbol.asyncDispose]: () => ending.disposeAsync(),
   }
 }

@@ -2,7 +2,7 @@
 // All programs are processes of their own on this machine, which has to serve both ends. Logins and transfers are those of
 // OpenSSH's client; new sessions per second, and sessions that are held, are those of our own client (bench/session-load.ts),
 // the many agents those of bench/tunnel-load.ts. Both sides start /bin/sh in an empty home. Words choose a part of it:
-//   npm run bench -- access transfer setup rate sessions data tunnels     parts, all unless stated
+//   npm run bench -- access transfer versions setup rate sessions data tunnels     parts, all unless stated
 //   … size=64 rounds=3 setups=20 sessions=100 agents=1000 seconds=75      MiB, turns, logins, sessions, agents, idle time
 //   … profile=<path>                                                      write CPU profiles of server and agents there
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { startRelay, type Passed, type Relay } from './relay.ts'
 import type { SessionOrder } from './session-load.ts'
 import type { Count, TunnelOrder } from './tunnel-load.ts'
 
-const parts = ['transfer', 'setup', 'rate', 'sessions', 'data', 'tunnels'] as const
+const parts = ['transfer', 'versions', 'setup', 'rate', 'sessions', 'data', 'tunnels'] as const
 /** The first is the one with an aim; the second is what OpenSSH's client takes when it is not told. */
 const ciphers = ['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com']
 const mib = 1024 * 1024
@@ -55,6 +55,7 @@ export default async function access(...words: string[]): Promise<void> {
     const agent = await world.startAgent('gantry')
     if (wants('setup')) rows.push(...(await setups(world, agent, number('setups', 40))))
     if (wants('transfer')) rows.push(...(await transfers(settings, world, agent, number('size', 256), number('rounds', 3))))
+    if (wants('versions')) rows.push(...(await versions(settings, world, agent, number('size', 256), number('rounds', 3))))
     if (wants('rate')) rows.push(...(await rates(world, agent)))
     if (wants('sessions')) rows.push(...(await sessions(world, agent, number('sessions', 500))))
     if (idle) rows.push(...(await idle.rows(number('seconds', 75))))
@@ -133,6 +134,41 @@ async function transfers({ folder }: Settings, world: World, agent: Agent, size:
         line(`${way}, ${short}`, 'MiB/s', compared, cipher === ciphers[0] ? atLeast(0.5, compared.ratio) : undefined),
         line(`${way}, ${short}: processor of the gateway`, 'ms/MiB', compare(cpu.gateway!, cpu.sshd!)),
         line(`${way}, ${short}: processor of the agent`, 'ms/MiB', compare(cpu.agent!, cpu.sshd!)),
+      )
+    }
+  }
+  return rows
+}
+
+/** What agents of the field cost the gateway, in both versions of the tunnel, against our own agent. */
+async function versions({ folder }: Settings, world: World, agent: Agent, size: number, rounds: number): Promise<Row[]> {
+  const { server } = world
+  const cipher = ciphers[0]!
+  say(`transferring ${size} MiB with agents of the field`)
+  const agents = { ours: agent, 'version 1': await world.startOldAgent('capstan', 1), 'version 2': await world.startOldAgent('davit', 2) }
+  type Name = keyof typeof agents
+  const names = Object.keys(agents) as Name[]
+  await using open = new AsyncDisposableStack()
+  const masters = {} as Record<Name, Master>
+  for (const name of names) masters[name] = open.use(await openMaster(folder, agents[name].through, cipher))
+  const rows: Row[] = []
+  for (const way of ['download', 'upload'] as const) {
+    const cpu = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>
+    const run = (over: Master, mibs: number): Promise<number> =>
+      way === 'download' ? over.run(`head -c ${mibs * mib} /dev/zero`) : over.run('cat > /dev/null', zeros(folder, mibs * mib))
+    const side = (name: Name) => async (): Promise<number> => {
+      const before = server.cpu_s()
+      const took_ms = await run(masters[name], size)
+      cpu[name].push(((server.cpu_s() - before) * 1000) / size)
+      return size / (took_ms / 1000)
+    }
+    for (const name of names) await run(masters[name], Math.ceil(size / 4))
+    const figures = await inTurns({ ours: side('ours'), 'version 1': side('version 1'), 'version 2': side('version 2') }, rounds)
+    for (const name of ['version 1', 'version 2'] as const) {
+      const compared = compare(cpu[name], cpu.ours)
+      rows.push(
+        line(`${way}, agents of ${name} : our agent`, 'MiB/s', compare(figures[name], figures.ours)),
+        line(`${way}, agents of ${name} : our agent: processor of the gateway`, 'ms/MiB', compared, atMost(1.2, compared.ratio)),
       )
     }
   }

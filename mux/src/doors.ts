@@ -1,6 +1,7 @@
-// How WebSockets come to be: taken over from an HTTP request, or dialled. Compression is never offered (what goes through
-// is encrypted or small), and a message has a limit. Both resolve with a socket that is open and paused, because messages
-// that come before somebody listens would be lost: `webSocketStream` resumes it, everybody else has to (`resume()`).
+// How WebSockets come to be that are used message by message, by browsers above all: taken over from an HTTP request, or
+// dialled. Compression is never offered (what goes through is encrypted or small), and a message has a limit. Both resolve
+// with a socket that is open and paused, because messages that come before somebody listens would be lost: whoever uses it
+// resumes it.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocket, WebSocketServer } from 'ws'

@@ -5,7 +5,16 @@ import type { AddressInfo, Socket } from 'node:net'
 import { duplexPair, type Duplex } from 'node:stream'
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
-import { acceptWebSocket, dialWebSocket, openMux, type Mux, type MuxOptions } from '../src/index.ts'
+import {
+  acceptBytes,
+  acceptWebSocket,
+  dialBytes,
+  dialWebSocket,
+  openMux,
+  type BytesOptions,
+  type Mux,
+  type MuxOptions,
+} from '../src/index.ts'
 
 export interface SocketPair extends AsyncDisposable {
   /** The side that dialled. */
@@ -32,6 +41,38 @@ export async function socketPair(): Promise<SocketPair> {
     async [Symbol.asyncDispose]() {
       client.terminate()
       server.terminate()
+      http.close()
+      await once(http, 'close')
+    },
+  }
+}
+
+export interface BytePair extends AsyncDisposable {
+  /** The side that dialled. */
+  readonly client: Duplex
+  readonly server: Duplex
+  /** The server's TCP connection under it. */
+  readonly tcp: Socket
+}
+
+/** The same with WebSockets that carry bytes. */
+export async function bytePair(options?: BytesOptions): Promise<BytePair> {
+  const http = createServer()
+  const accepted = Promise.withResolvers<{ server: Duplex; tcp: Socket }>()
+  http.on('upgrade', (request, socket, head) => {
+    accepted.resolve({ server: acceptBytes(request, socket, head, options), tcp: socket as Socket })
+  })
+  http.listen(0, '127.0.0.1')
+  await once(http, 'listening')
+  const client = await dialBytes(`ws://127.0.0.1:${(http.address() as AddressInfo).port}/`)
+  const { server, tcp } = await accepted.promise
+  return {
+    client,
+    server,
+    tcp,
+    async [Symbol.asyncDispose]() {
+      client.destroy()
+      server.destroy()
       http.close()
       await once(http, 'close')
     },

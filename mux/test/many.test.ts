@@ -2,8 +2,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
-import { openMux, StreamRefused, webSocketStream } from '../src/index.ts'
-import { closed, socketPair, takeAll } from './lines.ts'
+import { openMux, StreamRefused } from '../src/index.ts'
+import { bytePair, closed, takeAll } from './lines.ts'
 
 const bytesEach = 300_000
 
@@ -25,9 +25,9 @@ async function takeAndCheck(stream: Duplex): Promise<void> {
 }
 
 test('256 streams carry bytes both ways at once, every one whole and in order', async () => {
-  await using pair = await socketPair()
-  const client = openMux(webSocketStream(pair.client), { role: 'client' })
-  const server = openMux(webSocketStream(pair.server), { role: 'server', window_bytes: 256 * 1024 })
+  await using pair = await bytePair()
+  const client = openMux(pair.client, { role: 'client' })
+  const server = openMux(pair.server, { role: 'server', window_bytes: 256 * 1024 })
   const served = (async () => {
     const work: Promise<void>[] = []
     for await (const stream of server.incoming) {
@@ -53,9 +53,9 @@ test('256 streams carry bytes both ways at once, every one whole and in order', 
 })
 
 test('both sides may open', async () => {
-  await using pair = await socketPair()
-  const client = openMux(webSocketStream(pair.client), { role: 'client' })
-  const server = openMux(webSocketStream(pair.server), { role: 'server' })
+  await using pair = await bytePair()
+  const client = openMux(pair.client, { role: 'client' })
+  const server = openMux(pair.server, { role: 'server' })
   await Promise.all(
     [
       [client, server],

@@ -4,7 +4,7 @@
 // status; public keys are checked by asking the server for a signature. It runs programs as whoever runs the test.
 import { createHash, createPublicKey, generateKeyPairSync, verify, type KeyObject } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { dialWebSocket, multistream, openMux, webSocketStream } from '@hawser/mux'
+import { multistream, openMux } from '@hawser/mux'
 import {
   acceptConnection,
   fingerprintMd5,
@@ -17,6 +17,7 @@ import {
   type Session,
 } from '@hawser/ssh'
 import { dial, runProgram } from '../../ssh/test/server.ts'
+import { dialGo } from './go-socket.ts'
 import type { Service } from './service.ts'
 
 export interface OldAgentOptions {
@@ -48,7 +49,7 @@ export interface OldAgent extends AsyncDisposable {
 /** One for all devices of a test that do not care: making one takes long. */
 const anyKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 
-export async function startOldAgent(service: Service, options: OldAgentOptions): Promise<OldAgent> {
+export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, options: OldAgentOptions): Promise<OldAgent> {
   const { key = anyKey, password = 'pilot', version, tenant_id, hostname = 'crane' } = options
   const publicKey = options.publicKey ?? createPublicKey(key).export({ type: 'pkcs1', format: 'pem' })
   const { body: device } = await service.api().devices.auth({
@@ -137,9 +138,9 @@ export async function startOldAgent(service: Service, options: OldAgentOptions):
   let cut: () => void
 
   if (version === 2) {
-    const socket = await dialWebSocket(`${address}/agent/connection`, { headers })
-    const mux = openMux(webSocketStream(socket), { role: 'server' })
-    cut = () => socket.terminate()
+    const socket = await dialGo(`${address}/agent/connection`, { headers })
+    const mux = openMux(socket, { role: 'server' })
+    cut = () => socket.destroy()
     void mux.ended.then(() => lost.resolve())
     const take = async (stream: Duplex): Promise<void> => {
       const { protocol } = await multistream.negotiate(stream, ['/ssh/open/1.0.0', '/ssh/close/1.0.0'])
@@ -154,15 +155,13 @@ export async function startOldAgent(service: Service, options: OldAgentOptions):
       }
     })()
   } else {
-    const socket = await dialWebSocket(`${address}/ssh/connection`, { headers })
-    const control = webSocketStream(socket)
-    cut = () => socket.terminate()
+    const control = await dialGo(`${address}/ssh/connection`, { headers })
+    cut = () => control.destroy()
     control.on('error', () => undefined)
     control.once('close', () => lost.resolve())
     control.write('{"command":"keep-alive"}\n')
     const pickUp = async (connPath: string): Promise<void> => {
-      const picked = await dialWebSocket(`${address}${connPath}`)
-      const stream = webSocketStream(picked)
+      const stream = await dialGo(`${address}${connPath}`)
       stream.on('error', () => undefined)
       await loseHead(stream)
       await serve(stream)

@@ -5,9 +5,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
 import { tunnelPaths } from '@hawser/contract/tunnel'
-import { acceptBytes, acceptWebSocket, UpgradeFailed } from '@hawser/mux'
+import { acceptBytes, UpgradeFailed, type BytesOptions } from '@hawser/mux'
 import type { Limiter } from '../kit/limiter.ts'
-import { pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
+import { controlPing, pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
 import type { Admission } from './admission.ts'
 import type { Registry } from './registry.ts'
@@ -64,22 +64,22 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
       inTurn(tunnel.device.uid)
       await offer(tunnel)
     },
-    async enter(device, path, { request, socket, head }) {
+    async enter(device, path, doorway) {
       const seen = (): void => parts.registry.seen(device)
       const tunnel =
         path === tunnelPaths.streams
-          ? yamuxTunnel(device, await orRefused(() => acceptBytes(request, socket, head)), seen)
-          : revdialTunnel(device, await orRefused(() => acceptWebSocket(request, socket, head)), waiting, seen)
+          ? yamuxTunnel(device, acceptOrRefuse(doorway), seen)
+          : revdialTunnel(device, acceptOrRefuse(doorway, { ping: controlPing, onPong: seen }), waiting)
       await offer(tunnel)
     },
     pickUpElsewhere({ request }) {
       const id = dialerIn(request)
       return waiting.has(id) || !/^[0-9a-f]{32}$/.test(id) ? undefined : pickUpName(id)
     },
-    async pickUp({ request, socket, head }) {
-      const hand = waiting.claim(dialerIn(request))
-      if (!hand) throw new Failure('invalid', { message: 'unknown dialer' })
-      hand(await orRefused(() => acceptWebSocket(request, socket, head)))
+    async pickUp(doorway) {
+      const take = waiting.claim(dialerIn(doorway.request))
+      if (!take) throw new Failure('invalid', { message: 'unknown dialer' })
+      take(acceptOrRefuse(doorway))
     },
   }
 }
@@ -87,9 +87,9 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
 const dialerIn = (request: IncomingMessage): string => new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
 
 /** What is no proper request for a WebSocket is answered as bad input. */
-async function orRefused<T>(accept: () => T | Promise<T>): Promise<T> {
+function acceptOrRefuse({ request, socket, head }: Doorway, options?: BytesOptions): Duplex {
   try {
-    return await accept()
+    return acceptBytes(request, socket, head, options)
   } catch (cause) {
     if (cause instanceof UpgradeFailed) throw new Failure('invalid', { message: cause.message, cause })
     throw cause

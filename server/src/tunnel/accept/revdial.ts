@@ -6,10 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelLine } from '@hawser/contract/tunnel'
-import { keepPinging, webSocketStream } from '@hawser/mux'
 import { Unreachable, type Tunnel, type TunnelDevice } from '../tunnel.ts'
-
-type Socket = Parameters<typeof webSocketStream>[0]
 
 /** As long as agents try. */
 const pickUp_ms = 20_000
@@ -21,15 +18,15 @@ export const pickUpName = (id: string): string => `pickup.${id}`
 
 /** Pick-ups of all tunnels that are being waited for, by their secret. */
 export interface PickUps {
-  expect(accept: (socket: Socket) => void): { readonly id: string } & Disposable
+  expect(accept: (stream: Duplex) => void): { readonly id: string } & Disposable
   has(id: string): boolean
-  /** Hands over a WebSocket that came for this id; undefined when nobody waits for it. */
-  claim(id: string): ((socket: Socket) => void) | undefined
+  /** Takes the WebSocket that came for this id; undefined when nobody waits for it. */
+  claim(id: string): ((stream: Duplex) => void) | undefined
 }
 
 /** `hold` lets other nodes know that the pick-up is waited for here: an agent may bring it to any of them. */
 export function pickUps(hold: (name: string) => Disposable): PickUps {
-  const expected = new Map<string, (socket: Socket) => void>()
+  const expected = new Map<string, (stream: Duplex) => void>()
   return {
     expect(accept) {
       const id = randomBytes(16).toString('hex')
@@ -52,8 +49,10 @@ export function pickUps(hold: (name: string) => Disposable): PickUps {
   }
 }
 
-export function revdialTunnel(device: TunnelDevice, socket: Socket, waiting: PickUps, seen: () => void): Tunnel {
-  const control = webSocketStream(socket)
+/** Pings of the tunnel's own WebSocket. */
+export const controlPing = { every_ms: keepAlive_ms, timeout_ms: ping_ms }
+
+export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: PickUps): Tunnel {
   const refusals = new Map<string, (why: Error) => void>()
   const ended = Promise.withResolvers<void>()
   const say = (line: TunnelLine): void => {
@@ -61,7 +60,6 @@ export function revdialTunnel(device: TunnelDevice, socket: Socket, waiting: Pic
   }
 
   const timer = setInterval(() => say({ command: 'keep-alive' }), keepAlive_ms)
-  const pinging = keepPinging(socket, { every_ms: keepAlive_ms, timeout_ms: ping_ms, onPong: seen })
   say({ command: 'keep-alive' })
   readLines(control, (line) => {
     if (line.command === 'pickup-failed') refusals.get(line.connPath)?.(new Unreachable('The agent could not connect back.'))
@@ -69,7 +67,6 @@ export function revdialTunnel(device: TunnelDevice, socket: Socket, waiting: Pic
   control.on('error', () => undefined)
   control.once('close', () => {
     clearInterval(timer)
-    pinging[Symbol.dispose]()
     for (const refuse of refusals.values()) refuse(new Unreachable('The tunnel is gone.'))
     ended.resolve()
   })
@@ -78,7 +75,7 @@ export function revdialTunnel(device: TunnelDevice, socket: Socket, waiting: Pic
   async function pickUp(signal: AbortSignal): Promise<Duplex> {
     if (refusals.size >= mostWaiting) throw new Unreachable('The agent is busy.')
     const arrived = Promise.withResolvers<Duplex>()
-    using expected = waiting.expect((accepted) => arrived.resolve(webSocketStream(accepted)))
+    using expected = waiting.expect(arrived.resolve)
     const connPath = `${tunnelPaths.pickUp}?revdial.dialer=${expected.id}`
     const limit = AbortSignal.any([signal, AbortSignal.timeout(pickUp_ms)])
     const stop = (): void => arrived.reject(new Unreachable('The agent did not connect back.', { cause: limit.reason }))
@@ -110,7 +107,6 @@ export function revdialTunnel(device: TunnelDevice, socket: Socket, waiting: Pic
     },
     close() {
       control.destroy()
-      socket.terminate()
     },
     ended: ended.promise,
   }
