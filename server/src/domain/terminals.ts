@@ -108,8 +108,8 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
     const terminal = open.get(session_uid)
     if (terminal?.user_id !== holder.user_id || terminal.tenant_id !== holder.tenant_id) return undefined
     // By name: another node's question is no more than a text.
-    const { user_id, username, tenant_id, epoch } = holder
-    return give({ user_id, username, tenant_id, epoch, kind: 'files', session_uid }).token
+    const { user_id, username, tenant_id, epoch, token_id } = holder
+    return give({ user_id, username, tenant_id, epoch, token_id, kind: 'files', session_uid }).token
   }
 
   return {
