@@ -42,7 +42,7 @@ export interface Agent extends Running {
 }
 
 /** What would be measured instead of what we want to measure. */
-const unlimited = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_SSH_PER_SOURCE: '100000' }
+const unlimited = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_SSH_PER_SOURCE: '100000', HAWSER_SSH_RATE_LIMIT: '0/10' }
 /** Empty: what a server takes by itself. */
 const usual = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_RATE_LIMIT: '', HAWSER_DEVICE_RATE_LIMIT: '' }
 

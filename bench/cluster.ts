@@ -76,6 +76,7 @@ async function openWorld(rate: number): Promise<World> {
     HAWSER_SECRET: randomBytes(32).toString('hex'),
     HAWSER_TRUSTED_PROXIES: 'none',
     HAWSER_SSH_PER_SOURCE: '100000',
+    HAWSER_SSH_RATE_LIMIT: '0/10',
     HAWSER_TUNNEL_RATE_LIMIT: `${rate}/1`,
     HAWSER_DRAIN: '1',
   }

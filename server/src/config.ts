@@ -239,6 +239,12 @@ export const settings = {
     fallback: '500',
     read: number(1, 1_000_000),
   }),
+  HAWSER_SSH_RATE_LIMIT: setting({
+    doc: 'New SSH connections/seconds that one address may make, and all addresses together ten times as many; 0/10: no limit.',
+    example: '20/10',
+    fallback: '100/10',
+    read: rate,
+  }),
   HAWSER_SSH_FAILURE_LIMIT: setting({
     doc: 'Failed logins/seconds on devices that one address may have; after that it waits.',
     example: '10/600',

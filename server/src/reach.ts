@@ -16,6 +16,7 @@ import { hostKeys } from './gateway/host-keys.ts'
 import { vouchers, type WayTo } from './gateway/inner.ts'
 import { startGateway, type Gateway } from './gateway/listen.ts'
 import { probe } from './gateway/probe.ts'
+import { startups } from './gateway/startups.ts'
 import { terminalDoor } from './http/terminal.ts'
 import type { Doors, Upgrade } from './http/upgrade.ts'
 import { iso, minute_ms, second_ms } from './kit/clock.ts'
@@ -43,6 +44,8 @@ export interface Reach {
   serveWith(server: Server): void
   readonly tunnels: Pick<Registry, 'size' | 'find' | 'all'>
   readonly sessions: Gateway['sessions']
+  /** Connections to the SSH gateway that have not logged in, and those that it refused. */
+  readonly door: { readonly strangers: number; readonly refused: number }
   /** Ends everything in good order. */
   stop(): Promise<void>
 }
@@ -86,6 +89,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   }
   const failures = rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT)
   const agentless = agentlessDoor({ rules: rooms.agentless, failures, enter: entries.bring, seen: tunnels.seen, log })
+  const arriving = startups(clock, { perSource: config.HAWSER_SSH_PER_SOURCE, rate: config.HAWSER_SSH_RATE_LIMIT })
   const gateway = await startGateway({
     listen: config.HAWSER_SSH,
     hostKeys: await hostKeys({
@@ -95,7 +99,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       later: rooms.background.later,
     }),
     trusted: config.HAWSER_TRUSTED_PROXIES,
-    perSource: config.HAWSER_SSH_PER_SOURCE,
+    startups: arriving,
     idle_ms: config.HAWSER_SSH_IDLE * second_ms,
     logins: rooms.logins,
     parseTarget,
@@ -236,6 +240,14 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     serveWith: (server) => void (http = server),
     tunnels,
     sessions: gateway.sessions,
+    door: {
+      get strangers() {
+        return arriving.size
+      },
+      get refused() {
+        return gateway.refused
+      },
+    },
     async stop() {
       stopping = true
       for (const ear of hearing) ear[Symbol.dispose]()

@@ -376,6 +376,8 @@ export async function startServer(options: ServerOptions) {
   figures.gauge('hawser_tunnels', 'Devices that hold a tunnel to this server.', () => reach.tunnels.size)
   figures.gauge('hawser_recordings', 'Terminals that are being recorded.', () => rooms.recordings.count)
   figures.gauge('hawser_sessions', 'SSH sessions that are going on.', () => reach.sessions.size)
+  figures.gauge('hawser_ssh_unauthenticated', 'SSH connections that have not logged in.', () => reach.door.strangers)
+  figures.gauge('hawser_ssh_refused', 'SSH connections that were not taken since the start.', () => reach.door.refused)
   if (rooms.clustered) figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () => Number(rooms.bus.connected))
   const { node } = rooms
   if (node)

@@ -18,6 +18,8 @@ export interface Door extends AsyncDisposable {
   dial(from?: string): Promise<net.Socket>
   /** A client after its key exchange. */
   knock(options?: Knocking): Promise<Unauthenticated>
+  /** Closes every connection. */
+  leave(): void
 }
 
 export interface Knocking {
@@ -46,9 +48,10 @@ export async function startDoor(env: Record<string, string> = {}): Promise<Door>
     return socket
   }
 
-  opened.defer(() => {
+  const leave = (): void => {
     for (const socket of sockets) socket.destroy()
-  })
+  }
+  opened.defer(leave)
   const whole = opened.move()
   return {
     service,
@@ -59,6 +62,7 @@ export async function startDoor(env: Record<string, string> = {}): Promise<Door>
       await owner.publicKeys.create({ body: { data, name: 'key', username: '.*', filter: { hostname: '.*' }, ...change } })
     },
     dial,
+    leave,
     knock: async ({ from, banners } = {}) =>
       openClient(await dial(from), { checkHostKey: () => true, onBanner: (text) => void banners?.push(text), handshake_ms: 20_000 }),
     [Symbol.asyncDispose]: async () => whole.disposeAsync(),

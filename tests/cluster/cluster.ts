@@ -33,6 +33,7 @@ export async function startCluster(count: number, options: { env?: Record<string
     HAWSER_NODE_ADDRESS: '127.0.0.1:0',
     HAWSER_SECRET: randomBytes(32).toString('hex'),
     HAWSER_SSH_FAILURE_LIMIT: '0/60',
+    HAWSER_SSH_RATE_LIMIT: '0/10',
     ...options.env,
   }
   const nodes: Service[] = []

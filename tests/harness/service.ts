@@ -94,6 +94,7 @@ export async function startService({ env = {}, database = '', folder }: ServiceO
     HAWSER_DATABASE: database,
     HAWSER_LOG: 'debug',
     HAWSER_RATE_LIMIT: '0/10',
+    HAWSER_SSH_RATE_LIMIT: '0/10',
     HAWSER_DEVICE_RATE_LIMIT: '0/10',
     HAWSER_URL: 'http://hawser.test',
     ...env,

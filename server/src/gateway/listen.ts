@@ -1,10 +1,10 @@
-// The SSH door. Connections are taken while there is room for them, from each source and altogether; each has its time to
-// log in, and is then a session, or the tunnel of a device that has no agent. When the server stops, nobody new comes in and
+// The SSH door. Connections are taken while there is room for them (see startups.ts); each has its time to log in, and is
+// then a session, or the tunnel of a device that has no agent. When the server stops, nobody new comes in and
 // sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
 import { acceptConnection, ConnectionEnded, SshError, type PrivateKey } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
-import { neighbourhood, plainAddress } from '../kit/address.ts'
+import { plainAddress } from '../kit/address.ts'
 import { newUid } from '../kit/ids.ts'
 import type { Log } from '../kit/log.ts'
 import type { Agentless } from './agentless.ts'
@@ -12,6 +12,7 @@ import { clientChannels, clientRequests } from './channels.ts'
 import { handshake, type HandshakeParts } from './handshake.ts'
 import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
 import { runSession, type OpenSession, type Recording } from './session.ts'
+import type { Startups, WhyRefused } from './startups.ts'
 import { openTerminal, type Terminal, type TerminalWish } from './terminal.ts'
 
 export interface GatewayParts extends HandshakeParts {
@@ -19,8 +20,7 @@ export interface GatewayParts extends HandshakeParts {
   hostKeys: readonly PrivateKey[]
   /** Whose PROXY header is believed. */
   trusted: BlockList
-  /** Connections of one source at a time. */
-  perSource: number
+  startups: Startups
   idle_ms: number
   recording: Recording
   agentless: Agentless
@@ -30,24 +30,25 @@ export interface GatewayParts extends HandshakeParts {
 export interface Gateway {
   readonly port: number
   readonly sessions: ReadonlyMap<string, OpenSession>
+  /** Connections that were not taken. */
+  readonly refused: number
   /** A session for somebody in a browser at this address; the signal ends it. Throws a Failure with a sentence for them. */
   terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal>
   /** Takes nobody new; resolves when the sessions are over, at the latest after this time. */
   stop(grace_ms: number): Promise<void>
 }
 
-/** Connections that have not logged in yet, of all sources together. */
-const mostStrangers = 1_000
 const login_ms = 120_000
 /** Agents' file servers keep to OpenSSH's order of the names of a symbolic link, not to the draft's: clients look for this. */
 const software = 'Hawser_OpenSSH'
+/** Refused connections are told to the log together: whoever makes them could otherwise fill it. */
+const tellRefused_ms = 10_000
 
 const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
 export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const { log } = parts
   const open = new Map<string, OpenSession>()
-  const sources = new Map<string, number>()
   const served = new Set<Promise<void>>()
   const strangers = new Set<AbortController>()
 
@@ -63,19 +64,13 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
 
   const isThere = async (uid: string): Promise<boolean> => (await parts.logins.find(uid)) !== undefined
 
-  /** Room for one more connection of this source; undefined if there is none. */
-  function enter(address: string): Disposable | undefined {
-    const key = neighbourhood(address)
-    const count = sources.get(key) ?? 0
-    if (count >= parts.perSource) return undefined
-    sources.set(key, count + 1)
-    return {
-      [Symbol.dispose]() {
-        const left = sources.get(key)! - 1
-        if (left > 0) sources.set(key, left)
-        else sources.delete(key)
-      },
-    }
+  let refused = 0
+  let lastTold = { at: -Infinity, refused: 0 }
+  function turnAway(source: string, why: WhyRefused): void {
+    refused += 1
+    if (performance.now() - lastTold.at < tellRefused_ms) return
+    log.warn({ event: 'connection.refused', source, why, sinceLast: refused - lastTold.refused })
+    lastTold = { at: performance.now(), refused }
   }
 
   const sessionParts = { open, idle_ms: parts.idle_ms, isThere, recording: parts.recording }
@@ -84,8 +79,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   async function terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal> {
     if (stopping) throw new Failure('unavailable', { message: 'The server is stopping.' })
     using stack = new DisposableStack()
-    const room = stack.use(enter(source))
-    if (!room || strangers.size >= mostStrangers) throw new Failure('tooMany', { message: 'Too many sessions from your address.' })
+    if (!stack.use(parts.startups.session(source))) throw new Failure('tooMany', { message: 'Too many sessions from your address.' })
     const stranger = new AbortController()
     strangers.add(stranger)
     const limit = AbortSignal.any([signal, stranger.signal])
@@ -102,13 +96,15 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
 
   async function serve(socket: Socket): Promise<void> {
     const peer = plainAddress(socket.remoteAddress ?? '')
-    const told = isTrusted(peer) ? await readProxyHeader(socket) : undefined
+    const trusted = isTrusted(peer)
+    const told = trusted ? await readProxyHeader(socket) : undefined
     const origin: Origin = told ?? { address: peer, port: socket.remotePort ?? 0 }
-    using room = enter(origin.address)
-    if (!room || strangers.size >= mostStrangers) {
-      log.warn({ event: 'connection.refused', source: origin.address, why: room ? 'too many strangers' : 'too many of this source' })
+    const entered = parts.startups.enter(origin.address, trusted && !told)
+    if (typeof entered === 'string') {
+      turnAway(origin.address, entered)
       return void socket.destroy()
     }
+    using startup = entered
     const stranger = new AbortController()
     strangers.add(stranger)
     const gone = new AbortController()
@@ -120,7 +116,10 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         software,
         hostKeys: parts.hostKeys,
         methods: ['password', 'publickey'],
-        authenticate: async (attempt) => (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt),
+        async authenticate(attempt) {
+          if (attempt.method === 'password' || attempt.method === 'publickey') startup.tried()
+          return (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt)
+        },
         handshake_ms: login_ms,
         answerKexInit: !told && isLoopback(peer),
         channelTypes: clientChannels,
@@ -132,7 +131,11 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       const near = await accepting
       const newcomer = entrance.newcomer()
       // It is a stranger until it is a tunnel, and those are not ours to count and to end.
-      if (newcomer) return await parts.agentless.bring(near, newcomer)
+      if (newcomer) {
+        await parts.agentless.bring(near, newcomer)
+        return startup.loggedIn()
+      }
+      startup.loggedIn()
       strangers.delete(stranger)
       await runSession(sessionParts, near, door.outcome(), origin, log)
     } finally {
@@ -158,6 +161,9 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   return {
     port: (listener.address() as AddressInfo).port,
     sessions: open,
+    get refused() {
+      return refused
+    },
     terminal,
     async stop(grace_ms) {
       stopping = true
