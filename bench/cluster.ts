@@ -173,7 +173,7 @@ async function transfers(folder: string, across: Destination, here: Destination,
 async function lookUps(servers: string): Promise<Row> {
   const devices = 10_000
   say(`looking up ${devices} devices`)
-  const bus = (name: string) => natsBus({ servers, prefix: 'bench', name, onEvent: () => undefined })
+  const bus = (name: string) => natsBus({ servers, prefix: 'bench', name, masterKey: Buffer.alloc(32), onEvent: () => undefined })
   await using holder = await bus('holder')
   await using seeker = await bus('seeker')
   for (let at = 0; at < devices; at += 1) holder.hold(`device.${at}`, () => 'here')

@@ -331,8 +331,9 @@ async function busBetweenNodes(servers: string, key: Buffer, node: string, log: 
   try {
     return await natsBus({
       servers,
-      prefix: `hawser.${hashOf(`bus ${key.toString('hex')}`).slice(0, 16)}`,
+      prefix: `hawser.${hashOf(`sealed bus ${key.toString('hex')}`).slice(0, 16)}`,
       name: node,
+      masterKey: key,
       onEvent: (event, err) => (event === 'nats.connected' ? log.info({ event }) : log.error({ event, err })),
     })
   } catch (cause) {
@@ -378,7 +379,14 @@ export async function startServer(options: ServerOptions) {
   figures.gauge('hawser_sessions', 'SSH sessions that are going on.', () => reach.sessions.size)
   figures.gauge('hawser_ssh_unauthenticated', 'SSH connections that have not logged in.', () => reach.door.strangers)
   figures.gauge('hawser_ssh_refused', 'SSH connections that were not taken since the start.', () => reach.door.refused)
-  if (rooms.clustered) figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () => Number(rooms.bus.connected))
+  if (rooms.clustered) {
+    figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () => Number(rooms.bus.connected))
+    figures.gauge(
+      'hawser_nats_refused',
+      'Messages on NATS since the start that no other node said, or that came too late or twice.',
+      () => rooms.bus.refused,
+    )
+  }
   const { node } = rooms
   if (node)
     figures.gauge('hawser_database_silence_seconds', 'Since the database last took this node’s sign of life.', () =>

@@ -33,4 +33,6 @@ export interface Bus {
   missed(hearer: () => void): Disposable
   /** False while this node is cut off from the others. */
   readonly connected: boolean
+  /** Messages that did not count: no other node said them, or they came too late or twice. */
+  readonly refused: number
 }

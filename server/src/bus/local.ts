@@ -18,5 +18,6 @@ export function localBus(): Bus {
     seek: () => Promise.resolve(undefined),
     missed: () => nothing,
     connected: true,
+    refused: 0,
   }
 }

@@ -2,10 +2,12 @@
 // subject with one subscriber, so that asking for one that nobody holds is answered at once by the NATS server ("no
 // responders"), and a node that dies holds nothing any more. While NATS is away news are not kept: when it is back, the
 // hearers are told that they may have missed some. Reconnecting, and subscribing anew, is the client library's work.
+// NATS itself is not trusted: everything that nodes say there is sealed (sealed.ts), and what cannot be opened is not answered.
 import { connect, NoRespondersError, type NatsConnection } from '@nats-io/transport-node'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus, News } from './bus.ts'
 import { localBus } from './local.ts'
+import { Refused, seal, type Reason } from './sealed.ts'
 
 export interface NatsBusOptions {
   /** Addresses, separated by commas: nats:// or tls://, with a user and a password or a token if there are any. */
@@ -13,21 +15,37 @@ export interface NatsBusOptions {
   /** What all subjects begin with: another installation on the same NATS has another one. */
   readonly prefix: string
   readonly name: string
-  onEvent(event: 'nats.connected' | 'nats.lost' | 'nats.failed', error?: Error): void
+  /** Of the installation: what is said on NATS is sealed with keys made from it. */
+  readonly masterKey: Buffer
+  onEvent(event: 'nats.connected' | 'nats.lost' | 'nats.failed' | 'nats.refused', error?: Error): void
 }
 
 /** For an answer from another node; that nobody holds a name is known sooner. */
 const answer_ms = 3_000
 /** A node that cannot be heard is noticed within two of these. */
 const ping_ms = 2_000
+/** Refused messages are counted one by one, but for each reason the log has at most one line in this time. */
+const complaint_ms = 10_000
 
 export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDisposable> {
   const { prefix, onEvent } = options
   const here = localBus()
   const connection = await connect(connectionOptions(options))
   const missed = new Set<() => void>()
+  const { seal: close, open, sealAnswer, openAnswer } = seal(options.masterKey)
+  const complained = new Map<Reason, number>()
+  let refused = 0
   let connected = true
   let closing = false
+
+  function refuse(error: unknown): void {
+    if (!(error instanceof Refused)) return onEvent('nats.failed', error as Error)
+    refused += 1
+    const now = performance.now()
+    if (now - (complained.get(error.reason) ?? -Infinity) < complaint_ms) return
+    complained.set(error.reason, now)
+    onEvent('nats.refused', error)
+  }
 
   void follow(connection, (status) => {
     if (status === 'lost' && connected) onEvent('nats.lost')
@@ -46,9 +64,9 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
       if (error) return
       const what = message.subject.slice(`${prefix}.news.`.length)
       try {
-        here.tell(what as keyof News, message.json<News[keyof News]>())
+        here.tell(what as keyof News, JSON.parse(open(message.subject, message.data).text) as News[keyof News])
       } catch (cause) {
-        onEvent('nats.failed', cause as Error)
+        refuse(cause)
       }
     },
   })
@@ -57,25 +75,35 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
   return {
     tell(what, news) {
       here.tell(what, news)
-      if (connected) connection.publish(`${prefix}.news.${what}`, JSON.stringify(news))
+      if (!connected) return
+      const subject = `${prefix}.news.${what}`
+      connection.publish(subject, close(subject, JSON.stringify(news)).bytes)
     },
     hear: here.hear,
     hold(name, answer) {
       const held = connection.subscribe(`${prefix}.held.${name}`, {
         callback(error, message) {
-          const said = error ? undefined : answer(message.string())
-          // Silence would make the other node wait.
-          if (!error) message.respond(said ?? '')
+          if (error) return
+          try {
+            const { text, id } = open(message.subject, message.data)
+            // Silence would make the other node wait.
+            message.respond(sealAnswer(id, answer(text) ?? ''))
+          } catch (cause) {
+            refuse(cause)
+          }
         },
       })
       return { [Symbol.dispose]: () => held.unsubscribe() }
     },
     async seek(name, question = '') {
       if (!connected) throw new Failure('unavailable', { message: 'This node is cut off from the others; try again.', retryAfter: 5 })
+      const subject = `${prefix}.held.${name}`
+      const { bytes, id } = close(subject, question)
       try {
-        const answer = await connection.request(`${prefix}.held.${name}`, question, { timeout: answer_ms })
-        return answer.string() || undefined
+        const answer = await connection.request(subject, bytes, { timeout: answer_ms })
+        return openAnswer(id, answer.data) || undefined
       } catch (error) {
+        if (error instanceof Refused) refuse(error)
         if (error instanceof Error && (error instanceof NoRespondersError || error.cause instanceof NoRespondersError)) return undefined
         throw error
       }
@@ -86,6 +114,9 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
     },
     get connected() {
       return connected
+    },
+    get refused() {
+      return refused
     },
     async [Symbol.asyncDispose]() {
       closing = true
