@@ -2,6 +2,7 @@
 // sign with that very key that it is making this login. Whoever reaches the agent's SSH server in another way has no such
 // key, or none that the server signs for.
 import { createPublicKey, verify } from 'node:crypto'
+import { promisify } from 'node:util'
 import { fingerprintMd5 } from '@hawser/ssh'
 import { call } from './call.ts'
 
@@ -28,7 +29,7 @@ export function keyApproval(server: string, device: () => { readonly token: stri
     const { signature } = (answer.body ?? {}) as { signature?: unknown }
     if (answer.status !== 200 || typeof signature !== 'string') return false
     const key = rsaKey(blob)
-    return key !== undefined && verify('sha256', Buffer.from(data), key, Buffer.from(signature, 'base64'))
+    return key !== undefined && promisify(verify)('sha256', Buffer.from(data), key, Buffer.from(signature, 'base64'))
   }
 }
 

@@ -24,9 +24,9 @@ export const kexMethods: ReadonlyMap<string, KexMethod> = byName([
   ecdhP256,
   ecdhP384,
   ecdhP521,
-  groupExchange,
   dhGroup16,
   dhGroup14,
+  groupExchange,
 ])
 
 export const ciphers: ReadonlyMap<string, Cipher> = byName([

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { serverAlgorithms } from './algorithms.ts'
 import { authenticateClient, type ServerAuthOptions } from './auth/server.ts'
 import { openConnection, type Connection } from './connection/connection.ts'
-import { hostKeysName, proveHostKeys, proveName, writeHostKeys } from './connection/host-keys.ts'
+import { hostKeyProofs, hostKeysName, proveName, writeHostKeys } from './connection/host-keys.ts'
 import type { PrivateKey } from './keys/private-key.ts'
 import { defaults, hurry, obeySignal, within, type CommonOptions } from './options.ts'
 import { openTransport } from './transport/transport.ts'
@@ -29,10 +29,10 @@ export async function acceptConnection(socket: Duplex, options: ServerOptions): 
   return within(transport, settings.handshake_ms, async () => {
     await transport.established
     const user = await authenticateClient(transport, settings)
+    const prove = hostKeyProofs(options.hostKeys, transport.sessionId)
     const connection = openConnection(transport, {
       ...settings,
-      answer: (name, payload) =>
-        name === proveName ? proveHostKeys(options.hostKeys, transport.sessionId, transport.negotiated.hostKey, payload) : undefined,
+      answer: (name, payload) => (name === proveName ? prove(payload, transport.negotiated.hostKey) : undefined),
     })
     connection.tell(hostKeysName, writeHostKeys(options.hostKeys))
     return { ...connection, user }

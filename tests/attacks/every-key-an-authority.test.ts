@@ -13,7 +13,7 @@ const authority = generatePrivateKey('ed25519')
 const mallory = generatePrivateKey('ed25519')
 
 /** Signed with somebody else's key: for `root` and `pilot`, from everywhere, for ever. */
-function forged(signer: PrivateKey, holder: PrivateKey): string {
+async function forged(signer: PrivateKey, holder: PrivateKey): Promise<string> {
   const type = 'ssh-ed25519-cert-v01@openssh.com'
   const key = new Reader(holder.blob)
   key.string()
@@ -33,7 +33,10 @@ function forged(signer: PrivateKey, holder: PrivateKey): string {
     .string('')
     .string(signer.blob)
     .bytes()
-  const blob = new Writer(1_024).raw(body).string(signer.sign('ssh-ed25519', body)).bytes()
+  const blob = new Writer(1_024)
+    .raw(body)
+    .string(await signer.sign('ssh-ed25519', body))
+    .bytes()
   return `${type} ${Buffer.from(blob).toString('base64')}`
 }
 
@@ -53,13 +56,13 @@ beforeAll(async () => {
 afterAll(async () => door[Symbol.asyncDispose]())
 
 test('a key that was registered to log in signs nothing', async () => {
-  expect(await comesIn(withCertificate(mallory, forged(olga, mallory)))).toBe(false)
-  expect(await comesIn(withCertificate(olga, forged(olga, olga)))).toBe(false)
+  expect(await comesIn(withCertificate(mallory, await forged(olga, mallory)))).toBe(false)
+  expect(await comesIn(withCertificate(olga, await forged(olga, olga)))).toBe(false)
   expect(await comesIn(olga)).toBe(true)
 })
 
 test('a key that was marked as an authority signs, and lets nobody in by itself', async () => {
-  expect(await comesIn(withCertificate(mallory, forged(authority, mallory)))).toBe(true)
+  expect(await comesIn(withCertificate(mallory, await forged(authority, mallory)))).toBe(true)
   expect(await comesIn(authority)).toBe(false)
 })
 
@@ -73,7 +76,7 @@ test('the mark is seen in the list, and can be taken off and put on again', asyn
     (await owner.update({ params: { fingerprint }, body: { name, username, filter: { hostname: '.*' }, ...more } })).body
   expect(await change({})).toMatchObject({ certificate_authority: true })
   expect(await change({ certificate_authority: false })).toMatchObject({ certificate_authority: false })
-  expect(await comesIn(withCertificate(mallory, forged(authority, mallory)))).toBe(false)
+  expect(await comesIn(withCertificate(mallory, await forged(authority, mallory)))).toBe(false)
   expect(await comesIn(authority)).toBe(true)
   expect(await change({ certificate_authority: true })).toMatchObject({ certificate_authority: true })
 })

@@ -38,7 +38,7 @@ describe('a private key', () => {
     for (let turn = 0; turn < 8; turn += 1) {
       const challenge = proofData(randomBytes(32), user, algorithm, blob)
       const signature = joined(lengthed(algorithm), lengthed(await key.sign(challenge, user)))
-      expect(verifySignature(blob, algorithm, challenge, Buffer.from(signature))).toBe(true)
+      expect(await verifySignature(blob, algorithm, challenge, Buffer.from(signature))).toBe(true)
     }
   })
 

@@ -13,7 +13,7 @@ export interface BareTransport {
 export function bareTransport(): BareTransport {
   const ended = Promise.withResolvers<ConnectionEnded>()
   let over: ConnectionEnded | undefined
-  let deliver: ((payload: Buffer) => void) | undefined
+  let deliver: ((payload: Buffer) => Promise<void> | void) | undefined
   const inbox: Buffer[] = []
   let taker: PromiseWithResolvers<Buffer> | undefined
   const finish = (how: ConnectionEnded): void => {
@@ -45,14 +45,14 @@ export function bareTransport(): BareTransport {
     },
     takeOver(receive) {
       deliver = receive
-      for (const payload of inbox.splice(0)) receive(payload)
+      for (const payload of inbox.splice(0)) void receive(payload)
     },
     send: (_written: Writer) => undefined,
     congested: false,
     rekey: () => undefined,
     end: (error) => finish(new ConnectionEnded('us', error.reason, error.message, { cause: error })),
   }
-  const hand = (payload: Buffer): void => {
+  const hand = async (payload: Buffer): Promise<void> => {
     if (deliver) return deliver(payload)
     if (!taker) return void inbox.push(payload)
     const waiting = taker
@@ -65,7 +65,7 @@ export function bareTransport(): BareTransport {
       for (const payload of messagesIn(input)) {
         if (over) break
         try {
-          hand(payload)
+          await hand(payload)
         } catch (error) {
           // As the transport does: what a message throws ends the connection.
           transport.end(error as SshError)

@@ -15,7 +15,7 @@ const algorithm = 'ssh-ed25519'
 const service = message(Message.serviceRequest).string('ssh-userauth')
 const request = (method: string): Writer => message(Message.authRequest, 1_024).string('olga').string('ssh-connection').string(method)
 const shown = (signed: boolean): Writer => request('publickey').boolean(signed).string(algorithm).string(key.blob)
-const signature = key.sign(algorithm, proofData(Buffer.alloc(32, 7), 'olga', algorithm, key.blob))
+const signature = await key.sign(algorithm, proofData(Buffer.alloc(32, 7), 'olga', algorithm, key.blob))
 
 const seeds = [
   inputOf(service, request('none')),

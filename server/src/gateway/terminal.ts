@@ -134,7 +134,8 @@ async function prove(parts: TerminalParts, login: Login, to: Reachable, target: 
   const algorithm = type === 'ssh-rsa' ? rsaAlgorithm : type
   const challenge = proofData(randomBytes(32), `${target.username}@${target.data}`, algorithm, blob)
   const signature = await proof.sign(challenge)
-  if (!verifySignature(blob, algorithm, challenge, Buffer.concat([lengthed(Buffer.from(algorithm)), lengthed(signature)]))) {
+  const said = Buffer.concat([lengthed(Buffer.from(algorithm)), lengthed(signature)])
+  if (!(await verifySignature(blob, algorithm, challenge, said))) {
     login.failed(target, 'publickey')
     throw new Failure('forbidden', { message: `The signature is not one of this key, made with ${algorithm}.` })
   }

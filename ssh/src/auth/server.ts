@@ -96,7 +96,7 @@ export async function authenticateClient(transport: Transport, options: ServerAu
 
     const refuse = (methods: readonly string[], partial: boolean): void =>
       transport.send(message(Message.authFailure).names(methods).boolean(partial))
-    const read = readAttempt(transport, request, (abandoning) => {
+    const read = await readAttempt(transport, request, (abandoning) => {
       next = abandoning
     })
     let decision: Decision = 'refuse'
@@ -175,7 +175,7 @@ interface ReadAttempt {
 }
 
 /** The attempt with its proof verified, or undefined where there is nothing to decide: the method or the proof is bad. */
-function readAttempt(transport: Transport, request: Request, abandon: (payload: Buffer) => void): ReadAttempt | undefined {
+async function readAttempt(transport: Transport, request: Request, abandon: (payload: Buffer) => void): Promise<ReadAttempt | undefined> {
   const { fields, method } = request
   const plain = (attempt: AnAttempt): ReadAttempt => ({ attempt, algorithm: '', blob: Buffer.alloc(0) })
   switch (method) {
@@ -184,7 +184,9 @@ function readAttempt(transport: Transport, request: Request, abandon: (payload: 
     case 'password': {
       // With true, a change of the password is meant (RFC 4252 section 8); we never asked for one.
       if (fields.boolean()) return undefined
-      return plain({ method, password: fields.text(longestPassword) })
+      const password = fields.text(longestPassword)
+      fields.end()
+      return plain({ method, password })
     }
     case 'keyboard-interactive':
       return plain({
@@ -198,14 +200,14 @@ function readAttempt(transport: Transport, request: Request, abandon: (payload: 
   }
 }
 
-function readKey(transport: Transport, { user, fields }: Request): ReadAttempt | undefined {
+async function readKey(transport: Transport, { user, fields }: Request): Promise<ReadAttempt | undefined> {
   const signed = fields.boolean()
   const [algorithm, blob] = [fields.text(), Buffer.from(fields.string())]
   const signature = signed ? fields.string() : undefined
   fields.end()
   let key: ShownKey
   try {
-    key = shownKey(blob)
+    key = await shownKey(blob)
   } catch (error) {
     if (error instanceof KeyFormatError) return undefined
     throw error
@@ -215,12 +217,12 @@ function readKey(transport: Transport, { user, fields }: Request): ReadAttempt |
   if ((signs !== undefined) !== (key.certificate !== undefined)) return undefined
   if (signature === undefined) return { attempt: { method: 'publickey-offer', key }, algorithm, blob }
   const data = proofData(transport.sessionId, user, algorithm, blob)
-  if (!verifySignature(key.blob, signs ?? algorithm, data, signature)) return undefined
+  if (!(await verifySignature(key.blob, signs ?? algorithm, data, signature))) return undefined
   return { attempt: { method: 'publickey', key }, algorithm, blob }
 }
 
-function shownKey(blob: Buffer): ShownKey {
-  const certificate = isCertificate(blob) ? parseCertificate(blob) : undefined
+async function shownKey(blob: Buffer): Promise<ShownKey> {
+  const certificate = isCertificate(blob) ? await parseCertificate(blob) : undefined
   const plain = certificate?.key ?? blob
   const { type, bits } = knownKey(plain)
   return { type, bits, blob: plain, certificate }

@@ -43,8 +43,8 @@ export interface ConnectionOptions {
   /** After so long without a sign of life the peer is asked for one; after so many questions it is gone. */
   readonly keepalive_ms: number
   readonly mostUnanswered: number
-  /** Global requests that need no owner: undefined for those that do. */
-  answer?(name: string, payload: Buffer): Uint8Array | undefined
+  /** Global requests that need no owner, which is not asked about one that wants no reply: undefined for those that do. */
+  answer?(name: string, payload: Buffer): Promise<Uint8Array | undefined> | undefined
 }
 
 export interface Connection extends AsyncDisposable {
@@ -192,12 +192,13 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     }
   }
 
-  const onGlobalRequest = (reader: Reader): void => {
+  const onGlobalRequest = (reader: Reader): Promise<void> | void => {
     const [name, wantReply] = [reader.text(256), reader.boolean()]
     const answer: (answered: Uint8Array | false) => void = wantReply ? answers.expect() : () => undefined
     const payload = reader.rest()
-    const known = options.answer?.(name, payload)
-    if (known) return answer(known)
+    const known = wantReply ? options.answer?.(name, payload) : undefined
+    // A client may leave when its program has ended, and would not learn what it asked for before that: all else waits.
+    if (known) return known.then((answered) => answer(answered ?? false))
     const wanted = options.globalRequests === 'all' || options.globalRequests.includes(name)
     const request: GlobalRequest = {
       name,
@@ -215,7 +216,7 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     reply.resolve(answer)
   }
 
-  const receive = (payload: Buffer): void => {
+  const receive = (payload: Buffer): Promise<void> | void => {
     const reader = new Reader(payload)
     const type = reader.byte()
     // Attempts that were on their way when one succeeded are to be ignored (RFC 4252 section 5.1).

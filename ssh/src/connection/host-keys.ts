@@ -15,16 +15,37 @@ export function writeHostKeys(keys: readonly PrivateKey[]): Buffer {
   return writer.bytes()
 }
 
-/** Undefined when a key is asked about that is not ours. The algorithm is that of the exchange where the key can do it. */
-export function proveHostKeys(keys: readonly PrivateKey[], sessionId: Buffer, algorithm: string, payload: Buffer): Buffer | undefined {
+/** Clients ask once, about the keys that they did not know; those who ask more often want us to compute. */
+const mostAsked = 4
+
+/** Undefined when a key is asked about that is not ours, or twice, or when too much was asked already: nothing is signed then. */
+export type HostKeyProofs = (payload: Buffer, algorithm: string) => Promise<Buffer | undefined>
+
+/** For one connection. The algorithm is that of the exchange, for a key that can do it. */
+export function hostKeyProofs(keys: readonly PrivateKey[], sessionId: Buffer): HostKeyProofs {
+  let asked = 0
+  return async (payload, algorithm) => {
+    asked += 1
+    const wanted = asked > mostAsked ? undefined : keysIn(payload, keys)
+    if (!wanted) return undefined
+    const answer = new Writer(1_024)
+    for (const key of wanted) {
+      const signed = new Writer(1_024).string(proveName).string(sessionId).string(key.blob).bytes()
+      answer.string(await key.sign(key.algorithms.includes(algorithm) ? algorithm : key.algorithms[0]!, signed))
+    }
+    return answer.bytes()
+  }
+}
+
+/** Each of ours at most once, so that there is an end to it, however long the message is. */
+function keysIn(payload: Buffer, keys: readonly PrivateKey[]): ReadonlySet<PrivateKey> | undefined {
   const reader = new Reader(payload)
-  const answer = new Writer(1_024)
+  const found = new Set<PrivateKey>()
   while (!reader.done) {
     const blob = reader.string()
     const key = keys.find((candidate) => candidate.blob.equals(blob))
-    if (!key) return undefined
-    const signed = new Writer(1_024).string(proveName).string(sessionId).string(blob).bytes()
-    answer.string(key.sign(key.algorithms.includes(algorithm) ? algorithm : key.algorithms[0]!, signed))
+    if (!key || found.has(key)) return undefined
+    found.add(key)
   }
-  return answer.bytes()
+  return found
 }

@@ -2,7 +2,7 @@
 // number. A peer whose value would make the product zero is refused, which node:crypto does by itself.
 import { createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
-import { direct, secretAsMpint } from './method.ts'
+import { direct, paired } from './method.ts'
 
 export function x25519Pair(): { readonly value: Buffer; product(theirs: Buffer): Buffer } {
   const { privateKey, publicKey } = generateKeyPairSync('x25519')
@@ -13,7 +13,6 @@ export function x25519Pair(): { readonly value: Buffer; product(theirs: Buffer):
 }
 
 function product(privateKey: KeyObject, theirs: Buffer): Buffer {
-  if (theirs.length !== 32) throw new SshError(Reason.keyExchangeFailed, 'The X25519 value does not have 32 bytes.')
   try {
     const publicKey = createPublicKey({ key: theirs, format: 'raw-public', asymmetricKeyType: 'x25519' })
     return diffieHellman({ privateKey, publicKey })
@@ -22,16 +21,9 @@ function product(privateKey: KeyObject, theirs: Buffer): Buffer {
   }
 }
 
-const agreement = {
-  start() {
-    const pair = x25519Pair()
-    return { value: pair.value, finish: (theirs: Buffer) => secretAsMpint(pair.product(theirs)) }
-  },
-  respond(theirs: Buffer) {
-    const pair = x25519Pair()
-    return { value: pair.value, secret: secretAsMpint(pair.product(theirs)) }
-  },
-}
+const agreement = paired(x25519Pair, (theirs) => {
+  if (theirs.length !== 32) throw new SshError(Reason.keyExchangeFailed, 'The X25519 value does not have 32 bytes.')
+})
 
 export const curve25519 = direct('curve25519-sha256', 'sha256', agreement)
 /** The same under the name that it had before it was standardised. */

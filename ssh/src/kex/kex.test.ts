@@ -3,42 +3,44 @@ import { getDiffieHellman } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { kexMethods } from '../algorithms.ts'
 import { mpintBytes } from '../wire.ts'
-import { agreementOver, groupFor, requireGoodGroup } from './group-exchange.ts'
+import { agreementOver } from './dh-group.ts'
+import { groupFor, requireGoodGroup } from './group-exchange.ts'
 import type { Agreement } from './method.ts'
 
 const direct = [...kexMethods.values()].flatMap((method) => (method.kind === 'direct' ? [[method.name, method.agreement] as const] : []))
 
-function exchange(agreement: Agreement): { client: Buffer; server: Buffer } {
-  const { value, finish } = agreement.start()
-  const answer = agreement.respond(value)
-  return { client: finish(answer.value), server: answer.secret }
+async function exchange(agreement: Agreement): Promise<{ client: Buffer; server: Buffer }> {
+  const { value, finish } = await agreement.start()
+  const answer = await agreement.respond(value)
+  return { client: await finish(answer.value), server: answer.secret }
 }
 
 describe.each(direct)('%s', (_, agreement) => {
-  test('both sides have the same secret, and never the same twice', () => {
-    const secrets = [exchange(agreement), exchange(agreement)]
+  test('both sides have the same secret, and never the same twice', async () => {
+    const secrets = [await exchange(agreement), await exchange(agreement)]
     for (const { client, server } of secrets) expect(client.equals(server)).toBe(true)
     expect(secrets[0]!.client.equals(secrets[1]!.client)).toBe(false)
   })
 
-  test('values of a wrong size or kind are refused by either side', () => {
-    const good = agreement.start().value.length
+  test('values of a wrong size or kind are refused by either side', async () => {
+    const good = (await agreement.start()).value.length
     for (const bad of [Buffer.alloc(0), Buffer.alloc(good), Buffer.alloc(good + 1, 0xff), Buffer.alloc(3_000, 0x7f)]) {
-      expect(() => agreement.respond(bad)).toThrow(/not usable|32 bytes|point|out of range/)
-      expect(() => agreement.start().finish(bad)).toThrow(/not usable|32 bytes|point|out of range/)
+      await expect(agreement.respond(bad)).rejects.toThrow(/not usable|32 bytes|point|out of range/)
+      const { finish } = await agreement.start()
+      await expect(finish(bad)).rejects.toThrow(/not usable|32 bytes|point|out of range/)
     }
   })
 })
 
-test('Diffie-Hellman takes no value that gives the secret away', () => {
+test('Diffie-Hellman takes no value that gives the secret away', async () => {
   const agreement = direct.find(([name]) => name === 'diffie-hellman-group14-sha256')![1]
   const prime = getDiffieHellman('modp14').getPrime()
   const less = Buffer.from(prime)
   less[less.length - 1]! -= 1
   for (const value of [Buffer.alloc(0), Buffer.of(0), Buffer.of(1), mpintBytes(less), mpintBytes(prime)]) {
-    expect(() => agreement.respond(value)).toThrow('out of range')
+    await expect(agreement.respond(value)).rejects.toThrow('out of range')
   }
-  expect(agreement.respond(Buffer.of(2)).secret.length).toBeGreaterThan(200)
+  expect((await agreement.respond(Buffer.of(2))).secret.length).toBeGreaterThan(200)
 })
 
 describe('group exchange', () => {
@@ -69,8 +71,8 @@ describe('group exchange', () => {
     }
   })
 
-  test('both sides have the same secret over a group of their own', () => {
-    const { client, server } = exchange(agreementOver(groupFor({ min: 2048, wanted: 2048, max: 2048 })))
+  test('both sides have the same secret over a group of their own', async () => {
+    const { client, server } = await exchange(agreementOver(groupFor({ min: 2048, wanted: 2048, max: 2048 })))
     expect(client.equals(server)).toBe(true)
   })
 })

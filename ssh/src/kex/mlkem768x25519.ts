@@ -14,19 +14,19 @@ const x25519Bytes = 32
 const combined = (kem: Uint8Array, product: Uint8Array): Buffer => secretAsString(createHash('sha256').update(kem).update(product).digest())
 
 export const mlkem768x25519 = direct('mlkem768x25519-sha256', 'sha256', {
-  start() {
+  async start() {
     const { privateKey, publicKey } = generateKeyPairSync('ml-kem-768')
     const pair = x25519Pair()
     return {
       value: Buffer.concat([publicKey.export({ format: 'raw-public' }), pair.value]),
-      finish(theirs) {
+      async finish(theirs) {
         if (theirs.length !== ciphertextBytes + x25519Bytes) throw unusable()
         const kem = decapsulate(privateKey, theirs.subarray(0, ciphertextBytes))
         return combined(kem, pair.product(theirs.subarray(ciphertextBytes)))
       },
     }
   },
-  respond(theirs) {
+  async respond(theirs) {
     if (theirs.length !== publicBytes + x25519Bytes) throw unusable()
     const pair = x25519Pair()
     const { sharedKey, ciphertext } = encapsulateFor(theirs.subarray(0, publicBytes))

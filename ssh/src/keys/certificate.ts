@@ -58,16 +58,16 @@ export function isCertificate(blob: Buffer): boolean {
 }
 
 /** Throws a KeyFormatError unless the certificate is whole and signed by the key that it names. */
-export function parseCertificate(blob: Buffer): Certificate {
+export async function parseCertificate(blob: Buffer): Promise<Certificate> {
   try {
-    return parse(blob)
+    return await parse(blob)
   } catch (error) {
     if (error instanceof ProtocolError) throw new KeyFormatError('The certificate is malformed.', { cause: error })
     throw error
   }
 }
 
-function parse(blob: Buffer): Certificate {
+async function parse(blob: Buffer): Promise<Certificate> {
   const reader = new Reader(blob)
   const type = plainName(reader.text())
   const fields = type === undefined ? undefined : keyFields[type]
@@ -93,7 +93,7 @@ function parse(blob: Buffer): Certificate {
   if (kind !== 1 && kind !== 2) throw new KeyFormatError('The certificate is neither for a user nor for a host.')
   if (isCertificate(authority)) throw new KeyFormatError('The authority of a certificate is itself a certificate.')
   const algorithm = new Reader(bytes).text()
-  if (!signatureAlgorithms.includes(algorithm) || !verifySignature(authority, algorithm, blob.subarray(0, signed_bytes), bytes)) {
+  if (!signatureAlgorithms.includes(algorithm) || !(await verifySignature(authority, algorithm, blob.subarray(0, signed_bytes), bytes))) {
     throw new KeyFormatError('The certificate is not signed by the authority that it names.')
   }
   return {

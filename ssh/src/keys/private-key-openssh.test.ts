@@ -27,8 +27,9 @@ describe('what ssh-keygen writes', () => {
     expect(key.blob.equals(parsePublicKeyLine(where.read(`${name}.pub`)).blob)).toBe(true)
     expect(key.comment).toBe(name)
     for (const algorithm of key.algorithms) {
-      expect(verifySignature(key.blob, algorithm, data, key.sign(algorithm, data))).toBe(true)
-      expect(verifySignature(key.blob, algorithm, Buffer.from('other'), key.sign(algorithm, data))).toBe(false)
+      const signature = await key.sign(algorithm, data)
+      expect(await verifySignature(key.blob, algorithm, data, signature)).toBe(true)
+      expect(await verifySignature(key.blob, algorithm, Buffer.from('other'), signature)).toBe(false)
     }
   })
 

@@ -33,7 +33,7 @@ export interface PrivateKey {
   readonly comment: string
   /** What it can sign with, best first. */
   readonly algorithms: readonly string[]
-  sign(algorithm: string, data: Buffer): Buffer
+  sign(algorithm: string, data: Buffer): Promise<Buffer>
   readonly object: KeyObject
 }
 
@@ -70,7 +70,7 @@ export function privateKeyFrom(object: KeyObject, comment = ''): PrivateKey {
     comment,
     algorithms,
     object,
-    sign(algorithm, data) {
+    async sign(algorithm, data) {
       if (!algorithms.includes(algorithm)) throw new KeyFormatError(`A key of type ${type} cannot sign with ${algorithm}.`)
       return signData(object, algorithm, data)
     },

@@ -18,7 +18,7 @@ const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes)
 const text = Buffer.from('what was signed')
 
 /** The bytes that `ssh-keygen -Y sign` signs (OpenSSH's PROTOCOL.sshsig), and the file that it would write. */
-function sshsig(blob: Buffer, signer: (data: Buffer) => Buffer): { data: Buffer; signature: Buffer; file: string } {
+async function sshsig(blob: Buffer, signer: (data: Buffer) => Promise<Buffer>): Promise<{ data: Buffer; signature: Buffer; file: string }> {
   const fields = (writer: Writer): Writer => writer.string('file').string('').string('sha512')
   const digest = createHash('sha512').update(text).digest()
   const data = Buffer.from(
@@ -26,7 +26,7 @@ function sshsig(blob: Buffer, signer: (data: Buffer) => Buffer): { data: Buffer;
       .string(digest)
       .bytes(),
   )
-  const signature = signer(data)
+  const signature = await signer(data)
   const whole = fields(new Writer().raw(Buffer.from('SSHSIG')).uint32(1).string(blob))
     .string(signature)
     .bytes()
@@ -74,11 +74,11 @@ function token(kind: 'ed25519' | 'ecdsa'): Token {
 describe('security keys', () => {
   test.each(['ed25519', 'ecdsa'] as const)('%s: a touched token is taken, an untouched one is not', async (kind) => {
     const key = token(kind)
-    const touched = sshsig(key.blob, (data) => key.sign(data, 0x01))
+    const touched = await sshsig(key.blob, async (data) => key.sign(data, 0x01))
     expect(await sshKeygenAgrees(key.type, key.blob, touched.file)).toBe(true)
-    expect(verifySignature(key.blob, key.type, touched.data, touched.signature)).toBe(true)
-    const untouched = sshsig(key.blob, (data) => key.sign(data, 0x00))
-    expect(verifySignature(key.blob, key.type, untouched.data, untouched.signature)).toBe(false)
+    expect(await verifySignature(key.blob, key.type, touched.data, touched.signature)).toBe(true)
+    const untouched = await sshsig(key.blob, async (data) => key.sign(data, 0x00))
+    expect(await verifySignature(key.blob, key.type, untouched.data, untouched.signature)).toBe(false)
   })
 })
 
@@ -86,38 +86,39 @@ describe('plain keys', () => {
   test.each(['ed25519', 'ecdsa', 'rsa'] as const)('%s: ssh-keygen takes what we sign', async (type) => {
     const key = generatePrivateKey(type)
     for (const algorithm of key.algorithms) {
-      const made = sshsig(key.blob, (data) => key.sign(algorithm, data))
+      const made = await sshsig(key.blob, async (data) => key.sign(algorithm, data))
       expect(await sshKeygenAgrees(key.type, key.blob, made.file)).toBe(true)
-      expect(verifySignature(key.blob, algorithm, made.data, made.signature)).toBe(true)
+      expect(await verifySignature(key.blob, algorithm, made.data, made.signature)).toBe(true)
     }
   })
 
-  test('a signature under another name is not taken', () => {
+  test('a signature under another name is not taken', async () => {
     const key = generatePrivateKey('rsa')
-    const signature = key.sign('rsa-sha2-256', text)
-    expect(verifySignature(key.blob, 'rsa-sha2-256', text, signature)).toBe(true)
-    expect(verifySignature(key.blob, 'rsa-sha2-512', text, signature)).toBe(false)
-    expect(verifySignature(key.blob, 'ssh-ed25519', text, signature)).toBe(false)
-    expect(() => key.sign('ssh-rsa', text)).toThrow('cannot sign with ssh-rsa')
+    const signature = await key.sign('rsa-sha2-256', text)
+    expect(await verifySignature(key.blob, 'rsa-sha2-256', text, signature)).toBe(true)
+    expect(await verifySignature(key.blob, 'rsa-sha2-512', text, signature)).toBe(false)
+    expect(await verifySignature(key.blob, 'ssh-ed25519', text, signature)).toBe(false)
+    await expect(key.sign('ssh-rsa', text)).rejects.toThrow('cannot sign with ssh-rsa')
   })
 
-  test('whatever is changed, the answer is no and never an error', () => {
-    const keys = [generatePrivateKey('ed25519'), generatePrivateKey('ecdsa')].map((key) => ({
+  test('whatever is changed, the answer is no and never an error', async () => {
+    const made = [generatePrivateKey('ed25519'), generatePrivateKey('ecdsa'), generatePrivateKey('rsa')].map(async (key) => ({
       key,
-      signature: key.sign(key.algorithms[0]!, text),
+      signature: await key.sign(key.algorithms[0]!, text),
     }))
-    fc.assert(
-      fc.property(fc.constantFrom(...keys), fc.nat(), fc.integer({ min: 1, max: 255 }), ({ key, signature }, at, flip) => {
+    const keys = await Promise.all(made)
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...keys), fc.nat(), fc.integer({ min: 1, max: 255 }), async ({ key, signature }, at, flip) => {
         const changed = Buffer.from(signature)
         changed[at % changed.length]! ^= flip
-        expect(verifySignature(key.blob, key.algorithms[0]!, text, changed)).toBe(false)
-        expect(verifySignature(key.blob, key.algorithms[0]!, text, signature.subarray(0, at % signature.length))).toBe(false)
+        expect(await verifySignature(key.blob, key.algorithms[0]!, text, changed)).toBe(false)
+        expect(await verifySignature(key.blob, key.algorithms[0]!, text, signature.subarray(0, at % signature.length))).toBe(false)
       }),
       { numRuns: 500 },
     )
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), fc.uint8Array({ maxLength: 200 }), (blob, signature) => {
-        expect(verifySignature(Buffer.from(blob), 'ssh-ed25519', text, Buffer.from(signature))).toBe(false)
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uint8Array({ maxLength: 200 }), async (blob, signature) => {
+        expect(await verifySignature(Buffer.from(blob), 'ssh-ed25519', text, Buffer.from(signature))).toBe(false)
       }),
     )
   })

@@ -32,8 +32,8 @@ export interface ExchangesOptions {
 export interface Exchanges {
   /** Unless one is under way. */
   begin(): void
-  /** A message with a number from 20 to 49. */
-  receive(payload: Buffer): void
+  /** A message with a number from 20 to 49. No other message may be taken before what it returns is done. */
+  receive(payload: Buffer): Promise<void> | undefined
   readonly underWay: boolean
   readonly holding: boolean
   /** After the peer's first NEWKEYS. */
@@ -76,7 +76,7 @@ export function exchanges(options: ExchangesOptions): Exchanges {
     options.onBegin()
   }
 
-  const onKexInit = (payload: Buffer): void => {
+  const onKexInit = async (payload: Buffer): Promise<void> => {
     if (theirs) throw new ProtocolError('A KEXINIT came during a key exchange.')
     begin()
     theirs = Buffer.from(payload)
@@ -98,6 +98,7 @@ export function exchanges(options: ExchangesOptions): Exchanges {
       send: options.send,
       done: (exchanged) => onExchanged(exchanged, agreed, client.kex.includes(extInfoMarker)),
     })
+    await exchange.begin()
   }
 
   const onExchanged = (exchanged: Exchanged, agreed: Negotiated, wantsExtInfo: boolean): void => {
@@ -130,10 +131,11 @@ export function exchanges(options: ExchangesOptions): Exchanges {
     begin,
     receive(payload) {
       if (payload[0] === Message.kexInit) return onKexInit(payload)
-      if (payload[0] === Message.newKeys) return onNewKeys(payload)
-      if (!exchange) throw new ProtocolError('A message of a key exchange came without one.')
-      if (!ignoreGuess) return exchange.receive(payload)
-      ignoreGuess = false
+      if (payload[0] === Message.newKeys) onNewKeys(payload)
+      else if (!exchange) throw new ProtocolError('A message of a key exchange came without one.')
+      else if (!ignoreGuess) return exchange.receive(payload)
+      else ignoreGuess = false
+      return undefined
     },
     get underWay() {
       return ours !== undefined

@@ -4,21 +4,13 @@
 //   [for group exchange: uint32 min, uint32 wanted, uint32 max, mpint p, mpint g,]
 //   string client value, string server value, secret
 // so that whoever signs or checks it has seen the same negotiation.
+// What takes long is computed by other threads: one message at a time, and nothing else may be taken until it is done.
 import { createHash } from 'node:crypto'
 import { ownCopy, type Keys } from '../ciphers/cipher.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
-import {
-  agreementOver,
-  groupFor,
-  ourWish,
-  readGroup,
-  readWish,
-  requireGoodGroup,
-  writeWish,
-  type Group,
-  type Wish,
-} from '../kex/group-exchange.ts'
-import type { Agreement, Hash } from '../kex/method.ts'
+import { agreementOver, type Group } from '../kex/dh-group.ts'
+import { groupFor, ourWish, readGroup, readWish, requireGoodGroup, writeWish, type Wish } from '../kex/group-exchange.ts'
+import type { Agreement, Hash, Started } from '../kex/method.ts'
 import { verifySignature } from '../keys/signature.ts'
 import type { PrivateKey } from '../keys/private-key.ts'
 import { Message } from '../messages.ts'
@@ -46,7 +38,9 @@ export interface ExchangeInputs {
 }
 
 export interface KeyExchange {
-  receive(payload: Buffer): void
+  /** Says what is to be said before the peer has said anything. */
+  begin(): Promise<void>
+  receive(payload: Buffer): Promise<void>
 }
 
 export function keyExchange(inputs: ExchangeInputs): KeyExchange {
@@ -80,37 +74,35 @@ function clientSide(inputs: ExchangeInputs): KeyExchange {
   const { kex, hostKey: algorithm } = inputs.negotiated
   let chosen: Chosen | undefined
   let expected: number
-  let started: ReturnType<Agreement['start']>
+  let started: Started
 
-  const start = (type: number, reply: number, agreement: Agreement): void => {
-    started = agreement.start()
+  const start = async (type: number, reply: number, agreement: Agreement): Promise<void> => {
+    started = await agreement.start()
     inputs.send(message(type, 4 + started.value.length).string(started.value))
     expected = reply
   }
-  if (kex.kind === 'direct') {
-    start(Message.kexStart, Message.kexReply, kex.agreement)
-  } else {
-    inputs.send(writeWish(message(Message.gexRequest), ourWish))
-    expected = Message.gexGroup
-  }
 
   return {
-    receive(payload) {
+    async begin() {
+      if (kex.kind === 'direct') return start(Message.kexStart, Message.kexReply, kex.agreement)
+      inputs.send(writeWish(message(Message.gexRequest), ourWish))
+      expected = Message.gexGroup
+    },
+    async receive(payload) {
       if (payload[0] !== expected) throw unexpected()
       if (kex.kind === 'group-exchange' && !chosen) {
         const group = readGroup(payload)
         requireGoodGroup(group, ourWish)
         chosen = { wish: ourWish, group }
-        start(Message.gexInit, Message.gexReply, agreementOver(group))
-        return
+        return start(Message.gexInit, Message.gexReply, agreementOver(group))
       }
       expected = -1
       const reader = new Reader(payload, 1)
       const [hostKey, server, signature] = [reader.string(), reader.string(), reader.string()]
       reader.end()
-      const secret = started.finish(server)
+      const secret = await started.finish(server)
       const digest = digestOf(inputs, hostKey, chosen, { client: started.value, server, secret })
-      if (!verifySignature(hostKey, algorithm, digest, signature)) {
+      if (!(await verifySignature(hostKey, algorithm, digest, signature))) {
         throw new SshError(Reason.hostKeyNotVerifiable, 'The server did not prove that it has its host key.')
       }
       inputs.done({ hash: kex.hash, secret, digest, hostKey: ownCopy(hostKey) })
@@ -125,7 +117,8 @@ function serverSide(inputs: ExchangeInputs): KeyExchange {
   let expected: number = kex.kind === 'direct' ? Message.kexStart : Message.gexRequest
 
   return {
-    receive(payload) {
+    begin: async () => undefined,
+    async receive(payload) {
       if (payload[0] !== expected) throw unexpected()
       if (kex.kind === 'group-exchange' && !chosen) {
         const wish = readWish(payload)
@@ -140,10 +133,11 @@ function serverSide(inputs: ExchangeInputs): KeyExchange {
       const client = reader.string()
       reader.end()
       const agreement = kex.kind === 'direct' ? kex.agreement : agreementOver(chosen!.group)
-      const { value: server, secret } = agreement.respond(client)
+      const { value: server, secret } = await agreement.respond(client)
       const digest = digestOf(inputs, hostKey.blob, chosen, { client, server, secret })
+      const signature = await hostKey.sign(algorithm, digest)
       const reply = message(chosen ? Message.gexReply : Message.kexReply, 2_000)
-      inputs.send(reply.string(hostKey.blob).string(server).string(hostKey.sign(algorithm, digest)))
+      inputs.send(reply.string(hostKey.blob).string(server).string(signature))
       inputs.done({ hash: kex.hash, secret, digest, hostKey: hostKey.blob })
     },
   }

@@ -47,8 +47,11 @@ export interface Transport {
   readonly received: number
   /** The next message, until somebody took over. */
   receive(): Promise<Buffer>
-  /** From now on messages go to this function as they arrive, and the peer may send large packets. */
-  takeOver(receive: (payload: Buffer) => void, onRoom: () => void): void
+  /**
+   * From now on messages go to this function as they arrive, and the peer may send large packets. When it returns a promise
+   * the messages after it wait.
+   */
+  takeOver(receive: (payload: Buffer) => Promise<void> | void, onRoom: () => void): void
   send(written: Writer): void
   /** True while data should wait. */
   readonly congested: boolean
@@ -109,7 +112,9 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   const inbox: Buffer[] = []
   let taker: PromiseWithResolvers<Buffer> | undefined
   let paused = false
-  let deliver: ((payload: Buffer) => void) | undefined
+  /** Of what came, so much is being computed: what comes meanwhile waits for it, so that packets keep their order. */
+  let computing = 0
+  let deliver: ((payload: Buffer) => Promise<void> | void) | undefined
   let room: () => void = () => undefined
 
   const out = outbox(socket, () => {
@@ -121,7 +126,11 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     reader,
     writer,
     idents: () => ({ [role]: ident, [peer]: peerIdent! }) as Record<Role, string>,
-    send: (written) => sendNow(written),
+    send(written) {
+      // An exchange that was computing when everything ended.
+      if (over) throw over
+      sendNow(written)
+    },
     onBegin() {
       clearTimeout(kexInitTimer)
       watch(exchange_ms, () => end(new SshError(Reason.keyExchangeFailed, 'The key exchange took too long.')))
@@ -203,7 +212,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     received += 1
     if (type === Message.disconnect) return onDisconnect(payload)
     if (type === Message.kexInit && kex.keyed && !kex.underWay) payForExchange()
-    if (isKexMessage(type)) return kex.receive(payload)
+    if (isKexMessage(type)) return waitFor(kex.receive(payload))
     if (!kex.keyed && (kex.strict || type > Message.debug)) throw new ProtocolError('A message came before the first keys.')
     if (type === Message.ignore || type === Message.debug || type === Message.unimplemented) return
     // After its KEXINIT the peer should send nothing else until its NEWKEYS (RFC 4253 section 7.1). Some do while keys are
@@ -216,7 +225,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     }
     if (type === Message.pong) return
     if (!isServiceMessage(type)) return send(message(Message.unimplemented).uint32(reader.sequence))
-    if (deliver) return deliver(payload)
+    if (deliver) return waitFor(deliver(payload))
     if (taker) {
       const waiting = taker
       taker = undefined
@@ -227,6 +236,19 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
       paused = true
       socket.pause()
     }
+  }
+
+  const waitFor = (computed: Promise<void> | void): void => {
+    if (!computed) return
+    computing += 1
+    socket.pause()
+    computed.then(
+      () => {
+        computing -= 1
+        goOn()
+      },
+      (error: unknown) => end(errorFrom(error)),
+    )
   }
 
   /** The peer wants new keys. */
@@ -256,7 +278,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   const unpack = (): void => {
     try {
       for (;;) {
-        const payload = over || paused ? undefined : reader.next()
+        const payload = over || paused || computing > 0 ? undefined : reader.next()
         if (!payload) break
         onMessage(payload)
       }
@@ -288,8 +310,12 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   const unpause = (): void => {
     if (!paused || inbox.length >= mostWaiting) return
     paused = false
+    goOn()
+  }
+
+  const goOn = (): void => {
     unpack()
-    if (!paused && !over) socket.resume()
+    if (!paused && computing === 0 && !over) socket.resume()
   }
 
   /** Nothing is sent or taken after this. */
@@ -379,7 +405,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
       deliver = receive
       room = onRoom
       try {
-        for (const payload of inbox.splice(0)) receive(payload)
+        for (const payload of inbox.splice(0)) waitFor(receive(payload))
       } catch (error) {
         end(errorFrom(error))
       }
