@@ -58,7 +58,7 @@ interface Node {
 
 /** Of all nodes: what the NATS server would see. */
 interface Directory {
-  readonly names: Map<string, Set<(question: string) => string | undefined>>
+  readonly names: Map<string, Set<(question: string) => string | undefined | Promise<string | undefined>>>
   readonly perSecond: Map<number, number>
   seeks: number
 }

@@ -26,7 +26,7 @@ export interface Bus {
   tell<K extends keyof News>(what: K, news: News[K]): void
   hear<K extends keyof News>(what: K, hearer: (news: News[K]) => void): Disposable
   /** Answers questions under a name. Undefined: no answer, as if nobody held it. */
-  hold(name: string, answer: (question: string) => string | undefined): Disposable
+  hold(name: string, answer: (question: string) => string | undefined | Promise<string | undefined>): Disposable
   /** Asks whoever holds the name on another node; undefined when nobody does. Throws when that cannot be found out. */
   seek(name: string, question?: string): Promise<string | undefined>
   /** Called when news may have been missed: what was remembered by them is to be looked at again. */

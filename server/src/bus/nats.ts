@@ -87,7 +87,8 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
           try {
             const { text, id } = open(message.subject, message.data)
             // Silence would make the other node wait.
-            message.respond(sealAnswer(id, answer(text) ?? ''))
+            const respond = (said?: string): void => void message.respond(sealAnswer(id, said ?? ''))
+            Promise.resolve(answer(text)).then(respond, () => respond())
           } catch (cause) {
             refuse(cause)
           }

@@ -5,6 +5,7 @@
 // going on. A key lives in memory only. Without an open login there is nothing to sign with, and the answer is 404. The agent
 // may ask another node than the one that makes the login; that one is found by the key.
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../bus/bus.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -62,14 +63,15 @@ export function signer(clock: Clock, bus: Bus): Signer {
       name[Symbol.dispose]()
       held.delete(old)
     }
-    const answer = (question: string): string | undefined => {
+    const answer = async (question: string): Promise<string | undefined> => {
       const asked = JSON.parse(question) as Question
       return signHere(asked.caller, asked.fingerprint, asked.data)
     }
     held.set(fingerprint, bus.hold(nameOf(fingerprint), answer))
   }
 
-  function signHere({ uid, tenant_id }: Question['caller'], fingerprint: string, data: string): string | undefined {
+  /** The login is spent before its signature is made, by another thread. */
+  async function signHere({ uid, tenant_id }: Question['caller'], fingerprint: string, data: string): Promise<string | undefined> {
     const username = usernameIn(data)
     if (username === undefined) return undefined
     const name = nameOfEquals({ tenant_id, device_uid: uid, username, fingerprint })
@@ -79,7 +81,7 @@ export function signer(clock: Clock, bus: Bus): Signer {
     if (equals.left === 0) return undefined
     equals.left -= 1
     const key = typeof equals.privateKey === 'string' ? createPrivateKey(equals.privateKey) : equals.privateKey
-    return sign('sha256', Buffer.from(data), key).toString('base64')
+    return (await promisify(sign)('sha256', Buffer.from(data), key)).toString('base64')
   }
 
   function close(name: string, equals: EqualLogins, login: { readonly expires_at: number }): void {
@@ -102,7 +104,8 @@ export function signer(clock: Clock, bus: Bus): Signer {
     },
     async sign({ uid, tenant_id }, fingerprint, data) {
       const question: Question = { caller: { uid, tenant_id }, fingerprint, data }
-      const signature = signHere(question.caller, fingerprint, data) ?? (await bus.seek(nameOf(fingerprint), JSON.stringify(question)))
+      const signature =
+        (await signHere(question.caller, fingerprint, data)) ?? (await bus.seek(nameOf(fingerprint), JSON.stringify(question)))
       if (signature === undefined) throw new Failure('notFound', { message: 'No login with this key is going on on this device.' })
       return signature
     },
