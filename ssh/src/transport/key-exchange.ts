@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto'
 import { ownCopy, type Keys } from '../ciphers/cipher.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
 import { agreementOver, type Group } from '../kex/dh-group.ts'
-import { groupFor, ourWish, readGroup, readWish, requireGoodGroup, writeWish, type Wish } from '../kex/group-exchange.ts'
+import { groupFor, ourWish, readGroup, readWish, requireKnownGroup, writeWish, type Wish } from '../kex/group-exchange.ts'
 import type { Agreement, Hash, Started } from '../kex/method.ts'
 import { verifySignature } from '../keys/signature.ts'
 import type { PrivateKey } from '../keys/private-key.ts'
@@ -92,7 +92,7 @@ function clientSide(inputs: ExchangeInputs): KeyExchange {
       if (payload[0] !== expected) throw unexpected()
       if (kex.kind === 'group-exchange' && !chosen) {
         const group = readGroup(payload)
-        requireGoodGroup(group, ourWish)
+        requireKnownGroup(group)
         chosen = { wish: ourWish, group }
         return start(Message.gexInit, Message.gexReply, agreementOver(group))
       }
