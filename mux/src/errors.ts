@@ -46,6 +46,11 @@ export class StreamRefused extends Error {
   override readonly name = 'StreamRefused'
 }
 
+/** The session's streams held too much that nobody read, and this one held the most. */
+export class StreamOverrun extends Error {
+  override readonly name = 'StreamOverrun'
+}
+
 /** A WebSocket that said what it may not, or ended without saying goodbye. */
 export class SocketLost extends Error {
   override readonly name = 'SocketLost'

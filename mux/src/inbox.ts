@@ -1,6 +1,7 @@
 // What has come for a reader who is busy. The bytes are few enough already (the window sees to that); this sees to it that
 // keeping them does not cost much more than their number: a small piece is copied into a block with its neighbours, and a
 // piece of a much larger chunk is copied out of it, because otherwise one byte could keep alive the 64 KiB it came in.
+// `held` is what they really cost: the memory behind the pieces.
 
 const small_bytes = 4096
 
@@ -10,18 +11,22 @@ export class Inbox {
   #blockUsed = 0
   /** Bytes in it. */
   size = 0
+  /** Bytes of memory that it keeps from being used otherwise. */
+  held = 0
 
   put(piece: Buffer): void {
     this.size += piece.length
     if (piece.length < small_bytes) return this.#gather(piece)
     this.#closeBlock()
-    this.#pieces.push(piece.length * 4 < piece.buffer.byteLength ? copyOf(piece) : piece)
+    this.#keep(sparing(piece))
   }
 
   take(): Buffer | undefined {
     if (this.#pieces.length === 0) this.#closeBlock()
     const piece = this.#pieces.shift()
-    if (piece) this.size -= piece.length
+    if (!piece) return undefined
+    this.size -= piece.length
+    this.held -= piece.buffer.byteLength
     return piece
   }
 
@@ -30,11 +35,20 @@ export class Inbox {
     this.#block = undefined
     this.#blockUsed = 0
     this.size = 0
+    this.held = 0
+  }
+
+  #keep(piece: Buffer): void {
+    this.#pieces.push(piece)
+    this.held += piece.buffer.byteLength
   }
 
   #gather(piece: Buffer): void {
     if (this.#block && this.#blockUsed + piece.length > this.#block.length) this.#closeBlock()
-    this.#block ??= Buffer.allocUnsafeSlow(small_bytes)
+    if (!this.#block) {
+      this.#block = Buffer.allocUnsafeSlow(small_bytes)
+      this.held += small_bytes
+    }
     this.#blockUsed += piece.copy(this.#block, this.#blockUsed)
   }
 
@@ -46,8 +60,10 @@ export class Inbox {
   }
 }
 
-/** Not from Node's pool: that would keep alive the pool. */
-function copyOf(piece: Buffer): Buffer {
+/** The piece itself, or a copy of it where it would keep more than twice its size. */
+export function sparing(piece: Buffer): Buffer {
+  if (piece.length * 2 >= piece.buffer.byteLength) return piece
+  // Not from Node's pool: that would keep alive the pool.
   const copy = Buffer.allocUnsafeSlow(piece.length)
   piece.copy(copy)
   return copy

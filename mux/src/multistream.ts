@@ -4,6 +4,7 @@
 // put back on the stream.
 import type { Duplex } from 'node:stream'
 import { NegotiationFailed } from './errors.ts'
+import { sparing } from './inbox.ts'
 
 const header = '/multistream/1.0.0'
 const refusal = 'na'
@@ -96,7 +97,7 @@ function read<T>(stream: Duplex, parse: (bytes: Buffer) => Parsed<T> | undefined
       stream.off('close', onEnd)
       stream.off('error', fail)
       signal?.removeEventListener('abort', onAbort)
-      if (have.length > 0 && !stream.destroyed && !stream.readableEnded) stream.unshift(have)
+      if (have.length > 0 && !stream.destroyed && !stream.readableEnded) stream.unshift(sparing(have))
     }
     const fail = (error: Error): void => {
       stop()

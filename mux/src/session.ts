@@ -1,11 +1,11 @@
 // A session of yamux on a byte stream: the frames of many streams, in both roles. Its invariants: nothing waits here
-// without a bound (what comes is bounded by windows and by the number of streams, what goes by the carrier's own limit and
-// `mostControl_bytes`); streams that want to send get a frame each in turn; the carrier is always read, so that no stream
+// without a bound (what comes is bounded by windows, by the number of streams and by the memory that all of them hold, what
+// goes by the carrier's own limit, `mostControl_bytes` and `mostAnswers_bytes`); streams that want to send get a frame each in turn; the carrier is always read, so that no stream
 // can stop another; a peer that breaks a rule ends the session and nothing else. One timer per session, and only if it is
 // told to ping.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { CarrierLost, MuxClosed, ProtocolError, StreamRefused, StreamReset, type Rule } from './errors.ts'
+import { CarrierLost, MuxClosed, ProtocolError, StreamOverrun, StreamRefused, StreamReset, type Rule } from './errors.ts'
 import {
   Flag,
   frame,
@@ -30,6 +30,8 @@ export interface MuxOptions {
   readonly mostStreams?: number
   /** How many of them the peer may have opened. Default `mostStreams`; 0 where streams are only opened by us. */
   readonly mostIncoming?: number
+  /** Memory that unread bytes of all streams together may hold; above it the stream that holds the most is reset. Default 32 MiB. */
+  readonly mostUnread_bytes?: number
   /** Whoever has said nothing at all `timeout_ms` after a ping is gone. */
   readonly ping?: { readonly every_ms: number; readonly timeout_ms: number }
   /** A ping of ours was answered. */
@@ -56,8 +58,10 @@ export interface Mux extends Disposable {
   close(reason?: Error): void
 }
 
-/** Small frames that may wait for a carrier that takes no more: some thousand, where a stream has three at a time. */
+/** Small frames of our own doing that may wait for a carrier that takes no more: some thousand, where a stream has three at a time. */
 const mostControl_bytes = 64 * 1024
+/** Answers to what the peer asks that may wait while those before them are written. */
+const mostAnswers_bytes = 64 * 1024
 /** For our last frame to leave and the carrier to close. */
 const linger_ms = 5_000
 
@@ -88,8 +92,17 @@ class Session implements Mux, StreamHost, FrameSink {
   #receiving: MuxStream | undefined
   #receivingFin = false
 
+  /** Streams with unread bytes, and the memory that those hold. */
+  readonly #unread = new Set<MuxStream>()
+  readonly #mostUnread_bytes: number
+  #unread_bytes = 0
+
   #congested = false
   #control_bytes = 0
+  /** Answers that wait, one behind the other: each by itself would cost many times its twelve bytes. */
+  #answers: Buffer | undefined
+  #answers_bytes = 0
+  #answering = false
   #line: MuxStream[] = []
   #serving = false
 
@@ -103,6 +116,7 @@ class Session implements Mux, StreamHost, FrameSink {
     this.#window = Math.max(initialWindow_bytes, options.window_bytes ?? 1024 * 1024)
     this.#mostStreams = options.mostStreams ?? 256
     this.#mostIncoming = options.mostIncoming ?? this.#mostStreams
+    this.#mostUnread_bytes = options.mostUnread_bytes ?? 32 * 1024 * 1024
     this.#onPong = options.onPong
     this.#nextId = options.role === 'client' ? 1 : 2
     const { promise, resolve } = Promise.withResolvers<Error | undefined>()
@@ -117,6 +131,7 @@ class Session implements Mux, StreamHost, FrameSink {
       if (this.#over) return
       this.#pings.heard()
       this.#reader.take(chunk, this)
+      this.#sendAnswers()
     })
     carrier.on('drain', () => {
       this.#congested = false
@@ -205,6 +220,19 @@ class Session implements Mux, StreamHost, FrameSink {
     if (!this.#isOurs(stream.id)) this.#incomingOpen--
   }
 
+  holds(stream: MuxStream, more_bytes: number): void {
+    this.#unread_bytes += more_bytes
+    if (stream.held_bytes > 0) this.#unread.add(stream)
+    else this.#unread.delete(stream)
+    if (more_bytes <= 0) return
+    while (this.#unread_bytes > this.#mostUnread_bytes) {
+      let largest = stream
+      for (const one of this.#unread) if (one.held_bytes > largest.held_bytes) largest = one
+      largest.destroy(new StreamOverrun('The peer sends more than is read.'))
+      if (this.#unread.size === 0) return
+    }
+  }
+
   // ---- for the reader of frames
 
   header(version: number, type: number, flags: number, id: number, length: number): boolean {
@@ -270,7 +298,7 @@ class Session implements Mux, StreamHost, FrameSink {
     if (this.#streams.has(id)) return this.#broken('stream opened twice', `Stream ${id} was opened twice.`)
     this.#highestPeerId = Math.max(this.#highestPeerId, id)
     if (this.#weGoAway || this.#streams.size >= this.#mostStreams || this.#incomingOpen >= this.#mostIncoming) {
-      this.control(frame(Type.windowUpdate, Flag.rst, id, 0))
+      this.#answer(Type.windowUpdate, Flag.rst, id, 0)
       return !this.#over
     }
     const stream = new MuxStream(id, this, initialWindow_bytes)
@@ -297,9 +325,36 @@ class Session implements Mux, StreamHost, FrameSink {
   }
 
   #pinged(flags: number, id: number): boolean {
-    if (flags & Flag.syn) this.control(frame(Type.ping, Flag.ack, 0, id))
+    if (flags & Flag.syn) this.#answer(Type.ping, Flag.ack, 0, id)
     else if (this.#pings.answered(id)) this.#onPong?.()
     return !this.#over
+  }
+
+  /** To a frame of the peer's. It leaves after the read, with all other answers, when those before them have left. */
+  #answer(type: number, flags: number, id: number, length: number): void {
+    if (this.#over) return
+    if (this.#answers_bytes + headerBytes > mostAnswers_bytes) this.#sendAnswers()
+    const used = this.#answers_bytes
+    if (used + headerBytes > mostAnswers_bytes) return void this.#broken('flood', 'The peer asks for answers that it does not take.')
+    if (!this.#answers || used + headerBytes > this.#answers.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(mostAnswers_bytes, Math.max(4 * headerBytes, 2 * used)))
+      this.#answers?.copy(larger, 0, 0, used)
+      this.#answers = larger
+    }
+    writeHeader(this.#answers, used, type, flags, id, length)
+    this.#answers_bytes += headerBytes
+  }
+
+  #sendAnswers(): void {
+    if (!this.#answers || this.#answering || this.#over) return
+    const leaving = this.#answers.subarray(0, this.#answers_bytes)
+    this.#answers = undefined
+    this.#answers_bytes = 0
+    this.#answering = true
+    this.#write(leaving, () => {
+      this.#answering = false
+      this.#sendAnswers()
+    })
   }
 
   #toldToGo(code: number): boolean {
@@ -360,6 +415,7 @@ class Session implements Mux, StreamHost, FrameSink {
     for (const stream of streams) stream.cut(why)
     this.#line = []
     this.#backlog = []
+    this.#answers = undefined
     this.#receiving = undefined
     this.#wake()
     this.#leave(code)

@@ -14,6 +14,8 @@ export interface StreamHost {
   /** The stream has bytes that it may send: it wants a turn. */
   ready(stream: MuxStream): void
   forget(stream: MuxStream): void
+  /** The stream's unread bytes hold so much more memory than before, or less. May destroy it. */
+  holds(stream: MuxStream, more_bytes: number): void
   readonly letsGo: boolean
 }
 
@@ -77,6 +79,11 @@ export class MuxStream extends Duplex {
     return length <= this.#granted
   }
 
+  /** Memory behind what nobody has read. */
+  get held_bytes(): number {
+    return this.#inbox.held
+  }
+
   get finReceived(): boolean {
     return this.#finReceived
   }
@@ -86,7 +93,11 @@ export class MuxStream extends Duplex {
     this.#heard = true
     this.#granted -= bytes.length
     if (this.#wanted && this.#inbox.size === 0) this.#wanted = this.push(bytes)
-    else this.#inbox.put(bytes)
+    else {
+      const before = this.#inbox.held
+      this.#inbox.put(bytes)
+      this.#host.holds(this, this.#inbox.held - before)
+    }
     this.#giveCredit()
   }
 
@@ -168,11 +179,13 @@ export class MuxStream extends Duplex {
 
   override _read(): void {
     this.#wanted = true
+    const before = this.#inbox.held
     while (this.#wanted) {
       const piece = this.#inbox.take()
       if (!piece) break
       this.#wanted = this.push(piece)
     }
+    if (this.#inbox.held < before) this.#host.holds(this, this.#inbox.held - before)
     this.#pushEnd()
   }
 
@@ -210,7 +223,9 @@ export class MuxStream extends Duplex {
     clearTimeout(this.#silence)
     if (!this.#cut && !(this.#finSent && this.#finReceived)) this.#host.control(frame(Type.windowUpdate, Flag.rst, this.id, 0))
     this.#host.forget(this)
+    const held = this.#inbox.held
     this.#inbox.clear()
+    if (held > 0) this.#host.holds(this, -held)
     this.#out = []
     this.#outBytes = 0
     this.#outDone?.(error ?? new MuxClosed('The stream was destroyed.'))

@@ -42,7 +42,8 @@ const connect_ms = 5_000
 const opening_ms = 30_000
 const mostRequest_bytes = 4_096
 const ping = { every_ms: 5_000, timeout_ms: 10_000 }
-const streams = { mostStreams: 20_000, window_bytes: 1024 * 1024 }
+/** Streams of everybody: a slow browser may leave a whole window of each unread. */
+const streams = { mostStreams: 20_000, window_bytes: 1024 * 1024, mostUnread_bytes: 512 * 1024 * 1024 }
 
 export async function startPeers(options: PeerOptions): Promise<Peers> {
   const psk = Buffer.from(hkdfSync('sha256', options.masterKey, Buffer.alloc(0), 'hawser nodes 1', 32))
