@@ -10,7 +10,20 @@ import { UpgradeFailed } from './errors.ts'
 /** A peer may send a whole window of a stream as one message. */
 const mostMessage_bytes = 1024 * 1024
 
-const server = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload: mostMessage_bytes })
+/** Pieces in which a message may come: each is an object and keeps the memory it came in. */
+const mostPieces = 4096
+/** A ping is answered while no more than this waits to be sent: an answer of two bytes costs a hundred times that. */
+const mostUnsent_bytes = 1024
+
+const server = new WebSocketServer({
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  maxPayload: mostMessage_bytes,
+  maxFragments: mostPieces,
+  maxBufferedChunks: mostPieces,
+  autoPong: false,
+})
 const waiting = new WeakMap<IncomingMessage, (error: Error) => void>()
 server.on('wsClientError', (error, _, request) => waiting.get(request)?.(new UpgradeFailed(error.message, { status: 400 })))
 
@@ -26,6 +39,9 @@ export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: 
     waiting.set(request, fail)
     server.handleUpgrade(request, socket, head, (accepted) => {
       socket.off('close', gone)
+      accepted.on('ping', (payload) => {
+        if (accepted.readyState === WebSocket.OPEN && accepted.bufferedAmount <= mostUnsent_bytes) accepted.pong(payload)
+      })
       accepted.pause()
       resolve(accepted)
     })
