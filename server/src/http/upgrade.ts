@@ -69,6 +69,10 @@ export function upgrades({ doors, from, bearerOf, log }: UpgradeParts) {
 
 const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:([a-z_]+)/g, '(?<$1>[^/]+)')}$`)
 
+/** For whoever is refused to read the answer and to leave. */
+const leaving_ms = 2_000
+
+/** Answers, and lets go of the connection however long the other side keeps its own half open. */
 function refuse(socket: Duplex, failure: Failure): void {
   const body = JSON.stringify({ message: failure.message })
   const headers = {
@@ -79,4 +83,8 @@ function refuse(socket: Duplex, failure: Failure): void {
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status]}\r\n${lines.join('')}\r\n${body}`)
+  // What still comes is dropped, so that its end can be seen.
+  socket.resume()
+  const limit = setTimeout(() => socket.destroy(), leaving_ms).unref()
+  socket.once('close', () => clearTimeout(limit))
 }

@@ -10,7 +10,9 @@ import { Unreachable, type Tunnel, type TunnelDevice } from '../tunnel.ts'
 
 /** As long as agents try. */
 const pickUp_ms = 20_000
-const longestLine = 4_096
+const longestLine_bytes = 4_096
+/** Lines that wait for an agent who does not read: many more than it can be asked for at a time. */
+const mostUnsaid_bytes = 64 * 1024
 /** Streams of one tunnel that wait for their pick-up. */
 const mostWaiting = 64
 
@@ -56,7 +58,9 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
   const refusals = new Map<string, (why: Error) => void>()
   const ended = Promise.withResolvers<void>()
   const say = (line: TunnelLine): void => {
-    if (!control.destroyed) control.write(`${JSON.stringify(line)}\n`)
+    if (control.destroyed) return
+    if (control.writableLength > mostUnsaid_bytes) return void control.destroy(new Error('The agent does not read its tunnel.'))
+    control.write(`${JSON.stringify(line)}\n`)
   }
 
   const timer = setInterval(() => say({ command: 'keep-alive' }), keepAlive_ms)
@@ -114,20 +118,24 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
 
 /** Lines that are no JSON, or too long, end the tunnel; what we do not know is passed over. */
 function readLines(control: Duplex, onLine: (line: TunnelLine) => void): void {
-  let rest = ''
-  control.on('data', (chunk: Buffer) => {
-    rest += chunk.toString('utf8')
-    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
-      const line = rest.slice(0, end)
-      rest = rest.slice(end + 1)
-      try {
-        const parsed: unknown = JSON.parse(line)
-        if (typeof parsed === 'object' && parsed !== null && 'command' in parsed) onLine(parsed as TunnelLine)
-      } catch (error) {
-        control.destroy(error as Error)
-        return
-      }
+  let rest = Buffer.alloc(0)
+  const take = (chunk: Buffer): void => {
+    let bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    for (let end = bytes.indexOf(0x0a); end >= 0; end = bytes.indexOf(0x0a)) {
+      if (end > longestLine_bytes) throw new Error('A line of the tunnel is too long.')
+      const parsed: unknown = JSON.parse(bytes.toString('utf8', 0, end))
+      if (typeof parsed === 'object' && parsed !== null && 'command' in parsed) onLine(parsed as TunnelLine)
+      bytes = bytes.subarray(end + 1)
     }
-    if (rest.length > longestLine) control.destroy(new Error('A line of the tunnel is too long.'))
+    if (bytes.length > longestLine_bytes) throw new Error('A line of the tunnel is too long.')
+    // A copy: the beginning of a line must not keep the whole read.
+    rest = Buffer.from(bytes)
+  }
+  control.on('data', (chunk: Buffer) => {
+    try {
+      take(chunk)
+    } catch (error) {
+      control.destroy(error as Error)
+    }
   })
 }
