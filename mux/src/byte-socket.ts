@@ -15,7 +15,7 @@ import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { DialOptions } from './doors.ts'
 import { SocketLost, UpgradeFailed } from './errors.ts'
-import { Inbox } from './inbox.ts'
+import { Inbox, sparing } from './inbox.ts'
 import { Pings, type Watch } from './pings.ts'
 
 const Opcode = { more: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
@@ -256,7 +256,7 @@ class ByteSocket extends Duplex {
   #deliver(chunk: Buffer, from: number, to: number): void {
     if (from === to || this.destroyed || this.#ended) return
     const piece = from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to)
-    if (this.#wanted && this.#inbox.size === 0) this.#wanted = this.push(piece)
+    if (this.#wanted && this.#inbox.size === 0) this.#wanted = this.push(this.readableFlowing ? piece : sparing(piece))
     else this.#inbox.put(piece)
   }
 

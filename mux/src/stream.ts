@@ -5,7 +5,7 @@
 import { Duplex } from 'node:stream'
 import { MuxClosed } from './errors.ts'
 import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './frames.ts'
-import { Inbox } from './inbox.ts'
+import { Inbox, sparing } from './inbox.ts'
 
 /** What a stream asks of its session. */
 export interface StreamHost {
@@ -92,7 +92,7 @@ export class MuxStream extends Duplex {
     if (this.destroyed) return
     this.#heard = true
     this.#granted -= bytes.length
-    if (this.#wanted && this.#inbox.size === 0) this.#wanted = this.push(bytes)
+    if (this.#wanted && this.#inbox.size === 0) this.#wanted = this.push(this.readableFlowing ? bytes : sparing(bytes))
     else {
       const before = this.#inbox.held
       this.#inbox.put(bytes)

@@ -53,3 +53,20 @@ test('streams of a session that nobody reads keep at most twice what their windo
   expect((await held_bytes()) - before).toBeLessThan(2 * streams.length * mib + 4 * mib)
   mux.close()
 })
+
+test('a stream whose reader waits for more keeps its one byte, not the read it came in', async () => {
+  const device = rogueDevice()
+  device.line.resume()
+  const mux = openMux(device.carrier, { role: 'client', mostIncoming: 0 })
+  const before = await held_bytes()
+  const streams = Array.from({ length: 250 }, () => mux.open())
+  for (const stream of streams) stream.on('readable', () => undefined)
+  await turns()
+  for (const [index] of streams.entries()) {
+    await device.say(wsBinary(read(Buffer.concat([yamux(0, 0, 2 * index + 1, 1), Buffer.of(1)]), yamux(2, 2, 0, 7))))
+    await turns(1)
+  }
+  expect(streams.every((stream) => stream.readableLength === 1)).toBe(true)
+  expect((await held_bytes()) - before).toBeLessThan(6 * mib)
+  mux.close()
+})
