@@ -21,6 +21,7 @@ const catalogue = {
   namespaceLimit: { status: 403, message: 'You may not own more namespaces.' },
   deviceLimit: { status: 403, message: 'The namespace has as many devices as it may have.' },
   connectorLimit: { status: 403, message: 'The namespace has as many connectors as it may have.' },
+  firewallLimit: { status: 403, message: 'The namespace has as many firewall rules as it may have.' },
   enrolmentKeyLimit: { status: 403, message: 'The namespace has as many enrolment keys as it may have.' },
   tooManyTags: { status: 403, message: 'There are three tags already, which is the most.' },
   notFound: { status: 404, message: 'There is no such thing here.' },

@@ -40,7 +40,7 @@ export const firewall = {
     access: member('administrator'),
     body,
     answer: FirewallRule,
-    failures: ['notFound'],
+    failures: ['notFound', 'firewallLimit'],
     example: { body: rule },
   }),
   list: operation({
@@ -74,7 +74,7 @@ export const firewall = {
     params,
     body,
     answer: FirewallRule,
-    failures: [],
+    failures: ['firewallLimit'],
     example: { ...aRule, body: { ...rule, action: 'allow' } },
   }),
   remove: operation({

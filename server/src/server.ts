@@ -283,7 +283,12 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     rules,
     gate: gates,
     tunnels: tunnelRules({ stores, gate: gates, presence: present, clustered }),
-    logins: logins({ stores, clock, billed }),
+    logins: logins({
+      stores,
+      clock,
+      billed,
+      onUnrunnable: (tenant_id, rules) => log.warn({ event: 'firewall.unrunnable', tenant_id, rules: rules.slice(0, 10) }),
+    }),
     agentless: agentless({ stores, clock, newPerSource }),
     loginKeyOf: enrolmentKeyRules.loginKeyOf,
     signer: signing,

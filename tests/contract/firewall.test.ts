@@ -104,9 +104,10 @@ describe('a rule', () => {
     const { body } = await api().create({ body: { ...rule, username: '^(a+)+$', source_ip: '(.*)*x', filter: { hostname: '(a|a)*b' } } })
     const text = `${'a'.repeat(50_000)}!`
     const stored = { ...body, filter: body.filter as DeviceFilter }
-    expect(decide([stored], { source_ip: `${text}x`, username: text, device: { name: text, tags: [] } })).toEqual({
+    expect(await decide([stored], { source_ip: `${text}x`, username: text, device: { name: text, tags: [] } })).toEqual({
       allowed: true,
       rule: null,
+      unrunnable: [],
     })
   })
 })
@@ -179,9 +180,10 @@ describe('tags of a rule', () => {
     expect(await filter()).toEqual({ tags: [] })
     const stored = (await place.observer.firewall.get({ params })).body
     const connection = { source_ip: '192.0.2.7', username: 'root', device: { name: 'crane-1', tags: ['fourth'] } }
-    expect(decide([{ ...stored, action: 'deny', filter: stored.filter as DeviceFilter }], connection)).toEqual({
+    expect(await decide([{ ...stored, action: 'deny', filter: stored.filter as DeviceFilter }], connection)).toEqual({
       allowed: true,
       rule: null,
+      unrunnable: [],
     })
   })
 

@@ -160,7 +160,7 @@ describe('a key', () => {
     const text = `${'a'.repeat(50_000)}!`
     for (const key of stored)
       expect(
-        keyFits(
+        await keyFits(
           { username: key.username, filter: { hostname: key.filter.hostname! } },
           { username: text, device: { name: text, tags: [] } },
         ),
@@ -275,7 +275,10 @@ describe('tags of a key', () => {
     expect(key.filter).toEqual({ tags: [] })
     for (const tags of [[], [sample.tag]])
       expect(
-        keyFits({ username: key.username, filter: { tags: key.filter.tags! } }, { username: 'root', device: { name: 'crane', tags } }),
+        await keyFits(
+          { username: key.username, filter: { tags: key.filter.tags! } },
+          { username: 'root', device: { name: 'crane', tags } },
+        ),
       ).toBe(false)
   })
 })

@@ -219,6 +219,7 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
     const plans = await recorded.plansOf(async () => {
       const { firewall, connectors } = recorded.stores.of(tenant_id)
       await firewall.all()
+      await firewall.active(10)
       await firewall.list(page())
       await connectors.list(page(), undefined)
       await recorded.stores.announcements.list(page(), 'desc')

@@ -106,6 +106,7 @@ const calls: Calls = {
   firewall: {
     find: (store, theirs) => store.find(theirs.rule),
     all: (store) => store.all(),
+    active: (store) => store.active(10),
     // The number that it gives is another each time, and not theirs.
     insert: async (store, theirs) => (await store.insert(firewallRule())) === theirs.rule,
     save: (store, theirs) => store.save(theirs.rule, { priority: 99 }),

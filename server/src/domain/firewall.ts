@@ -3,6 +3,7 @@ import { Failure } from '@hawser/contract/failures'
 import type { FirewallRule } from '@hawser/contract/firewall'
 import type { FirewallRow } from '../storage/firewall.ts'
 import type { Stores, StoresInTransaction } from '../storage/stores.ts'
+import { requireRoom } from './firewall-rules.ts'
 import { checkPattern } from './patterns.ts'
 import type { Rules } from './rules.ts'
 import { filterTags, readFilter, requireTags, type StoredFilter } from './tag-use.ts'
@@ -30,8 +31,15 @@ export function firewall({ stores }: { stores: Stores }): Rules<'firewall'> {
     if ('hostname' in rule.filter) checkPattern('filter.hostname', rule.filter.hostname)
   }
 
-  async function stored(inside: StoresInTransaction, tenant_id: string, { filter, active, action, priority, source_ip, username }: Wanted) {
+  /** `id`: of the rule that it replaces. */
+  async function stored(inside: StoresInTransaction, tenant_id: string, wanted: Wanted, id?: number) {
+    const { filter, active, action, priority, source_ip, username } = wanted
     if ('tags' in filter) await requireTags(inside, tenant_id, filter.tags)
+    const others = (await inside.of(tenant_id).firewall.all()).filter((row) => row.id !== id)
+    requireRoom(
+      others.map((row) => ({ ...row, filter: readFilter(row.filter) })),
+      wanted,
+    )
     return { action, priority, source_ip, username, active: active ? (1 as const) : (0 as const), filter: JSON.stringify(filter) }
   }
 
@@ -71,7 +79,7 @@ export function firewall({ stores }: { stores: Stores }): Rules<'firewall'> {
       checkPatterns(body)
       return stores.transaction(async (inside) => {
         const row = await mustFind(inside, tenant_id, params.id)
-        await inside.of(tenant_id).firewall.save(row.id, await stored(inside, tenant_id, body))
+        await inside.of(tenant_id).firewall.save(row.id, await stored(inside, tenant_id, body, row.id))
         return present(await mustFind(inside, tenant_id, params.id))
       })
     },

@@ -6,7 +6,7 @@ import type { DeviceRow } from '../storage/devices.ts'
 import type { NamespaceRow } from '../storage/namespaces.ts'
 import type { Stores } from '../storage/stores.ts'
 import { isOver } from './device-status.ts'
-import { decide, keyFits } from './firewall-rules.ts'
+import { decide, keyFits, mostAsked } from './firewall-rules.ts'
 import { readFilter } from './tag-use.ts'
 
 /** An SSHID: the user on the device, and the device as `namespace.name` or by its uid. */
@@ -67,8 +67,16 @@ export function parseTarget(sshid: string): Target | undefined {
   return target.username.length > longest_username || target.data.length > longest_data ? undefined : target
 }
 
-/** `billed`: whether there is a payment provider. */
-export function logins({ stores, clock, billed }: { stores: Stores; clock: Clock; billed: boolean }): Logins {
+export interface LoginParts {
+  stores: Stores
+  clock: Clock
+  /** Whether there is a payment provider. */
+  billed: boolean
+  /** Firewall rules that could not be run within their bound; they let nobody through. */
+  onUnrunnable(tenant_id: string, rules: readonly string[]): void
+}
+
+export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Logins {
   async function byName(data: string): Promise<Reachable | undefined> {
     const dot = data.indexOf('.')
     const namespace = await stores.namespaces.findByName(data.slice(0, dot).toLowerCase())
@@ -89,13 +97,16 @@ export function logins({ stores, clock, billed }: { stores: Stores; clock: Clock
     find: (data) => (data.includes('.') ? byName(data) : byUid(data)),
 
     async firewall({ device }, username, source) {
-      const rules = (await stores.of(device.tenant_id).firewall.all()).map((row) => ({
+      // Read each time: a rule counts from the next attempt on, on every node.
+      const rules = (await stores.of(device.tenant_id).firewall.active(mostAsked + 1)).map((row) => ({
         ...row,
         id: String(row.id),
         active: row.active === 1,
         filter: readFilter(row.filter),
       }))
-      return decide(rules, { source_ip: source, username, device: filtered(device) }).allowed
+      const { allowed, unrunnable } = await decide(rules, { source_ip: source, username, device: filtered(device) })
+      if (unrunnable.length > 0) onUnrunnable(device.tenant_id, unrunnable)
+      return allowed
     },
 
     async withinLimit({ namespace: { tenant_id, max_devices } }) {
@@ -111,7 +122,7 @@ export function logins({ stores, clock, billed }: { stores: Stores; clock: Clock
       // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
       if (key.certificate && row.certificate_authority !== 1) return refuse('The key that signed it is no certificate authority.')
       if (!key.certificate && row.certificate_authority === 1) return refuse('The key is a certificate authority, which only signs.')
-      const fits = keyFits({ username: row.username, filter: readFilter(row.filter) }, { username, device: filtered(device) })
+      const fits = await keyFits({ username: row.username, filter: readFilter(row.filter) }, { username, device: filtered(device) })
       if (!fits) return refuse('The key is not for this user on this device.')
       if (!key.certificate) return { allowed: true }
       return key.certificate.judge({ principal: username, now: new Date(clock.now()), address: source })

@@ -11,8 +11,10 @@ import { deviceUid } from '../kit/ids.ts'
 import { freshDevice, nameFrom } from './enrolment.ts'
 import { shown, type Kind } from './moving-report.ts'
 import type { Move } from './moving.ts'
+import { requireRoom } from './firewall-rules.ts'
 import { checkPattern } from './patterns.ts'
 import { storableKey } from './public-keys.ts'
+import { readFilter } from './tag-use.ts'
 
 const fits = (pattern: string, text: string): boolean => new RegExp(pattern, 'u').test(text)
 
@@ -43,7 +45,7 @@ async function inPlace<T extends { readonly where: string; readonly tenant_id: s
   try {
     report.count(kind, await work(move, { ...found, tenant_id }))
   } catch (error) {
-    if (!(error instanceof Failure) || error.kind !== 'invalid') throw error
+    if (!(error instanceof Failure) || (error.kind !== 'invalid' && error.kind !== 'firewallLimit')) throw error
     report.problem(`${found.where}: ${error.message}`)
     report.count(kind, 'left')
   }
@@ -133,20 +135,24 @@ async function movePublicKey({ inside, parts }: Move, key: FoundPublicKey): Prom
 async function moveFirewallRule({ inside }: Move, rule: FoundFirewallRule): Promise<Result> {
   const action = (['allow', 'deny'] as const).find((known) => known === rule.action)
   if (!action || !rule.filter) return refuse('the firewall rule is kept in a form that is not known; make it anew.')
+  const filter = storedFilter(rule.filter)
   const wanted = {
     action,
     active: rule.active ? (1 as const) : (0 as const),
-    filter: JSON.stringify(storedFilter(rule.filter)),
+    filter: JSON.stringify(filter),
     priority: Math.trunc(rule.priority),
     source_ip: pattern('source_ip', rule.source_ip),
     username: pattern('username', rule.username),
   }
   const mine = inside.of(rule.tenant_id).firewall
   // Rules have no id that both know: one that says the same is the same.
-  const same = (await mine.all()).some((row) =>
-    (Object.keys(wanted) as (keyof typeof wanted)[]).every((field) => row[field] === wanted[field]),
-  )
+  const others = await mine.all()
+  const same = others.some((row) => (Object.keys(wanted) as (keyof typeof wanted)[]).every((field) => row[field] === wanted[field]))
   if (same) return 'there'
+  requireRoom(
+    others.map((row) => ({ ...row, filter: readFilter(row.filter) })),
+    { ...wanted, filter },
+  )
   await mine.insert(wanted)
   return 'moved'
 }

@@ -1,78 +1,98 @@
 // Regular expressions that users wrote: host names, login names and addresses in firewall rules and public keys. They
-// are in RE2 syntax, unanchored, and run by an engine without backtracking, so the time a match takes grows with the
-// text and never explodes with the pattern. What such an engine still spends on is the size of the compiled program,
-// because `(x{30}){30}` is 900 copies of x: so the size is bounded too, before and after compiling. Memory is bounded
-// per pattern and over all of them.
+// are in RE2 syntax, unanchored, and run by an engine without backtracking: a match takes at most one step for each
+// instruction of the compiled program and each character of the text. So the size of the program is what a pattern costs, and
+// `(x{30}){30}` is 900 copies of x: the size is known before anything is compiled, and bounded. Programs are kept by
+// their source, so each is compiled once; those that nobody asked for longest go first.
 import { RE2JSException, RE2Set } from 're2js'
-import { Failure, invariant } from '@hawser/contract/failures'
+import { Failure } from '@hawser/contract/failures'
 
 const longestSource = 1024
-/** Instructions of a compiled pattern. A 1024-character list of names needs about 1300; nobody needs many more. */
+/** A 1024-character list of names needs about 1300; nobody needs many more. */
 const largestProgram = 2000
-/** For the states that a pattern's automaton remembers; when they are used up the engine starts anew or goes without. */
-const stateBytes = 128 * 1024
-const mostKept = 1000
-const mostInstructionsKept = 100_000
+/** A class of characters is a table; as many of its numbers cost as much to compile as one instruction. */
+const numbersOfOne = 16
+/** The classes of Unicode have up to 1400 of them. */
+const unicodeClass = 100
+/** What it takes to compile a pattern, for each instruction and for each character of its source; found by measuring. */
+export const stepsToCompile = 64
+const stepsToMeasure = 4
+const mostKept = 2000
+const mostSizeKept = 100_000
 
-/** Oldest first, as a Map keeps its keys. */
-const kept = new Map<string, RE2Set>()
-let instructionsKept = 0
+export interface Pattern {
+  /** The most steps that a match takes for each character of the text. */
+  readonly size: number
+  isIn(text: string): boolean
+}
+
+/** Those that cannot be run are kept too, as undefined. Least recently used first, as a Map keeps its keys. */
+const kept = new Map<string, Pattern | undefined>()
+let sizeKept = 0
 
 /** Refuses a pattern that we could not run; `field` is the name that the caller knows it by. */
 export function checkPattern(field: string, source: string): void {
   if (source.length > longestSource) {
     throw new Failure('invalid', { message: `${field}: a regular expression may have at most ${longestSource} characters` })
   }
-  const tooLarge = `${field}: the regular expression is too large once its repetitions are written out`
-  if (estimate(source) > largestProgram) throw new Failure('invalid', { message: tooLarge })
-  let program: RE2Set
   try {
-    program = compile(source)
+    if (patternOf(source)) return
   } catch (cause) {
     if (!(cause instanceof RE2JSException)) throw cause
     throw new Failure('invalid', { message: `${field}: this is not a regular expression in RE2 syntax`, cause })
   }
-  if (program.prog.numInst() > largestProgram) throw new Failure('invalid', { message: tooLarge })
+  throw new Failure('invalid', { message: `${field}: the regular expression is too large once its repetitions are written out` })
+}
+
+/** The pattern, compiled; undefined if it is too large to be run. Throws a RE2JSException if it is none. */
+function patternOf(source: string, charge?: (steps: number) => void): Pattern | undefined {
+  const known = kept.has(source)
+  const pattern = known ? kept.get(source) : compile(source)
+  kept.delete(source)
+  kept.set(source, pattern)
+  if (known) return pattern
+  charge?.(source.length * stepsToMeasure + (pattern?.size ?? 0) * stepsToCompile)
+  sizeKept += pattern?.size ?? 0
+  for (const [oldest, its] of kept) {
+    if (kept.size <= mostKept && sizeKept <= mostSizeKept) break
+    kept.delete(oldest)
+    sizeKept -= its?.size ?? 0
+  }
+  return pattern
 }
 
 /**
- * Is `source` found anywhere in `text`? The pattern must have passed `checkPattern`. One that does not compile throws
- * rather than counting as no match, because a rule that denies would then let everyone in.
+ * The pattern, compiled; undefined if it cannot be run, which no rule may take for "does not match". `charge` is told what
+ * compiling took, in steps of a match.
  */
-export function matches(source: string, text: string): boolean {
-  let program = kept.get(source)
-  if (!program) {
-    invariant(source.length <= longestSource && estimate(source) <= largestProgram, 'a stored pattern is within its limits')
-    program = compile(source)
-    keep(source, program)
+export function runnable(source: string, charge: (steps: number) => void): Pattern | undefined {
+  try {
+    return patternOf(source, charge)
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error
+    charge(source.length * stepsToMeasure)
+    return undefined
   }
-  return program.match(text).length > 0
 }
 
-/** A set of one: unlike a lone pattern, a set lets us say how much memory its automaton may take. */
-function compile(source: string): RE2Set {
-  const program = new RE2Set(RE2Set.UNANCHORED, 0, stateBytes)
+const anything: Pattern = { size: 1, isIn: () => true }
+
+function compile(source: string): Pattern | undefined {
+  if (source === '.*') return anything
+  if (source.length > longestSource || sizeOf(source) > largestProgram) return undefined
+  // A set, because it may be told to remember no states of an automaton: each new one costs more than many steps.
+  const program = new RE2Set(RE2Set.UNANCHORED, 0, 0)
   program.add(source)
   program.compile()
-  return program
-}
-
-function keep(source: string, program: RE2Set): void {
-  kept.set(source, program)
-  instructionsKept += program.prog.numInst()
-  for (const [oldest, its] of kept) {
-    if (kept.size <= mostKept && instructionsKept <= mostInstructionsKept) break
-    kept.delete(oldest)
-    instructionsKept -= its.prog.numInst()
-  }
+  const size = program.prog.inst.reduce((sum: number, { runes }: { runes: ArrayLike<number> }) => sum + 1 + runes.length / numbersOfOne, 0)
+  return size > largestProgram ? undefined : { size, isIn: (text) => program.match(text).length > 0 }
 }
 
 /**
- * About how many instructions a pattern compiles to, found without compiling it: every atom counts one, a group two
- * more, and a repetition multiplies what it repeats. It need only be right in scale; what is not RE2 syntax gets some
- * number and is refused later.
+ * About how many instructions a pattern compiles to, found without compiling it: every atom counts one, a class by the size
+ * of its table, a group two more, and a repetition multiplies what it repeats. It need only be right in scale; what is not
+ * RE2 syntax gets some number and is refused later.
  */
-function estimate(source: string): number {
+export function sizeOf(source: string): number {
   const outer: number[] = []
   let sum = 0
   let last = 0
@@ -103,7 +123,7 @@ function estimate(source: string): number {
       sum += 1
       last += 1
     } else {
-      atom(1)
+      atom(1 + token.length / numbersOfOne + unicodeClass * (token.match(/\\[pP]/g)?.length ?? 0))
     }
   }
   // Groups that are still open count as closed here.

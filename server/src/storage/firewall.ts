@@ -13,6 +13,9 @@ export function firewallStore(context: Context, tenant_id: string) {
   return {
     find: (id: number): Promise<FirewallRow | undefined> => held(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
     all: (): Promise<FirewallRow[]> => mine().selectAll().orderBy('priority').orderBy('id').execute(),
+    /** Those that are asked when somebody connects, at most so many. */
+    active: (most: number): Promise<FirewallRow[]> =>
+      mine().selectAll().where('active', '=', 1).orderBy('priority').orderBy('id').limit(most).execute(),
     async insert(row: FirewallChange): Promise<number> {
       const { id } = await db
         .insertInto('firewall_rules')
