@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { Algorithms } from './algorithms.ts'
 import type { ConnectionOptions } from './connection/connection.ts'
 import { Reason, SshError } from './errors.ts'
+import { processMemory } from './memory.ts'
 import type { Transport } from './transport/transport.ts'
 
 export interface CommonOptions extends Partial<Omit<ConnectionOptions, 'answer'>> {
@@ -38,6 +39,7 @@ export const defaults = {
   packet_bytes: 32 * 1024,
   keepalive_ms: 30_000,
   mostUnanswered: 3,
+  memory: processMemory,
 } satisfies Partial<CommonOptions>
 
 /** Small packets must not wait for larger ones. */

@@ -10,14 +10,19 @@ export interface Queue<T> extends AsyncIterable<T> {
   readonly length: number
 }
 
-export function queue<T>(most: number): Queue<T> {
+/** `onTaken` hears of each item when somebody gets it. */
+export function queue<T>(most: number, onTaken: (item: T) => void = () => undefined): Queue<T> {
   const items: T[] = []
   const waiting: { resolve: (item: T | undefined) => void; reject: (error: Error) => void }[] = []
   let ended = false
   let failure: Error | undefined
 
   const next = async (): Promise<T | undefined> => {
-    if (items.length > 0) return items.shift()
+    if (items.length > 0) {
+      const item = items.shift()!
+      onTaken(item)
+      return item
+    }
     if (failure) throw failure
     if (ended) return undefined
     return new Promise((resolve, reject) => void waiting.push({ resolve, reject }))
@@ -27,8 +32,10 @@ export function queue<T>(most: number): Queue<T> {
     push(item) {
       if (ended) return false
       const taker = waiting.shift()
-      if (taker) taker.resolve(item)
-      else if (items.length >= most) return false
+      if (taker) {
+        taker.resolve(item)
+        onTaken(item)
+      } else if (items.length >= most) return false
       else items.push(item)
       return true
     },

@@ -161,6 +161,11 @@ export class Writer {
     return this.#at
   }
 
+  /** The memory that it has, filled or not. */
+  get capacity(): number {
+    return this.#bytes.length
+  }
+
   /** What was written; a view that later writing may leave behind. */
   bytes(): Buffer {
     return this.#bytes.subarray(0, this.#at)

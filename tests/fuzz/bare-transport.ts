@@ -49,6 +49,9 @@ export function bareTransport(): BareTransport {
     },
     send: (_written: Writer) => undefined,
     congested: false,
+    stopReading: () => undefined,
+    readOn: () => undefined,
+    reading: true,
     rekey: () => undefined,
     end: (error) => finish(new ConnectionEnded('us', error.reason, error.message, { cause: error })),
   }

@@ -6,20 +6,30 @@ import { ProtocolError } from '../errors.ts'
 const mostUnanswered = 2_048
 
 export interface OrderedAnswers<T> {
-  /** For one request, in order of arrival: the function to call with its answer. Only the first call counts. */
-  expect(): (answer: T) => void
+  /** For one request, in order of arrival: the function to call with its answer. Only the first call counts. `sent` is called when
+   * the answer has left. */
+  expect(sent: () => void): (answer: T) => void
+}
+
+interface Slot<T> {
+  answer?: { readonly value: T }
+  sent(): void
 }
 
 export function orderedAnswers<T>(send: (answer: T) => void): OrderedAnswers<T> {
-  const slots: { answer?: { readonly value: T } }[] = []
+  const slots: Slot<T>[] = []
   return {
-    expect() {
-      const slot: { answer?: { readonly value: T } } = {}
+    expect(sent) {
+      const slot: Slot<T> = { sent }
       if (slots.push(slot) > mostUnanswered) throw new ProtocolError('Too many requests wait for a reply.')
       return (value) => {
         if (slot.answer) return
         slot.answer = { value }
-        while (slots[0]?.answer) send(slots.shift()!.answer!.value)
+        for (let first = slots[0]; first?.answer; first = slots[0]) {
+          slots.shift()
+          send(first.answer.value)
+          first.sent()
+        }
       }
     },
   }

@@ -1,12 +1,15 @@
 // One channel (RFC 4254 section 5): two streams of bytes with credit, and requests. The credit that the peer gets follows
 // the pace of whoever reads here: taking a chunk is what opens the window again, so that a slow reader holds at most one
-// window of bytes and the peer waits. Writing waits for the peer's window and for the socket. Data, EOF and CLOSE leave in
+// window of bytes and the peer waits. What waits is counted in the connection's account as the memory it is, until the reader
+// asks for the next chunk. Writing waits for the peer's window and for the socket. Data, EOF and CLOSE leave in
 // the order in which they were asked for; requests do not wait behind data, because a signal must pass a full window.
 import { ChannelClosed, ProtocolError } from '../errors.ts'
+import { compact, heldBy, object_bytes, request_bytes, type Account } from '../memory.ts'
 import { Message } from '../messages.ts'
 import { queue, type Queue } from '../queue.ts'
 import { message, passingMessage, type Writer } from '../wire.ts'
 import { orderedAnswers } from './answers.ts'
+import type { Window } from './windows.ts'
 
 /** Bytes of one stream: 0 is the standard one, 1 is stderr (RFC 4254 section 5.2). */
 export interface Chunk {
@@ -51,7 +54,8 @@ export interface ChannelInside {
   onClose(): void
   onRequest(type: string, wantReply: boolean, payload: Buffer): void
   onReply(success: boolean): void
-  onLost(error: Error): void
+  /** What waits can still be read, unless it is dropped. */
+  onLost(error: Error, drop: boolean): void
   /** Sends one packet of what waits; true if there is more that could leave. Only while the transport is not congested. */
   sendOne(): boolean
 }
@@ -59,12 +63,14 @@ export interface ChannelInside {
 export interface ChannelOutside {
   readonly type: string
   readonly remoteId: number
-  /** What the peer may send at first, and in one packet. */
-  readonly window_bytes: number
+  /** What the peer may send, and in one packet. */
+  readonly window: Window
   readonly packet_bytes: number
   /** What we may. */
   readonly remoteWindow_bytes: number
   readonly remotePacket_bytes: number
+  /** Where it is counted what waits here. */
+  readonly memory: Account
   send(written: Writer): void
   /** Something waits in this channel. */
   ready(): void
@@ -76,10 +82,9 @@ export interface ChannelOutside {
 const mostRequests = 256
 /** Small pieces that wait are joined into pieces of this size, or each would cost far more memory than its bytes. */
 const joined_bytes = 8_192
-const small_bytes = 1_024
+/** A chunk that somebody waits for is not copied out of so small a buffer. */
+const small_bytes = 4_096
 const largestWindow = 0xffff_ffff
-/** The window is opened again in steps of this part of it. */
-const creditSteps = 8
 
 type Leaving =
   | { readonly kind: 'data'; bytes: Uint8Array; readonly stream: number; readonly done: PromiseWithResolvers<void> }
@@ -88,13 +93,20 @@ type Leaving =
 interface Waiting {
   bytes: Buffer
   readonly stream: number
-  /** Where small pieces are joined. */
-  readonly joined: Buffer | undefined
+  /** Memory of its own, in which small pieces are joined. */
+  joined: Buffer | undefined
+  held_bytes: number
+}
+
+interface Asked extends ChannelRequest {
+  letGo(): void
 }
 
 export function openChannel(outside: ChannelOutside): ChannelInside {
-  const { remoteId, send } = outside
-  const requests = queue<ChannelRequest>(mostRequests)
+  const { remoteId, send, memory, window } = outside
+  const requests = queue<Asked>(mostRequests, (asked) => {
+    if (!asked.wantReply) asked.letGo()
+  })
   const closed = Promise.withResolvers<void>()
   const answers = orderedAnswers<boolean>((success) => {
     if (!sentClose) send(message(success ? Message.channelSuccess : Message.channelFailure).uint32(remoteId))
@@ -102,8 +114,11 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
 
   const chunks: Waiting[] = []
   let reader: PromiseWithResolvers<Chunk | undefined> | undefined
-  let credit_bytes = outside.window_bytes
-  let taken_bytes = 0
+  let credit_bytes = window.size_bytes
+  /** Held by the chunk that the reader has, until it asks for another. */
+  let lent_bytes = 0
+  /** Held by requests that were not answered. */
+  let asked_bytes = 0
   let gotEof = false
   let gotClose = false
   let lost: Error | undefined
@@ -116,15 +131,23 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
   let sentClose = false
 
   const give = (bytes: number): void => {
-    taken_bytes += bytes
-    if (taken_bytes < outside.window_bytes / creditSteps || gotEof || gotClose || sentClose || lost) return
-    credit_bytes += taken_bytes
-    send(message(Message.channelWindowAdjust).uint32(remoteId).uint32(taken_bytes))
-    taken_bytes = 0
+    if (gotEof || gotClose || sentClose || lost) return
+    const credit = window.taken(bytes)
+    if (credit === 0) return
+    credit_bytes += credit
+    send(message(Message.channelWindowAdjust).uint32(remoteId).uint32(credit))
+  }
+
+  /** The reader is done with the chunk that it had, and has another. */
+  const lend = (held_bytes: number): void => {
+    const before = lent_bytes
+    lent_bytes = held_bytes
+    if (before > 0) memory.release(before)
   }
 
   const read = async (): Promise<Chunk | undefined> => {
     const chunk = chunks.shift()
+    lend(chunk?.held_bytes ?? 0)
     if (chunk) {
       give(chunk.bytes.length)
       return chunk
@@ -158,6 +181,9 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
 
   const gone = (): void => {
     requests.end()
+    memory.release(asked_bytes)
+    asked_bytes = 0
+    window.close()
     outside.forget()
     closed.resolve()
   }
@@ -168,6 +194,11 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
     if (gotClose) gone()
   }
 
+  const dropChunks = (): void => {
+    for (const { held_bytes } of chunks.splice(0)) memory.release(held_bytes)
+    lend(0)
+  }
+
   const close = async (when?: 'now'): Promise<void> => {
     if (when === 'now' && !sentClose) dropLeaving(new ChannelClosed('The channel was closed.'))
     if ((!closeWanted || when === 'now') && !sentClose && !gotClose && !lost) {
@@ -175,7 +206,7 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
       await leave('close')
     }
     // What the peer still sends is not for anybody.
-    chunks.length = 0
+    dropChunks()
     await closed.promise
   }
 
@@ -240,9 +271,12 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
         const waiting = reader
         reader = undefined
         give(bytes.length)
-        return waiting.resolve({ bytes, stream })
+        const chunk = bytes.buffer.byteLength <= small_bytes ? bytes : compact(bytes)
+        memory.hold(heldBy(chunk))
+        lend(heldBy(chunk))
+        return waiting.resolve({ bytes: chunk, stream })
       }
-      keep(chunks, bytes, stream)
+      memory.hold(keep(chunks, bytes, stream))
     },
     onAdjust(bytes) {
       remoteWindow_bytes += bytes
@@ -263,21 +297,37 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
       else sendClose()
     },
     onRequest(type, wantReply, payload) {
-      const answer = wantReply ? answers.expect() : () => undefined
-      const request = { type, wantReply, payload, reply: answer }
-      if (!requests.push(request)) request.reply(false)
+      const kept = compact(payload)
+      let held_bytes = request_bytes + heldBy(kept)
+      const letGo = (): void => {
+        // What the channel held was let go with it.
+        if (asked_bytes === 0) return
+        asked_bytes -= held_bytes
+        memory.release(held_bytes)
+        held_bytes = 0
+      }
+      const reply = wantReply ? answers.expect(letGo) : () => undefined
+      asked_bytes += held_bytes
+      memory.hold(held_bytes)
+      const asked: Asked = { type, wantReply, payload: kept, reply, letGo }
+      if (!requests.push(asked)) {
+        reply(false)
+        letGo()
+      }
     },
     onReply(success) {
       const reply = replies.shift()
       if (!reply) throw new ProtocolError('A reply came to no request.')
       reply.resolve(success)
     },
-    onLost(error) {
+    onLost(error, drop) {
       lost = error
+      if (drop) dropChunks()
       reader?.reject(error)
       reader = undefined
       dropLeaving(error)
       requests.end()
+      window.close()
       closed.resolve()
     },
     sendOne() {
@@ -307,23 +357,24 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
   }
 }
 
-function keep(chunks: Waiting[], bytes: Buffer, stream: number): void {
-  if (bytes.length > small_bytes) {
-    chunks.push({ bytes, stream, joined: undefined })
-    return
-  }
+/** Returns how much more is held by it. Small pieces are joined; others stay where they are unless that holds far more. */
+function keep(chunks: Waiting[], bytes: Buffer, stream: number): number {
   const last = chunks.at(-1)
-  if (last?.joined && last.stream === stream && last.bytes.length + bytes.length <= last.joined.length) {
+  const length = (last?.bytes.length ?? 0) + bytes.length
+  if (last?.joined && last.stream === stream && length <= joined_bytes) {
+    const before = last.held_bytes
+    if (length > last.joined.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.min(joined_bytes, length * 2))
+      last.bytes.copy(larger)
+      last.joined = larger
+      last.held_bytes = object_bytes + larger.length
+    }
     bytes.copy(last.joined, last.bytes.length)
-    last.bytes = last.joined.subarray(0, last.bytes.length + bytes.length)
-    return
+    last.bytes = last.joined.subarray(0, length)
+    return last.held_bytes - before
   }
-  // The first piece that waits stays as it is: as a rule its reader comes at once.
-  if (!last) {
-    chunks.push({ bytes, stream, joined: undefined })
-    return
-  }
-  const joined = Buffer.allocUnsafeSlow(joined_bytes)
-  bytes.copy(joined)
-  chunks.push({ bytes: joined.subarray(0, bytes.length), stream, joined })
+  const kept = compact(bytes)
+  const held_bytes = heldBy(kept)
+  chunks.push({ bytes: kept, stream, joined: kept === bytes ? undefined : kept, held_bytes })
+  return held_bytes
 }

@@ -1,15 +1,18 @@
 // The connection protocol (RFC 4254) on one authenticated transport: many channels, requests about the whole, and fairness
 // between them. It is a value: ask it to open a channel or for a favour, read what the peer wants from `channels` and
 // `requests`, dispose of it when done. Types of channels and requests that its owner did not name are refused here, at
-// once and honestly; what waits for the owner is bounded, and beyond the bound refused.
+// once and honestly; what waits for the owner is bounded, and beyond the bound refused. What the peer makes us hold is counted
+// as memory: beyond a limit of the connection, or of the process, nothing more is read from the peer until somebody took some.
 import type { ConnectionEnded } from '../errors.ts'
 import { ChannelRefused, ProtocolError, Reason, SshError } from '../errors.ts'
+import { compact, heldBy, request_bytes, type MemoryPool } from '../memory.ts'
 import { Message } from '../messages.ts'
 import { queue, type Queue } from '../queue.ts'
 import type { Transport } from '../transport/transport.ts'
 import { message, Reader } from '../wire.ts'
 import { orderedAnswers } from './answers.ts'
 import { openChannel, type Channel, type ChannelInside } from './channel.ts'
+import { windowsOf, type Window } from './windows.ts'
 
 /** RFC 4254 section 5.1. */
 export const OpenFailure = { prohibited: 1, connectFailed: 2, unknownType: 3, resourceShortage: 4 } as const
@@ -37,12 +40,14 @@ export interface ConnectionOptions {
   /** Names of global requests that are for the owner. */
   readonly globalRequests: readonly string[] | 'all'
   readonly mostChannels: number
-  /** What the peer may send on a channel before somebody reads it, and in one packet. */
+  /** What the peer may at most send on a channel before somebody reads it, and in one packet. */
   readonly window_bytes: number
   readonly packet_bytes: number
   /** After so long without a sign of life the peer is asked for one; after so many questions it is gone. */
   readonly keepalive_ms: number
   readonly mostUnanswered: number
+  /** Where it is counted what peers make us hold. */
+  readonly memory: MemoryPool
   /** Global requests that need no owner, which is not asked about one that wants no reply: undefined for those that do. */
   answer?(name: string, payload: Buffer): Promise<Uint8Array | undefined> | undefined
 }
@@ -70,10 +75,22 @@ const mostGlobalRequests = 256
 /** However large the peer says that packets may be. */
 const largestSent_bytes = 128 * 1024
 
+/** What waits may hold twice its bytes in memory (`compact`). */
+const slack = 2
+const tooMuch = 'Too much waits here that nobody reads.'
+/** For those who read what came before the end. */
+const linger_ms = 30_000
+/** About what an opening and its closures take. */
+const opening_bytes = 4_096
+
 interface Slot {
   inside?: ChannelInside
   /** Of a channel that we want to open. */
-  readonly opening?: { readonly type: string; abandoned: boolean } & PromiseWithResolvers<Channel>
+  readonly opening?: { readonly type: string; readonly window: Window; abandoned: boolean } & PromiseWithResolvers<Channel>
+}
+
+interface Asked extends GlobalRequest {
+  letGo(): void
 }
 
 export function openConnection(transport: Transport, options: ConnectionOptions): Connection {
@@ -81,14 +98,28 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
   /** Numbers are not used again: a late message must not reach another channel than it was meant for. */
   let nextId = 0
   const ready = new Set<ChannelInside>()
+  const windows = windowsOf({ largest_bytes: options.window_bytes, mostChannels: options.mostChannels })
+  const memory = options.memory.open({
+    limit_bytes: windows.most_bytes * slack,
+    wait: transport.stopReading,
+    goOn: transport.readOn,
+    go() {
+      dropped = true
+      transport.end(new SshError(Reason.byApplication, tooMuch))
+    },
+  })
   const channels = queue<Opening>(options.mostChannels)
-  const requests = queue<GlobalRequest>(mostGlobalRequests)
+  const requests = queue<Asked>(mostGlobalRequests, (asked) => {
+    if (!asked.wantReply) asked.letGo()
+  })
   const replies: PromiseWithResolvers<Buffer | undefined>[] = []
   const answers = orderedAnswers<Uint8Array | false>((answer) => {
     if (answer === false) transport.send(message(Message.requestFailure))
     else transport.send(message(Message.requestSuccess, answer.length).raw(answer))
   })
   let over: ConnectionEnded | undefined
+  /** There is no memory for what waits. */
+  let dropped = false
 
   const pump = (): void => {
     // One packet each in turn: a channel with much to say does not silence the others.
@@ -121,12 +152,13 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     return remote
   }
 
-  const makeChannel = (type: string, id: number, remote: Remote): ChannelInside => {
+  const makeChannel = (type: string, id: number, remote: Remote, window: Window): ChannelInside => {
     const inside: ChannelInside = openChannel({
       type,
       remoteId: remote.id,
-      window_bytes: options.window_bytes,
+      window,
       packet_bytes: options.packet_bytes,
+      memory,
       remoteWindow_bytes: remote.window_bytes,
       remotePacket_bytes: remote.packet_bytes,
       send: transport.send,
@@ -148,7 +180,13 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     const slot: Slot = {}
     const wanted = options.channelTypes === 'all' || options.channelTypes.includes(type)
     const id = wanted && slots.size < options.mostChannels ? takeId(slot) : undefined
+    let held_bytes = 0
+    const letGo = (): void => {
+      memory.release(held_bytes)
+      held_bytes = 0
+    }
     const refuse = (reason: number, text: string): void => {
+      letGo()
       if (id !== undefined) forget(id)
       transport.send(
         message(Message.channelOpenFailure, 64 + text.length)
@@ -160,16 +198,21 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     }
     if (!wanted) return refuse(OpenFailure.unknownType, 'Channels of this type are not opened here.')
     if (id === undefined) return refuse(OpenFailure.resourceShortage, 'There are too many channels.')
+    const payload = compact(reader.rest())
+    held_bytes = opening_bytes + heldBy(payload)
+    memory.hold(held_bytes)
     const opening: Opening = {
       type,
-      payload: reader.rest(),
-      accept(payload = Buffer.alloc(0)) {
-        slot.inside = makeChannel(type, id, remote)
-        const written = message(Message.channelOpenConfirmation, 16 + payload.length)
+      payload,
+      accept(answered = Buffer.alloc(0)) {
+        letGo()
+        const window = windows.open()
+        slot.inside = makeChannel(type, id, remote, window)
+        const written = message(Message.channelOpenConfirmation, 16 + answered.length)
           .uint32(remote.id)
           .uint32(id)
-        transport.send(written.uint32(options.window_bytes).uint32(options.packet_bytes).raw(payload))
-        if (over) slot.inside.onLost(over)
+        transport.send(written.uint32(window.size_bytes).uint32(options.packet_bytes).raw(answered))
+        if (over) slot.inside.onLost(over, dropped)
         return slot.inside.channel
       },
       refuse,
@@ -183,31 +226,41 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     const slot = slots.get(id)
     if (!slot?.opening || slot.inside) throw new ProtocolError('A channel was opened that nobody asked for.')
     if (confirmed) {
-      slot.inside = makeChannel(slot.opening.type, id, readRemote(reader))
+      slot.inside = makeChannel(slot.opening.type, id, readRemote(reader), slot.opening.window)
       slot.opening.resolve(slot.inside.channel)
       if (slot.opening.abandoned) void slot.inside.channel.close('now')
     } else {
       forget(id)
+      slot.opening.window.close()
       slot.opening.reject(new ChannelRefused(reader.uint32(), reader.text(4_096)))
     }
   }
 
   const onGlobalRequest = (reader: Reader): Promise<void> | void => {
     const [name, wantReply] = [reader.text(256), reader.boolean()]
-    const answer: (answered: Uint8Array | false) => void = wantReply ? answers.expect() : () => undefined
-    const payload = reader.rest()
+    const payload = compact(reader.rest())
+    let held_bytes = request_bytes + heldBy(payload)
+    const letGo = (): void => {
+      memory.release(held_bytes)
+      held_bytes = 0
+    }
+    const answer: (answered: Uint8Array | false) => void = wantReply ? answers.expect(letGo) : () => undefined
+    memory.hold(held_bytes)
     const known = wantReply ? options.answer?.(name, payload) : undefined
     // A client may leave when its program has ended, and would not learn what it asked for before that: all else waits.
     if (known) return known.then((answered) => answer(answered ?? false))
     const wanted = options.globalRequests === 'all' || options.globalRequests.includes(name)
-    const request: GlobalRequest = {
+    const asked: Asked = {
       name,
       wantReply,
       payload,
       accept: (answered = Buffer.alloc(0)) => answer(answered),
       refuse: () => answer(false),
+      letGo,
     }
-    if (!wanted || !requests.push(request)) request.refuse()
+    if (wanted && requests.push(asked)) return
+    answer(false)
+    if (!wantReply) letGo()
   }
 
   const onReply = (answer: Buffer | undefined): void => {
@@ -293,12 +346,15 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     stopWatching()
     for (const reply of replies.splice(0)) reply.reject(how)
     for (const slot of slots.values()) {
-      if (slot.inside) slot.inside.onLost(how)
+      if (slot.inside) slot.inside.onLost(how, dropped)
       else slot.opening?.reject(how)
     }
     ready.clear()
     channels.end()
     requests.end()
+    // What came last may still be on its way to a program, and is held until then.
+    if (memory.held_bytes === 0) memory.close()
+    else setTimeout(memory.close, linger_ms).unref()
   })
   transport.takeOver(receive, pump)
 
@@ -316,7 +372,8 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
       if (over) throw over
       signal?.throwIfAborted()
       if (slots.size >= options.mostChannels) throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
-      const opening = { type, abandoned: false, ...Promise.withResolvers<Channel>() }
+      const window = windows.open()
+      const opening = { type, window, abandoned: false, ...Promise.withResolvers<Channel>() }
       const abandon = (): void => {
         opening.abandoned = true
         opening.reject(signal!.reason)
@@ -326,7 +383,7 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
       const written = message(Message.channelOpen, 64 + payload.length)
         .string(type)
         .uint32(id)
-      transport.send(written.uint32(options.window_bytes).uint32(options.packet_bytes).raw(payload))
+      transport.send(written.uint32(window.size_bytes).uint32(options.packet_bytes).raw(payload))
       return opening.promise.finally(() => signal?.removeEventListener('abort', abandon))
     },
     request: ask,
@@ -351,7 +408,7 @@ function watchLife(transport: Transport, options: ConnectionOptions, ask: (name:
   let unanswered = 0
   const timer = setInterval(() => {
     if (transport.received !== seen) unanswered = 0
-    else if (unanswered >= options.mostUnanswered) transport.end(new SshError(Reason.connectionLost, 'The peer does not answer.'))
+    else if (unanswered >= options.mostUnanswered) transport.end(new SshError(Reason.connectionLost, tired(transport)))
     if (transport.received === seen) {
       unanswered += 1
       ask('keepalive@openssh.com')
@@ -359,4 +416,8 @@ function watchLife(transport: Transport, options: ConnectionOptions, ask: (name:
     seen = transport.received
   }, options.keepalive_ms).unref()
   return () => clearInterval(timer)
+}
+
+function tired(transport: Transport): string {
+  return transport.reading ? 'The peer does not answer.' : tooMuch
 }

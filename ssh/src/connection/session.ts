@@ -28,6 +28,7 @@ export type SessionEvent =
 
 /** Far more than anybody has; every variable costs memory before there is a program. */
 const mostVariables = 512
+const mostVariables_bytes = 256 * 1024
 
 /**
  * Waits for the program of a new session channel. `allow` is asked about each request before it; what it refuses is
@@ -35,6 +36,7 @@ const mostVariables = 512
  */
 export async function receiveSession(channel: Channel, allow: (request: SessionRequest) => boolean): Promise<Session | undefined> {
   const env = new Map<string, string>()
+  let env_bytes = 0
   let pty: Pty | undefined
   let agent = false
   let x11: Session['x11']
@@ -42,9 +44,13 @@ export async function receiveSession(channel: Channel, allow: (request: SessionR
     const asked = await channel.requests.next()
     if (!asked) return undefined
     const request = readRequest(asked.type, asked.payload)
-    const allowed =
-      request.type !== 'other' && request.type !== 'malformed' && allow(request) && !(request.type === 'env' && env.size >= mostVariables)
-    if (allowed && request.type === 'env') env.set(request.name, request.value)
+    const hasRoom = env.size < mostVariables && env_bytes + asked.payload.length <= mostVariables_bytes
+    const isKnown = request.type !== 'other' && request.type !== 'malformed'
+    const allowed = isKnown && allow(request) && (request.type !== 'env' || hasRoom)
+    if (allowed && request.type === 'env') {
+      env_bytes += asked.payload.length
+      env.set(request.name, request.value)
+    }
     if (allowed && request.type === 'pty-req') pty = request.pty
     if (allowed && request.type === 'window-change' && pty) pty = { ...pty, ...request.size }
     if (allowed && request.type === 'auth-agent-req@openssh.com') agent = true

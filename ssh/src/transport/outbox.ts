@@ -6,11 +6,12 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ProtocolError } from '../errors.ts'
+import { object_bytes } from '../memory.ts'
 
 /** Above this, data waits. */
 const congested_bytes = 256 * 1024
 /** Above this, the peer is not reading while it makes us answer. */
-const mostUnsent_bytes = 4 * 1024 * 1024
+export const mostUnsent_bytes = 4 * 1024 * 1024
 const joined_bytes = 16 * 1024
 /** Smaller packets are not worth a slab, which would wait with them for a peer who does not read. */
 const small_bytes = 4 * 1024
@@ -37,6 +38,8 @@ export interface Outbox {
   push(parts: readonly Buffer[]): void
   /** At once instead of at the end of the turn. */
   flush(): void
+  /** How much may wait from now on. */
+  allow(unsent_bytes: number): void
   readonly congested: boolean
 }
 
@@ -50,6 +53,7 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
   const reuse = letsGo(socket)
   let parts: Buffer[] = []
   let bytes = 0
+  let most_bytes = mostUnsent_bytes
   let scheduled = false
   let slab: Slab | undefined
   /** Slabs that are full and have something that was not handed to the socket yet. */
@@ -116,29 +120,44 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
         parts.push(part)
         bytes += part.length
       }
-      if (bytes + socket.writableLength > mostUnsent_bytes) throw new ProtocolError('The peer does not read what it asks for.')
+      // Until the end of the turn each part is an object of its own; what the socket has was joined.
+      const held_bytes = bytes + parts.length * object_bytes + socket.writableLength
+      if (held_bytes > most_bytes) throw new ProtocolError('The peer does not read what it asks for.')
       if (!scheduled) {
         scheduled = true
         setImmediate(flush)
       }
     },
     flush,
+    allow(unsent_bytes) {
+      most_bytes = unsent_bytes
+    },
     get congested() {
       return isCongested()
     },
   }
 }
 
-/** As few pieces as possible: neighbours in memory as they are, a handful of small ones joined. */
+/** As few pieces as possible: neighbours in memory as they are, small ones joined, because each waits as an object of its own. */
 function inRuns(parts: readonly Buffer[]): Buffer[] {
   const runs: Buffer[] = []
-  let bytes = 0
   for (const part of parts) {
-    bytes += part.length
     const last = runs.at(-1)
     if (last && last.buffer === part.buffer && last.byteOffset + last.length === part.byteOffset)
       runs[runs.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + part.length)
     else runs.push(part)
   }
-  return runs.length > 1 && bytes <= joined_bytes ? [Buffer.concat(runs, bytes)] : runs
+  const joined: Buffer[] = []
+  let from = 0
+  let bytes = 0
+  for (const [at, run] of runs.entries()) {
+    if (bytes + run.length > joined_bytes) {
+      if (at > from) joined.push(at - from === 1 ? runs[from]! : Buffer.concat(runs.slice(from, at), bytes))
+      from = at
+      bytes = 0
+    }
+    bytes += run.length
+  }
+  joined.push(runs.length - from === 1 ? runs[from]! : Buffer.concat(runs.slice(from), bytes))
+  return joined
 }

@@ -96,10 +96,11 @@ export function packetReader(): PacketReader {
     if (!partial) {
       if (chunk.length >= count) return chunk.subarray(0, count)
       if (chunk.length === 0) return undefined
-      partial = Buffer.allocUnsafe(count)
+      // Not a part of a larger buffer: half a packet may wait for long.
+      partial = Buffer.allocUnsafeSlow(count)
       filled = 0
     } else if (partial.length < count) {
-      const larger = Buffer.allocUnsafe(count)
+      const larger = Buffer.allocUnsafeSlow(count)
       partial.copy(larger, 0, 0, filled)
       partial = larger
     }

@@ -1,18 +1,20 @@
 // The transport of one connection (RFC 4253): idents, packets, key exchanges, and the few messages that belong to no
 // service. Whoever is above sees messages in order, may send at any time, and is told when to hold data back.
 // Invariants: nothing but the exchange itself is sent between our KEXINIT and our NEWKEYS; with strict key exchange (the answer to the Terrapin attack) nothing else is taken at all before the first
-// keys, and packets are counted from zero after every NEWKEYS. Every wait here has a limit.
+// keys, and packets are counted from zero after every NEWKEYS. Before the login there is one key exchange and no other. Every
+// wait here has a limit, and whatever waits is counted as the memory it takes.
 import type { Duplex } from 'node:stream'
 import type { Algorithms } from '../algorithms.ts'
 import { ConnectionEnded, errorFrom, ProtocolError, Reason, SshError } from '../errors.ts'
 import type { PrivateKey } from '../keys/private-key.ts'
 import { signatureAlgorithms } from '../keys/signature.ts'
+import { compact, heldBy, object_bytes } from '../memory.ts'
 import { isKexMessage, Message } from '../messages.ts'
 import { message, Reader, type Writer } from '../wire.ts'
 import { exchanges } from './exchanges.ts'
 import { identOf, identReader } from './ident.ts'
 import type { Negotiated, Role } from './kexinit.ts'
-import { outbox } from './outbox.ts'
+import { mostUnsent_bytes, outbox } from './outbox.ts'
 import { largestPacket_bytes, packetReader, packetWriter } from './packets.ts'
 
 export interface TransportOptions {
@@ -48,20 +50,26 @@ export interface Transport {
   /** The next message, until somebody took over. */
   receive(): Promise<Buffer>
   /**
-   * From now on messages go to this function as they arrive, and the peer may send large packets. When it returns a promise
-   * the messages after it wait.
+   * Somebody is logged in. From now on messages go to this function as they arrive, and the peer may send large packets. When
+   * it returns a promise the messages after it wait.
    */
   takeOver(receive: (payload: Buffer) => Promise<void> | void, onRoom: () => void): void
   send(written: Writer): void
   /** True while data should wait. */
   readonly congested: boolean
+  /** Nothing is taken from the peer until `readOn`. */
+  stopReading(): void
+  readOn(): void
+  readonly reading: boolean
   rekey(): void
   /** Says goodbye and ends. */
   end(error: SshError): void
 }
 
-/** Messages that wait for whoever authenticates; then the socket waits. */
-const mostWaiting = 32
+/** Messages that wait for whoever authenticates, in memory; then the socket waits. */
+const mostWaiting_bytes = 64 * 1024
+/** Answers that a stranger has not read. */
+const strangersUnsent_bytes = 64 * 1024
 /** How long an exchange may take, over a slow line that is full of data. */
 const exchange_ms = 300_000
 /** For a peer who waits for our KEXINIT while we wait for its own. */
@@ -72,7 +80,7 @@ const worthQuicker_bytes = 1024 * 1024
 const mostPackets = 2 ** 31
 /** How long the goodbye may take to leave. */
 const farewell_ms = 2_000
-/** Answers that wait for the end of an exchange; data does not, it is held back. */
+/** Memory of answers that wait for the end of an exchange; data does not, it is held back. */
 const mostHeld_bytes = 1024 * 1024
 /** New keys cost us a thousand times what they cost to ask for: so many for nothing, then for time and bytes that passed. */
 const exchangesAtOnce = 64
@@ -110,8 +118,13 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
 
   /** Until somebody takes over, messages wait here. */
   const inbox: Buffer[] = []
+  let inbox_bytes = 0
   let taker: PromiseWithResolvers<Buffer> | undefined
-  let paused = false
+  let loggedIn = false
+  /** New keys were due before the login. */
+  let rekeyLate = false
+  /** The inbox is full, or whoever took over wants no more. */
+  let [paused, stopped] = [false, false]
   /** Of what came, so much is being computed: what comes meanwhile waits for it, so that packets keep their order. */
   let computing = 0
   let deliver: ((payload: Buffer) => Promise<void> | void) | undefined
@@ -120,6 +133,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   const out = outbox(socket, () => {
     if (!kex.holding) room()
   })
+  out.allow(strangersUnsent_bytes)
 
   const kex = exchanges({
     ...options,
@@ -180,7 +194,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
         rekeyIfDue()
       } else {
         held.push(written)
-        held_bytes += written.length
+        held_bytes += written.capacity + object_bytes
         if (held_bytes > mostHeld_bytes) throw new ProtocolError('The peer does not finish the key exchange.')
       }
     } catch (error) {
@@ -191,12 +205,13 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   const rekeyIfDue = (): void => {
     const limit_bytes = kex.couldBeQuicker ? Math.min(worthQuicker_bytes, options.rekey_bytes) : options.rekey_bytes
     const due = sinceKeys_bytes > limit_bytes || sinceKeys_packets > mostPackets
-    if (due && kex.keyed && !kex.underWay) kex.begin()
+    if (due && loggedIn && kex.keyed && !kex.underWay) kex.begin()
   }
 
   const rekey = (): void => {
     try {
-      if (!over && kex.keyed) kex.begin()
+      if (!loggedIn) rekeyLate = true
+      else if (!over && kex.keyed) kex.begin()
     } catch (error) {
       end(errorFrom(error))
     }
@@ -211,7 +226,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     const type = payload[0]!
     received += 1
     if (type === Message.disconnect) return onDisconnect(payload)
-    if (type === Message.kexInit && kex.keyed && !kex.underWay) payForExchange()
+    if (type === Message.kexInit && kex.keyed) return onRenewal(payload)
     if (isKexMessage(type)) return waitFor(kex.receive(payload))
     if (!kex.keyed && (kex.strict || type > Message.debug)) throw new ProtocolError('A message came before the first keys.')
     if (type === Message.ignore || type === Message.debug || type === Message.unimplemented) return
@@ -226,13 +241,17 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     if (type === Message.pong) return
     if (!isServiceMessage(type)) return send(message(Message.unimplemented).uint32(reader.sequence))
     if (deliver) return waitFor(deliver(payload))
+    // A server may renew its keys as soon as it has let us in, before anybody here has taken over.
+    if (type === Message.authSuccess && role === 'client') loggedIn = true
     if (taker) {
       const waiting = taker
       taker = undefined
       return waiting.resolve(payload)
     }
-    inbox.push(payload)
-    if (inbox.length >= mostWaiting) {
+    const kept = compact(payload)
+    inbox.push(kept)
+    inbox_bytes += heldBy(kept)
+    if (inbox_bytes >= mostWaiting_bytes) {
       paused = true
       socket.pause()
     }
@@ -249,6 +268,12 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
       },
       (error: unknown) => end(errorFrom(error)),
     )
+  }
+
+  const onRenewal = (kexInit: Buffer): void => {
+    if (!loggedIn) throw new ProtocolError('New keys are not made before the login.')
+    if (!kex.underWay) payForExchange()
+    waitFor(kex.receive(kexInit))
   }
 
   /** The peer wants new keys. */
@@ -278,7 +303,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   const unpack = (): void => {
     try {
       for (;;) {
-        const payload = over || paused || computing > 0 ? undefined : reader.next()
+        const payload = over || paused || stopped || computing > 0 ? undefined : reader.next()
         if (!payload) break
         onMessage(payload)
       }
@@ -307,15 +332,16 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     unpack()
   }
 
-  const unpause = (): void => {
-    if (!paused || inbox.length >= mostWaiting) return
-    paused = false
-    goOn()
+  const goOn = (): void => {
+    if (paused || stopped || computing > 0 || over) return
+    unpack()
+    if (!paused && !stopped && computing === 0 && !over) socket.resume()
   }
 
-  const goOn = (): void => {
-    unpack()
-    if (!paused && computing === 0 && !over) socket.resume()
+  const unpause = (): void => {
+    if (!paused || inbox_bytes >= mostWaiting_bytes) return
+    paused = false
+    goOn()
   }
 
   /** Nothing is sent or taken after this. */
@@ -393,6 +419,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     async receive() {
       const waiting = inbox.shift()
       if (waiting) {
+        inbox_bytes -= heldBy(waiting)
         unpause()
         return waiting
       }
@@ -402,18 +429,36 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     },
     takeOver(receive, onRoom) {
       reader.allow(largestPacket_bytes)
+      out.allow(mostUnsent_bytes)
+      loggedIn = true
       deliver = receive
       room = onRoom
+      inbox_bytes = 0
       try {
         for (const payload of inbox.splice(0)) waitFor(receive(payload))
       } catch (error) {
         end(errorFrom(error))
       }
       unpause()
+      if (rekeyLate) rekey()
     },
     send,
     get congested() {
       return kex.holding || over !== undefined || out.congested
+    },
+    stopReading() {
+      if (over) return
+      stopped = true
+      socket.pause()
+    },
+    readOn() {
+      if (!stopped) return
+      stopped = false
+      // Later: whoever has room now may be in the middle of a message.
+      setImmediate(goOn)
+    },
+    get reading() {
+      return !stopped
     },
     rekey,
     end,
