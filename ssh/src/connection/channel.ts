@@ -72,6 +72,8 @@ export interface ChannelOutside {
   /** Where it is counted what waits here. */
   readonly memory: Account
   send(written: Writer): void
+  /** So many bytes have reached the reader here, or left for the peer. */
+  delivered(bytes: number): void
   /** Something waits in this channel. */
   ready(): void
   /** Both sides have closed. */
@@ -150,6 +152,7 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
     lend(chunk?.held_bytes ?? 0)
     if (chunk) {
       give(chunk.bytes.length)
+      outside.delivered(chunk.bytes.length)
       return chunk
     }
     if (gotEof || gotClose) return undefined
@@ -271,6 +274,7 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
         const waiting = reader
         reader = undefined
         give(bytes.length)
+        outside.delivered(bytes.length)
         const chunk = bytes.buffer.byteLength <= small_bytes ? bytes : compact(bytes)
         memory.hold(heldBy(chunk))
         lend(heldBy(chunk))
@@ -341,6 +345,7 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
         if (extended) written.uint32(item.stream)
         send(written.string(size === item.bytes.length ? item.bytes : item.bytes.subarray(0, size)))
         remoteWindow_bytes -= size
+        outside.delivered(size)
         if (size < item.bytes.length) {
           item.bytes = item.bytes.subarray(size)
           return remoteWindow_bytes > 0

@@ -162,6 +162,7 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
       remoteWindow_bytes: remote.window_bytes,
       remotePacket_bytes: remote.packet_bytes,
       send: transport.send,
+      delivered: transport.delivered,
       ready() {
         ready.add(inside)
         pump()

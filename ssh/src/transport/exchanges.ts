@@ -42,8 +42,17 @@ export interface Exchanges {
   readonly sessionId: Buffer | undefined
   readonly hostKey: Buffer | undefined
   readonly negotiated: Negotiated | undefined
+  /** Of the exchange under way, once both sides have said what they want: how many of the cheapest kind would take as long. */
+  readonly cost: number
   /** New keys would be for a cipher that costs less. */
   readonly couldBeQuicker: boolean
+}
+
+/** Exponents of thousands of bits take tens of times as long as a point on a curve, and so does a signature with RSA. */
+const [groupCost, rsaCost] = [8, 2]
+
+function costOf({ kex, hostKey }: Negotiated): number {
+  return 1 + (kex.name.startsWith('diffie-hellman') ? groupCost : 0) + (hostKey.includes('rsa') ? rsaCost : 0)
 }
 
 export function exchanges(options: ExchangesOptions): Exchanges {
@@ -62,6 +71,7 @@ export function exchanges(options: ExchangesOptions): Exchanges {
   let sessionId: Buffer | undefined
   let hostKey: Buffer | undefined
   let negotiated: Negotiated | undefined
+  let cost = 1
   /** What both sides have of them. */
   let quick: readonly string[] = []
 
@@ -87,6 +97,7 @@ export function exchanges(options: ExchangesOptions): Exchanges {
       if (strict && reader.sequence !== 0) throw new ProtocolError('Something came before the KEXINIT.')
     }
     const agreed = negotiate(client, server)
+    cost = costOf(agreed)
     quick = quickCiphers.filter((name) => algorithms.ciphers.includes(name) && client.cipher.every((list) => list.includes(name)))
     ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
     exchange = keyExchange({
@@ -160,6 +171,9 @@ export function exchanges(options: ExchangesOptions): Exchanges {
     },
     get negotiated() {
       return negotiated
+    },
+    get cost() {
+      return cost
     },
   }
 }

@@ -61,6 +61,8 @@ export interface Transport {
   stopReading(): void
   readOn(): void
   readonly reading: boolean
+  /** So many bytes of a channel have reached whom they were for, on either side: what the peer pays for new keys with. */
+  delivered(bytes: number): void
   rekey(): void
   /** Says goodbye and ends. */
   end(error: SshError): void
@@ -82,10 +84,13 @@ const mostPackets = 2 ** 31
 const farewell_ms = 2_000
 /** Memory of answers that wait for the end of an exchange; data does not, it is held back. */
 const mostHeld_bytes = 1024 * 1024
-/** New keys cost us a thousand times what they cost to ask for: so many for nothing, then for time and bytes that passed. */
+/**
+ * New keys cost us a thousand times what they cost to ask for: so many of the cheapest kind for nothing, then for data that was
+ * delivered, and now and then for the time that passed. OpenSSH with a RekeyLimit of 512K wants them after every packet of data.
+ */
 const exchangesAtOnce = 64
-const exchangeEvery_ms = 250
-const exchangeEvery_bytes = 64 * 1024
+const exchangeEvery_ms = 500
+const exchangeEvery_bytes = 32 * 1024
 const longestPing_bytes = 4_096
 const longestGoodbye = 512
 
@@ -112,6 +117,7 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   let kexInitTimer: NodeJS.Timeout | undefined
   let allowance = exchangesAtOnce
   let exchanged_at = performance.now()
+  let delivered_bytes = 0
   /** What cannot leave before our NEWKEYS. */
   let held: Writer[] = []
   let held_bytes = 0
@@ -272,16 +278,14 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
 
   const onRenewal = (kexInit: Buffer): void => {
     if (!loggedIn) throw new ProtocolError('New keys are not made before the login.')
-    if (!kex.underWay) payForExchange()
+    const peersWish = !kex.underWay
     waitFor(kex.receive(kexInit))
-  }
-
-  /** The peer wants new keys. */
-  const payForExchange = (): void => {
+    if (!peersWish) return
     const now = performance.now()
-    const earned = (now - exchanged_at) / exchangeEvery_ms + sinceKeys_bytes / exchangeEvery_bytes
-    allowance = Math.min(exchangesAtOnce, allowance + earned) - 1
+    const earned = (now - exchanged_at) / exchangeEvery_ms + delivered_bytes / exchangeEvery_bytes
+    allowance = Math.min(exchangesAtOnce, allowance + earned) - kex.cost
     exchanged_at = now
+    delivered_bytes = 0
     if (allowance < 0) throw new ProtocolError('The peer wants new keys too often.')
   }
 
@@ -459,6 +463,9 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     },
     get reading() {
       return !stopped
+    },
+    delivered(bytes) {
+      delivered_bytes += bytes
     },
     rekey,
     end,
