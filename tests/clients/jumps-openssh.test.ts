@@ -97,11 +97,12 @@ describe('-A', () => {
   })
 
   test('a certificate that does not permit it lends nothing', async () => {
-    await keygen(way.where, 'holder', '-t', 'ed25519')
+    for (const name of ['holder', 'authority']) await keygen(way.where, name, '-t', 'ed25519')
+    await way.register('authority', { certificate_authority: true })
     await run('ssh-keygen', [
       '-q',
       '-s',
-      way.where.file('olga'),
+      way.where.file('authority'),
       '-I',
       'h',
       '-n',

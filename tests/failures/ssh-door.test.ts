@@ -136,19 +136,25 @@ describe('nothing before proof', () => {
 })
 
 describe('what exists is not told', () => {
-  const offline = (data: string) => `${data} is offline or cannot be reached\r\n`
+  /** With whether the name says which namespace it is of. */
   test.each([
-    ['an unknown namespace', 'pilot@nowhere.crane-9'],
-    ['an unknown device', `pilot@${sample.namespace}.nobody`],
-    ['an unknown uid', `pilot@${'0'.repeat(64)}`],
-    ['a device that is pending', `pilot@${sample.namespace}.buoy`],
-    ['the uid of a device that is pending', `pilot@${sample.pendingDevice}`],
-    ['a device that is offline', `pilot@${sample.namespace}.crane-1`],
-  ])('%s is offline, as far as a stranger can tell', async (_, name) => {
+    ['an unknown namespace', 'pilot@nowhere.crane-9', false],
+    ['an unknown device', `pilot@${sample.namespace}.nobody`, true],
+    ['an unknown uid', `pilot@${'0'.repeat(64)}`, false],
+    ['a device that is pending', `pilot@${sample.namespace}.buoy`, true],
+    ['the uid of a device that is pending', `pilot@${sample.pendingDevice}`, true],
+    ['a device that is offline', `pilot@${sample.namespace}.crane-1`, true],
+  ])('%s is offline, as far as whoever holds a key can tell, and takes no password of a stranger', async (_, name, isHere) => {
     const banners: string[] = []
-    const client = await knock({ banners })
-    await expect(client.attempt(name, { method: 'none' })).rejects.toThrow()
-    expect(banners).toEqual([offline(name.slice(name.indexOf('@') + 1))])
+    const data = name.slice(name.indexOf('@') + 1)
+    const stranger = await knock({ banners })
+    expect(await stranger.attempt(name, { method: 'none' })).toMatchObject({ accepted: false })
+    expect(await stranger.attempt(name, { method: 'password', password: 'pilot' })).toMatchObject({ accepted: false })
+    expect(banners.splice(0)).toEqual([`${data} is offline or cannot be reached, or does not let you in with this password\r\n`])
+    const holder = await knock({ banners })
+    if (isHere) await expect(holder.attempt(name, { method: 'publickey', key: olga })).rejects.toThrow()
+    else expect(await holder.attempt(name, { method: 'publickey', key: olga })).toMatchObject({ accepted: false })
+    expect(banners).toEqual(isHere ? [`${data} is offline or cannot be reached\r\n`] : [])
   })
 
   test('a name that is no SSHID is told so', async () => {
@@ -161,7 +167,8 @@ describe('what exists is not told', () => {
   test('what a stranger typed does not reach a terminal as it came', async () => {
     const banners: string[] = []
     const client = await knock({ banners })
-    await expect(client.attempt('a@\u001b]0;owned\u0007.x', { method: 'none' })).rejects.toThrow()
+    expect(await client.attempt('a@\u001b]0;owned\u0007.x', { method: 'password', password: 'x' })).toMatchObject({ accepted: false })
+    expect(banners.join('')).toContain('owned')
     for (const control of ['\u001b', '\u0007']) expect(banners.join('')).not.toContain(control)
   })
 
@@ -173,13 +180,17 @@ describe('what exists is not told', () => {
 })
 
 describe('the firewall', () => {
-  test('refuses whom a rule denies, before anything else is looked at, and lets others through', async () => {
+  test('refuses whom a rule denies, says so to whoever proved a key, and lets others through', async () => {
     const api = service.api({ token: await world.token('owner') })
     const rule = { action: 'deny', active: true, priority: 0, source_ip: '.*', username: '^drunk$', filter: { hostname: '.*' } } as const
     await api.firewall.create({ body: rule })
     const banners: string[] = []
+    const drunk = sshid.replace('pilot', 'drunk')
+    const stranger = await knock()
+    expect(await stranger.attempt(drunk, { method: 'password', password: 'drunk' })).toMatchObject({ accepted: false })
+    expect(agent.seen.attempts).toEqual([])
     const client = await knock({ banners })
-    await expect(client.attempt(sshid.replace('pilot', 'drunk'), { method: 'none' })).rejects.toThrow()
+    await expect(client.attempt(drunk, { method: 'publickey', key: olga })).rejects.toThrow()
     expect(banners).toEqual([`you cannot access ${sample.namespace}.crane-9 due a policy rule\r\n`])
     const sober = await knock()
     expect(await sober.attempt(sshid, { method: 'password', password: 'pilot' })).toEqual({ accepted: true })
@@ -242,7 +253,7 @@ describe('a stolen identity', () => {
     const thief = await steal(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)
     const banners: string[] = []
     const client = await knock({ banners })
-    await expect(client.attempt(sshid, { method: 'password', password: 'secret' })).rejects.toThrow()
+    expect(await client.attempt(sshid, { method: 'password', password: 'secret' })).toMatchObject({ accepted: false })
     expect(banners.join('')).toContain('is offline or cannot be reached')
     expect(thief.seen.attempts).toEqual([])
     await thief[Symbol.asyncDispose]()

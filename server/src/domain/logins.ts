@@ -7,7 +7,7 @@ import type { NamespaceRow } from '../storage/namespaces.ts'
 import type { Stores } from '../storage/stores.ts'
 import { isOver } from './device-status.ts'
 import { decide, keyFits, mostAsked } from './firewall-rules.ts'
-import { readFilter } from './tag-use.ts'
+import { readFilter, type StoredFilter } from './tag-use.ts'
 
 /** An SSHID: the user on the device, and the device as `namespace.name` or by its uid. */
 export interface Target {
@@ -51,6 +51,11 @@ export interface Logins {
   /** Whether the namespace has no more devices than it may have; when a subscription ends, it is for the owner to choose some. */
   withinLimit(to: Reachable): Promise<boolean>
   key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyVerdict>
+  /**
+   * Whether the namespace has such a key for such a name. It is not looked whether there is such a device, so that the answer
+   * tells nothing about that; the tags of a filter are for `key` to look at.
+   */
+  offered(target: Target, source: string, key: LoginKey): Promise<KeyVerdict>
   /** The line of a registered key, for those who only have its fingerprint. */
   registered(to: Reachable, fingerprint: string): Promise<string | undefined>
 }
@@ -91,6 +96,39 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     return namespace && device?.status === 'accepted' ? { device, namespace } : undefined
   }
 
+  /** The namespace that a name is of, and what the device would be called, whether it is there or not. */
+  async function placeOf(data: string): Promise<{ tenant_id: string; name: string }> {
+    if (data.includes('.')) {
+      const dot = data.indexOf('.')
+      const namespace = await stores.namespaces.findByName(data.slice(0, dot).toLowerCase())
+      return { tenant_id: namespace?.tenant_id ?? '', name: data.slice(dot + 1).toLowerCase() }
+    }
+    const tenant_id = (await stores.callers.namespaceOfDevice(data.toLowerCase())) ?? ''
+    return { tenant_id, name: (await stores.of(tenant_id).devices.find(data.toLowerCase()))?.name ?? '' }
+  }
+
+  /** What a key is good for, for those whom `fits` says that its filter is about. */
+  async function judgeKey(
+    tenant_id: string,
+    username: string,
+    source: string,
+    key: LoginKey,
+    fits: (rule: { username: string; filter: StoredFilter }) => Promise<boolean>,
+  ): Promise<KeyVerdict> {
+    const refuse = (because: string): KeyVerdict => ({ allowed: false, because })
+    if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa)) return refuse('The key is too weak.')
+    // A certificate is worth what the registered key that signed it is worth, and not more than it says of itself.
+    const row = await stores.of(tenant_id).publicKeys.find(key.certificate?.authority ?? key.fingerprint)
+    if (!row) return refuse('The namespace does not know the key.')
+    // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
+    if (key.certificate && row.certificate_authority !== 1) return refuse('The key that signed it is no certificate authority.')
+    if (!key.certificate && row.certificate_authority === 1) return refuse('The key is a certificate authority, which only signs.')
+    if (!(await fits({ username: row.username, filter: readFilter(row.filter) })))
+      return refuse('The key is not for this user on this device.')
+    if (!key.certificate) return { allowed: true }
+    return key.certificate.judge({ principal: username, now: new Date(clock.now()), address: source })
+  }
+
   const filtered = (device: DeviceRow) => ({ name: device.name, tags: JSON.parse(device.tags) as string[] })
 
   return {
@@ -113,19 +151,14 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
       return !billed || max_devices <= 0 || !isOver({ accepted: await stores.namespaces.deviceCount(tenant_id), max_devices })
     },
 
-    async key({ device }, username, source, key) {
-      const refuse = (because: string): KeyVerdict => ({ allowed: false, because })
-      if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa)) return refuse('The key is too weak.')
-      // A certificate is worth what the registered key that signed it is worth, and not more than it says of itself.
-      const row = await stores.of(device.tenant_id).publicKeys.find(key.certificate?.authority ?? key.fingerprint)
-      if (!row) return refuse('The namespace does not know the key.')
-      // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
-      if (key.certificate && row.certificate_authority !== 1) return refuse('The key that signed it is no certificate authority.')
-      if (!key.certificate && row.certificate_authority === 1) return refuse('The key is a certificate authority, which only signs.')
-      const fits = await keyFits({ username: row.username, filter: readFilter(row.filter) }, { username, device: filtered(device) })
-      if (!fits) return refuse('The key is not for this user on this device.')
-      if (!key.certificate) return { allowed: true }
-      return key.certificate.judge({ principal: username, now: new Date(clock.now()), address: source })
+    key: ({ device }, username, source, key) =>
+      judgeKey(device.tenant_id, username, source, key, (rule) => keyFits(rule, { username, device: filtered(device) })),
+
+    async offered({ username, data }, source, key) {
+      const { tenant_id, name } = await placeOf(data)
+      const fits = ({ username: pattern, filter }: { username: string; filter: StoredFilter }): Promise<boolean> =>
+        keyFits({ username: pattern, filter: 'tags' in filter ? { hostname: '.*' } : filter }, { username, device: { name, tags: [] } })
+      return judgeKey(tenant_id, username, source, key, fits)
     },
 
     async registered({ device }, fingerprint) {

@@ -1,7 +1,9 @@
 // Who is at the SSH door. The client's user name says which device is meant; every attempt after that is a login of its own
-// (see login.ts). What does not exist, is not accepted or is offline is answered with the same words, and the client is let
-// go: asking for a password would be of no use.
+// (see login.ts). Whoever has proved nothing gets the same answers at the same times for a device that is there, that is
+// offline, pending or denied to them, and for one that does not exist. Whoever has signed with a key of the namespace is told
+// what is the matter, and let go.
 // While a person types a password the leg to the device is made ready, within narrow limits; see decision 12.
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   fingerprintMd5,
   judgeCertificate,
@@ -12,7 +14,7 @@ import {
   type Decision,
   type ShownKey,
 } from '@hawser/ssh'
-import type { KeyVerdict, LoginKey, Reachable, Target } from '../domain/logins.ts'
+import type { KeyVerdict, LoginKey, Target } from '../domain/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
@@ -33,10 +35,13 @@ export interface Handshake extends Disposable {
 /** A client that says nothing for so long waits for a person. */
 const typing_ms = 150
 
+/** When a refused password is answered; one that took longer at twice, four times … that time. */
+const refusal_ms = 1_000
+
 export function handshake(parts: HandshakeParts, uid: string, source: string, log: Log, signal: AbortSignal): Handshake {
   const login = openLogin(parts, uid, source, log, signal)
-  let reachable: Reachable | undefined
   let typing: NodeJS.Timeout | undefined
+  let toldWhy = false
 
   /** The client reads the sentence and is let go. */
   function turnAway(attempt: Attempt, why: string, sentence: string): never {
@@ -45,33 +50,68 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     throw new SshError(Reason.noMoreAuthMethods, sentence)
   }
 
-  async function judge(attempt: Attempt, target: Target): Promise<Decision> {
-    const to = (reachable = await login.find(target))
-    if (attempt.method === 'password') return decision(await login.password(to, target, attempt.password))
-    if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return 'refuse'
-    const verdict = await login.key(to, target, loginKey(attempt.key))
+  /** The device's word on a password; where there is no device to ask, or the caller may not, the password is wrong. */
+  async function isRight(target: Target, password: string): Promise<boolean> {
+    try {
+      return await login.password(await login.find(target), target, password)
+    } catch (error) {
+      if (!(error instanceof TurnedAway) || error.why === 'too many failures') throw error
+      login.failed(target, error.why)
+      return false
+    }
+  }
+
+  async function judgePassword(attempt: Attempt, target: Target, password: string): Promise<Decision> {
+    const asked_at = performance.now()
+    login.patient()
+    if (await isRight(target, password)) return 'accept'
+    let due_ms = refusal_ms
+    while (due_ms < performance.now() - asked_at) due_ms *= 2
+    await pause(due_ms - (performance.now() - asked_at), undefined, { ref: false })
+    if (!toldWhy) attempt.banner(`${printable(target.data)} is offline or cannot be reached, or does not let you in with this password\n`)
+    toldWhy = true
+    return 'refuse'
+  }
+
+  async function judgeKey(attempt: Attempt & { method: 'publickey' }, target: Target): Promise<Decision> {
+    login.patient()
+    const key = loginKey(attempt.key)
+    if (!(await login.offered(target, key)).allowed) return 'refuse'
+    // Whoever has a key of the namespace may know what is the matter with its devices.
+    const to = await login.find(target)
+    const verdict = await login.key(to, target, key)
     if (!verdict.allowed) return 'refuse'
-    // Merely offered: the client now has to sign, and until then nothing happens.
-    if (attempt.method === 'publickey-offer') return 'accept'
     const accepted = await login.vouch(to, target, verdict.limits)
     if (!accepted && to.device.enrolment_key !== null)
       attempt.banner(`${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}\n`)
     return decision(accepted)
   }
 
+  async function judge(attempt: Attempt, target: Target): Promise<Decision> {
+    if (attempt.method === 'password') return judgePassword(attempt, target, attempt.password)
+    if (attempt.method === 'publickey') return judgeKey(attempt, target)
+    // Merely offered: the client now has to sign, and until then nothing happens.
+    if (attempt.method === 'publickey-offer') return decision((await login.offered(target, loginKey(attempt.key))).allowed)
+    return 'refuse'
+  }
+
+  const prepare = async (target: Target): Promise<void> => {
+    // What cannot be reached, or may not be, is made known when somebody has proved something.
+    const to = await login.find(target).catch(() => undefined)
+    if (to && !signal.aborted) login.prepare(to)
+  }
+
   return {
     async authenticate(attempt) {
       clearTimeout(typing)
-      reachable = undefined
       const target = parts.parseTarget(attempt.user)
       if (!target) turnAway(attempt, 'not an SSHID', `${printable(attempt.user)} is not a valid SSHID`)
       const judged = await judge(attempt, target).catch((error: unknown) => {
         if (error instanceof TurnedAway) return turnAway(attempt, error.why, sentences[error.why](printable(target.data)))
         throw error
       })
-      const to = reachable
-      if (judged !== 'accept' && to && parts.guesses.take(neighbourhood(source)) === 0)
-        typing = setTimeout(() => login.prepare(to), typing_ms).unref()
+      if (judged !== 'accept' && parts.guesses.take(neighbourhood(source)) === 0)
+        typing = setTimeout(() => void prepare(target), typing_ms).unref()
       return judged
     },
     outcome: () => login.outcome(),

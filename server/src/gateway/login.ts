@@ -37,8 +37,12 @@ export class TurnedAway extends Error {
 }
 
 export interface Login extends Disposable {
+  /** Refuses whoever has failed too often, before anything is looked up. Throws TurnedAway. */
+  patient(): void
   /** What every attempt begins with: the device, if it can be reached and this caller may. Throws TurnedAway. */
   find(target: Target): Promise<Reachable>
+  /** Whether a key may be shown for such a name, there or not. */
+  offered(target: Target, key: LoginKey): Promise<KeyVerdict>
   /** What a key is good for; nothing happens yet. */
   key(to: Reachable, target: Target, key: LoginKey): Promise<KeyVerdict>
   /** The device's word on a password. Throws TurnedAway. */
@@ -66,6 +70,14 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
     log.info({ event: 'login.refused', why, source, sshid: `${username}@${data}` })
   }
 
+  const patient = (): void => {
+    if (parts.failures.peek(neighbourhood(source)) > 0) throw new TurnedAway('too many failures')
+  }
+  const refuseKey = ({ username, data }: Target, why: string): KeyVerdict => {
+    log.debug({ event: 'key.refused', why, source, sshid: `${username}@${data}` })
+    return { allowed: false, because: why }
+  }
+
   /** The device's word is asked for; success makes the session's record. */
   async function enter(
     to: Reachable,
@@ -74,7 +86,7 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
     limits: LoginLimits | undefined,
     ask: (leg: InnerLeg) => Promise<boolean>,
   ): Promise<boolean> {
-    if (parts.failures.peek(neighbourhood(source)) > 0) throw new TurnedAway('too many failures')
+    patient()
     let accepted: boolean
     try {
       accepted = await ask(legTo(to))
@@ -95,6 +107,7 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
   }
 
   return {
+    patient,
     async find(target) {
       const to = await parts.logins.find(target.data)
       if (!to) throw new TurnedAway('unknown')
@@ -103,12 +116,14 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
       if (!(await parts.logins.withinLimit(to))) throw new TurnedAway('over the limit')
       return to
     },
-    async key(to, { username, data }, key) {
-      const verdict = await parts.logins.key(to, username, source, key)
-      const because = verdict.allowed ? (vouchable(to.device.info_version) ? undefined : 'The agent is too old.') : verdict.because
-      if (because === undefined) return verdict
-      log.debug({ event: 'key.refused', why: because, source, sshid: `${username}@${data}` })
-      return { allowed: false, because }
+    async offered(target, key) {
+      const verdict = await parts.logins.offered(target, source, key)
+      return verdict.allowed ? verdict : refuseKey(target, verdict.because)
+    },
+    async key(to, target, key) {
+      const verdict = await parts.logins.key(to, target.username, source, key)
+      if (!verdict.allowed) return refuseKey(target, verdict.because)
+      return vouchable(to.device.info_version) ? verdict : refuseKey(target, 'The agent is too old.')
     },
     password: async (to, target, password) =>
       enter(to, target, 'password', undefined, (inner) => inner.password(target.username, password)),
