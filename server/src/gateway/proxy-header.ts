@@ -5,6 +5,7 @@
 //   v2  12 bytes signature, 1 byte 0x20 (LOCAL) or 0x21 (PROXY), 1 byte family and protocol, 2 bytes length of the
 //       rest: source and destination address, source and destination port, then what is of no interest here
 import { isIP, type Socket } from 'node:net'
+import { plainAddress } from '../kit/address.ts'
 
 export interface Origin {
   readonly address: string
@@ -73,7 +74,7 @@ function parseV1(bytes: Buffer): ReturnType<typeof parse> {
   if (family === 'UNKNOWN') return { origin: undefined, used: end + 2 }
   if (isIP(address) !== (family === 'TCP4' ? 4 : family === 'TCP6' ? 6 : -1) || !/^\d{1,5}$/.test(port))
     throw new BadHeader('The PROXY line is malformed.')
-  return { origin: { address, port: Number(port) }, used: end + 2 }
+  return { origin: { address: plainAddress(address), port: Number(port) }, used: end + 2 }
 }
 
 function parseV2(bytes: Buffer): ReturnType<typeof parse> {
@@ -88,7 +89,7 @@ function parseV2(bytes: Buffer): ReturnType<typeof parse> {
   if (family === 0x11 && length >= 12) return { origin: { address: [...body.subarray(0, 4)].join('.'), port: body.readUInt16BE(8) }, used }
   if (family === 0x21 && length >= 36) {
     const groups = Array.from({ length: 8 }, (_, index) => body.readUInt16BE(index * 2).toString(16))
-    return { origin: { address: new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1), port: body.readUInt16BE(32) }, used }
+    return { origin: { address: plainAddress(groups.join(':')), port: body.readUInt16BE(32) }, used }
   }
   if (family === 0) return { origin: undefined, used }
   throw new BadHeader('The PROXY header names a family that is no use here.')

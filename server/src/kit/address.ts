@@ -1,9 +1,17 @@
 // Network addresses: one spelling for each, and what counts as one neighbour when attempts are limited.
-import { isIP } from 'node:net'
+import { isIP, isIPv6 } from 'node:net'
 
-/** `::ffff:192.0.2.7` is 192.0.2.7 by another name. */
+/**
+ * One spelling for each address: `::ffff:192.0.2.7` and `::ffff:c000:207` are 192.0.2.7 by other names. What is no address,
+ * or has a zone, stays as it is.
+ */
 export function plainAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
+  if (!address.includes(':') || !isIPv6(address) || address.includes('%')) return address
+  const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(spelled)
+  if (!mapped) return spelled
+  const [high, low] = mapped.slice(1).map((group) => Number.parseInt(group, 16)) as [number, number]
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
 }
 
 /** What is limited together: an address, or the /64 that one IPv6 host usually has to itself. */
