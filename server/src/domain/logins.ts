@@ -4,6 +4,7 @@
 import type { Clock } from '../kit/clock.ts'
 import type { DeviceRow } from '../storage/devices.ts'
 import type { NamespaceRow } from '../storage/namespaces.ts'
+import type { PublicKeyRow } from '../storage/public-keys.ts'
 import type { Stores } from '../storage/stores.ts'
 import { isOver } from './device-status.ts'
 import { decide, keyFits, mostAsked } from './firewall-rules.ts'
@@ -20,16 +21,22 @@ export interface Reachable {
   readonly namespace: NamespaceRow
 }
 
+/** A public key, as it is found and as it is compared. */
+export interface KeyName {
+  /** MD5, as public keys are stored under; two keys can be made that share it. */
+  readonly fingerprint: string
+  /** The whole key, as OpenSSH writes it, without a comment. */
+  readonly line: string
+}
+
 /** A key that a client has shown; of a certificate, the plain key that it is for. */
-export interface LoginKey {
+export interface LoginKey extends KeyName {
   readonly type: string
   readonly bits: number | null
-  /** MD5, as public keys are stored under. */
-  readonly fingerprint: string
   readonly certificate?:
     | {
         /** Of the key that signed it. */
-        readonly authority: string
+        readonly authority: KeyName
         judge(use: { principal: string; now: Date; address: string }): KeyVerdict
       }
     | undefined
@@ -59,6 +66,8 @@ export interface Logins {
   /** The line of a registered key, for those who only have its fingerprint. */
   registered(to: Reachable, fingerprint: string): Promise<string | undefined>
 }
+
+const lineOf = ({ data }: PublicKeyRow): string => Buffer.from(data, 'base64').toString('utf8')
 
 const longest_username = 128
 const longest_data = 256
@@ -118,8 +127,9 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     const refuse = (because: string): KeyVerdict => ({ allowed: false, because })
     if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa)) return refuse('The key is too weak.')
     // A certificate is worth what the registered key that signed it is worth, and not more than it says of itself.
-    const row = await stores.of(tenant_id).publicKeys.find(key.certificate?.authority ?? key.fingerprint)
-    if (!row) return refuse('The namespace does not know the key.')
+    const { fingerprint, line } = key.certificate?.authority ?? key
+    const row = await stores.of(tenant_id).publicKeys.find(fingerprint)
+    if (!row || lineOf(row) !== line) return refuse('The namespace does not know the key.')
     // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
     if (key.certificate && row.certificate_authority !== 1) return refuse('The key that signed it is no certificate authority.')
     if (!key.certificate && row.certificate_authority === 1) return refuse('The key is a certificate authority, which only signs.')
@@ -163,7 +173,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
 
     async registered({ device }, fingerprint) {
       const row = await stores.of(device.tenant_id).publicKeys.find(fingerprint)
-      return row && Buffer.from(row.data, 'base64').toString('utf8')
+      return row && lineOf(row)
     },
   }
 }

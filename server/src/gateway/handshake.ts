@@ -7,6 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import {
   fingerprintMd5,
   judgeCertificate,
+  parsePublicKeyBlob,
+  publicKeyLine,
   Reason,
   SshError,
   type Attempt,
@@ -14,7 +16,7 @@ import {
   type Decision,
   type ShownKey,
 } from '@hawser/ssh'
-import type { KeyVerdict, LoginKey, Target } from '../domain/logins.ts'
+import type { KeyName, KeyVerdict, LoginKey, Target } from '../domain/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
@@ -139,12 +141,17 @@ function loginKey({ type, bits, blob, certificate }: ShownKey): LoginKey {
   return {
     type,
     bits,
-    fingerprint: fingerprintMd5(blob),
+    ...keyName(type, blob),
     certificate: certificate && {
-      authority: fingerprintMd5(certificate.authority),
+      authority: keyName(parsePublicKeyBlob(certificate.authority).type, certificate.authority),
       judge: (use) => verdictOf(certificate, judgeCertificate(certificate, { ...use, kind: 'user', authorities: [certificate.authority] })),
     },
   }
+}
+
+/** What a public key is found by, and compared with. */
+export function keyName(type: string, blob: Buffer): KeyName {
+  return { fingerprint: fingerprintMd5(blob), line: publicKeyLine(type, blob) }
 }
 
 function verdictOf(certificate: Certificate, judged: ReturnType<typeof judgeCertificate>): KeyVerdict {

@@ -6,7 +6,6 @@
 import { randomBytes } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import {
-  fingerprintMd5,
   localPair,
   openSftp,
   parsePublicKeyLine,
@@ -20,6 +19,7 @@ import {
 import type { Reachable, Target } from '../domain/logins.ts'
 import { newUid } from '../kit/ids.ts'
 import type { Log } from '../kit/log.ts'
+import { keyName } from './handshake.ts'
 import { remoteFiles, type RemoteFiles } from './files.ts'
 import { openLogin, TurnedAway, type Login, type LoginParts, type WhyAway } from './login.ts'
 import { runSession, type SessionParts } from './session.ts'
@@ -129,7 +129,7 @@ async function prove(parts: TerminalParts, login: Login, to: Reachable, target: 
   const line = await parts.logins.registered(to, proof.fingerprint)
   if (line === undefined) throw refused()
   const { type, bits, blob } = parsePublicKeyLine(line)
-  const verdict = await login.key(to, target, { type, bits, fingerprint: fingerprintMd5(blob) })
+  const verdict = await login.key(to, target, { type, bits, ...keyName(type, blob) })
   if (!verdict.allowed) throw refused()
   const algorithm = type === 'ssh-rsa' ? rsaAlgorithm : type
   const challenge = proofData(randomBytes(32), `${target.username}@${target.data}`, algorithm, blob)
