@@ -227,7 +227,7 @@ const lineOf = (command: Command): string =>
 export function usage(): string {
   const rows = [
     ...commands.map((command) => [lineOf(command), command.doc] as const),
-    ['migrate', 'Brings the database schema up to date.'] as const,
+    ['migrate', 'Brings the database schema up to date, or makes a new installation.'] as const,
     ['config print', 'Prints the settings in force.'] as const,
     ['backup <folder>', 'Copies database, master key and recordings there, while the server runs.'] as const,
     ['restore <folder>', 'Puts a backup into an empty data folder.'] as const,

@@ -6,7 +6,7 @@ import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, statSync } from
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
 import type { Config } from './config.ts'
-import { masterKey } from './kit/secrets.ts'
+import { hasMasterKey, masterKey } from './kit/secrets.ts'
 import { checkSqlite, copySqlite } from './storage/dialects/sqlite-copy.ts'
 
 const database = 'hawser.db'
@@ -21,6 +21,7 @@ export function backup(config: Config, folder: string): string[] {
   if (config.HAWSER_DATABASE) refuse('The database is PostgreSQL: back it up with pg_dump, and keep the master key.')
   const from = path.join(config.HAWSER_DATA, database)
   if (!existsSync(from)) refuse(`There is no database in ${config.HAWSER_DATA}; see HAWSER_DATA.`)
+  if (!hasMasterKey(config.HAWSER_DATA, config.HAWSER_SECRET)) refuse(`There is no master key in ${config.HAWSER_DATA}; see HAWSER_DATA.`)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const to = path.join(folder, database)
   copySqlite(from, to)

@@ -1,7 +1,7 @@
 // `hawser import shellhub <folder | postgres://…>`: composition of a move from another installation. It runs beside no server:
 // the one on this data folder has to be stopped, so that nothing is written between. A dry run on a data folder that has no
 // database yet makes none there either.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
@@ -14,7 +14,7 @@ import type { Source } from './import/found.ts'
 import { openTables } from './import/tables.ts'
 import { systemClock } from './kit/clock.ts'
 import { masterKey, vault } from './kit/secrets.ts'
-import { openDatabase } from './storage/database.ts'
+import { isInstalled, openDatabase } from './storage/database.ts'
 import { openShellHub } from './storage/shellhub.ts'
 import { stores } from './storage/stores.ts'
 
@@ -82,9 +82,10 @@ async function open(from: string, ours: string): Promise<Source> {
 export async function importShellHub(config: Config, { from, ...wishes }: Wanted): Promise<{ done: boolean; lines: string[] }> {
   await using parts = new AsyncDisposableStack()
   const source = parts.use(await open(from, config.HAWSER_DATABASE))
-  const fresh = !config.HAWSER_DATABASE && !existsSync(path.join(config.HAWSER_DATA, 'hawser.db'))
+  const fresh = !(await isInstalled({ url: config.HAWSER_DATABASE, folder: config.HAWSER_DATA }))
+  const place = config.HAWSER_DATABASE ? 'the database of HAWSER_DATABASE' : config.HAWSER_DATA
   let folder = config.HAWSER_DATA
-  if (wishes.dryRun && fresh) {
+  if (wishes.dryRun && fresh && !config.HAWSER_DATABASE) {
     folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-import-'))
     parts.defer(() => rmSync(folder, { recursive: true, force: true }))
   }
@@ -114,5 +115,8 @@ export async function importShellHub(config: Config, { from, ...wishes }: Wanted
     : written
       ? 'Done. Start the server, and let its name, or SHELLHUB_SERVER_ADDRESS of the agents, point to it.'
       : 'This was a dry run: nothing was written.'
-  return { done: !refused, lines: [`From ${source.title}:`, '', ...report.lines(), '', outcome] }
+  return {
+    done: !refused,
+    lines: [`From ${source.title}, into ${place}${fresh ? ', a new installation' : ''}:`, '', ...report.lines(), '', outcome],
+  }
 }

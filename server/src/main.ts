@@ -5,9 +5,10 @@ import v8 from 'node:v8'
 import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
 import { parseCommand, runCommand, usage } from './admin.ts'
-import { ConfigError, environment, printConfig, readConfig } from './config.ts'
+import { ConfigError, environment, printConfig, readConfig, type Config } from './config.ts'
 import { askServer, isServed, sentence, serveControl } from './control.ts'
 import { openLog } from './kit/log.ts'
+import { hasMasterKey } from './kit/secrets.ts'
 
 const write = (line: string): void => void process.stdout.write(`${line}\n`)
 const complain = (line: string): void => void process.stderr.write(`${line}\n`)
@@ -91,8 +92,10 @@ async function admin(args: string[]): Promise<void> {
   const config = readConfig(environment())
   const log = openLog('silent')
   if (args.join(' ') === 'migrate') {
+    const missing = await missingFrom(config)
     const opened = await (await rooms()).openRooms({ config, log })
     await opened[Symbol.asyncDispose]()
+    if (missing) write(`There was ${missing}: a new installation was made.`)
     return write('The schema is up to date.')
   }
   const [verb, folder, ...more] = args
@@ -107,8 +110,23 @@ async function admin(args: string[]): Promise<void> {
   const asked = await askServer(config.HAWSER_DATA, command)
   if (asked && 'failure' in asked) throw new Failure('invalid', { message: asked.failure })
   if (asked) return asked.lines.forEach(write)
+  const missing = await missingFrom(config)
+  if (missing)
+    throw new Failure('notFound', {
+      message:
+        `There is ${missing}, so there is no installation of Hawser here. Set ${config.HAWSER_DATABASE ? 'HAWSER_DATABASE and ' : ''}HAWSER_DATA ` +
+        'as the server has them. A new installation is made by the first start of the server, or by `hawser admin migrate`.',
+    })
   await using opened = await (await rooms()).openRooms({ config, log })
   for (const line of await runCommand(opened, command)) write(line)
+}
+
+/** What an installation has and these settings do not lead to; undefined: it is all there. Makes nothing. */
+async function missingFrom({ HAWSER_DATA: folder, HAWSER_DATABASE: url, HAWSER_SECRET: secret }: Config): Promise<string | undefined> {
+  const { isInstalled } = await import('./storage/database.ts')
+  if (!(await isInstalled({ url, folder })))
+    return url ? 'nothing of Hawser in the database of HAWSER_DATABASE' : `no database in ${folder}`
+  return hasMasterKey(folder, secret) ? undefined : `no master key in ${folder}`
 }
 
 async function imported(args: string[]): Promise<void> {

@@ -14,6 +14,7 @@ describe('somebody is here already', () => {
   test('with the same name: nothing is written, until one says that it is the same person', async () => {
     using shellhub = await shellHub('relaxed')
     using here = await target('sqlite')
+    await admin(here.folder, ['migrate'])
     expect(await admin(here.folder, ['user', 'create', 'olga', 'another-rope', 'olga@example.com'])).toMatchObject({ code: 0 })
     expect(await admin(here.folder, ['user', 'create', 'pia', 'another-rope', 'stan@example.com'])).toMatchObject({ code: 0 })
     const before = await rowsOf(here)
@@ -40,6 +41,7 @@ describe('somebody is here already', () => {
   test('a namespace with the same tenant gets what it has not, and keeps its owner', async () => {
     using shellhub = await shellHub('relaxed')
     using here = await target('sqlite')
+    await admin(here.folder, ['migrate'])
     await admin(here.folder, ['user', 'create', 'pia', 'another-rope', 'pia@example.com'])
     await admin(here.folder, ['namespace', 'create', 'port', 'pia', sample.tenant])
     const { code, stdout } = await here.import(shellhub.from)
@@ -54,6 +56,7 @@ describe('somebody is here already', () => {
   test('a namespace, a device and an API key whose names are taken are named', async () => {
     using shellhub = await shellHub('relaxed')
     using here = await target('sqlite')
+    await admin(here.folder, ['migrate'])
     await admin(here.folder, ['user', 'create', 'pia', 'another-rope', 'pia@example.com'])
     await admin(here.folder, ['namespace', 'create', 'elsewhere', 'pia'])
     shellhub.edit('devices.json', (text) =>

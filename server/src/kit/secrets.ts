@@ -47,10 +47,14 @@ export function vault(masterKey: Buffer): Vault {
   }
 }
 
+const fileOf = (folder: string): string => path.join(folder, 'master.key')
+
+export const hasMasterKey = (folder: string, given = ''): boolean => given !== '' || existsSync(fileOf(folder))
+
 /** The master key of an installation: what is given, else 32 random bytes in a file that only its owner can read, made at the first start. */
 export function masterKey(folder: string, given = ''): Buffer {
   if (given !== '') return Buffer.from(given, 'hex')
-  const file = path.join(folder, 'master.key')
+  const file = fileOf(folder)
   if (!existsSync(file)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     // Written aside, then linked: a crash leaves no key or a whole one, and of two first starts only one wins.

@@ -1,7 +1,8 @@
 // Opens the database that the settings name, brings its schema up to date, and offers the stores. This room holds all
 // the SQL of the server.
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
+import { sql } from 'kysely'
 import type { Opened } from './dialects/dialect.ts'
 import { openSqlite } from './dialects/sqlite.ts'
 import { migrate } from './migrations/index.ts'
@@ -14,11 +15,24 @@ export interface DatabaseOptions {
   readonly onError: (error: Error) => void
 }
 
+const file = 'hawser.db'
+
+/** Whether there is a database with our tables; makes nothing. */
+export async function isInstalled({ url, folder }: Pick<DatabaseOptions, 'url' | 'folder'>): Promise<boolean> {
+  if (!url) return existsSync(path.join(folder, file))
+  const { openPostgres } = await import('./dialects/postgres.ts')
+  await using opened = openPostgres(url, () => undefined)
+  return await opened.exclusively(async () => {
+    const { rows } = await sql<{ there: boolean }>`select to_regclass('schema_migrations') is not null as there`.execute(opened.db)
+    return rows[0]?.there === true
+  })
+}
+
 export async function openDatabase(options: DatabaseOptions): Promise<Opened & { migrated: string[] }> {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
   // The driver of the database that is not used is not even loaded.
   const { openPostgres } = options.url ? await import('./dialects/postgres.ts') : { openPostgres: undefined }
-  const opened = openPostgres ? openPostgres(options.url, options.onError) : await openSqlite(path.join(options.folder, 'hawser.db'))
+  const opened = openPostgres ? openPostgres(options.url, options.onError) : await openSqlite(path.join(options.folder, file))
   try {
     return Object.assign(opened, { migrated: await migrate(opened, options.now) })
   } catch (error) {
