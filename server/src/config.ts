@@ -64,6 +64,11 @@ function proxies(text: string): BlockList {
   return trusted
 }
 
+function headerName(text: string): string {
+  if (!/^[A-Za-z0-9-]*$/.test(text)) throw new Error('the name of a header is expected')
+  return text.toLowerCase()
+}
+
 function rate(text: string): { max: number; window_ms: number } {
   const match = /^(\d{1,7})\/(\d{1,5})$/.exec(text)
   if (!match || Number(match[2]) === 0) throw new Error('calls/seconds is expected; 0/10 switches the limit off')
@@ -190,10 +195,16 @@ export const settings = {
     read: (text) => text,
   }),
   HAWSER_TRUSTED_PROXIES: setting({
-    doc: 'Addresses or subnets whose X-Real-IP and X-Forwarded-* headers, and PROXY header in front of SSH, are believed; `none` for nobody.',
+    doc: 'Addresses or subnets whose X-Forwarded-* headers, and PROXY header in front of SSH, are believed; `none` for nobody.',
     example: '10.0.0.0/8, ::1',
     fallback: '127.0.0.0/8, ::1',
     read: proxies,
+  }),
+  HAWSER_ADDRESS_HEADER: setting({
+    doc: 'The one header in which trusted proxies say who calls. Empty: X-Forwarded-For, or X-Real-IP where a proxy on this machine sets no other.',
+    example: 'X-Real-IP',
+    fallback: '',
+    read: headerName,
   }),
   HAWSER_REGISTRATION: setting({
     doc: 'Whether strangers may register.',

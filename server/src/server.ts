@@ -402,7 +402,7 @@ export async function startServer(options: ServerOptions) {
     rules: rooms.rules,
     gate: rooms.gate,
     log,
-    trusted: config.HAWSER_TRUSTED_PROXIES,
+    believed: { trusted: config.HAWSER_TRUSTED_PROXIES, header: config.HAWSER_ADDRESS_HEADER },
     openCalls: rooms.limiter('open calls', config.HAWSER_RATE_LIMIT),
     metrics: figures,
     served,

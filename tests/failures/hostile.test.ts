@@ -55,7 +55,7 @@ test('a request has a bounded time for its head and its body, and a connection f
     doors: {},
   }
   const { BlockList } = await import('node:net')
-  await using app = httpServer({ ...parts, trusted: new BlockList() })
+  await using app = httpServer({ ...parts, believed: { trusted: new BlockList(), header: '' } })
   await app.ready()
   const { requestTimeout, headersTimeout, keepAliveTimeout, timeout } = app.server
   for (const limit of [requestTimeout, headersTimeout]) {
@@ -162,7 +162,7 @@ test.each(Object.entries(bodies))(
 )
 
 test('a value that is nested where a text belongs is refused', async () => {
-  const deep = nested(100_000, '[', '"x"', ']')
+  const deep = nested(3_000, '[', '"x"', ']')
   for (const field of ['username', 'password'])
     expect(
       (

@@ -1,13 +1,20 @@
-// Where a request comes from. The caller's address is the TCP peer; X-Real-IP and X-Forwarded-* count only when the peer
-// is a trusted proxy, and only if they hold what they should: anything else is as if it were not there.
+// Where a request comes from. The caller's address is the TCP peer; what headers say counts only when the peer is a trusted
+// proxy, and only if they hold what they should: anything else is as if it were not there. Proxies pass on what callers write
+// themselves, so one header is read for the address, not the best of several.
 import { isIP, type BlockList } from 'node:net'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { From } from '../domain/callers.ts'
 import { plainAddress } from '../kit/address.ts'
 
 const first = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)?.trim()
 
-export function whereFrom(trusted: BlockList): (request: IncomingMessage) => From {
+export interface Believed {
+  readonly trusted: BlockList
+  /** The one header in which proxies say who calls, lower case; empty for the usual ones. */
+  readonly header: string
+}
+
+export function whereFrom({ trusted, header }: Believed): (request: IncomingMessage) => From {
   const trusts = (address: string): boolean => {
     const family = isIP(address)
     return family !== 0 && trusted.check(address, family === 6 ? 'ipv6' : 'ipv4')
@@ -19,7 +26,7 @@ export function whereFrom(trusted: BlockList): (request: IncomingMessage) => Fro
     const host = headers.host ?? ''
     if (!trusts(peer)) return { source: peer, host, secure }
     return {
-      source: realAddress(headers['x-real-ip'], headers['x-forwarded-for'], peer, trusts),
+      source: lastUntrusted(said(headers, header, peer), peer, trusts),
       host: publicHost(first(headers['x-forwarded-host']) ?? host, first(headers['x-forwarded-port'])),
       secure: first(headers['x-forwarded-proto']) === 'https' || secure,
     }
@@ -32,19 +39,25 @@ function publicHost(host: string, port: string | undefined): string {
   return port === undefined || named || !/^[1-9]\d{0,4}$/.test(port) || port === '80' || port === '443' ? host : `${host}:${port}`
 }
 
-function realAddress(
-  real: string | string[] | undefined,
-  forwarded: string | string[] | undefined,
-  peer: string,
-  trusts: (address: string) => boolean,
-): string {
-  const given = plainAddress(first(real) ?? '')
-  if (isIP(given)) return given
-  // The right-most address that is not one of our own proxies was seen by one of them; all left of it is hearsay.
-  const chain = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',').map((part) => plainAddress(part.trim()))
-  for (const address of chain.toReversed()) {
-    if (!isIP(address)) return peer
-    if (!trusts(address)) return address
-  }
-  return peer
+/** What is said of the way that the request took: addresses, the nearest last. */
+function said(headers: IncomingHttpHeaders, named: string, peer: string): string {
+  const chain = headers[named || 'x-forwarded-for']
+  if (chain !== undefined) return Array.isArray(chain) ? chain.join(',') : chain
+  // Of proxies on the same machine that set this one and no other. It holds one address, never a list.
+  const real = named === '' && isLoopback(peer) ? first(headers['x-real-ip']) : undefined
+  return real?.includes(',') ? '' : (real ?? '')
 }
+
+/** The right-most address that is not one of our own proxies was seen by one of them; all left of it is hearsay. */
+function lastUntrusted(chain: string, peer: string, trusts: (address: string) => boolean): string {
+  let last = peer
+  for (const hop of chain.split(',').toReversed()) {
+    const address = plainAddress(hop.trim())
+    if (!isIP(address)) return last
+    last = address
+    if (!trusts(address)) return last
+  }
+  return last
+}
+
+const isLoopback = (address: string): boolean => address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))

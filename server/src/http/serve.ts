@@ -10,7 +10,6 @@ import fastify, {
   type RouteOptions,
 } from 'fastify'
 import { randomUUID } from 'node:crypto'
-import type { BlockList } from 'node:net'
 import { Readable } from 'node:stream'
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
@@ -21,7 +20,7 @@ import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
 import { answerBroken, answerFailure } from './answer.ts'
-import { whereFrom } from './from.ts'
+import { whereFrom, type Believed } from './from.ts'
 import type { Metrics } from './metrics.ts'
 import { tooComplex, withinLimits } from './json-limits.ts'
 import { listSerialiser, pieces, serialiser, type Serialise } from './serialise.ts'
@@ -38,7 +37,8 @@ export interface HttpParts {
   rules: AllRules
   gate: Gate
   log: Log
-  trusted: BlockList
+  /** Whose word about the caller's address counts. */
+  believed: Believed
   /** Calls of one address to all open operations together, whatever their address. */
   openCalls: Limiter
   metrics: Metrics
@@ -74,7 +74,7 @@ type AnyRule = (input: { params: unknown; query: unknown; body: unknown }, calle
 
 export function httpServer(parts: HttpParts): FastifyInstance {
   const { log, metrics } = parts
-  const from = whereFrom(parts.trusted)
+  const from = whereFrom(parts.believed)
   const sockets = upgrades({ doors: parts.doors, from, bearerOf, log })
   const app = fastify({
     loggerInstance: log,
