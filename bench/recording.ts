@@ -192,7 +192,8 @@ async function viewers({ server }: World, agent: Agent, api: Signed, count: numb
   for (let key = 0; key < keys; key++) alone.push(await typist.key())
   const open = async () => {
     const started = performance.now()
-    const socket = await dialWebSocket(`ws://127.0.0.1:${server.port}/api/sessions/${uid}/live?token=${api.token}`)
+    const headers = { authorization: `Bearer ${api.token}` }
+    const socket = await dialWebSocket(`ws://127.0.0.1:${server.port}/api/sessions/${uid}/live`, { headers })
     const state = { socket, bytes: 0, first_ms: 0, over: false }
     socket.on('message', (bytes, isBinary) => {
       if (!isBinary) return

@@ -5,6 +5,7 @@ import { Device } from './devices.ts'
 import { sample } from './examples.ts'
 import { DeviceUid, paging, Position, SessionUid, TenantId, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
+import { Ticket } from './terminals.ts'
 
 export const Session = Type.Object({
   uid: SessionUid,
@@ -35,7 +36,10 @@ export const Frame = Type.Object({
 })
 export type Frame = Static<typeof Frame>
 
-/** The WebSocket on which a session is watched while it goes on, by whoever may play its recording. */
+/**
+ * The WebSocket on which a session is watched while it goes on, by whoever may play its recording: with the usual headers,
+ * or, for browsers, which cannot set any, with a `ticket` in the query.
+ */
 export const livePath = '/api/sessions/:uid/live'
 
 const params = Type.Object({ uid: SessionUid })
@@ -89,6 +93,17 @@ export const sessions = {
     params,
     answer: Type.Array(Frame),
     streamed: true,
+    failures: [],
+    example: aSession,
+  }),
+  ticket: operation({
+    title: 'Get a ticket to watch a session',
+    summary: 'A ticket with which a browser watches the session while it goes on, as `ticket` in the query of the WebSocket.',
+    method: 'POST',
+    path: livePath,
+    access: member('administrator', { apiKey: false }),
+    params,
+    answer: Ticket,
     failures: [],
     example: aSession,
   }),

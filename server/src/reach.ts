@@ -201,7 +201,12 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   rooms.node?.onMourning(() => rooms.background.later('recording.inheritance', () => rooms.recordings.inherit(closed)))
 
   let stopping = false
-  const watching = watchDoor({ gate: rooms.gate, watch: rooms.watch, onError: (err) => log.error({ event: 'viewer.failed', err }) })
+  const watching = watchDoor({
+    gate: rooms.gate,
+    tickets: rooms.watchTickets,
+    watch: rooms.watch,
+    onError: (err) => log.error({ event: 'viewer.failed', err }),
+  })
   const terminals = terminalDoor({
     tickets: rooms.tickets,
     terminal: gateway.terminal,

@@ -42,6 +42,7 @@ import { terminals } from './domain/terminals.ts'
 import { tokens } from './domain/tokens.ts'
 import { tunnelRules } from './domain/tunnels.ts'
 import { users } from './domain/users.ts'
+import { watchTickets } from './domain/watch-tickets.ts'
 import { metrics } from './http/metrics.ts'
 import { metricsServer, servePages } from './http/pages.ts'
 import { httpServer } from './http/serve.ts'
@@ -215,7 +216,9 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     newPerSource,
   })
   const signing = signer(clock, bus)
+  const watching = watchTickets({ stores, vault: secrets, clock })
   const sessionRules = sessions({
+    tickets: watching,
     stores,
     view: deviceView({ stores, presence: present, clock }),
     bus,
@@ -296,6 +299,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     recordings: recorded,
     recordingKey: signingRecordings.public_key,
     watch: sessionRules.watch,
+    watchTickets: watching,
     tickets: terminalRules.tickets,
     supervision: { engine: engines, connectors: connectorRules.supervision, devices: containers },
     bus,

@@ -3,14 +3,15 @@
 //   {"kind":"screen","width":…,"height":…}   first; the binary message after it draws the screen as it is now
 //   {"kind":"resize","width":…,"height":…}   the terminal has another size from here on
 //   {"kind":"end","message":…}               the last one: the session is over, or the viewer was too slow
-// What a viewer sends is ignored. Browsers cannot set headers, so the token may also come as `?token=`. Who loses the right
-// to watch is shown out within half a minute.
+// What a viewer sends is ignored. Browsers cannot set headers: they come with a ticket, `?ticket=`, which is good once. Who loses
+// the right to watch is shown out within half a minute.
 import { contract } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
 import { acceptWebSocket, keepPinging, UpgradeFailed } from '@hawser/mux'
 import type { Gate, MemberCaller } from './domain/callers.ts'
 import type { SessionWatching } from './domain/sessions.ts'
+import type { WatchTickets } from './domain/watch-tickets.ts'
 import type { Upgrade } from './http/upgrade.ts'
 import type { Viewer } from './recording/live.ts'
 
@@ -25,20 +26,27 @@ type Socket = Awaited<ReturnType<typeof acceptWebSocket>>
 
 export interface WatchParts {
   gate: Gate
+  tickets: Pick<WatchTickets, 'take'>
   watch: SessionWatching['watch']
   onError(error: unknown): void
 }
 
-export function watchDoor({ gate, watch, onError }: WatchParts) {
+export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
   const sockets = new Set<Socket>()
+
+  /** Who watches, as often as it is asked: rights may end. */
+  function admission({ bearer, apiKey, query, params, from }: Upgrade): () => Promise<MemberCaller> {
+    const ticket = query.get('ticket')
+    if (ticket === null)
+      return async () => (await gate.admit(contract.sessions.play.access, { bearer, apiKey, tenant: undefined }, from)) as MemberCaller
+    const holder = tickets.take(ticket, params['uid'] ?? '')
+    return () => holder(from)
+  }
 
   async function enter(upgrade: Upgrade): Promise<void> {
     const { params, query } = upgrade
-    const { access } = contract.sessions.play
-    const credentials = { bearer: upgrade.bearer ?? query.get('token') ?? undefined, apiKey: upgrade.apiKey, tenant: undefined }
-    const admit = async () => (await gate.admit(access, credentials, upgrade.from)) as MemberCaller
-    const uid = params['uid'] ?? ''
-    const recording = await watch(uid, channelOf(query), await admit())
+    const admit = admission(upgrade)
+    const recording = await watch(params['uid'] ?? '', channelOf(query), await admit())
     const socket = await acceptWebSocket(upgrade.request, upgrade.socket, upgrade.head).catch((cause: unknown) => {
       throw cause instanceof UpgradeFailed ? new Failure('invalid', { message: cause.message, cause }) : cause
     })

@@ -140,7 +140,8 @@ describe('watching', () => {
     terminal.type('unset HISTFILE; echo ear"lier"\n')
     await terminal.until(/earlier/)
     const { uid } = await way.newest()
-    const socket = await dialWebSocket(address(uid, `?token=${await way.world.token('administrator')}`))
+    const { token } = (await way.owner.sessions.ticket({ params: { uid } })).body
+    const socket = await dialWebSocket(address(uid, `?ticket=${token}`))
     const said: Record<string, unknown>[] = []
     const shown: string[] = []
     socket.on('message', (bytes, isBinary) => {
@@ -165,14 +166,14 @@ describe('watching', () => {
     await way.ssh('echo done', { flags: ['-tt'] })
     const { uid } = await way.newest()
     await over(uid)
-    const refusal = async (query: string, to = uid) =>
-      dialWebSocket(address(to, query)).then(
+    const refusal = async (headers: Record<string, string>, to = uid) =>
+      dialWebSocket(address(to), { headers }).then(
         () => 101,
         (error: { status?: number }) => error.status,
       )
-    const token = async (who: Parameters<typeof way.world.token>[0]) => `?token=${await way.world.token(who)}`
-    expect(await refusal('')).toBe(401)
-    expect(await refusal('?token=none')).toBe(401)
+    const token = async (who: Parameters<typeof way.world.token>[0]) => ({ authorization: `Bearer ${await way.world.token(who)}` })
+    expect(await refusal({})).toBe(401)
+    expect(await refusal({ authorization: 'Bearer none' })).toBe(401)
     expect(await refusal(await token('operator'))).toBe(403)
     expect(await refusal(await token('stranger'))).toBe(404)
     expect(await refusal(await token('owner'))).toBe(404)

@@ -94,13 +94,14 @@ describe('a terminal', () => {
   })
 
   test('can be watched while it goes on', async () => {
-    const { service, world } = quarters()
+    const { service } = quarters()
     const [opened, uid] = await terminal(quarters())
     using shell = opened
     shell.type('echo lighthouse-$((1+1))\r')
     await shell.until('lighthouse-2')
     const seen: string[] = []
-    const viewer = new WebSocket(`${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?token=${await world.token('owner')}`)
+    const { token } = (await (await apiOf(quarters(), 'owner')).sessions.ticket({ params: { uid } })).body
+    const viewer = new WebSocket(`${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${token}`)
     viewer.binaryType = 'arraybuffer'
     viewer.addEventListener(
       'message',

@@ -131,8 +131,9 @@ describe('what only one node can serve is handed to it', () => {
     running.child.stdin.write('echo se$((1+1))n\n')
     await running.until(/(se2n)/)
     const [session] = (await owners[2]!.sessions.list()).body.filter(({ active, device_uid }) => active && device_uid === agent.uid)
-    const token = await cluster.world.token('owner')
-    const viewer = new WebSocket(`${node(2).url.replace('http', 'ws')}/api/sessions/${session!.uid}/live?token=${token}`)
+    // Given by one node, used at another, for a session on a third.
+    const { token } = (await owners[0]!.sessions.ticket({ params: { uid: session!.uid } })).body
+    const viewer = new WebSocket(`${node(2).url.replace('http', 'ws')}/api/sessions/${session!.uid}/live?ticket=${token}`)
     let seen = ''
     viewer.binaryType = 'arraybuffer'
     viewer.addEventListener(

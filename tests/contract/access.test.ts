@@ -61,6 +61,7 @@ const matrix: Readonly<Record<string, string>> = {
   'sessions.get': 'observer, key',
   'sessions.setAuthenticated': 'device or administrator, key',
   'sessions.play': 'administrator, key',
+  'sessions.ticket': 'administrator',
   'sessions.cast': 'administrator, key',
   'sessions.close': 'administrator, key',
   'sessions.record': 'device or administrator, key',
@@ -158,7 +159,7 @@ describe('routes', () => {
       'WEBSOCKET /ssh/connection': 'a device',
       'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
       'WEBSOCKET /agent/connection': 'a device',
-      'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play',
+      'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play; or whoever has a ticket of sessions.ticket, once',
       'WEBSOCKET /ws/ssh': 'whoever has a ticket of terminals.open, once',
     })
   })

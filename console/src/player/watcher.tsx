@@ -1,8 +1,7 @@
 // Watching a session while it goes on: the screen as it is, then everything that comes. What is typed here goes nowhere. A lost
 // connection is tried again, ever more slowly; the end of the session is said.
 import { useEffect, useRef, useState } from 'react'
-import { queries } from '../api.ts'
-import { session } from '../session.ts'
+import { api, queries } from '../api.ts'
 import { openScreen, type Size } from './screen.ts'
 
 type Said = ({ kind: 'screen' | 'resize' } & Size) | { kind: 'end'; message: string }
@@ -24,10 +23,26 @@ export default function Watcher({ uid }: { uid: string }) {
     let wait_ms = first_ms
     let gone = false
 
-    function connect(): void {
+    function again(): void {
+      if (gone) return
+      setSays('The connection was lost; trying again …')
+      timer = setTimeout(() => void connect(), wait_ms)
+      wait_ms = Math.min(last_ms, wait_ms * 2)
+      // The session may be over by now.
+      void queries.invalidateQueries({ queryKey: ['in'] })
+    }
+
+    async function connect(): Promise<void> {
+      // Good once: each attempt needs its own.
+      const ticket = await api.sessions.ticket({ params: { uid } }).then(
+        ({ body }) => body.token,
+        () => undefined,
+      )
+      if (ticket === undefined) return again()
+      if (gone) return
       const at = new URL(`/api/sessions/${uid}/live`, location.href)
       at.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:'
-      at.searchParams.set('token', session.token())
+      at.searchParams.set('ticket', ticket)
       let ended = ''
       socket = new WebSocket(at)
       socket.binaryType = 'arraybuffer'
@@ -43,20 +58,13 @@ export default function Watcher({ uid }: { uid: string }) {
         }
       })
       socket.addEventListener('close', ({ code }) => {
+        if (code !== over) return again()
         if (gone) return
-        if (code === over) {
-          setSays(ended || 'The session is over.')
-          void queries.invalidateQueries({ queryKey: ['in'] })
-          return
-        }
-        setSays('The connection was lost; trying again …')
-        timer = setTimeout(connect, wait_ms)
-        wait_ms = Math.min(last_ms, wait_ms * 2)
-        // The session may be over by now.
+        setSays(ended || 'The session is over.')
         void queries.invalidateQueries({ queryKey: ['in'] })
       })
     }
-    connect()
+    void connect()
     return () => {
       gone = true
       clearTimeout(timer)

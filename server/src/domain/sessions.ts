@@ -11,6 +11,7 @@ import type { Stores } from '../storage/stores.ts'
 import type { DeviceCaller, MemberCaller } from './callers.ts'
 import type { DeviceView } from './devices.ts'
 import type { Rules } from './rules.ts'
+import type { WatchTickets } from './watch-tickets.ts'
 
 export interface SessionParts {
   stores: Stores
@@ -18,6 +19,7 @@ export interface SessionParts {
   bus: Bus
   clock: Clock
   recordings: Recordings
+  tickets: Pick<WatchTickets, 'give'>
   /** The cast of a session of which nothing was recorded. */
   emptyCast(started_ms: number): string
 }
@@ -76,6 +78,10 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
       await mustFind(params.uid, caller)
       const { tenant_id } = caller
       return played(await recordings.channels(tenant_id, params.uid))
+    },
+    async ticket({ params }, caller) {
+      await mustFind(params.uid, caller)
+      return { token: await parts.tickets.give(caller, params.uid) }
     },
     async cast({ params, query }, caller) {
       const { started_at } = await mustFind(params.uid, caller)

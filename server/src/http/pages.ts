@@ -45,7 +45,7 @@ export const extraRoutes: Readonly<Record<string, string>> = {
   'WEBSOCKET /ssh/connection': 'a device',
   'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
   'WEBSOCKET /agent/connection': 'a device',
-  'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play',
+  'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play; or whoever has a ticket of sessions.ticket, once',
   'WEBSOCKET /ws/ssh': 'whoever has a ticket of terminals.open, once',
   'GET /agent/hawser-agent-linux-x64.tar.gz': 'anyone: what install.sh fetches',
   'GET /agent/hawser-agent-linux-arm64.tar.gz': 'anyone: what install.sh fetches',

@@ -1,0 +1,77 @@
+// Tickets for watching a session from a browser, which cannot set headers, so that no sign-in stands in an address. A ticket is
+// good once, for half a minute and for one session. It is sealed under the master key, which all nodes have: the node on which
+// the session runs can read it without asking the one that gave it, and since no other node takes it, it is the one
+// that remembers which were taken.
+import { rank } from '@hawser/contract/access'
+import { Failure } from '@hawser/contract/failures'
+import { second_ms, type Clock } from '../kit/clock.ts'
+import { newUid } from '../kit/ids.ts'
+import type { Vault } from '../kit/secrets.ts'
+import type { Stores } from '../storage/stores.ts'
+import type { From, MemberCaller } from './callers.ts'
+
+/** Whoever had the ticket, as the namespace knows them now. Throws when they may not watch any more. */
+export type Holder = (from: From) => Promise<MemberCaller>
+
+export interface WatchTickets {
+  give(caller: MemberCaller, session_uid: string): Promise<string>
+  /** Gives up the ticket. Throws wrongToken. */
+  take(ticket: string, session_uid: string): Holder
+}
+
+interface Ticket {
+  readonly id: string
+  readonly session_uid: string
+  readonly user_id: string
+  readonly tenant_id: string
+  /** Of the user when the ticket was given: a changed password makes another one. */
+  readonly epoch: number
+  readonly ends_at: number
+}
+
+const life_ms = 30 * second_ms
+const mostTaken = 10_000
+const purpose = 'watch ticket'
+
+export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: Vault; clock: Clock }): WatchTickets {
+  /** Ids and when their tickets end, oldest first. */
+  const taken = new Map<string, number>()
+
+  function opened(sealed: string): Ticket {
+    try {
+      return JSON.parse(vault.open(purpose, sealed)) as Ticket
+    } catch (cause) {
+      throw new Failure('wrongToken', { cause })
+    }
+  }
+
+  return {
+    async give(caller, session_uid) {
+      // The contract admits no keys; this is what the types do not say.
+      if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
+      const { id: user_id, tenant_id } = caller
+      const standing = await stores.callers.user(user_id, tenant_id)
+      if (!standing) throw new Failure('unauthenticated')
+      const ticket: Ticket = { id: newUid(), session_uid, user_id, tenant_id, epoch: standing.epoch, ends_at: clock.now() + life_ms }
+      return Buffer.from(vault.seal(purpose, JSON.stringify(ticket)), 'base64').toString('base64url')
+    },
+
+    take(sealed, session_uid) {
+      const { id, user_id, tenant_id, epoch, ends_at, session_uid: meant } = opened(sealed)
+      const now = clock.now()
+      for (const [old, end] of taken) {
+        if (end > now) break
+        taken.delete(old)
+      }
+      if (meant !== session_uid || ends_at <= now || taken.has(id)) throw new Failure('wrongToken')
+      if (taken.size >= mostTaken) throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
+      taken.set(id, ends_at)
+      return async (from) => {
+        const standing = await stores.callers.user(user_id, tenant_id)
+        if (standing?.epoch !== epoch || standing.role === null) throw new Failure('unauthenticated')
+        if (rank(standing.role) < rank('administrator')) throw new Failure('roleTooLow')
+        return { ...from, kind: 'user', id: user_id, username: standing.username, tenant_id, role: standing.role }
+      }
+    },
+  }
+}

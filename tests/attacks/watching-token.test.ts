@@ -1,0 +1,67 @@
+// Whoever reads the log of a proxy, or a browser's history, finds the address of a session that somebody watched. It held the sign-in
+// of that person, good for 72 hours and for everything. An address has a ticket now: for one session, once, for half a
+// minute; and the token in an address is no credential any more.
+import { expect, test, vi } from 'vitest'
+import { sample } from '@hawser/contract/examples'
+import { dialWebSocket } from '@hawser/mux'
+import { apiOf, sharedQuarters, terminal } from '../clients/web.ts'
+
+const quarters = sharedQuarters()
+
+const status = async (uid: string, query: string): Promise<number | undefined> =>
+  dialWebSocket(`${quarters().service.url.replace('http', 'ws')}/api/sessions/${uid}/live${query}`).then(
+    (socket) => {
+      socket.terminate()
+      return 101
+    },
+    (error: { status?: number }) => error.status,
+  )
+
+/** A session that is recorded and goes on, and who may watch it. */
+async function going() {
+  const [shell, uid] = await terminal(quarters())
+  const owner = await apiOf(quarters(), 'owner')
+  shell.type('echo moor$((1+1))ed\r')
+  await shell.until('moor2ed')
+  const ticket = async (api = owner) => (await api.sessions.ticket({ params: { uid } })).body.token
+  await vi.waitFor(async () => expect(await status(uid, `?ticket=${await ticket()}`)).toBe(101), { timeout: 20_000, interval: 200 })
+  return { shell, uid, owner, ticket }
+}
+
+test('the token of a sign-in in the address opens nothing', async () => {
+  const { world } = quarters()
+  const { shell, uid } = await going()
+  using _ = shell
+  for (const person of ['owner', 'administrator'] as const) expect(await status(uid, `?token=${await world.token(person)}`)).toBe(401)
+  expect(await status(uid, `?ticket=${await world.token('owner')}`)).toBe(401)
+})
+
+test('a ticket is good once, for its session, and not for long', async () => {
+  const { service } = quarters()
+  const { shell, uid, ticket } = await going()
+  using _ = shell
+  const one = await ticket()
+  expect(await status(sample.session, `?ticket=${one}`)).toBe(401)
+  expect(await status(uid, `?ticket=${one}`)).toBe(101)
+  expect(await status(uid, `?ticket=${one}`)).toBe(401)
+  // Written otherwise, it is the same one.
+  expect(await status(uid, `?ticket=${one}%3D`)).toBe(401)
+  const late = await ticket()
+  service.clock.forward(31_000)
+  expect(await status(uid, `?ticket=${late}`)).toBe(401)
+  expect(await status(uid, `?ticket=${(await ticket()).slice(0, -2)}AA`)).toBe(401)
+  expect(await status(uid, '?ticket=')).toBe(401)
+})
+
+test('a ticket is given to those who may play the recording, and dies with their sign-in', async () => {
+  const { service } = quarters()
+  const { shell, uid, ticket } = await going()
+  using _ = shell
+  for (const person of ['operator', 'observer'] as const)
+    await expect(ticket(await apiOf(quarters(), person))).rejects.toMatchObject({ status: 403 })
+  await expect(ticket(await apiOf(quarters(), 'stranger'))).rejects.toMatchObject({ status: 404 })
+  await expect(ticket(service.api({ apiKey: sample.apiKey }))).rejects.toMatchObject({ status: 403 })
+  const given = await ticket(await apiOf(quarters(), 'administrator'))
+  await service.rooms.database.db.updateTable('users').set({ epoch: 2 }).where('id', '=', sample.administrator.id).execute()
+  expect(await status(uid, `?ticket=${given}`)).toBe(401)
+})
