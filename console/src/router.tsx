@@ -19,7 +19,7 @@ import { ConnectorsPage } from './routes/connectors.tsx'
 import { DevicePage } from './routes/device.tsx'
 import { DevicesPage, readDevicesSearch } from './routes/devices.tsx'
 import { FirewallPage } from './routes/firewall.tsx'
-import { ResetMfaPage, UpdatePasswordPage, ValidationAccountPage } from './routes/letters.tsx'
+import { ConfirmEmailPage, ResetMfaPage, UndoChangePage, UpdatePasswordPage, ValidationAccountPage } from './routes/letters.tsx'
 import { LoginPage } from './routes/login.tsx'
 import { OverviewPage } from './routes/overview.tsx'
 import { ProfilePage } from './routes/profile.tsx'
@@ -102,6 +102,8 @@ const tree = root.addChildren([
   at('/validation-account', ValidationAccountPage),
   at('/update-password', UpdatePasswordPage),
   at('/reset-mfa', ResetMfaPage),
+  at('/confirm-email', ConfirmEmailPage),
+  at('/undo-change', UndoChangePage),
   shell.addChildren([
     inside('/', OverviewPage),
     devices,

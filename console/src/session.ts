@@ -48,6 +48,8 @@ const links: Readonly<Record<string, readonly string[]>> = {
   '/validation-account': ['email', 'token'],
   '/update-password': ['id', 'token'],
   '/reset-mfa': ['id'],
+  '/confirm-email': ['token'],
+  '/undo-change': ['token'],
 }
 
 /** Takes what a link brought out of the address at once; it stays with the tab, so that a reload works. */

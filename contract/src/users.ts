@@ -103,7 +103,7 @@ export const users = {
     body: Type.Object({ ...profile, password: Type.Optional(Password), current_password: Type.Optional(Type.String({ maxLength: 1024 })) }),
     failureBody: 'fields',
     badInput: 'invalidFields',
-    failures: ['takenFields'],
+    failures: ['takenFields', 'tooMany'],
     example: { body: { name: 'Vera', recovery_email: 'vera@example.org' } },
   }),
   updateData: operation({
@@ -117,7 +117,7 @@ export const users = {
     body: Type.Object(profile),
     failureBody: 'fields',
     badInput: 'invalidFields',
-    failures: ['takenFields', 'forbidden'],
+    failures: ['takenFields', 'forbidden', 'tooMany'],
     example: { params: { id: sample.observer.id }, body: { name: 'Vera' } },
   }),
   updatePassword: operation({
@@ -154,7 +154,7 @@ export const users = {
   }),
   resend: operation({
     title: 'Resend confirmation',
-    summary: 'Sends the confirmation letter again. The answer does not tell whether there is such a user.',
+    summary: 'Sends the letter again that confirms an account or a changed address. The answer does not tell whether there is such a user.',
     method: 'POST',
     path: '/api/user/resend_email',
     access: anyone,
@@ -171,6 +171,27 @@ export const users = {
     query: Type.Object({ email: Identifier, token: Secret }),
     failures: ['wrongToken'],
     example: { query: { email: sample.unconfirmed.email, token: sample.activationToken } },
+  }),
+  confirmEmail: operation({
+    title: 'Confirm e-mail address',
+    summary: 'Makes a changed e-mail or recovery address count, with the token of the letter that went there.',
+    method: 'POST',
+    path: '/api/user/confirm_email',
+    access: anyone,
+    body: Type.Object({ token: Secret }),
+    failures: ['wrongToken'],
+    example: { body: { token: sample.confirmToken } },
+  }),
+  undoChange: operation({
+    title: 'Undo change',
+    summary:
+      'Puts addresses and second factor back as they were before a change and ends all tokens, with the token of the letter about it.',
+    method: 'POST',
+    path: '/api/user/undo_change',
+    access: anyone,
+    body: Type.Object({ token: Secret }),
+    failures: ['wrongToken'],
+    example: { body: { token: sample.undoToken } },
   }),
   recover: operation({
     title: 'Recover password',

@@ -20,6 +20,7 @@ import { devices, deviceView } from './domain/devices.ts'
 import { enrolment } from './domain/enrolment.ts'
 import { enrolmentKeys } from './domain/enrolment-keys.ts'
 import { firewall } from './domain/firewall.ts'
+import { identity } from './domain/identity.ts'
 import { liveSessions } from './domain/live-sessions.ts'
 import { lockout } from './domain/lockout.ts'
 import { logins } from './domain/logins.ts'
@@ -182,7 +183,8 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   background.own(bus.hear('device.changed', ({ status }) => void (status === 'gone' && background.later('sweep', sweepRecordings))))
   background.own(bus.hear('namespace.changed', () => background.later('sweep', sweepRecordings)))
 
-  const people = { stores, vault: secrets, clock, lockout: locks, signIn: who, post: mail, letters: letters(url), background }
+  const mailing = { stores, vault: secrets, clock, post: mail, letters: letters(url), background }
+  const people = { ...mailing, lockout: locks, signIn: who, identity: identity(mailing) }
   const userRules = users({ ...people, registration: config.HAWSER_REGISTRATION })
   const paying = await openPaying({ config, log, clock, stores, bus, background, url })
   const { billed } = paying

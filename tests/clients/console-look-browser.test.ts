@@ -40,6 +40,8 @@ const outside = [
   '/validation-account?email=a@b.c&token=x',
   '/update-password?id=1&token=x',
   '/reset-mfa?id=1',
+  '/confirm-email?token=x',
+  '/undo-change?token=x',
 ]
 const inside = [
   '/',

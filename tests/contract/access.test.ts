@@ -93,6 +93,8 @@ const matrix: Readonly<Record<string, string>> = {
   'users.register': 'anyone',
   'users.resend': 'anyone',
   'users.activate': 'anyone',
+  'users.confirmEmail': 'anyone',
+  'users.undoChange': 'anyone',
   'users.recover': 'anyone',
   'users.resetPassword': 'anyone',
   'mfa.authenticate': 'anyone',

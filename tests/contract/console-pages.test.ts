@@ -19,6 +19,8 @@ test.each([
   '/validation-account?email=una%40example.com&token=x',
   '/update-password?id=65f000000000000000000004&token=x',
   '/reset-mfa?id=65f000000000000000000007',
+  '/confirm-email?token=x',
+  '/undo-change?token=x',
   '/devices?status=pending',
   `/devices/${'1'.repeat(64)}`,
   `/devices/${'1'.repeat(64)}/terminal`,

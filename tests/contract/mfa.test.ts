@@ -115,7 +115,7 @@ describe('the whole way', () => {
     const { body } = await service.api().mfa.authenticate({ body: { token, code: totpAt(service, secret, 1) } })
     await service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: recovery_codes[0]! } })
     await service.api().mfa.requestReset({ body: { identifier: observer.username } })
-    const resetCodes = (await service.letters()).map(codeIn)
+    const resetCodes = (await service.letters()).filter(({ text }) => text?.includes('/reset-mfa?')).map(codeIn)
     expect(resetCodes).toHaveLength(2)
     const secrets = [secret, ...recovery_codes, token, body.token, ...resetCodes]
     expect(foundIn(service.folder, secrets)).toEqual([])

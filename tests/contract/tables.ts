@@ -10,6 +10,7 @@ const kept = [
   'users',
   'mfa_recovery_codes',
   'mfa_drafts',
+  'identity_changes',
   'one_time_tokens',
   'attempts',
   'namespaces',

@@ -143,6 +143,17 @@ export async function buildWorld(service: Service): Promise<World> {
   const token = (kind: Parameters<typeof stores.tokens.insert>[0]['kind'], hash: string, user_id: string | null) =>
     stores.tokens.insert({ kind, hash, user_id, expires_at: later })
   await token('activation', vault.mark('activation', sample.activationToken), sample.unconfirmed.id)
+  await token('confirm-email', vault.mark('confirm-email', sample.confirmToken), sample.observer.id)
+  await stores.identityChanges.insert({
+    user_id: sample.administrator.id,
+    hash: vault.mark('undo', sample.undoToken),
+    epoch: 1,
+    email: sample.administrator.email,
+    recovery_email: null,
+    mfa_secret: null,
+    mfa_recovery_codes: '[]',
+    expires_at: later,
+  })
   await token('recovery', vault.mark('recovery', sample.recoveryToken), sample.observer.id)
   await token('mfa-sign-in', vault.mark('mfa-sign-in', sample.mfaToken), sample.careful.id)
   await token('mfa-reset-main', vault.mark('mfa-reset-main', `${sample.careful.id} ${sample.resetCodes.main}`), sample.careful.id)

@@ -1,5 +1,5 @@
-// Where the links of letters lead: confirm an account, choose a new password, turn the second factor off. Nothing is done
-// by opening a link (mail programs open them too), only by pressing the button.
+// Where the links of letters lead: confirm an account or an address, choose a new password, turn the second factor off, take a
+// change back. Nothing is done by opening a link (mail programs open them too), only by pressing the button.
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { ApiError } from '@hawser/contract/client'
@@ -149,6 +149,89 @@ export function ResetMfaPage() {
         <Field label="Code from your recovery address" name="recovery_email_code" required code wrong="Please fill in the code." />
       </Form>
       <Ways>{anew}</Ways>
+    </Quay>
+  )
+}
+
+export function ConfirmEmailPage() {
+  const { token = '' } = broughtTo('/confirm-email')
+  const [stage, setStage] = useState<Stage>(token ? 'ask' : 'stale')
+  const title = 'Confirm your address'
+  if (stage === 'done')
+    return (
+      <Told title={title} heading="Your address is confirmed">
+        <p>E-mails about your account go there from now on.</p>
+        <Link className="button main" to="/">
+          To the overview
+        </Link>
+      </Told>
+    )
+  if (stage === 'stale')
+    return (
+      <Told title={title} heading="This link does not work">
+        <p>It was used already, is older than 72 hours, was not copied as a whole, or the address was changed again since.</p>
+        <Ways>
+          <Link to="/confirm-account">Have a new letter sent</Link>
+          <Link to="/login">Sign in</Link>
+        </Ways>
+      </Told>
+    )
+  return (
+    <Quay title={title}>
+      <p>E-mails about your account, with which one gets back in, will go to this address instead of the one before.</p>
+      <Form
+        submit="Confirm the address"
+        send={() => follow('/confirm-email', setStage, () => open.users.confirmEmail({ body: { token } }))}
+      />
+    </Quay>
+  )
+}
+
+export function UndoChangePage() {
+  const { token = '' } = broughtTo('/undo-change')
+  const [stage, setStage] = useState<Stage>(token ? 'ask' : 'stale')
+  const title = 'Take a change back'
+  if (stage === 'done')
+    return (
+      <Told title={title} heading="Everything is as it was before">
+        <p>
+          Your addresses and your second factor are back, and nobody is signed in as you. If the password was changed meanwhile, it does not
+          work any more, and a letter with a link to choose a new one is on its way to you.
+        </p>
+        <p>Choose a new password in any case, and look through the API keys and public keys of your namespaces.</p>
+        <Link className="button main" to="/login" hash="forgot-password">
+          Choose a new password
+        </Link>
+        <Ways>
+          <Link to="/login">Sign in</Link>
+        </Ways>
+      </Told>
+    )
+  if (stage === 'stale')
+    return (
+      <Told title={title} heading="This link does not work">
+        <p>It was used already, is older than 72 hours, or was not copied as a whole. An earlier letter may have one that does.</p>
+        <Ways>
+          <Link to="/login">Sign in</Link>
+        </Ways>
+      </Told>
+    )
+  return (
+    <Quay title={title}>
+      <p>
+        If you did not make the change that the letter is about, somebody else is signed in as you. This puts your addresses and your second
+        factor back as they were before it, and signs you out everywhere.
+      </p>
+      <Form
+        submit="Take it back"
+        kind="danger"
+        send={() =>
+          follow('/undo-change', setStage, async () => {
+            await open.users.undoChange({ body: { token } })
+            session.forget()
+          })
+        }
+      />
     </Quay>
   )
 }

@@ -22,7 +22,12 @@ export function ProfilePage() {
             const changed = Object.entries(now).filter(([key, value]) => before[key as keyof typeof before] !== value)
             await api.users.update({ body: Object.fromEntries(changed) })
             await queries.invalidateQueries({ queryKey: ['me'] })
-            tell('Your profile is saved.')
+            const addressed = changed.some(([key]) => key === 'email' || (key === 'recovery_email' && before.recovery_email !== ''))
+            tell(
+              addressed
+                ? 'Your profile is saved. The new address counts once you have followed the link that we sent there.'
+                : 'Your profile is saved.',
+            )
           }}
         >
           <Field

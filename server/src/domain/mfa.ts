@@ -11,6 +11,7 @@ import type { Letters } from '../mail/letters.ts'
 import type { Post } from '../mail/post.ts'
 import type { Stores, StoresInTransaction } from '../storage/stores.ts'
 import type { UserRow } from '../storage/users.ts'
+import { countingEmail, countingRecoveryEmail, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
 import type { Rules } from './rules.ts'
 import { signInSubject, type SignIn } from './sign-in.ts'
@@ -23,6 +24,7 @@ export interface MfaParts {
   signIn: SignIn
   post: Post
   letters: Letters
+  identity: Identity
   background: Lifetime
 }
 
@@ -49,7 +51,7 @@ export function recoveryMark(vault: Vault, user_id: string, code: string): strin
   return vault.mark('recovery code', `${user_id} ${code.trim().toUpperCase()}`)
 }
 
-export function mfa({ stores, vault, clock, lockout, signIn, post, letters, background }: MfaParts): Rules<'mfa'> {
+export function mfa({ stores, vault, clock, lockout, signIn, post, letters, identity, background }: MfaParts): Rules<'mfa'> {
   const wrongCode = () => new Failure('wrongCode')
   const codeMark = (user_id: string, code: string) => recoveryMark(vault, user_id, code)
   const resetMark = (kind: string, user_id: string, code: string) => vault.mark(kind, `${user_id} ${code.trim().toUpperCase()}`)
@@ -116,11 +118,12 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, back
     requestReset({ body }) {
       // After the answer, so that it takes as long for a stranger as for a user.
       background.later('letter.mfa-reset', async () => {
-        const user = await stores.users.findByIdentifier(body.identifier.toLowerCase())
-        if (!user?.mfa_secret || !user.recovery_email) return
+        const user = await identity.find(body.identifier)
+        const recovery = user && countingRecoveryEmail(user)
+        if (!user?.mfa_secret || !recovery) return
         const now = clock.now()
         if ((await stores.attempts.count(`letter mfa-reset ${user.id}`, iso(now), iso(now + hour_ms))) > resets_per_hour) return
-        const addresses = { main: user.email, recovery: user.recovery_email }
+        const addresses = { main: countingEmail(user), recovery }
         for (const which of ['main', 'recovery'] as const) {
           const kind = `mfa-reset-${which}` as const
           const code = newLegibleCode(8)
@@ -180,11 +183,14 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, back
       const step = await lockout.judge(`mfa enable ${user.id}`, fiveTries, wrongCode, async () =>
         stepOf(body.secret, body.code, clock.now()),
       )
-      await stores.transaction(async (inside) => {
+      const tell = await stores.transaction(async (inside) => {
+        const told = await identity.keep(inside, user, ['second factor'])
         await inside.users.save(user.id, { mfa_secret: vault.seal('mfa secret', body.secret), mfa_step: step })
         await inside.users.setRecoveryCodes(user.id, known)
         await inside.users.removeDraft(user.id)
+        return told
       })
+      tell()
     },
 
     async disable({ body }, caller) {

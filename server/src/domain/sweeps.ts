@@ -24,6 +24,7 @@ export async function sweeps({ stores, clock, recordings, onError }: SweepParts)
   const sweep = async (): Promise<void> => {
     const now = clock.now()
     await stores.tokens.sweep(iso(now))
+    await stores.identityChanges.sweep(iso(now))
     await stores.attempts.sweep(iso(now))
     await stores.presence.forgetOlderThan(iso(now - online_ms - lag_ms))
     await stores.liveSessions.closeOlderThan(iso(now - stale_ms))

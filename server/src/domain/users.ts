@@ -12,6 +12,7 @@ import type { Stores } from '../storage/stores.ts'
 import type { UserRow } from '../storage/users.ts'
 import type { UserCaller } from './callers.ts'
 import { hashPassword, isForeign, passwordMatches } from './credentials.ts'
+import { countingEmail, withFormer, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
 import type { Rules } from './rules.ts'
 import { signInSubject, type SignIn } from './sign-in.ts'
@@ -24,6 +25,7 @@ export interface UserParts {
   signIn: SignIn
   post: Post
   letters: Letters
+  identity: Identity
   background: Lifetime
   registration: 'open' | 'closed'
 }
@@ -33,7 +35,7 @@ const letters_per_hour = 5
 const mfa_token_ms = 30 * minute_ms
 
 export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministration } {
-  const { stores, vault, clock, lockout, signIn, background } = parts
+  const { stores, vault, clock, lockout, signIn, identity, background } = parts
 
   let bcryptGone = false
   /** Asked until the last one is gone: more come only by an import, while the server stands still. */
@@ -70,16 +72,21 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     return token
   }
 
+  /** Counts a letter to a person; false when there were too many in this hour. */
+  async function mayWrite(kind: string, user: UserRow): Promise<boolean> {
+    const now = clock.now()
+    return (await stores.attempts.count(`letter ${kind} ${user.id}`, iso(now), iso(now + hour_ms))) <= letters_per_hour
+  }
+
   /** A link by letter. It happens after the answer, so that the answer takes as long for a stranger as for a user. */
   function sendLink(kind: 'activation' | 'recovery', identifier: string, wanted: (user: UserRow) => boolean): void {
     background.later(`letter.${kind}`, async () => {
-      const user = await stores.users.findByIdentifier(identifier.toLowerCase())
+      const user = await identity.find(identifier)
       if (!user || !wanted(user)) return
-      const now = clock.now()
-      if ((await stores.attempts.count(`letter ${kind} ${user.id}`, iso(now), iso(now + hour_ms))) > letters_per_hour) return
+      if (!(await mayWrite(kind, user))) return
       await stores.tokens.removeOf(user.id, kind)
       const token = await issue(kind, user.id, day_ms)
-      const to = { to: user.email, name: user.name }
+      const to = { to: countingEmail(user), name: user.name }
       await parts.post.send(
         kind === 'activation'
           ? parts.letters.activation({ ...to, email: user.email, token })
@@ -125,17 +132,21 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   ): Promise<void> {
     const user = await stores.users.find(id)
     if (!user) throw new Failure('unauthenticated')
-    const columns = columnsOf(user, profile)
+    const columns = withFormer(user, columnsOf(user, profile))
+    const changed = await identity.changed(user, columns)
     const password = passwords && (await newHash(user, passwords.current, passwords.next))
+    let tell = (): void => {}
     await orTaken(columns, id, () =>
       stores.transaction(async (inside) => {
+        if (changed.length > 0) tell = await identity.keep(inside, user, changed)
         if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
-        if (password !== undefined) await inside.users.savePassword(id, password, token_id)
-        // What was on its way for the old password or to the old address is worth nothing now.
-        if (password !== undefined || columns.email !== undefined)
-          for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const) await inside.tokens.removeOf(id, kind)
+        if (password === undefined) return
+        await inside.users.savePassword(id, password, token_id)
+        // What was on its way for the old password is worth nothing now.
+        for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const) await inside.tokens.removeOf(id, kind)
       }),
     )
+    tell()
   }
 
   async function newHash(user: UserRow, current: string | undefined, next: string): Promise<string> {
@@ -170,7 +181,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       name: fields.name,
       username: fields.username.toLowerCase(),
       email: fields.email.toLowerCase(),
+      former_email: null,
       recovery_email: null,
+      former_recovery_email: null,
       password: await hashPassword(fields.password),
       confirmed: confirmed ? 1 : 0,
       epoch: 1,
@@ -221,6 +234,16 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     },
     resend({ body }) {
       sendLink('activation', body.username, (user) => user.confirmed === 0)
+      background.later('letter.confirm-email', async () => {
+        const user = await identity.find(body.username)
+        if (user?.former_email && (await mayWrite('confirm-email', user))) await identity.sendConfirmation(user.id, 'email')
+      })
+    },
+    confirmEmail: ({ body }) => identity.confirm(body.token),
+    async undoChange({ body }) {
+      const { user_id, passwordGone } = await identity.undo(body.token)
+      const user = passwordGone && (await stores.users.find(user_id))
+      if (user) sendLink('recovery', user.username, () => true)
     },
     async activate({ query }) {
       const kind = 'activation'

@@ -19,6 +19,8 @@ const consolePages = [
   '/validation-account',
   '/update-password',
   '/reset-mfa',
+  '/confirm-email',
+  '/undo-change',
   '/devices',
   '/devices/:uid',
   '/devices/:uid/terminal',

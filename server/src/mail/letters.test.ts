@@ -1,23 +1,27 @@
 // What stands in our letters: the links and codes that the flows rely on, in text and in HTML, and that a hostile name
 // can add nothing to either.
 import { describe, expect, test } from 'vitest'
-import { activationLetter, letters, mfaResetLetter, oneLine, recoveryLetter } from './letters.ts'
+import { activationLetter, changedLetter, confirmAddressLetter, letters, mfaResetLetter, oneLine, recoveryLetter } from './letters.ts'
 
 const recipient = { to: 'olga@example.com', name: 'Olga Ørsted', url: 'https://hawser.example.com' }
 const activation = activationLetter({ ...recipient, email: 'olga+crane@example.com', token: 'tök/en&1' })
 const recovery = recoveryLetter({ ...recipient, id: '507f1f77bcf86cd799439011', token: 'abc123' })
 const reset = mfaResetLetter({ ...recipient, id: '507f1f77bcf86cd799439011', code: 'K7PQ2', which: 'main' })
+const confirming = confirmAddressLetter({ ...recipient, token: 'abc123' })
+const changed = changedLetter({ ...recipient, changed: ['email', 'recovery_email'], token: 'abc123' })
 
 describe('every letter', () => {
   test.each([
-    ['activation', activation],
-    ['recovery', recovery],
-    ['MFA reset', reset],
-  ])('%s: names the person, how long it is valid and what to do if one did not ask', (_, letter) => {
+    ['activation', activation, 24],
+    ['recovery', recovery, 24],
+    ['MFA reset', reset, 24],
+    ['a new address', confirming, 72],
+    ['a change', changed, 72],
+  ])('%s: names the person, how long it is valid and what to do if one did not ask', (_, letter, hours) => {
     expect(letter.to).toEqual({ name: 'Olga Ørsted', address: 'olga@example.com' })
     for (const body of [letter.text, letter.html]) {
       expect(body).toContain('Hello Olga Ørsted,')
-      expect(body).toContain('valid for 24 hours')
+      expect(body).toContain(`valid for ${hours} hours`)
       expect(body).toContain('If you did not ask for')
     }
     expect(letter.html).not.toMatch(/<(table|script|style|img|link)\b/)
@@ -29,6 +33,8 @@ describe('links', () => {
     ['activation', activation, 'https://hawser.example.com/validation-account?email=olga%2Bcrane%40example.com&token=t%C3%B6k%2Fen%261'],
     ['recovery', recovery, 'https://hawser.example.com/update-password?id=507f1f77bcf86cd799439011&token=abc123'],
     ['MFA reset', reset, 'https://hawser.example.com/reset-mfa?id=507f1f77bcf86cd799439011'],
+    ['a new address', confirming, 'https://hawser.example.com/confirm-email?token=abc123'],
+    ['a change', changed, 'https://hawser.example.com/undo-change?token=abc123'],
   ])('%s: alone on a line of the text, and in the HTML', (_, letter, link) => {
     expect(letter.text.split('\n')).toContain(link)
     expect(letter.html).toContain(`href="${link.replaceAll('&', '&amp;')}"`)
@@ -38,6 +44,12 @@ describe('links', () => {
     const { text } = letters('https://example.com/hawser/').recovery({ to: 'olga@example.com', name: 'Olga', id: '1', token: '2' })
     expect(text).toContain('\nhttps://example.com/hawser/update-password?id=1&token=2\n')
   })
+})
+
+test('a letter about a change says what was changed', () => {
+  expect(changed.subject).toBe('Your e-mail address was changed. Your recovery address was changed')
+  expect(changed.text).toContain('Your e-mail address was changed. Your recovery address was changed. If that was you,')
+  expect(changedLetter({ ...recipient, changed: ['second factor'], token: '1' }).subject).toBe('Your second factor was switched on')
 })
 
 describe('codes', () => {

@@ -61,11 +61,46 @@ export function mfaResetLetter(
   })
 }
 
+export function confirmAddressLetter(about: Recipient & { readonly token: string }): Letter {
+  return letter(about, {
+    subject: 'Confirm your new e-mail address',
+    parts: [
+      { say: 'This address was given as an address of an account. Please confirm that it is yours:' },
+      { link: link(about.url, 'confirm-email', { token: about.token }), label: 'Confirm the address' },
+      { say: 'The link is valid for 72 hours and works once. Until then, e-mails about the account go to the address before.' },
+      { say: 'If you did not ask for it, you need not do anything: without this confirmation the address does not count.' },
+    ],
+  })
+}
+
+const happened = {
+  email: 'Your e-mail address was changed',
+  recovery_email: 'Your recovery address was changed',
+  'second factor': 'Your second factor was switched on',
+} as const
+
+export function changedLetter(about: Recipient & { readonly changed: readonly (keyof typeof happened)[]; readonly token: string }): Letter {
+  return letter(about, {
+    subject: about.changed.map((one) => happened[one]).join('. '),
+    parts: [
+      { say: `${about.changed.map((one) => `${happened[one]}. `).join('')}If that was you, you need not do anything.` },
+      { say: 'If you did not ask for it, somebody else is signed in as you. Take it back here:' },
+      { link: link(about.url, 'undo-change', { token: about.token }), label: 'Take it back' },
+      {
+        say: 'That puts your addresses and your second factor back as they were before, and ends every sign-in. The link is valid for 72 hours and works once.',
+      },
+      { say: 'Afterwards choose a new password, and look through the API keys and public keys of your namespaces.' },
+    ],
+  })
+}
+
 /** The letters of one installation: its links all point at `url`. */
 export function letters(url: string) {
   return {
     activation: (about: Omit<Parameters<typeof activationLetter>[0], 'url'>): Letter => activationLetter({ ...about, url }),
     recovery: (about: Omit<Parameters<typeof recoveryLetter>[0], 'url'>): Letter => recoveryLetter({ ...about, url }),
+    confirmAddress: (about: Omit<Parameters<typeof confirmAddressLetter>[0], 'url'>): Letter => confirmAddressLetter({ ...about, url }),
+    changed: (about: Omit<Parameters<typeof changedLetter>[0], 'url'>): Letter => changedLetter({ ...about, url }),
     mfaReset: (about: Omit<Parameters<typeof mfaResetLetter>[0], 'url'>): Letter => mfaResetLetter({ ...about, url }),
   }
 }

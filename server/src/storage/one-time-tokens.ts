@@ -1,8 +1,17 @@
-// Tokens and codes that work once: activation, password recovery, a sign-in waiting for its second factor, reset
-// codes, the set-up code. Only hashes are kept.
+// Tokens and codes that work once: activation, password recovery, a changed address waiting to be confirmed, a sign-in
+// waiting for its second factor, reset codes, the set-up code. Only hashes are kept.
 import type { Context } from './context.ts'
 
-export type TokenKind = 'activation' | 'recovery' | 'mfa-sign-in' | 'mfa-recovered' | 'mfa-reset-main' | 'mfa-reset-recovery' | 'setup'
+export type TokenKind =
+  | 'activation'
+  | 'recovery'
+  | 'confirm-email'
+  | 'confirm-recovery-email'
+  | 'mfa-sign-in'
+  | 'mfa-recovered'
+  | 'mfa-reset-main'
+  | 'mfa-reset-recovery'
+  | 'setup'
 
 export function tokenStore({ db }: Context) {
   return {
@@ -48,6 +57,7 @@ export function tokenStore({ db }: Context) {
     /** All tokens of a kind that a user has. */
     removeOf: (user_id: string, kind: TokenKind) =>
       db.deleteFrom('one_time_tokens').where('user_id', '=', user_id).where('kind', '=', kind).execute(),
+    removeAllOf: (user_id: string) => db.deleteFrom('one_time_tokens').where('user_id', '=', user_id).execute(),
     removeKind: (kind: TokenKind) => db.deleteFrom('one_time_tokens').where('kind', '=', kind).execute(),
     sweep: (now: string) => db.deleteFrom('one_time_tokens').where('expires_at', '<=', now).execute(),
   }

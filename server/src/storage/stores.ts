@@ -13,6 +13,7 @@ import type { Opened } from './dialects/dialect.ts'
 import { enrolmentKeyStore, loginKeyStore } from './enrolment-keys.ts'
 import { firewallStore } from './firewall.ts'
 import { hostKeyStore } from './host-keys.ts'
+import { identityChangeStore } from './identity-changes.ts'
 import { namespaceStore } from './namespaces.ts'
 import { nodeStore } from './nodes.ts'
 import { tokenStore } from './one-time-tokens.ts'
@@ -58,6 +59,7 @@ function within(context: Context, tenant_id: string) {
 function all(context: Context) {
   return {
     users: userStore(context),
+    identityChanges: identityChangeStore(context),
     tokens: tokenStore(context),
     attempts: attemptStore(context),
     signingKeys: signingKeyStore(context),

@@ -12,8 +12,11 @@ export interface Tables {
     id: string
     username: string
     email: string
+    /** The confirmed address while `email` waits to be confirmed; null: `email` itself counts. */
+    former_email: string | null
     name: string
     recovery_email: string | null
+    former_recovery_email: string | null
     /** Argon2id, PHC text; of people who came from elsewhere and have not signed in since, see domain/credentials.ts. */
     password: string
     confirmed: Flag
@@ -33,6 +36,20 @@ export interface Tables {
     last_login_at: string | null
   }
   mfa_recovery_codes: { user_id: string; hash: string }
+  /** What proved a user's identity before a change that can still be undone. */
+  identity_changes: {
+    id: Generated<number>
+    user_id: string
+    hash: string
+    /** Of the user: another one tells that the password was changed since. */
+    epoch: number
+    email: string
+    recovery_email: string | null
+    mfa_secret: string | null
+    /** A JSON list of their hashes. */
+    mfa_recovery_codes: string
+    expires_at: string
+  }
   /** What Generate gave and Enable has not yet taken. */
   mfa_drafts: { user_id: string; secret: string; code_hashes: string; created_at: string }
   /** Tokens and codes from letters, sign-ins in progress, the set-up code: single use, only hashes. */

@@ -19,9 +19,14 @@ export function userStore({ db }: Context) {
       return rows.find((row) => row.username === identifier) ?? rows[0]
     },
 
+    /** By the e-mail that counts while another one waits to be confirmed. */
+    findByFormerEmail: (email: string): Promise<UserRow | undefined> =>
+      db.selectFrom('users').selectAll().where('former_email', '=', email).executeTakeFirst(),
+
     /**
      * Which of these are taken by someone else, by the names of the fields. One signs in with either of the two, and a
-     * username may look like an e-mail: so one person's username cannot be another's e-mail, nor the reverse.
+     * username may look like an e-mail: so one person's username cannot be another's e-mail, nor the reverse. An address
+     * stays somebody's for as long as a change of it can be undone.
      */
     async taken(fields: { username?: string | undefined; email?: string | undefined }, except?: string): Promise<string[]> {
       const found: string[] = []
@@ -31,7 +36,8 @@ export function userStore({ db }: Context) {
         const rows = await db
           .selectFrom('users')
           .select('id')
-          .where((eb) => eb.or([eb('username', '=', value), eb('email', '=', value)]))
+          .where((eb) => eb.or([eb('username', '=', value), eb('email', '=', value), eb('former_email', '=', value)]))
+          .unionAll(db.selectFrom('identity_changes').select('user_id as id').where('email', '=', value))
           .execute()
         if (rows.some((row) => row.id !== except)) found.push(field)
       }
@@ -49,6 +55,15 @@ export function userStore({ db }: Context) {
         .set((eb) => ({ password, kept_token, epoch: eb('epoch', '+', 1) }))
         .where('id', '=', id)
         .execute(),
+
+    /** Ends every token that the user has, and gives the user as that leaves them. */
+    endTokens: (id: string): Promise<UserRow | undefined> =>
+      db
+        .updateTable('users')
+        .set((eb) => ({ kept_token: null, epoch: eb('epoch', '+', 1) }))
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst(),
 
     /** The same password, hashed anew; nothing happens when it was changed meanwhile. */
     replaceHash: (id: string, before: string, password: string) =>
@@ -76,6 +91,11 @@ export function userStore({ db }: Context) {
 
     async any(): Promise<boolean> {
       return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
+    },
+
+    async recoveryCodes(user_id: string): Promise<string[]> {
+      const rows = await db.selectFrom('mfa_recovery_codes').select('hash').where('user_id', '=', user_id).execute()
+      return rows.map(({ hash }) => hash)
     },
 
     async setRecoveryCodes(user_id: string, hashes: readonly string[]): Promise<void> {

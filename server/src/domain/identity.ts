@@ -1,0 +1,163 @@
+// What proves who somebody is (the addresses and the second factor), and what a token alone may do to it. A changed address
+// is shown at once, but counts only when it is confirmed by the link that goes there: until then the e-mails that let one
+// in go to the former one. Every change is told at once to the addresses that count, with a link that for 72 hours puts
+// everything back as it was before: the addresses, the second factor, and no token stays good. A password that was set
+// since then stops working, too, because it may have been set with a link that went to a stranger's address.
+//
+// The first recovery address counts at once: there is none before it to which anything could go.
+import { Failure } from '@hawser/contract/failures'
+import { hour_ms, iso, type Clock } from '../kit/clock.ts'
+import { newUuid } from '../kit/ids.ts'
+import type { Lifetime } from '../kit/lifetime.ts'
+import type { Vault } from '../kit/secrets.ts'
+import type { Letters } from '../mail/letters.ts'
+import type { Post } from '../mail/post.ts'
+import type { Stores, StoresInTransaction } from '../storage/stores.ts'
+import type { UserRow } from '../storage/users.ts'
+
+export interface IdentityParts {
+  stores: Stores
+  vault: Vault
+  clock: Clock
+  post: Post
+  letters: Letters
+  background: Lifetime
+}
+
+/** What a letter about a change names. */
+export type Changed = 'email' | 'recovery_email' | 'second factor'
+type Address = Exclude<Changed, 'second factor'>
+
+const undo_ms = 72 * hour_ms
+const changes_per_hour = 10
+const kinds = { email: 'confirm-email', recovery_email: 'confirm-recovery-email' } as const
+const addresses = ['email', 'recovery_email'] as const
+
+/** The address to which everything goes that lets one in. */
+export const countingEmail = (user: UserRow): string => user.former_email ?? user.email
+export const countingRecoveryEmail = (user: UserRow): string | null => user.former_recovery_email ?? user.recovery_email
+
+/** What becomes of the former address when another one is shown: it goes on counting, unless the new one is the same. */
+const formerOf = (counting: string | null, shown: string | null): string | null => (counting === shown ? null : counting)
+
+/** The columns that change with the addresses that are shown. */
+export function withFormer(user: UserRow, columns: Partial<UserRow>): Partial<UserRow> {
+  return {
+    ...columns,
+    ...(columns.email === undefined ? {} : { former_email: formerOf(countingEmail(user), columns.email) }),
+    ...(columns.recovery_email === undefined
+      ? {}
+      : { former_recovery_email: formerOf(countingRecoveryEmail(user), columns.recovery_email) }),
+  }
+}
+
+export type Identity = ReturnType<typeof identity>
+
+export function identity({ stores, vault, clock, post, letters, background }: IdentityParts) {
+  const issued = (lives_ms: number) => ({ token: newUuid(), expires_at: iso(clock.now() + lives_ms) })
+
+  /** Sends the link that confirms an address, if it waits for one; it ends the link before. */
+  async function sendConfirmation(user_id: string, which: Address): Promise<void> {
+    const user = await stores.users.find(user_id)
+    const waiting = which === 'email' ? user?.former_email : user?.former_recovery_email
+    const to = user?.[which]
+    if (!user || !waiting || !to) return
+    const kind = kinds[which]
+    const { token, expires_at } = issued(undo_ms)
+    await stores.tokens.removeOf(user.id, kind)
+    await stores.tokens.insert({ kind, hash: vault.mark(kind, token), user_id: user.id, expires_at })
+    await post.send(letters.confirmAddress({ to, name: user.name, token }))
+  }
+
+  return {
+    /** Whether the columns change an address; refuses the eleventh change in an hour, since each sends letters. */
+    async changed(user: UserRow, columns: Partial<UserRow>): Promise<Address[]> {
+      const found = addresses.filter((which) => columns[which] !== undefined && columns[which] !== user[which])
+      if (found.length === 0) return []
+      const now = clock.now()
+      const count = await stores.attempts.count(`addresses ${user.id}`, iso(now), iso(now + hour_ms))
+      if (count > changes_per_hour) throw new Failure('tooMany', { retryAfter: hour_ms / 1000 })
+      return found
+    },
+
+    /**
+     * Keeps what is before a change, inside the transaction that makes it. What it gives is called after the commit and
+     * tells those whom it concerns: the addresses that count now, and new ones that wait to be confirmed.
+     */
+    async keep(inside: StoresInTransaction, user: UserRow, changed: readonly Changed[]): Promise<() => void> {
+      const { token, expires_at } = issued(undo_ms)
+      await inside.identityChanges.insert({
+        user_id: user.id,
+        hash: vault.mark('undo', token),
+        epoch: user.epoch,
+        email: countingEmail(user),
+        recovery_email: countingRecoveryEmail(user),
+        mfa_secret: user.mfa_secret,
+        mfa_recovery_codes: JSON.stringify(await inside.users.recoveryCodes(user.id)),
+        expires_at,
+      })
+      const confirming = addresses.filter((which) => changed.includes(which))
+      // A link that went to the address before this one confirms nothing any more.
+      for (const which of confirming) await inside.tokens.removeOf(user.id, kinds[which])
+      const former = changed.includes('recovery_email') ? countingRecoveryEmail(user) : null
+      const told = new Set([countingEmail(user), ...(former === null ? [] : [former])])
+      return () =>
+        background.later('letter.changed', async () => {
+          for (const to of told) await post.send(letters.changed({ to, name: user.name, changed, token }))
+          for (const which of confirming) await sendConfirmation(user.id, which)
+        })
+    },
+
+    sendConfirmation,
+
+    /** Whom somebody means who asks for a letter: one signs in by the address that is shown, but may know only the former one. */
+    async find(identifier: string): Promise<UserRow | undefined> {
+      const name = identifier.toLowerCase()
+      return (await stores.users.findByIdentifier(name)) ?? (await stores.users.findByFormerEmail(name))
+    },
+
+    /** Makes the address count that the link went to. */
+    async confirm(token: string): Promise<void> {
+      await stores.transaction(async (inside) => {
+        for (const which of addresses) {
+          const hash = vault.mark(kinds[which], token)
+          const found = await inside.tokens.find(kinds[which], hash, iso(clock.now()))
+          if (!found?.user_id || !(await inside.tokens.spend(kinds[which], hash, iso(clock.now())))) continue
+          await inside.users.save(found.user_id, which === 'email' ? { former_email: null } : { former_recovery_email: null })
+          // What is on its way to the former address is worth nothing now.
+          for (const kind of which === 'email' ? (['recovery', 'mfa-reset-main'] as const) : (['mfa-reset-recovery'] as const))
+            await inside.tokens.removeOf(found.user_id, kind)
+          return
+        }
+        throw new Failure('wrongToken')
+      })
+    },
+
+    /** Puts everything back as it was before the change that the link is about; tells whether a new password is needed. */
+    undo: (token: string): Promise<{ user_id: string; passwordGone: boolean }> =>
+      stores.transaction(async (inside) => {
+        const before = await inside.identityChanges.spend(vault.mark('undo', token), iso(clock.now()))
+        const user = before && (await inside.users.endTokens(before.user_id))
+        if (!user) throw new Failure('wrongToken')
+        const { id } = user
+        const passwordGone = user.epoch !== before.epoch + 1
+        await inside.users.save(id, {
+          email: before.email,
+          former_email: null,
+          recovery_email: before.recovery_email,
+          former_recovery_email: null,
+          // Empty is no hash of any password.
+          ...(passwordGone ? { password: '' } : {}),
+        })
+        if (user.mfa_secret !== before.mfa_secret) {
+          await inside.users.save(id, { mfa_secret: before.mfa_secret })
+          await inside.users.setRecoveryCodes(id, JSON.parse(before.mfa_recovery_codes) as string[])
+        }
+        await inside.users.removeDraft(id)
+        await inside.tokens.removeAllOf(id)
+        await inside.identityChanges.removeAfter(id, before.id)
+        await inside.identityChanges.raiseEpochs(id)
+        return { user_id: id, passwordGone }
+      }),
+  }
+}

@@ -1,0 +1,30 @@
+// What proved a user's identity before it was changed, for as long as the change can be undone. Numbered in the order of the
+// changes; of the token that undoes one only the mark is kept.
+import type { Insertable, Selectable } from 'kysely'
+import type { Context } from './context.ts'
+import type { Tables } from './tables.ts'
+
+export type IdentityChange = Selectable<Tables['identity_changes']>
+
+export function identityChangeStore({ db }: Context) {
+  return {
+    insert: (row: Omit<Insertable<Tables['identity_changes']>, 'id'>) => db.insertInto('identity_changes').values(row).execute(),
+
+    /** Takes the change away and gives it to the one caller who asked first. */
+    spend: (hash: string, now: string): Promise<IdentityChange | undefined> =>
+      db.deleteFrom('identity_changes').where('hash', '=', hash).where('expires_at', '>', now).returningAll().executeTakeFirst(),
+
+    removeAfter: (user_id: string, id: number) =>
+      db.deleteFrom('identity_changes').where('user_id', '=', user_id).where('id', '>', id).execute(),
+
+    /** For an epoch that was raised though the password stayed the same. */
+    raiseEpochs: (user_id: string) =>
+      db
+        .updateTable('identity_changes')
+        .set((eb) => ({ epoch: eb('epoch', '+', 1) }))
+        .where('user_id', '=', user_id)
+        .execute(),
+
+    sweep: (now: string) => db.deleteFrom('identity_changes').where('expires_at', '<=', now).execute(),
+  }
+}

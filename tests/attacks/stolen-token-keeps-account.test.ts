@@ -1,0 +1,253 @@
+// Somebody has a person's token, and nothing else: no password, no mailbox, no second factor. With it the addresses of the
+// account are changed, or a second factor is switched on. That must not be enough to take the account over: e-mails that
+// let one in go to the addresses that were confirmed before, these are told at once, and for 72 hours what they get undoes
+// it all, also when the thief has confirmed addresses of their own, reset the second factor and recovered the password.
+import { describe, expect, test } from 'vitest'
+import type { Client } from '@hawser/contract/client'
+import { sample } from '@hawser/contract/examples'
+import { hour_ms, minute_ms } from '../../server/src/kit/clock.ts'
+import { codeIn, linkIn, refused, statusOf, totpAt } from '../contract/people.ts'
+import { startService, type Service } from '../harness/service.ts'
+import { buildWorld } from '../harness/world.ts'
+
+const { careful, observer, operator } = sample
+const elsewhere = `${careful.username}@example.org`
+const thief = { email: 'thief@evil.example', recovery_email: 'thief@other.example', password: 'mine-now' }
+
+const linksTo = async (service: Service, to: string, page: string): Promise<URL[]> =>
+  (await service.letters())
+    .filter((letter) => letter.to?.some(({ address }) => address === to) && letter.text?.includes(`/${page}?`))
+    .map(linkIn)
+
+async function tokenTo(service: Service, to: string, page: string): Promise<string> {
+  const link = (await linksTo(service, to, page)).at(-1)
+  if (!link) throw new Error(`no link to ${page} went to ${to}`)
+  return link.searchParams.get('token') ?? ''
+}
+
+const confirm = (service: Service, token: string) => statusOf(service.api().users.confirmEmail({ body: { token } }))
+const undo = (service: Service, token: string) => statusOf(service.api().users.undoChange({ body: { token } }))
+const works = (api: Client) => statusOf(api.users.refresh({}))
+const signIn = (service: Service, username: string, password: string) => service.api().users.login({ body: { username, password } })
+
+/** A service in which the thief has the token of a person. */
+async function stolen(person: 'careful' | 'observer') {
+  const service = await startService()
+  const world = await buildWorld(service)
+  return { service, world, api: service.api({ token: await world.token(person) }), [Symbol.asyncDispose]: service[Symbol.asyncDispose] }
+}
+
+describe('addresses that a token alone has changed', () => {
+  test('are shown, but get none of the e-mails that let one in: those go to the confirmed ones', async () => {
+    await using scene = await stolen('careful')
+    const { service, api } = scene
+    expect((await api.users.update({ body: { email: thief.email } })).status).toBe(200)
+    expect((await api.users.updateData({ params: { id: careful.id }, body: { recovery_email: thief.recovery_email } })).status).toBe(200)
+    expect((await api.users.refresh({})).body).toMatchObject({ email: thief.email, recovery_email: thief.recovery_email })
+
+    for (const identifier of [thief.email, careful.email, careful.username]) {
+      await service.api().users.recover({ body: { username: identifier } })
+      await service.api().mfa.requestReset({ body: { identifier } })
+    }
+    expect(await linksTo(service, careful.email, 'update-password')).toHaveLength(3)
+    expect(await linksTo(service, careful.email, 'reset-mfa')).toHaveLength(3)
+    expect(await linksTo(service, elsewhere, 'reset-mfa')).toHaveLength(3)
+    for (const mailbox of [thief.email, thief.recovery_email]) {
+      expect(await linksTo(service, mailbox, 'update-password')).toEqual([])
+      expect(await linksTo(service, mailbox, 'reset-mfa')).toEqual([])
+      expect(await linksTo(service, mailbox, 'undo-change')).toEqual([])
+    }
+    // And they still work for the person.
+    const [main, recovery] = [await service.letter(careful.email), await service.letter(elsewhere)].map(codeIn)
+    const body = { main_email_code: main ?? '', recovery_email_code: recovery ?? '' }
+    expect(await statusOf(service.api().mfa.reset({ params: { user_id: careful.id }, body }))).toBe(200)
+  })
+
+  test('do not take away an e-mail that is on its way to the confirmed one', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    await service.api().users.recover({ body: { username: observer.username } })
+    const token = await tokenTo(service, observer.email, 'update-password')
+    await api.users.update({ body: { email: thief.email } })
+    expect(
+      await statusOf(service.api().users.resetPassword({ params: { uid: observer.id }, body: { password: 'a-new-rope', token } })),
+    ).toBe(200)
+  })
+
+  test('are told at once to the old ones, from where everything is undone by one link, which works once', async () => {
+    await using scene = await stolen('careful')
+    const { service, api } = scene
+    await api.users.update({ body: { email: thief.email } })
+    await api.users.update({ body: { recovery_email: thief.recovery_email } })
+    expect(await linksTo(service, careful.email, 'undo-change')).toHaveLength(2)
+    expect(await linksTo(service, elsewhere, 'undo-change')).toHaveLength(1)
+    const [first] = await linksTo(service, careful.email, 'undo-change')
+    const pending = [await tokenTo(service, thief.email, 'confirm-email'), await tokenTo(service, thief.recovery_email, 'confirm-email')]
+
+    expect(await undo(service, first?.searchParams.get('token') ?? '')).toBe(200)
+    expect(await works(api)).toBe(401)
+    const row = await service.rooms.stores.users.find(careful.id)
+    expect(row).toMatchObject({ email: careful.email, recovery_email: elsewhere, former_email: null, former_recovery_email: null })
+    for (const token of pending) expect(await confirm(service, token)).toBe(401)
+    expect(await undo(service, first?.searchParams.get('token') ?? '')).toBe(401)
+    // The password, which nobody has changed, is still the person's.
+    expect((await refused(signIn(service, careful.email, careful.password))).headers.has('x-mfa-token')).toBe(true)
+    expect(await statusOf(signIn(service, thief.email, careful.password))).toBe(401)
+  })
+
+  test('can be undone for 72 hours though the thief has confirmed them and taken everything', async () => {
+    await using scene = await stolen('careful')
+    const { service, api } = scene
+    await api.users.update({ body: { email: thief.email } })
+    const undoing = await tokenTo(service, careful.email, 'undo-change')
+    expect(await confirm(service, await tokenTo(service, thief.email, 'confirm-email'))).toBe(200)
+    await api.users.update({ body: { recovery_email: thief.recovery_email } })
+    expect(await confirm(service, await tokenTo(service, thief.recovery_email, 'confirm-email'))).toBe(200)
+    await service.api().mfa.requestReset({ body: { identifier: careful.username } })
+    const codes = [await service.letter(thief.email), await service.letter(thief.recovery_email)].map(codeIn)
+    const body = { main_email_code: codes[0] ?? '', recovery_email_code: codes[1] ?? '' }
+    await service.api().mfa.reset({ params: { user_id: careful.id }, body })
+    await service.api().users.recover({ body: { email: thief.email } })
+    const recovered = await tokenTo(service, thief.email, 'update-password')
+    await service.api().users.resetPassword({ params: { uid: careful.id }, body: { password: thief.password, token: recovered } })
+    const inside = service.api({ token: (await signIn(service, thief.email, thief.password)).body.token })
+    expect(await works(inside)).toBe(200)
+
+    service.clock.forward(72 * hour_ms - minute_ms)
+    expect(await undo(service, undoing)).toBe(200)
+    expect(await works(inside)).toBe(401)
+    for (const who of [careful.username, careful.email, thief.email])
+      expect(await statusOf(signIn(service, who, thief.password)), who).toBe(401)
+    // A link to choose a new password is on its way already; the second factor is on again, with the person's own secret.
+    const fresh = await tokenTo(service, careful.email, 'update-password')
+    await service.api().users.resetPassword({ params: { uid: careful.id }, body: { password: 'a-new-rope', token: fresh } })
+    service.clock.forward(20 * minute_ms)
+    const half = await refused(signIn(service, careful.email, 'a-new-rope'))
+    const code = totpAt(service, sample.mfaSecret)
+    const { body: whole } = await service.api().mfa.authenticate({ body: { token: half.headers.get('x-mfa-token') ?? '', code } })
+    expect(whole).toMatchObject({ email: careful.email, recovery_email: elsewhere, mfa: true })
+  })
+
+  test('cannot be undone later, or with a wrong token', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    await api.users.update({ body: { email: thief.email } })
+    const token = await tokenTo(service, observer.email, 'undo-change')
+    expect(await undo(service, '88888888-8888-4888-8888-888888888888')).toBe(401)
+    service.clock.forward(72 * hour_ms)
+    expect(await undo(service, token)).toBe(401)
+    expect((await service.rooms.stores.users.find(observer.id))?.email).toBe(thief.email)
+  })
+
+  test('changed again and again still leave one link that undoes them all', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    for (const number of [1, 2, 3]) {
+      await api.users.update({ body: { email: `thief-${number}@evil.example` } })
+      expect(await confirm(service, await tokenTo(service, `thief-${number}@evil.example`, 'confirm-email'))).toBe(200)
+    }
+    // The second and third went to the thief, who can only go back to addresses of their own.
+    expect(await undo(service, await tokenTo(service, 'thief-2@evil.example', 'undo-change'))).toBe(200)
+    expect((await service.rooms.stores.users.find(observer.id))?.email).toBe('thief-2@evil.example')
+    expect(await undo(service, await tokenTo(service, observer.email, 'undo-change'))).toBe(200)
+    expect((await service.rooms.stores.users.find(observer.id))?.email).toBe(observer.email)
+    expect(await undo(service, await tokenTo(service, 'thief-1@evil.example', 'undo-change'))).toBe(401)
+  })
+
+  test('are no way to fill mailboxes: after ten changes an hour there is a rest', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    const change = (number: number) => statusOf(api.users.update({ body: { email: `thief-${number}@evil.example` } }))
+    for (let number = 1; number <= 10; number++) expect(await change(number)).toBe(200)
+    expect(await change(11)).toBe(429)
+    expect(await statusOf(api.users.update({ body: { name: 'Vera' } }))).toBe(200)
+    expect(await linksTo(service, observer.email, 'undo-change')).toHaveLength(10)
+    service.clock.forward(hour_ms)
+    expect(await change(11)).toBe(200)
+  })
+
+  test('are kept free for whom they belonged to, and nobody else’s address is matched', async () => {
+    await using scene = await stolen('observer')
+    const { service, api, world } = scene
+    const other = service.api({ token: await world.token('operator') })
+    await api.users.update({ body: { email: thief.email } })
+    const taken = async (change: object) => (await refused(other.users.update({ body: change }))).body
+    for (const email of [observer.email, thief.email]) {
+      expect(await taken({ email })).toEqual(['email'])
+      expect(await taken({ username: email })).toEqual(['username'])
+    }
+    // One signs in by the address that is shown, as the interface says.
+    expect((await signIn(service, thief.email, observer.password)).body.id).toBe(observer.id)
+    await confirm(service, await tokenTo(service, thief.email, 'confirm-email'))
+    expect(await taken({ email: observer.email })).toEqual(['email'])
+    expect(await statusOf(signIn(service, observer.email, observer.password))).toBe(401)
+    expect((await signIn(service, operator.email, operator.password)).body.id).toBe(operator.id)
+  })
+})
+
+describe('a second factor that a token alone has switched on', () => {
+  test('is told to the person, who undoes it with a link', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    await api.users.update({ body: { recovery_email: thief.recovery_email } })
+    const { secret, recovery_codes } = (await api.mfa.generate({})).body
+    await api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } })
+    // The person is locked out, and the thief comes in without a password.
+    expect((await refused(signIn(service, observer.username, observer.password))).headers.has('x-mfa-token')).toBe(true)
+    const recover = (code = '') => service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: code } })
+    const inside = service.api({ token: (await recover(recovery_codes[0])).body.token })
+
+    expect(await linksTo(service, observer.email, 'undo-change')).toHaveLength(2)
+    expect(await undo(service, await tokenTo(service, observer.email, 'undo-change'))).toBe(200)
+    expect([await works(api), await works(inside)]).toEqual([401, 401])
+    expect(await statusOf(recover(recovery_codes[1]))).toBe(401)
+    expect((await signIn(service, observer.username, observer.password)).body).toMatchObject({ mfa: false })
+  })
+})
+
+describe('a person who changes an address', () => {
+  test('confirms it by the link in an e-mail, and gets everything there from then on', async () => {
+    await using scene = await stolen('careful')
+    const { service, api } = scene
+    await service.api().users.recover({ body: { username: careful.username } })
+    const old = await tokenTo(service, careful.email, 'update-password')
+    await api.users.update({ body: { email: 'Cara@New.Example' } })
+    const token = await tokenTo(service, 'cara@new.example', 'confirm-email')
+    expect(await confirm(service, token)).toBe(200)
+    expect(await confirm(service, token)).toBe(401)
+    expect(await works(api)).toBe(200)
+    // What was sent to the old one is worth nothing now.
+    const reset = { params: { uid: careful.id }, body: { password: 'a-new-rope', token: old } }
+    expect(await statusOf(service.api().users.resetPassword(reset))).toBe(401)
+    await service.api().users.recover({ body: { username: careful.username } })
+    expect(await linksTo(service, 'cara@new.example', 'update-password')).toHaveLength(1)
+    expect(await linksTo(service, careful.email, 'update-password')).toHaveLength(1)
+  })
+
+  test('has the link sent again, and one of an address that was replaced is worth nothing', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    await api.users.update({ body: { email: 'vera@typo.example' } })
+    const wrong = await tokenTo(service, 'vera@typo.example', 'confirm-email')
+    await api.users.update({ body: { email: 'vera@new.example' } })
+    const first = await tokenTo(service, 'vera@new.example', 'confirm-email')
+    await service.api().users.resend({ body: { username: observer.username } })
+    const second = await tokenTo(service, 'vera@new.example', 'confirm-email')
+    expect(second).not.toBe(first)
+    expect(await confirm(service, wrong)).toBe(401)
+    expect(await confirm(service, first)).toBe(401)
+    expect(await confirm(service, second)).toBe(200)
+  })
+
+  test('and goes back to the confirmed one needs no link', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    await api.users.update({ body: { email: 'vera@typo.example' } })
+    const wrong = await tokenTo(service, 'vera@typo.example', 'confirm-email')
+    await api.users.update({ body: { email: observer.email } })
+    expect(await confirm(service, wrong)).toBe(401)
+    expect(await linksTo(service, observer.email, 'confirm-email')).toEqual([])
+    await service.api().users.recover({ body: { username: observer.username } })
+    expect(await linksTo(service, observer.email, 'update-password')).toHaveLength(1)
+  })
+})
