@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import net from 'node:net'
 import { PassThrough, type Duplex } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { acceptBytes, dialBytes } from '../src/byte-socket.ts'
@@ -114,6 +115,68 @@ test('a reader that stops makes the writer wait, and gets all of it later', asyn
   const got = buffer(there)
   near.end()
   expect((await got).length).toBe(written)
+})
+
+interface Sent {
+  readonly opcode: number
+  readonly payload: Uint8Array
+  readonly mask: Uint8Array
+}
+
+/** A frame of a client. */
+function frameOf({ opcode, payload, mask }: Sent): Buffer {
+  const long = payload.length < 126 ? 0 : 2
+  const head = Buffer.alloc(2 + long)
+  head[0] = 0x80 | opcode
+  head[1] = 0x80 | (long === 0 ? payload.length : 126)
+  if (long === 2) head.writeUInt16BE(payload.length, 2)
+  return Buffer.concat([head, mask, payload.map((byte, at) => byte ^ mask[at % 4]!)])
+}
+
+/** Our end of a WebSocket whose client says these pieces, each of which is a read. */
+function heard(reads: readonly Uint8Array[]): { stream: Duplex; line: PassThrough } {
+  const line = Object.assign(new PassThrough(), { write: () => true })
+  const headers = { upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
+  const stream = acceptBytes({ method: 'GET', headers } as unknown as IncomingMessage, line as unknown as Duplex, Buffer.alloc(0))
+  for (const read of reads) line.emit('data', Buffer.from(read))
+  return { stream, line }
+}
+
+test('data between pings, in frames of any size, comes out whole, whoever reads when, and before the goodbye', async () => {
+  const frame = fc.record({
+    opcode: fc.constantFrom(2, 2, 0, 9, 10),
+    payload: fc.uint8Array({ maxLength: 125 }),
+    mask: fc.uint8Array({ minLength: 4, maxLength: 4 }),
+  })
+  const goodbye = { opcode: 8, payload: Uint8Array.of(3, 232), mask: Uint8Array.of(1, 2, 3, 4) }
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(frame, { maxLength: 30 }),
+      fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1 }),
+      async (frames, cuts) => {
+        const wire = Buffer.concat([...frames, goodbye].map(frameOf))
+        const reads: Buffer[] = []
+        for (let at = 0, turn = 0; at < wire.length; turn++) reads.push(wire.subarray(at, (at += cuts[turn % cuts.length]!)))
+        const { stream } = heard(reads)
+        const sent = Buffer.concat(frames.filter(({ opcode }) => opcode < 8).map(({ payload }) => payload))
+        expect((await buffer(stream)).equals(sent)).toBe(true)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+test('all payloads of a read are one piece: frames cost no piece each', () => {
+  const mask = Uint8Array.of(9, 8, 7, 6)
+  const frames = Array.from({ length: 16 }, (_, index) =>
+    frameOf({ opcode: index === 0 ? 2 : 0, payload: Buffer.alloc(4_000, index), mask }),
+  )
+  const { stream, line } = heard([])
+  const pieces: Buffer[] = []
+  stream.on('data', (piece: Buffer) => pieces.push(piece))
+  stream.resume()
+  line.emit('data', Buffer.concat(frames))
+  return expect.poll(() => pieces.map((piece) => piece.length)).toEqual([16 * 4_000])
 })
 
 test('however the bytes are cut on the way, they come out the same', async () => {
