@@ -52,6 +52,7 @@ export function bareTransport(): BareTransport {
     stopReading: () => undefined,
     readOn: () => undefined,
     reading: true,
+    delivered: () => undefined,
     rekey: () => undefined,
     end: (error) => finish(new ConnectionEnded('us', error.reason, error.message, { cause: error })),
   }

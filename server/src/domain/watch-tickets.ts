@@ -8,7 +8,7 @@ import { second_ms, type Clock } from '../kit/clock.ts'
 import { newUid } from '../kit/ids.ts'
 import type { Vault } from '../kit/secrets.ts'
 import type { Stores } from '../storage/stores.ts'
-import type { From, MemberCaller } from './callers.ts'
+import { outlivesPasswords, type From, type MemberCaller } from './callers.ts'
 
 /** Whoever had the ticket, as the namespace knows them now. Throws when they may not watch any more. */
 export type Holder = (from: From) => Promise<MemberCaller>
@@ -26,6 +26,8 @@ interface Ticket {
   readonly tenant_id: string
   /** Of the user when the ticket was given: a changed password makes another one. */
   readonly epoch: number
+  /** Of the token that asked for it: the one that changes the password stays. */
+  readonly token_id: string
   readonly ends_at: number
 }
 
@@ -49,15 +51,16 @@ export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: 
     async give(caller, session_uid) {
       // The contract admits no keys; this is what the types do not say.
       if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
-      const { id: user_id, tenant_id } = caller
+      const { id: user_id, tenant_id, token_id } = caller
       const standing = await stores.callers.user(user_id, tenant_id)
       if (!standing) throw new Failure('unauthenticated')
-      const ticket: Ticket = { id: newUid(), session_uid, user_id, tenant_id, epoch: standing.epoch, ends_at: clock.now() + life_ms }
+      const { epoch } = standing
+      const ticket: Ticket = { id: newUid(), session_uid, user_id, tenant_id, epoch, token_id, ends_at: clock.now() + life_ms }
       return Buffer.from(vault.seal(purpose, JSON.stringify(ticket)), 'base64').toString('base64url')
     },
 
     take(sealed, session_uid) {
-      const { id, user_id, tenant_id, epoch, ends_at, session_uid: meant } = opened(sealed)
+      const { id, user_id, tenant_id, epoch, token_id, ends_at, session_uid: meant } = opened(sealed)
       const now = clock.now()
       for (const [old, end] of taken) {
         if (end > now) break
@@ -68,9 +71,9 @@ export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: 
       taken.set(id, ends_at)
       return async (from) => {
         const standing = await stores.callers.user(user_id, tenant_id)
-        if (standing?.epoch !== epoch || standing.role === null) throw new Failure('unauthenticated')
+        if (!standing || !outlivesPasswords(standing, epoch, token_id) || standing.role === null) throw new Failure('unauthenticated')
         if (rank(standing.role) < rank('administrator')) throw new Failure('roleTooLow')
-        return { ...from, kind: 'user', id: user_id, username: standing.username, tenant_id, role: standing.role }
+        return { ...from, kind: 'user', id: user_id, token_id, username: standing.username, tenant_id, role: standing.role }
       }
     },
   }
