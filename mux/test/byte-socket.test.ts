@@ -137,7 +137,7 @@ function frameOf({ opcode, payload, mask }: Sent): Buffer {
 function heard(reads: readonly Uint8Array[]): { stream: Duplex; line: PassThrough } {
   const line = Object.assign(new PassThrough(), { write: () => true })
   const headers = { upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
-  const stream = acceptBytes({ method: 'GET', headers } as unknown as IncomingMessage, line as unknown as Duplex, Buffer.alloc(0))
+  const stream = acceptBytes({ method: 'GET', headers } as unknown as IncomingMessage, line, Buffer.alloc(0))
   for (const read of reads) line.emit('data', Buffer.from(read))
   return { stream, line }
 }
