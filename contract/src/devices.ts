@@ -130,7 +130,7 @@ export const devices = {
     access: device,
     body: Type.Object({ fingerprint: Fingerprint, data: Type.String({ minLength: 1, maxLength: 16_384 }) }),
     answer: Type.Object({ signature: Type.String({ description: 'Base64 of RSA PKCS#1 v1.5 over SHA-256 of `data`.' }) }),
-    failures: ['notFound'],
+    failures: ['notFound', 'tooMany'],
     example: { body: { fingerprint: sample.fingerprint, data: '{"Username":"root","Namespace":"harbour"}' } },
   }),
 

@@ -217,7 +217,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     callsPerDevice: limiter('device calls', config.HAWSER_DEVICE_RATE_LIMIT),
     newPerSource,
   })
-  const signing = signer(clock, bus)
+  const signing = signer(clock, bus, (device, fingerprint) => log.warn({ event: 'signature.refused', device, fingerprint }))
   const watching = watchTickets({ stores, vault: secrets, clock })
   const sessionRules = sessions({
     tickets: watching,
@@ -389,6 +389,11 @@ export async function startServer(options: ServerOptions) {
   figures.gauge('hawser_recordings', 'Terminals that are being recorded.', () => rooms.recordings.count)
   figures.gauge('hawser_sessions', 'SSH sessions that are going on.', () => reach.sessions.size)
   figures.gauge('hawser_ssh_unauthenticated', 'SSH connections that have not logged in.', () => reach.door.strangers)
+  figures.gauge(
+    'hawser_signatures_refused',
+    'Signatures that agents asked for and did not get, since the start.',
+    () => rooms.signer.refused,
+  )
   figures.gauge('hawser_ssh_refused', 'SSH connections that were not taken since the start.', () => reach.door.refused)
   if (rooms.clustered) {
     figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () => Number(rooms.bus.connected))

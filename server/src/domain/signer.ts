@@ -8,7 +8,8 @@ import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../bus/bus.ts'
-import type { Clock } from '../kit/clock.ts'
+import { minute_ms, type Clock } from '../kit/clock.ts'
+import { limiter } from '../kit/limiter.ts'
 import { hashOf } from '../kit/secrets.ts'
 import type { DeviceCaller } from './callers.ts'
 
@@ -24,10 +25,14 @@ export interface Signer {
   /** Lets one signature be made until it is disposed. */
   open(login: Login): Disposable
   sign(caller: Pick<DeviceCaller, 'uid' | 'tenant_id'>, fingerprint: string, data: string): Promise<string>
+  /** Questions that were not answered with a signature. */
+  readonly refused: number
 }
 
 const login_ms = 30_000
 const mostHeld = 3
+/** Of one device: real agents ask only for logins that are being made. After these, other nodes are not asked any more. */
+const refusalsPerDevice = { max: 30, window_ms: minute_ms }
 
 interface Question {
   readonly caller: Pick<DeviceCaller, 'uid' | 'tenant_id'>
@@ -50,7 +55,9 @@ const nameOfEquals = ({ tenant_id, device_uid, username, fingerprint }: Omit<Log
 /** As a name on the bus. */
 const nameOf = (fingerprint: string): string => `login.${hashOf(fingerprint)}`
 
-export function signer(clock: Clock, bus: Bus): Signer {
+export function signer(clock: Clock, bus: Bus, onRefused: (device: string, fingerprint: string) => void = () => undefined): Signer {
+  const refusals = limiter(clock, refusalsPerDevice)
+  let refused = 0
   const logins = new Map<string, EqualLogins>()
   /** One key makes many logins; its name is held once. */
   const held = new Map<string, Disposable>()
@@ -104,10 +111,18 @@ export function signer(clock: Clock, bus: Bus): Signer {
     },
     async sign({ uid, tenant_id }, fingerprint, data) {
       const question: Question = { caller: { uid, tenant_id }, fingerprint, data }
-      const signature =
-        (await signHere(question.caller, fingerprint, data)) ?? (await bus.seek(nameOf(fingerprint), JSON.stringify(question)))
-      if (signature === undefined) throw new Failure('notFound', { message: 'No login with this key is going on on this device.' })
-      return signature
+      const wait_s = refusals.peek(uid)
+      const elsewhere = async () => (wait_s > 0 ? undefined : bus.seek(nameOf(fingerprint), JSON.stringify(question)))
+      const signature = (await signHere(question.caller, fingerprint, data)) ?? (await elsewhere())
+      if (signature !== undefined) return signature
+      refused += 1
+      if (wait_s > 0) throw new Failure('tooMany', { retryAfter: wait_s })
+      refusals.take(uid)
+      onRefused(uid, fingerprint)
+      throw new Failure('notFound', { message: 'No login with this key is going on on this device.' })
+    },
+    get refused() {
+      return refused
     },
   }
 }

@@ -30,6 +30,8 @@ export interface HandshakeParts extends LoginParts {
 
 export interface Handshake extends Disposable {
   authenticate(attempt: Attempt): Promise<Decision>
+  /** The client came with a signature that is not one of its key. */
+  forged(user: string): void
   /** After an attempt was accepted. */
   outcome(): LoggedIn
 }
@@ -44,6 +46,7 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
   const login = openLogin(parts, uid, source, log, signal)
   let typing: NodeJS.Timeout | undefined
   let toldWhy = false
+  let keyFailed = false
 
   /** The client reads the sentence and is let go. */
   function turnAway(attempt: Attempt, why: string, sentence: string): never {
@@ -75,14 +78,22 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     return 'refuse'
   }
 
+  /** Clients try all keys that they have: the first that is refused counts, for the connection. */
+  function refuseKey(target: Target, why: string): Decision {
+    if (!keyFailed) login.failed(target, why)
+    keyFailed = true
+    return 'refuse'
+  }
+
   async function judgeKey(attempt: Attempt & { method: 'publickey' }, target: Target): Promise<Decision> {
     login.patient()
     const key = loginKey(attempt.key)
-    if (!(await login.offered(target, key)).allowed) return 'refuse'
+    const offered = await login.offered(target, key)
+    if (!offered.allowed) return refuseKey(target, offered.because)
     // Whoever has a key of the namespace may know what is the matter with its devices.
     const to = await login.find(target)
     const verdict = await login.key(to, target, key)
-    if (!verdict.allowed) return 'refuse'
+    if (!verdict.allowed) return refuseKey(target, verdict.because)
     const accepted = await login.vouch(to, target, verdict.limits)
     if (!accepted && to.device.enrolment_key !== null)
       attempt.banner(`${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}\n`)
@@ -116,6 +127,7 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
         typing = setTimeout(() => void prepare(target), typing_ms).unref()
       return judged
     },
+    forged: (user) => void refuseKey(parts.parseTarget(user) ?? { username: user, data: '' }, 'The signature is not one of the key.'),
     outcome: () => login.outcome(),
     [Symbol.dispose]() {
       clearTimeout(typing)

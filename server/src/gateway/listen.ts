@@ -120,6 +120,10 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
           if (attempt.method === 'password' || attempt.method === 'publickey') startup.tried()
           return (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt)
         },
+        onBadSignature(user) {
+          startup.tried()
+          door.forged(user)
+        },
         handshake_ms: login_ms,
         answerKexInit: !told && isLoopback(peer),
         channelTypes: clientChannels,

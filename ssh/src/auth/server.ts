@@ -56,6 +56,8 @@ export interface ServerAuthOptions {
   /** As they are listed to the client. */
   readonly methods: readonly string[]
   authenticate(attempt: Attempt): Promise<Decision>
+  /** Told of a signature that is not one of the key it came with: such an attempt is refused before anybody judges it. */
+  onBadSignature?(user: string): void
   /** Failed attempts; the first `none` is free. */
   readonly mostFailures: number
 }
@@ -96,9 +98,10 @@ export async function authenticateClient(transport: Transport, options: ServerAu
 
     const refuse = (methods: readonly string[], partial: boolean): void =>
       transport.send(message(Message.authFailure).names(methods).boolean(partial))
-    const read = await readAttempt(transport, request, (abandoning) => {
-      next = abandoning
-    })
+    const abandon = (payload: Buffer): void => {
+      next = payload
+    }
+    const read = await readAttempt(transport, request, abandon, () => options.onBadSignature?.(request.user))
     let decision: Decision = 'refuse'
     if (read) {
       try {
@@ -175,7 +178,12 @@ interface ReadAttempt {
 }
 
 /** The attempt with its proof verified, or undefined where there is nothing to decide: the method or the proof is bad. */
-async function readAttempt(transport: Transport, request: Request, abandon: (payload: Buffer) => void): Promise<ReadAttempt | undefined> {
+async function readAttempt(
+  transport: Transport,
+  request: Request,
+  abandon: (payload: Buffer) => void,
+  forged: () => void,
+): Promise<ReadAttempt | undefined> {
   const { fields, method } = request
   const plain = (attempt: AnAttempt): ReadAttempt => ({ attempt, algorithm: '', blob: Buffer.alloc(0) })
   switch (method) {
@@ -194,13 +202,13 @@ async function readAttempt(transport: Transport, request: Request, abandon: (pay
         ask: async (prompts, title = '', instruction = '') => askUser(transport, prompts, title, instruction, abandon),
       })
     case 'publickey':
-      return readKey(transport, request)
+      return readKey(transport, request, forged)
     default:
       return undefined
   }
 }
 
-async function readKey(transport: Transport, { user, fields }: Request): Promise<ReadAttempt | undefined> {
+async function readKey(transport: Transport, { user, fields }: Request, forged: () => void): Promise<ReadAttempt | undefined> {
   const signed = fields.boolean()
   const [algorithm, blob] = [fields.text(), Buffer.from(fields.string())]
   const signature = signed ? fields.string() : undefined
@@ -217,7 +225,10 @@ async function readKey(transport: Transport, { user, fields }: Request): Promise
   if ((signs !== undefined) !== (key.certificate !== undefined)) return undefined
   if (signature === undefined) return { attempt: { method: 'publickey-offer', key }, algorithm, blob }
   const data = proofData(transport.sessionId, user, algorithm, blob)
-  if (!(await verifySignature(key.blob, signs ?? algorithm, data, signature))) return undefined
+  if (!(await verifySignature(key.blob, signs ?? algorithm, data, signature))) {
+    forged()
+    return undefined
+  }
   return { attempt: { method: 'publickey', key }, algorithm, blob }
 }
 
