@@ -102,16 +102,19 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   acceptJson(app)
   app.setErrorHandler(answerFailure)
   const methodsAt = methodsByPath(parts.served)
-  app.setNotFoundHandler((request, reply) => {
+  const nowhere = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const methods = methodsAt(request.url)
     // A route may itself find that there is nothing, such as a file: then the method was right.
     const wrongMethod = methods !== '' && !methods.split(', ').includes(request.method)
     const failure = wrongMethod ? new Failure('wrongMethod', { headers: { allow: methods } }) : new Failure('unknownRoute')
     return answerFailure(failure, request, reply)
-  })
+  }
+  app.setNotFoundHandler(nowhere)
   app.addHook('onRequest', (request, reply, done) => {
     secured(request, reply)
-    done()
+    // At once, whatever the method and the body are: nothing of either is looked at.
+    if (request.is404) nowhere(request, reply)
+    else done()
   })
   app.addHook('onResponse', (request, reply, done) => {
     const { named } = request.routeOptions.config
