@@ -1,10 +1,11 @@
 // Where container engines are, and whether the server may go there. The address comes from a user, so every request to it
 // is one that the server makes on someone's behalf: names are resolved here, at every connection, every address they stand
 // for is checked, and the connection goes to the checked address, so that a name cannot change its mind in between.
-// Loopback, link-local (cloud metadata) and unspecified addresses and sockets of this machine are refused unless the
-// administrator allows them.
+// Loopback, link-local (cloud metadata) and unspecified addresses, those of this machine's own interfaces, and its sockets are
+// refused unless the administrator allows them.
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { ConnectorTls } from '@hawser/contract/connectors'
 import { engineClient, EngineFailure, engineInfo, type EngineClient, type EngineWay } from '@hawser/engine'
@@ -55,6 +56,14 @@ export function isForbidden(address: string): boolean {
   return forbidden.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }
 
+/** Asked each time: interfaces come and go. What listens on one of them often believes whoever is on the same machine. */
+function isOwn(address: string): boolean {
+  const own = new BlockList()
+  for (const each of Object.values(networkInterfaces()).flatMap((list) => list ?? []))
+    own.addAddress(each.address, each.family === 'IPv6' ? 'ipv6' : 'ipv4')
+  return own.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
 const socket = 'unix://'
 
 /** `allow`: host names, addresses or sockets that the administrator vouches for, whatever they resolve to. */
@@ -70,7 +79,8 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
     } catch {
       throw new EngineFailure(`The host name ${host} cannot be resolved.`)
     }
-    if (found.some(({ address }) => isForbidden(address) && !allow.includes(host) && !allow.includes(address))) refuse(host)
+    const mayNot = (address: string): boolean => (isForbidden(address) || isOwn(address)) && !allow.includes(address)
+    if (!allow.includes(host) && found.some(({ address }) => mayNot(address))) refuse(host)
     const [first] = found
     if (!first) throw new EngineFailure(`The host name ${host} has no address.`)
     return first.address
