@@ -33,6 +33,7 @@ const catalogue = {
   wrongContentType: { status: 415, message: 'The body must be application/json.' },
   unprocessable: { status: 422, message: 'The body cannot be processed.' },
   providerFailed: { status: 424, message: 'The payment provider refused or cannot be reached.' },
+  recordingDamaged: { status: 424, message: 'The recording is damaged and cannot be read; the server’s log says where.' },
   engineFailed: { status: 424, message: 'The container engine refused or cannot be reached.' },
   locked: { status: 429, message: 'Too many wrong attempts; wait until the lock ends.' },
   tooMany: { status: 429, message: 'Too many calls; wait a little.' },

@@ -66,7 +66,7 @@ export const recordings = {
     access: member('administrator'),
     params,
     answer: Type.Array(RecordedTerminal),
-    failures: [],
+    failures: ['recordingDamaged'],
     example: { params: { uid: sample.session } },
   }),
   window: operation({
@@ -81,7 +81,7 @@ export const recordings = {
       from: Type.Optional(Type.Integer({ minimum: 0, maximum: largest, description: 'The `next` of another window, instead.' })),
     }),
     answer: RecordingWindow,
-    failures: [],
+    failures: ['recordingDamaged'],
     example: { ...aTerminal, query: { at: '0' } },
   }),
   search: operation({
@@ -99,7 +99,7 @@ export const recordings = {
       found: Type.Array(Found),
       next: Type.Union([Type.Null(), Position], { description: 'Where to go on; null: all of it was looked at.' }),
     }),
-    failures: [],
+    failures: ['recordingDamaged'],
     example: { ...aTerminal, query: { text: 'login' } },
   }),
 }

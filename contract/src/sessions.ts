@@ -93,7 +93,7 @@ export const sessions = {
     params,
     answer: Type.Array(Frame),
     streamed: true,
-    failures: [],
+    failures: ['recordingDamaged'],
     example: aSession,
   }),
   ticket: operation({
@@ -120,7 +120,7 @@ export const sessions = {
     text: 'application/x-asciicast',
     streamed: true,
     headers: Type.Object({ 'content-disposition': Type.String() }),
-    failures: [],
+    failures: ['recordingDamaged'],
     example: aSession,
   }),
   close: operation({

@@ -52,7 +52,8 @@ export function answerFailure(error: FastifyError | Failure, request: FastifyReq
   const failure = toFailure(error, named)
   // Who leaves before the request is whole hears nothing of this, and it is no fault of ours.
   const left = !request.raw.complete && 'code' in error && error.code === 'ECONNRESET'
-  if (failure.status >= 500 && !left) request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
+  const broken = failure.status >= 500 || failure.kind === 'recordingDamaged'
+  if (broken && !left) request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
   return (
     reply
       .code(failure.status)

@@ -1,11 +1,12 @@
 // The face of the room: recordings are begun here, read in several forms, watched while they go on, and removed. It knows which
 // journals are being written, so that a reader sees what was written a moment ago. It knows no rule: whether something is to
 // be recorded, and who may see it, is decided by whoever calls.
+import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
 import { turnsByKey } from '../kit/turns.ts'
 import { castOf, framesOf, type PlayedFrame } from './frames.ts'
-import type { Ending, JournalName, Mark, Size } from './journal.ts'
-import type { Keep } from './keep/keep.ts'
+import { JournalDamaged, type Ending, type Header, type JournalEvent, type JournalName, type Mark, type Size } from './journal.ts'
+import type { Keep, Reading } from './keep/keep.ts'
 import type { RecordingKey } from './key.ts'
 import { audience, type Viewer } from './live.ts'
 import { pace } from './pace.ts'
@@ -217,10 +218,32 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
     return found
   }
 
+  /** Opens one to be read from its beginning. */
+  async function* whole<T>(
+    name: JournalName,
+    read: (header: Header, all: AsyncIterable<JournalEvent>) => AsyncIterable<T>,
+  ): AsyncGenerator<T> {
+    await settled(name)
+    await using file = await keep.read(name)
+    try {
+      yield* read(await readHeader(file), events(file))
+    } catch (error) {
+      throw toldOf(error)
+    }
+  }
+
   /** Opens one to be read here and there. */
   async function opened<T>(name: JournalName, look: (source: Source) => Promise<T>): Promise<T> {
     const going = await settled(name)
     await using file = await keep.read(name)
+    try {
+      return await lookAt(name, file, going, look)
+    } catch (error) {
+      throw toldOf(error)
+    }
+  }
+
+  async function lookAt<T>(name: JournalName, file: Reading, going: Open | undefined, look: (source: Source) => Promise<T>): Promise<T> {
     const id = `${name.session_uid}.${name.channel}`
     const found = known.get(id)
     if (found) return await look({ file, ...found })
@@ -265,16 +288,8 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
       await added
     },
     channels: (tenant_id, session_uid) => keep.list(tenant_id, session_uid),
-    async *frames(name) {
-      await settled(name)
-      await using file = await keep.read(name)
-      yield* framesOf(await readHeader(file), events(file))
-    },
-    async *cast(name) {
-      await settled(name)
-      await using file = await keep.read(name)
-      yield* castOf(await readHeader(file), events(file))
-    },
+    frames: (name) => whole(name, framesOf),
+    cast: (name) => whole(name, castOf),
     facts: (name) =>
       opened(name, async (source) => {
         const { header, duration_ms, output_bytes, ending } = source
@@ -318,3 +333,7 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
     },
   }
 }
+
+/** Damage is nobody's mistake who asks: it has a name, and where it is, is for the log. */
+const toldOf = (error: unknown): unknown =>
+  error instanceof JournalDamaged || error instanceof SyntaxError ? new Failure('recordingDamaged', { cause: error }) : error
