@@ -161,19 +161,20 @@ function tried(): OpenSsl | undefined {
     library = load()
     if (!library) return undefined
     const openSsl: OpenSsl = { aead, keyStream, oneTimeMac: oneTimeMac() }
-    return gcmIsRight() && chachaIsRight(openSsl) ? openSsl : undefined
+    return gcmIsRight('aes-128-gcm') && gcmIsRight('aes-256-gcm') && chachaIsRight(openSsl) ? openSsl : undefined
   } catch {
     return undefined
   }
 }
 
-function gcmIsRight(): boolean {
-  const [key, nonce, known, plain] = [randomBytes(32), randomBytes(nonce_bytes), randomBytes(4), randomBytes(1_000)]
+function gcmIsRight(algorithm: Gcm): boolean {
+  const key = randomBytes(algorithm === 'aes-128-gcm' ? 16 : 32)
+  const [nonce, known, plain] = [randomBytes(nonce_bytes), randomBytes(4), randomBytes(1_000)]
   const sealed = Buffer.alloc(plain.length + tag_bytes)
-  aead('aes-256-gcm', key, 'seal').seal(nonce, known, plain, sealed)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(known)
+  aead(algorithm, key, 'seal').seal(nonce, known, plain, sealed)
+  const cipher = createCipheriv(algorithm, key, nonce).setAAD(known)
   const expected = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()])
-  const opener = aead('aes-256-gcm', key, 'open')
+  const opener = aead(algorithm, key, 'open')
   const forged = Buffer.from(sealed)
   forged[plain.length]! ^= 1
   return (
