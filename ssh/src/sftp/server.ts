@@ -1,6 +1,7 @@
 // An SFTP server on a line, as a rule a channel, over a file system face. Requests are done one after the other, as they
 // came: the answers are in order, a write is on disk before the CLOSE behind it, and a client that sends many ahead of the
-// answers is held back by the channel's window. Handles are counted and all closed at the end, however it came.
+// answers is held back by the channel's window. Handles are counted and all closed at the end, however it came. A copy, which can
+// take as long as it likes, stops when the client closes one of its files or is gone.
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 import type { Entry, FileSystem, OpenFile } from './files.ts'
@@ -33,15 +34,26 @@ const extensions: readonly (readonly [name: string, version: string])[] = [
   ['copy-data', '1'],
 ]
 
-type Handle =
-  | { readonly kind: 'file'; readonly path: string; readonly file: OpenFile }
-  | { readonly kind: 'folder'; readonly path: string; readonly entries: AsyncIterator<Entry> }
+interface FileHandle {
+  readonly kind: 'file'
+  readonly path: string
+  readonly file: OpenFile
+}
+
+type Handle = FileHandle | { readonly kind: 'folder'; readonly path: string; readonly entries: AsyncIterator<Entry> }
 
 /** Resolves when the client has ended its requests. */
 export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void> {
   const handles = new Map<number, Handle>()
+  const packets = packetsOf(line)
+  /** The request behind a copy, which is looked at while that goes on. */
+  let ahead: ReturnType<typeof packets.next> | undefined
   let nextHandle = 0
   let begun = false
+  let gone = false
+  void line.closed?.then(() => {
+    gone = true
+  })
 
   const answer = (type: number, id: number, room = 64): Writer => new Writer(room + 9).uint32(0).byte(type).uint32(id)
   const send = async (written: Writer): Promise<void> => {
@@ -65,11 +77,12 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
     if (!handle) throw new SftpFailure(Status.failure, 'There is no such handle.')
     return handle
   }
-  const fileOf = (reader: Reader): OpenFile => {
+  const fileHandleOf = (reader: Reader): FileHandle => {
     const handle = handleOf(reader)
     if (handle.kind !== 'file') throw new SftpFailure(Status.failure, 'That handle is of a folder.')
-    return handle.file
+    return handle
   }
+  const fileOf = (reader: Reader): OpenFile => fileHandleOf(reader).file
   const requireRoom = (): void => {
     if (handles.size >= mostHandles) throw new SftpFailure(Status.failure, 'Too many files are open.')
   }
@@ -109,17 +122,36 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
     return status(id, Status.ok)
   }
 
+  /** What is true once the client has closed one of these, or is gone. */
+  const abandoned = (...copied: FileHandle[]): (() => boolean) => {
+    let closed = false
+    ahead = packets.next()
+    void ahead
+      .then(({ done, value }) => {
+        if (done || value[0] !== Sftp.close) return
+        const closing = handles.get(numberOf(new Reader(value, 5)))
+        closed = copied.some((handle) => handle === closing)
+      })
+      // Whoever comes to that request finds the failure there.
+      .catch(() => undefined)
+    return () => closed || gone
+  }
+
   const copyData = async (reader: Reader): Promise<void> => {
-    const [from, start, asked] = [fileOf(reader), Number(reader.uint64()), Number(reader.uint64())]
+    const [from, start, asked] = [fileHandleOf(reader), Number(reader.uint64()), Number(reader.uint64())]
     // Nothing means all of it.
     const length = asked === 0 ? Number.MAX_SAFE_INTEGER : asked
-    const [to, target] = [fileOf(reader), Number(reader.uint64())]
+    const [to, target] = [fileHandleOf(reader), Number(reader.uint64())]
+    // As it grew it would be copied, without end.
+    if (from === to || (await isSame(files, from.path, to.path))) throw new SftpFailure(Status.failure, 'A file is not copied onto itself.')
+    const isAbandoned = abandoned(from, to)
     const room = Buffer.allocUnsafe(largestData_bytes)
     for (let done = 0; done < length;) {
+      if (isAbandoned()) throw new SftpFailure(Status.failure, 'The copy was stopped.')
       const wanted = Math.min(room.length, length - done)
-      const got = await from.read(room.subarray(0, wanted), start + done)
+      const got = await from.file.read(room.subarray(0, wanted), start + done)
       if (got === 0) break
-      await to.write(room.subarray(0, got), target + done)
+      await to.file.write(room.subarray(0, got), target + done)
       done += got
     }
   }
@@ -240,8 +272,12 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
   }
 
   try {
-    for await (const packet of packetsOf(line)) {
-      const reader = new Reader(packet)
+    for (;;) {
+      const next = ahead ?? packets.next()
+      ahead = undefined
+      const request = await next
+      if (request.done) break
+      const reader = new Reader(request.value)
       const type = reader.byte()
       if (!begun) {
         if (type !== Sftp.init) throw new ProtocolError('SFTP begins with INIT.')
@@ -255,7 +291,17 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
       await send(await perform(type, id, reader).catch((error: unknown) => failed(error, (code, text) => status(id, code, text))))
     }
   } finally {
+    void packets.return(undefined).catch(() => undefined)
     for (const handle of handles.values()) await release(handle).catch(() => undefined)
+  }
+}
+
+async function isSame(files: FileSystem, one: string, other: string): Promise<boolean> {
+  try {
+    return (await files.resolve(one)) === (await files.resolve(other))
+  } catch {
+    // One of them has no name any more.
+    return false
   }
 }
 
