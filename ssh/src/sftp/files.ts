@@ -37,6 +37,7 @@ export interface FileSystem {
   open(file: string, flags: number, mode: number): Promise<OpenFile>
   stat(file: string): Promise<Attributes>
   lstat(file: string): Promise<Attributes>
+  /** Without following a link, the size cannot be changed, nor the mode of a link. */
   change(file: string, attributes: Attributes, followLink: boolean): Promise<void>
   list(folder: string): AsyncIterable<Entry>
   remove(file: string): Promise<void>
@@ -60,8 +61,11 @@ export function localFiles(home: string): FileSystem {
     lstat: async (file) => attributesOf(await fs.lstat(at(file))),
     async change(file, { size, uid, gid, mode, atime, mtime }, followLink) {
       const where = at(file)
-      if (size !== undefined) await fs.truncate(where, size)
-      if (mode !== undefined && followLink) await fs.chmod(where, mode & 0o7777)
+      if (size !== undefined) {
+        if (!followLink) throw notSupported()
+        await fs.truncate(where, size)
+      }
+      if (mode !== undefined) await (followLink ? fs.chmod : chmodItself)(where, mode & 0o7777)
       if (atime !== undefined && mtime !== undefined) await (followLink ? fs.utimes : fs.lutimes)(where, atime, mtime)
       if (uid !== undefined && gid !== undefined) await (followLink ? fs.chown : fs.lchown)(where, uid, gid)
     },
@@ -101,6 +105,22 @@ export function localFiles(home: string): FileSystem {
     },
   }
 }
+
+/** Opens the name and not what it names: needs no right to read it. Node does not name this flag of Linux. */
+const O_PATH = 0o10000000
+
+/** As fchmodat(3) does it, because there is no call for it that does not follow links. */
+async function chmodItself(file: string, mode: number): Promise<void> {
+  const handle = await fs.open(file, O_PATH | constants.O_NOFOLLOW)
+  try {
+    if ((await handle.stat()).isSymbolicLink()) throw notSupported()
+    await fs.chmod(`/proc/self/fd/${handle.fd}`, mode)
+  } finally {
+    await handle.close()
+  }
+}
+
+const notSupported = (): Error => Object.assign(new Error('This cannot be changed.'), { code: 'EOPNOTSUPP' })
 
 async function exists(file: string): Promise<boolean> {
   return fs.lstat(file).then(

@@ -169,9 +169,12 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
       case 'fsync@openssh.com':
         await fileOf(reader).sync()
         return status(id, Status.ok)
-      case 'lsetstat@openssh.com':
-        await files.change(text(), readAttributes(reader), false)
+      case 'lsetstat@openssh.com': {
+        const [path, attributes] = [text(), readAttributes(reader)]
+        if (attributes.size !== undefined) throw new SftpFailure(Status.badMessage, 'A link has no size to be changed.')
+        await files.change(path, attributes, false)
         return status(id, Status.ok)
+      }
       case 'copy-data':
         await copyData(reader)
         return status(id, Status.ok)
@@ -329,6 +332,7 @@ const codes: Readonly<Record<string, readonly [code: number, text: string]>> = {
   ENOTEMPTY: [Status.failure, 'Directory not empty'],
   EISDIR: [Status.failure, 'Is a directory'],
   ENOSPC: [Status.failure, 'No space left on device'],
+  EOPNOTSUPP: [Status.failure, 'Operation not supported'],
 }
 
 function failed(error: unknown, status: (code: number, text: string) => Writer): Writer {
