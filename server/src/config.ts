@@ -262,6 +262,12 @@ export const settings = {
     fallback: '30/60',
     read: rate,
   }),
+  HAWSER_SSH_ALGORITHMS: setting({
+    doc: 'What the SSH gateway speaks: `modern` leaves out the MACs hmac-sha2-256 and hmac-sha2-512, which `compatible` offers last, for clients with libssh2 before 1.11 and others of that age.',
+    example: 'modern',
+    fallback: 'compatible',
+    read: choice('compatible', 'modern'),
+  }),
   HAWSER_SSH_IDLE: setting({
     doc: 'Seconds after which a session without a byte in either direction is ended; 0 for never.',
     example: '3600',

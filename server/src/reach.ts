@@ -5,7 +5,7 @@ import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'
 import { tunnelPaths } from '@hawser/contract/tunnel'
-import { fingerprintMd5 } from '@hawser/ssh'
+import { compatibleAlgorithms, fingerprintMd5, serverAlgorithms } from '@hawser/ssh'
 import type { Config } from './config.ts'
 import { connectorSupervisor } from './connectors/supervisor.ts'
 import { sessionName } from './domain/live-sessions.ts'
@@ -98,6 +98,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       now: () => iso(clock.now()),
       later: rooms.background.later,
     }),
+    algorithms: config.HAWSER_SSH_ALGORITHMS === 'modern' ? serverAlgorithms : compatibleAlgorithms,
     trusted: config.HAWSER_TRUSTED_PROXIES,
     startups: arriving,
     idle_ms: config.HAWSER_SSH_IDLE * second_ms,

@@ -1,11 +1,12 @@
 // Every algorithm that this package knows, and the lists that are offered unless a caller says otherwise. The default
 // lists of a server hold nothing that an audit objects to: no NIST curves, no SHA-1, no group below 3072 bits, nothing but
-// authenticated encryption or encrypt-then-MAC. Who must reach older peers chooses from `allAlgorithms`.
+// authenticated encryption or encrypt-then-MAC. Who must be reached by older clients takes `compatibleAlgorithms`, and who
+// must reach older peers chooses from `allAlgorithms`.
 import { aes128Ctr, aes192Ctr, aes256Ctr } from './ciphers/aes-ctr.ts'
 import { aes128Gcm, aes256Gcm } from './ciphers/aes-gcm.ts'
 import { chacha20Poly1305, hasPoly1305 } from './ciphers/chacha20-poly1305.ts'
 import type { Cipher, Mac } from './ciphers/cipher.ts'
-import { hmacSha256Etm, hmacSha512Etm } from './ciphers/mac.ts'
+import { hmacSha256, hmacSha256Etm, hmacSha512, hmacSha512Etm } from './ciphers/mac.ts'
 import { curve25519, curve25519Libssh } from './kex/curve25519.ts'
 import { dhGroup14, dhGroup16 } from './kex/dh-group.ts'
 import { ecdhP256, ecdhP384, ecdhP521 } from './kex/ecdh.ts'
@@ -38,7 +39,7 @@ export const ciphers: ReadonlyMap<string, Cipher> = byName([
   aes128Ctr,
 ])
 
-export const macs: ReadonlyMap<string, Mac> = byName([hmacSha256Etm, hmacSha512Etm])
+export const macs: ReadonlyMap<string, Mac> = byName([hmacSha256Etm, hmacSha512Etm, hmacSha256, hmacSha512])
 
 /** Names, best first. A client's order decides (RFC 4253 section 7.1). */
 export interface Algorithms {
@@ -59,11 +60,14 @@ export const serverAlgorithms: Algorithms = {
   kex: [mlkem768x25519.name, curve25519.name, curve25519Libssh.name, dhGroup16.name],
   hostKey: ['ssh-ed25519', 'rsa-sha2-512', 'rsa-sha2-256'],
   ciphers: allAlgorithms.ciphers,
-  macs: allAlgorithms.macs,
+  macs: [hmacSha256Etm.name, hmacSha512Etm.name],
 }
+
+/** The same for a server that old clients must reach, such as programs with libssh2 before 1.11: no MAC that they have is of the better kind. */
+export const compatibleAlgorithms: Algorithms = { ...serverAlgorithms, macs: allAlgorithms.macs }
 
 /** Ciphers that cost half of what the others do here. Most clients have them, but ask for others first. */
 export const quickCiphers: readonly string[] = [aes128Gcm.name, aes256Gcm.name]
 
 /** A client takes what a server has, best first. */
-export const clientAlgorithms: Algorithms = allAlgorithms
+export const clientAlgorithms: Algorithms = { ...allAlgorithms, macs: serverAlgorithms.macs }

@@ -34,6 +34,20 @@ export class ProtocolError extends SshError {
   }
 }
 
+/** Nothing of one kind is known to both sides. */
+export class NothingInCommon extends SshError {
+  override readonly name = 'NothingInCommon'
+  /** Of what kind. */
+  readonly missing: string
+  /** What the client offered of it: a stranger's words, made short and fit for a log. */
+  readonly offered: readonly string[]
+  constructor(missing: string, offered: readonly string[]) {
+    super(Reason.keyExchangeFailed, `There is no ${missing} that both sides know.`)
+    this.missing = missing
+    this.offered = offered.slice(0, 32).map((name) => name.slice(0, 64).replaceAll(/[^\x21-\x7e]/g, '?'))
+  }
+}
+
 /** The connection is over: the peer said goodbye, or the network did. */
 export class ConnectionEnded extends SshError {
   override readonly name = 'ConnectionEnded'

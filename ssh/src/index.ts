@@ -1,6 +1,6 @@
 // What the SSH package offers to the server, the agent and the command line: the protocol and its keys, and no policy.
 // Nothing that is not named here is for use outside of the package.
-export { allAlgorithms, clientAlgorithms, serverAlgorithms } from './algorithms.ts'
+export { allAlgorithms, clientAlgorithms, compatibleAlgorithms, serverAlgorithms } from './algorithms.ts'
 export type { Algorithms } from './algorithms.ts'
 export type { Answer, Proof, Questions } from './auth/client.ts'
 export type { Attempt, Decision, Prompt, ShownKey } from './auth/server.ts'
@@ -29,7 +29,16 @@ export type { Exit, Program, Pty, SessionRequest, Size } from './connection/requ
 export { receiveSession, SessionRefused, startSession } from './connection/session.ts'
 export type { RunningSession, Session, SessionEvent, SessionWish } from './connection/session.ts'
 export { channelStream } from './connection/stream.ts'
-export { AuthenticationFailed, ChannelClosed, ChannelRefused, ConnectionEnded, ProtocolError, Reason, SshError } from './errors.ts'
+export {
+  AuthenticationFailed,
+  ChannelClosed,
+  ChannelRefused,
+  ConnectionEnded,
+  NothingInCommon,
+  ProtocolError,
+  Reason,
+  SshError,
+} from './errors.ts'
 export { AgentFailure, agentKeys } from './keys/agent.ts'
 export type { AgentKey } from './keys/agent.ts'
 export { blobOf, knownKey } from './keys/key-object.ts'

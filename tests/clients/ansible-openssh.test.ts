@@ -51,7 +51,7 @@ test('pings devices, also one of the field', async () => {
 
 test('whoever may not log in reaches nothing', async () => {
   const { status, stdout } = await ansible('refused', '-m', 'ping')
-  expect(stdout.toString()).toContain('Permission denied (password,publickey)')
+  expect(stdout.toString()).toContain('Permission denied (password,publickey,keyboard-interactive)')
   expect(status).toBe(4)
 })
 

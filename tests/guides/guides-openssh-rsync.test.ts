@@ -87,7 +87,7 @@ function here(text: string): string {
 }
 
 function answer(question: string): string | undefined {
-  if (question.endsWith("'s password:")) return way.user.password
+  if (question.endsWith(') Password:')) return way.user.password
   return { 'Username or e-mail:': sample.owner.username, 'Password:': sample.owner.password, 'Code of your second factor:': '' }[question]
 }
 

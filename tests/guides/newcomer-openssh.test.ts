@@ -50,7 +50,7 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
     return names.reduce((so_far, [name, value]) => so_far.replaceAll(name, value), text)
   }
   const answer = (question: string): string | undefined =>
-    question.endsWith("'s password:") ? user().password : { 'Username or e-mail:': 'olga', 'Password:': 'rope-and-anchor' }[question]
+    question.endsWith(') Password:') ? user().password : { 'Username or e-mail:': 'olga', 'Password:': 'rope-and-anchor' }[question]
 
   beforeAll(async () => {
     ;[http, ssh] = [await freePort(), await freePort()]

@@ -39,8 +39,8 @@ export const needs: readonly Need[] = [
     name: 'curl',
     found: { command: 'curl' },
     debianPackage: 'curl',
-    why: 'the guides fetch with it, as their readers do',
-    usedBy: ['**/guides/*openssh*', '**/*haproxy*'],
+    why: 'the guides fetch with it, as their readers do; its SFTP is that of libssh2',
+    usedBy: ['**/guides/*openssh*', '**/*haproxy*', '**/*curl*'],
   },
   {
     name: 'Dropbear',

@@ -2,7 +2,8 @@
 // (see login.ts). Whoever has proved nothing gets the same answers at the same times for a device that is there, that is
 // offline, pending or denied to them, and for one that does not exist. Whoever has signed with a key of the namespace is told
 // what is the matter, and let go.
-// While a person types a password the leg to the device is made ready, within narrow limits; see decision 12.
+// While a person types a password the leg to the device is made ready, within narrow limits; see decision 12. Clients that
+// expect PAM ask for keyboard-interactive: one question, and its answer is a password like any other.
 import { setTimeout as pause } from 'node:timers/promises'
 import {
   fingerprintMd5,
@@ -102,6 +103,12 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
 
   async function judge(attempt: Attempt, target: Target): Promise<Decision> {
     if (attempt.method === 'password') return judgePassword(attempt, target, attempt.password)
+    if (attempt.method === 'keyboard-interactive') {
+      prepareSoon(target)
+      const [password = ''] = await attempt.ask([{ text: 'Password: ', echo: false }])
+      clearTimeout(typing)
+      return judgePassword(attempt, target, password)
+    }
     if (attempt.method === 'publickey') return judgeKey(attempt, target)
     // Merely offered: the client now has to sign, and until then nothing happens.
     if (attempt.method === 'publickey-offer') return decision((await login.offered(target, loginKey(attempt.key))).allowed)
@@ -114,6 +121,11 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     if (to && !signal.aborted) login.prepare(to)
   }
 
+  /** Whoever types now will need the leg soon. */
+  const prepareSoon = (target: Target): void => {
+    if (parts.guesses.take(neighbourhood(source)) === 0) typing = setTimeout(() => void prepare(target), typing_ms).unref()
+  }
+
   return {
     async authenticate(attempt) {
       clearTimeout(typing)
@@ -123,8 +135,7 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
         if (error instanceof TurnedAway) return turnAway(attempt, error.why, sentences[error.why](printable(target.data)))
         throw error
       })
-      if (judged !== 'accept' && parts.guesses.take(neighbourhood(source)) === 0)
-        typing = setTimeout(() => void prepare(target), typing_ms).unref()
+      if (judged !== 'accept') prepareSoon(target)
       return judged
     },
     forged: (user) => void refuseKey(parts.parseTarget(user) ?? { username: user, data: '' }, 'The signature is not one of the key.'),

@@ -2,7 +2,7 @@
 // then a session, or the tunnel of a device that has no agent. When the server stops, nobody new comes in and
 // sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
-import { acceptConnection, ConnectionEnded, SshError, type PrivateKey } from '@hawser/ssh'
+import { acceptConnection, ConnectionEnded, NothingInCommon, SshError, type Algorithms, type PrivateKey } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
 import { plainAddress } from '../kit/address.ts'
 import { newUid } from '../kit/ids.ts'
@@ -18,6 +18,7 @@ import { openTerminal, type Terminal, type TerminalWish } from './terminal.ts'
 export interface GatewayParts extends HandshakeParts {
   listen: { readonly host: string; readonly port: number }
   hostKeys: readonly PrivateKey[]
+  algorithms: Algorithms
   /** Whose PROXY header is believed. */
   trusted: BlockList
   startups: Startups
@@ -115,9 +116,10 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       const accepting = acceptConnection(socket, {
         software,
         hostKeys: parts.hostKeys,
-        methods: ['password', 'publickey'],
+        algorithms: parts.algorithms,
+        methods: ['password', 'publickey', 'keyboard-interactive'],
         async authenticate(attempt) {
-          if (attempt.method === 'password' || attempt.method === 'publickey') startup.tried()
+          if (attempt.method !== 'none' && attempt.method !== 'publickey-offer') startup.tried()
           return (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt)
         },
         onBadSignature(user) {
@@ -132,7 +134,13 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       })
       // Whoever looked for a header has stopped the socket.
       socket.resume()
-      const near = await accepting
+      const near = await accepting.catch((error: unknown) => {
+        const { cause } = error as Error
+        // Somebody's client is too old or too new for us, and all it shows them is that the connection ended.
+        if (cause instanceof NothingInCommon)
+          log.info({ event: 'negotiation.failed', source: origin.address, missing: cause.missing, offered: cause.offered.join(',') })
+        throw error
+      })
       const newcomer = entrance.newcomer()
       // It is a stranger until it is a tunnel, and those are not ours to count and to end.
       if (newcomer) {

@@ -22,7 +22,7 @@ export interface Opener {
   readonly tag: number
   readonly block: number
   readonly padsLength: boolean
-  /** packet_length from the first four bytes. It is a stranger's number until the packet was opened. */
+  /** packet_length from the first four bytes, once for each packet. It is a stranger's number until the packet was opened. */
   length(head: Buffer, sequence: number): number
   /** Takes packet_length, the rest and the tag as they came, and may write over them; throws when the tag is wrong. */
   open(packet: Buffer, sequence: number): Buffer
@@ -48,6 +48,8 @@ export interface Mac {
   readonly name: string
   readonly hash: string
   readonly bytes: number
+  /** Over the packet as it is on the wire; otherwise over what was encrypted. */
+  readonly encryptThenMac: boolean
 }
 
 export const macFailure = 'A packet was changed on its way.'

@@ -9,7 +9,7 @@
 import { randomBytes } from 'node:crypto'
 import { ciphers, kexMethods, macs, type Algorithms } from '../algorithms.ts'
 import type { Cipher, Mac } from '../ciphers/cipher.ts'
-import { Reason, SshError } from '../errors.ts'
+import { NothingInCommon } from '../errors.ts'
 import type { KexMethod } from '../kex/method.ts'
 import { Message } from '../messages.ts'
 import { message, Reader, type Writer } from '../wire.ts'
@@ -73,7 +73,7 @@ export function readKexInit(payload: Buffer): KexInit {
 export function negotiate(client: KexInit, server: KexInit): Negotiated {
   const first = (what: string, wanted: readonly string[], offered: readonly string[]): string => {
     const name = wanted.find((candidate) => offered.includes(candidate))
-    if (name === undefined) throw new SshError(Reason.keyExchangeFailed, `There is no ${what} that both sides know.`)
+    if (name === undefined) throw new NothingInCommon(what, wanted)
     return name
   }
   const direction = (at: 0 | 1): Direction => {
@@ -83,7 +83,7 @@ export function negotiate(client: KexInit, server: KexInit): Negotiated {
   }
   const method = kexMethods.get(first('key exchange', client.kex, server.kex))
   // Only a marker that both sides sent could get here, and each side sends its own.
-  if (!method) throw new SshError(Reason.keyExchangeFailed, 'There is no key exchange that both sides know.')
+  if (!method) throw new NothingInCommon('key exchange', client.kex)
   return {
     kex: method,
     hostKey: first('host key algorithm', client.hostKey, server.hostKey),
