@@ -11,7 +11,7 @@ export interface AgentConfig {
   readonly keepalive_ms: number
   readonly preferredHostname: string
   readonly preferredIdentity: string
-  /** A crypt hash: one user, whatever name is given. */
+  /** A crypt hash: one user, the agent's own. */
   readonly singleUserPassword: string
   /** Nothing but the tunnel's own pings while nobody is connected. */
   readonly lowData: boolean

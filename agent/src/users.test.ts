@@ -100,13 +100,15 @@ test('while nobody may log in, root may', async () => {
   expect(await users.admit('olga')).toMatchObject({ account: { uid: 1001 } })
 })
 
-test('a single user has any name', async () => {
+test('a single user has one name', async () => {
   const one = singleUser({ passwords: checks, hash })
   const account = ownAccount()
   expect(account).toMatchObject({ uid: process.getuid!(), name: os.userInfo().username })
-  for (const name of ['olga', 'root', '', '../x']) {
-    expect(await one.admit(name)).toEqual({ account })
-    expect(await one.admitWithPassword(name, right)).toEqual({ account })
-    expect(await one.admitWithPassword(name, '')).toEqual({ refused: 'wrong password' })
+  expect(await one.admit(account.name)).toEqual({ account })
+  expect(await one.admitWithPassword(account.name, right)).toEqual({ account })
+  expect(await one.admitWithPassword(account.name, '')).toEqual({ refused: 'wrong password' })
+  for (const name of ['nobody-there', account.name.toUpperCase(), `${account.name} `, '', '../x']) {
+    expect(await one.admit(name)).toEqual({ refused: 'unknown user' })
+    expect(await one.admitWithPassword(name, right)).toEqual({ refused: 'unknown user' })
   }
 })

@@ -101,13 +101,21 @@ export function systemUsers(options: SystemUsersOptions): Users {
   }
 }
 
-/** The agent's own user, whatever name is given; for an agent that does not run as root. */
+/**
+ * The agent's own user, under that user's name alone; for an agent that does not run as root. Under any other name the rules
+ * of the server for users, of keys and of the firewall, would mean nothing here.
+ */
 export function singleUser(options: { readonly passwords: Passwords; readonly hash: string }): Users {
   const { passwords, hash } = options
   const account = ownAccount()
   return {
-    admit: async () => ({ account }),
-    admitWithPassword: async (_, password) => ((await passwords.matches(password, hash)) ? { account } : { refused: 'wrong password' }),
+    admit: async (name) => (name === account.name ? { account } : { refused: 'unknown user' }),
+    async admitWithPassword(name, password) {
+      // As much work for whoever has another name.
+      const right = await passwords.matches(password, hash)
+      if (name !== account.name) return { refused: 'unknown user' }
+      return right ? { account } : { refused: 'wrong password' }
+    },
   }
 }
 

@@ -15,7 +15,7 @@ import { folder, keygen, quietArgs, run, type Folder, type Outcome } from '../..
 import { passwords } from '../src/passwords.ts'
 import { shaCrypt } from '../src/sha-crypt.ts'
 import { serveSsh, type SshdOptions } from '../src/sshd.ts'
-import { singleUser, systemUsers, type Admission, type Users } from '../src/users.ts'
+import { ownAccount, singleUser, systemUsers, type Admission, type Users } from '../src/users.ts'
 
 export type Event = Record<string, unknown>
 
@@ -73,7 +73,7 @@ export function usersOfSystem(): Users {
 }
 
 export async function startDevice(options: DeviceOptions = {}): Promise<Device> {
-  const { user: usual = 'anybody', ...rest } = options
+  const { user: usual = ownAccount().name, ...rest } = options
   const where = folder()
   await keygen(where, 'vouched', '-t', 'rsa', '-b', '2048')
   const vouched = parsePublicKeyLine(where.read('vouched.pub')).blob
