@@ -4,10 +4,10 @@
 // terminal and keep it from being hung up. Node has no call that marks them either. So they are noted here, and every child
 // gets /dev/null in their place. Whatever lives longer than a moment must be started with `stdioWith`.
 import { spawn, type ChildProcess } from 'node:child_process'
-import { openSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import type { Exit } from '@hawser/ssh'
 import { exitOf } from './program.ts'
-import { commandWith, rightsToTake, type Command } from './rights.ts'
+import { asLogin, commandWith, rightsToTake, type Command } from './rights.ts'
 import type { Account } from './users.ts'
 
 const masters = new Set<number>()
@@ -17,6 +17,24 @@ let nothing: number | undefined
 export function keepToOurselves(fd: number): () => void {
   masters.add(fd)
   return () => void masters.delete(fd)
+}
+
+const closeOnExec = 0o2000000
+
+/**
+ * Closes what we have from whoever started us, beside the first three: Node marks only what it opens itself. To be called
+ * before anything else is opened.
+ */
+export function closeInherited(): void {
+  for (const name of readdirSync('/proc/self/fd')) {
+    const fd = Number(name)
+    try {
+      const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1] ?? ''
+      if (fd > 2 && (Number.parseInt(flags, 8) & closeOnExec) === 0) closeSync(fd)
+    } catch {
+      // The folder itself was open while it was read.
+    }
+  }
 }
 
 type Stdio = (number | 'pipe' | 'ignore' | 'ipc')[]
@@ -49,7 +67,8 @@ export async function start(
   stdio: () => Stdio,
 ): Promise<Started> {
   const rights = account && rightsToTake(account)
-  const { file, args } = rights ? await commandWith(rights, command) : command
+  const taking = rights ? await commandWith(rights, command) : command
+  const { file, args } = account && process.getuid?.() === 0 ? asLogin(account.uid, taking) : taking
   // `detached` makes it the leader of a session and a group, so that a signal reaches all that it has started.
   const child = spawn(file, args, { env, cwd: '/', detached: true, stdio: stdioWith(stdio()) })
   const { pid } = child

@@ -6,6 +6,7 @@
 //   hawser-agent --version
 import v8 from 'node:v8'
 import { runAgent } from './agent.ts'
+import { closeInherited } from './children.ts'
 import { ConfigError, readConfig } from './config.ts'
 import { facts, version } from './facts.ts'
 import { macAddress } from './identity.ts'
@@ -34,6 +35,7 @@ async function main(args: readonly string[]): Promise<void> {
     throw new ConfigError(
       `There is no command ${command}. Without one the agent runs; there are connector, install, uninstall, info and --version.`,
     )
+  closeInherited()
   // Bytes that pass count as a part of the heap, or V8 would collect all of it for every 64 MB of them.
   v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
   const stopping = new AbortController()

@@ -3,6 +3,7 @@
 // (libuv calls setgroups(0)), so that members of `docker` or `dialout` would lose what they may do. So the program is
 // started by `setpriv` of util-linux where it is there (4 ms), else by a Node that takes the rights and then replaces itself
 // by the program (60 ms, but it needs nothing of the device).
+import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { ownProgram } from './own-programs.ts'
 import { runTool, tool } from './tools.ts'
@@ -33,10 +34,26 @@ export function readRights([uid, gid, groups]: readonly string[]): Rights {
 export function takeRights({ uid, gid, groups }: Rights): void {
   // The user could not write there any more (folders.ts).
   flushCompileCache()
+  try {
+    writeFileSync(loginUid, String(uid))
+  } catch {
+    // A kernel without audit, or a container that may not.
+  }
   process.setgroups!([...groups])
   process.setgid!(gid)
   process.setuid!(uid)
   if (process.getuid!() !== uid || process.geteuid!() !== uid || process.getgid!() !== gid) throw new Error('Root could not be left.')
+}
+
+/**
+ * What audit logs call a process's user, whatever it becomes later (sudo, su): set once, at the login, by the process itself
+ * and while it is root.
+ */
+const loginUid = '/proc/self/loginuid'
+
+/** The command with that noted before it. */
+export function asLogin(uid: number, { file, args }: Command): Command {
+  return { file: '/bin/sh', args: ['-c', `{ echo "$0" >${loginUid}; } 2>/dev/null; exec "$@"`, String(uid), file, ...args] }
 }
 
 export interface Command {

@@ -72,8 +72,9 @@ EnvironmentFile=${settings}
 ExecStart=${command.join(' ')}
 Restart=always
 RestartSec=5
-# Sessions are processes of their own and end with their own connection.
-KillMode=mixed
+# Sessions are processes of their own: the agent hangs them up when it stops. What people have left running, a tmux for one,
+# is theirs, as it is with sshd.
+KillMode=process
 
 [Install]
 WantedBy=multi-user.target
