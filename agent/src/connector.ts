@@ -19,11 +19,11 @@ import {
   type EngineFacts,
   type EngineWay,
 } from '@hawser/engine'
+import { readShadow, standingOf, today_days } from '@hawser/engine/shadow'
 import { runAgent, type Log, type Stand } from './agent.ts'
 import { ConfigError, readCommon, type AgentConfig } from './config.ts'
 import { version } from './facts.ts'
 import { passwords, type Passwords } from './passwords.ts'
-import { readShadow, standingOf, today_days } from './shadow.ts'
 
 export interface ConnectorConfig {
   readonly common: Pick<AgentConfig, 'server' | 'tenant_id' | 'keepalive_ms' | 'lowData'>

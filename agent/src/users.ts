@@ -4,10 +4,10 @@
 import { existsSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { readShadow, standingOf, today_days, type ShadowEntry } from '@hawser/engine/shadow'
 import { ConfigError } from './config.ts'
 import { nameServices, usualNameFiles, type NameFiles } from './name-services.ts'
 import { passwords, type Passwords } from './passwords.ts'
-import { readShadow, standingOf, today_days, type ShadowEntry } from './shadow.ts'
 import { isProgram } from './tools.ts'
 
 export interface Account {

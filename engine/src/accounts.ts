@@ -4,6 +4,7 @@
 // 124, type at 156, where a link leads at 157), the bytes.
 import path from 'node:path'
 import { EngineFailure, type EngineClient } from './client.ts'
+import { readShadow, standingOf, today_days } from './shadow.ts'
 
 export interface ContainerAccount {
   readonly name: string
@@ -31,6 +32,19 @@ export async function findAccount(client: EngineClient, container: string, user:
     return { name, uid: Number(uid), execUser: name, home: home.startsWith('/') ? home : '/', shell: shell || defaultShell }
   }
   return undefined
+}
+
+const noShells = new Set(['nologin', 'false'])
+/** While one of these is there only root may log in. */
+const noLogin = ['/run/nologin', '/etc/nologin']
+
+/** Why this account may not log in, by the rules of every other machine; undefined if it may. The reason is for the log. */
+export async function closedBecause(client: EngineClient, container: string, account: ContainerAccount): Promise<string | undefined> {
+  if (noShells.has(path.posix.basename(account.shell))) return 'no login shell'
+  if (account.uid !== 0)
+    for (const file of noLogin) if ((await readContainerFile(client, container, file)) !== undefined) return 'no logins now'
+  const entry = readShadow((await findShadow(client, container, account.name)) ?? '')
+  return entry && standingOf(entry, today_days(Date.now())).closed
 }
 
 /** The user's line in the shadow file. */

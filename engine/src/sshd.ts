@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Duplex } from 'node:stream'
 import { acceptConnection, OpenFailure, Reason, type Attempt, type Decision, type PrivateKey, type ServerConnection } from '@hawser/ssh'
-import { findAccount, type ContainerAccount } from './accounts.ts'
+import { closedBecause, findAccount, type ContainerAccount } from './accounts.ts'
 import type { EngineClient } from './client.ts'
 import { serveContainerSession } from './session.ts'
 
@@ -103,8 +103,17 @@ function loginOf({ client, container, approveKey, checkPassword, log }: Containe
     return approval
   }
 
+  /** Unless nobody may log in with it, by whatever means. */
+  async function openAccount(user: string): Promise<ContainerAccount | undefined> {
+    const account = await findAccount(client, container, user)
+    const reason = account && (await closedBecause(client, container, account))
+    if (reason === undefined) return account
+    log({ event: 'login.closed', user, reason })
+    return undefined
+  }
+
   async function judge(attempt: Attempt): Promise<ContainerAccount | undefined> {
-    const account = findAccount(client, container, attempt.user)
+    const account = openAccount(attempt.user)
     account.catch(() => undefined)
     if (attempt.method === 'password') {
       const found = await account
