@@ -102,7 +102,7 @@ describe('when it is over', () => {
   test('a client that is killed while it types a password leaves no record', async () => {
     const { uid } = await way.newest()
     using terminal = openTerminal('ssh', [...way.args({ key: null }), `${way.sshid()}@127.0.0.1`])
-    await terminal.until(/password: $/)
+    await terminal.until(/Password: $/)
     terminal[Symbol.dispose]()
     await terminal.ended
     expect((await way.newest()).uid).toBe(uid)

@@ -56,12 +56,12 @@ describe('a shell on a terminal', () => {
 
   test('a password can be typed where the client asks for it; a wrong one is asked for again', async () => {
     using terminal = sit([], { key: null, settings: ['NumberOfPasswordPrompts=2'] })
-    await terminal.until(/password: $/)
+    await terminal.until(/Password: $/)
     terminal.type('wrong\n')
-    await terminal.until(/try again\.[^]*password: $/)
+    await terminal.until(/Password: [^]*Password: $/)
     terminal.type(`${way.user.password}\n`)
     // What is typed before the client has read the password is thrown away with it.
-    await terminal.until(/try again\.[^]*password: \r\n[^]+/)
+    await terminal.until(/Password: [^]*Password: \r\n[^]+/)
     await ready(terminal)
     terminal.type('id -un; exit\n')
     await terminal.until(new RegExp(`${way.user.name}\r\n`))
