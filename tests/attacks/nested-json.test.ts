@@ -23,7 +23,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.restoreAllMocks())
 /** How often anybody began to read such a text. */
-const read = (): number => parse.mock.calls.filter(([text]) => String(text).startsWith('{"constructor"')).length
+const read = (): number => parse.mock.calls.filter(([text]) => text.startsWith('{"constructor"')).length
 
 async function send(method: string, path: string, body: string, headers: Record<string, string> = {}) {
   const answer = await fetch(`${place.url}${path}`, { method, headers: { 'content-type': 'application/json', ...headers }, body })

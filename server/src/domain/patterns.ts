@@ -83,7 +83,8 @@ function compile(source: string): Pattern | undefined {
   const program = new RE2Set(RE2Set.UNANCHORED, 0, 0)
   program.add(source)
   program.compile()
-  const size = program.prog.inst.reduce((sum: number, { runes }: { runes: ArrayLike<number> }) => sum + 1 + runes.length / numbersOfOne, 0)
+  const instructions = program.prog.inst as readonly { readonly runes: ArrayLike<number> }[]
+  const size = instructions.reduce((sum, { runes }) => sum + 1 + runes.length / numbersOfOne, 0)
   return size > largestProgram ? undefined : { size, isIn: (text) => program.match(text).length > 0 }
 }
 

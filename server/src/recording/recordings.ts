@@ -246,18 +246,18 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
   async function lookAt<T>(name: JournalName, file: Reading, going: Open | undefined, look: (source: Source) => Promise<T>): Promise<T> {
     const id = `${name.session_uid}.${name.channel}`
     const found = known.get(id)
-    if (found) return await look({ file, ...found })
+    if (found) return look({ file, ...found })
     const header = await readHeader(file)
     if (going) {
       const { index, duration_ms, output_bytes } = going.writer
-      return await look({ file, header, index, duration_ms, output_bytes, ending: 'going' })
+      return look({ file, header, index, duration_ms, output_bytes, ending: 'going' })
     }
     const end = await readEnd(file)
-    if (!end) return await look({ file, header, ...(await unended(file)) })
+    if (!end) return look({ file, header, ...(await unended(file)) })
     known.set(id, { header, ...end })
     const [oldest] = known.size > mostKnown ? known.keys() : []
     if (oldest !== undefined) known.delete(oldest)
-    return await look({ file, header, ...end })
+    return look({ file, header, ...end })
   }
 
   /** Closes one that was cut off. */
