@@ -6,6 +6,7 @@ import { Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import { passwordLength, patterns } from '@hawser/contract/fields'
 import { hashPassword } from './domain/credentials.ts'
+import { readShellHubKey } from './domain/shellhub-tokens.ts'
 import { iso } from './kit/clock.ts'
 import { newUuid } from './kit/ids.ts'
 import type { Rooms } from './server.ts'
@@ -154,6 +155,41 @@ export const commands: readonly Command[] = [
     },
   },
   {
+    words: 'shellhub key add',
+    arguments: ['public-key-file'],
+    optional: ['namespace'],
+    doc: 'Takes device tokens that a ShellHub signed with this key: in all imported namespaces, or in this one.',
+    async run(rooms, text, name) {
+      const { stores, clock } = rooms
+      const key = readShellHubKey(text)
+      const namespaces = name === undefined ? await stores.namespaces.imported() : [await mustFindNamespace(rooms, name)]
+      must(namespaces.length > 0, 'No namespace here is known to come from a ShellHub: name the one that the key is for.')
+      for (const { tenant_id } of namespaces) await stores.shellHubKeys.add({ ...key, tenant_id, added_at: iso(clock.now()) })
+      return ['Key added successfully', ...namespaces.map((namespace) => `Namespace: ${namespace.name}`)]
+    },
+  },
+  {
+    words: 'shellhub key list',
+    arguments: [],
+    doc: 'Lists the keys of a ShellHub: namespace, fingerprint, since when.',
+    async run({ stores }) {
+      const names = new Map((await stores.namespaces.all()).map(({ tenant_id, name }) => [tenant_id, name]))
+      const rows = await stores.shellHubKeys.list()
+      return rows.map((row) => `${names.get(row.tenant_id) ?? row.tenant_id}\t${row.fingerprint}\t${row.added_at}`)
+    },
+  },
+  {
+    words: 'shellhub key remove',
+    arguments: ['namespace'],
+    doc: 'Takes device tokens of a ShellHub no more in this namespace.',
+    async run(rooms, name) {
+      const { tenant_id } = await mustFindNamespace(rooms, name)
+      if (!(await rooms.stores.shellHubKeys.remove(tenant_id)))
+        throw new Failure('notFound', { message: `There is no key of a ShellHub for ${name}.` })
+      return ['Key removed successfully', `Namespace: ${name}`]
+    },
+  },
+  {
     words: 'recording key',
     arguments: [],
     doc: 'Prints the public key that signs recordings, for `hawser recording verify`.',
@@ -203,7 +239,7 @@ export function parseCommand(args: readonly string[]): Parsed {
   const most = command.arguments.length + (command.optional?.length ?? 0)
   if (given.length < command.arguments.length || given.length > most)
     throw new Failure('invalid', { message: `Usage: hawser admin ${lineOf(command)}` })
-  const file = command.arguments.indexOf('markdown-file')
+  const file = command.arguments.findIndex((name) => name.endsWith('-file'))
   return { words: command.words, given: given.map((value, index) => (index === file ? textOf(value) : value)) }
 }
 

@@ -1,7 +1,7 @@
 // `hawser import shellhub <folder | postgres://…>`: composition of a move from another installation. It runs beside no server:
 // the one on this data folder has to be stopped, so that nothing is written between. A dry run on a data folder that has no
 // database yet makes none there either.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
@@ -9,6 +9,7 @@ import { Failure } from '@hawser/contract/failures'
 import { fingerprintMd5, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
 import type { Config } from './config.ts'
 import { moveIn, type Wishes } from './domain/moving.ts'
+import { readShellHubKey } from './domain/shellhub-tokens.ts'
 import { openDump } from './import/dump.ts'
 import type { Source } from './import/found.ts'
 import { openTables } from './import/tables.ts'
@@ -29,10 +30,13 @@ export const usage = [
   '  --namespace <name>  moves only this namespace and its members; may be repeated',
   '  --same-people       somebody here with the same username and e-mail address is the same person',
   '  --leave-out         goes on without what cannot be moved, which is listed',
+  '  --public-key <file> ShellHub’s api_public_key: running agents come back with the token they have from there',
 ].join('\n')
 
-interface Wanted extends Wishes {
+interface Wanted extends Omit<Wishes, 'signingKey'> {
   readonly from: string
+  /** The file with ShellHub's public key. */
+  readonly publicKey: string | undefined
 }
 
 /** Undefined: help is wanted. */
@@ -46,6 +50,7 @@ export function readArguments(args: string[]): Wanted | undefined {
         'leave-out': { type: 'boolean', default: false },
         'same-people': { type: 'boolean', default: false },
         namespace: { type: 'string', multiple: true, default: [] },
+        'public-key': { type: 'string' },
         help: { type: 'boolean', short: 'h', default: false },
       },
     })
@@ -53,10 +58,18 @@ export function readArguments(args: string[]): Wanted | undefined {
     const [what, from, ...more] = positionals
     if (what !== 'shellhub' || from === undefined || more.length > 0) throw new Error('shellhub and one source are expected')
     const { 'dry-run': dryRun, 'leave-out': leaveOut, 'same-people': samePeople, namespace: namespaces } = values
-    return { from, dryRun, leaveOut, samePeople, namespaces }
+    return { from, dryRun, leaveOut, samePeople, namespaces, publicKey: values['public-key'] }
   } catch (cause) {
     // What was typed is not repeated: there may be a password in it.
     throw new Failure('invalid', { message: usage, cause })
+  }
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(path.resolve(file), 'utf8')
+  } catch (cause) {
+    throw new Failure('invalid', { message: `The file ${file} cannot be read.`, cause })
   }
 }
 
@@ -79,7 +92,8 @@ async function open(from: string, ours: string): Promise<Source> {
   return openDump(path.resolve(from))
 }
 
-export async function importShellHub(config: Config, { from, ...wishes }: Wanted): Promise<{ done: boolean; lines: string[] }> {
+export async function importShellHub(config: Config, { from, publicKey, ...wishes }: Wanted): Promise<{ done: boolean; lines: string[] }> {
+  const signingKey = publicKey === undefined ? undefined : readShellHubKey(textOf(publicKey))
   await using parts = new AsyncDisposableStack()
   const source = parts.use(await open(from, config.HAWSER_DATABASE))
   const fresh = !(await isInstalled({ url: config.HAWSER_DATABASE, folder: config.HAWSER_DATA }))
@@ -107,7 +121,7 @@ export async function importShellHub(config: Config, { from, ...wishes }: Wanted
       billed: config.HAWSER_STRIPE_KEY !== '',
     },
     source,
-    wishes,
+    { ...wishes, signingKey },
   )
   const refused = report.problems > 0 && !wishes.leaveOut
   const outcome = refused

@@ -34,6 +34,7 @@ import { recordingRules } from './domain/recordings.ts'
 import type { AllRules } from './domain/rules.ts'
 import { sessions } from './domain/sessions.ts'
 import { sharedLimits } from './domain/shared-limits.ts'
+import { shellHubTokens } from './domain/shellhub-tokens.ts'
 import { signIn } from './domain/sign-in.ts'
 import { signer } from './domain/signer.ts'
 import { sweeps } from './domain/sweeps.ts'
@@ -283,11 +284,12 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     connectors: connectorRules,
     system: systemRules,
   }
-  const gates = gate({ stores, tokens: issued, clock })
+  const shellHub = shellHubTokens({ stores, clock, days: config.HAWSER_SHELLHUB_TOKENS })
+  const gates = gate({ stores, tokens: issued, shellHub, clock })
   return {
     rules,
     gate: gates,
-    tunnels: tunnelRules({ stores, gate: gates, presence: present, clustered }),
+    tunnels: tunnelRules({ stores, gate: gates, shellHub, presence: present, clustered }),
     logins: logins({
       stores,
       clock,

@@ -269,6 +269,12 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     await place.rooms.stores.of(sample.tenant).removedDevices.keep('f'.repeat(64), '2024-01-01T00:00:00.000Z')
     await place.rooms.stores.billing.attempt(sample.tenant, 'customer', 'key')
     await place.owner.enrolmentKeys.loginKey()
+    await place.rooms.stores.shellHubKeys.add({
+      tenant_id: sample.tenant,
+      fingerprint: 'f',
+      public_key: 'key',
+      added_at: '2024-01-01T00:00:00.000Z',
+    })
     const before = await rowsOf(place, sample.tenant)
     // Every kind of thing that a namespace can hold is there; a new kind must be put there first.
     const tables = (await place.rooms.database.db.introspection.getTables()).filter(

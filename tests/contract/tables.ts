@@ -19,6 +19,7 @@ const kept = [
   'public_keys',
   'enrolment_keys',
   'login_keys',
+  'shellhub_keys',
   'firewall_rules',
   'api_keys',
   'sessions',

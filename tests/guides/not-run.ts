@@ -21,6 +21,11 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
   ['docs/guides/self-hosting.md', 'git pull', 'it would change this clone'],
   ['docs/guides/moving-from-shellhub.md', 'umask 077', 'needs a ShellHub with MongoDB'],
   [
+    'docs/guides/moving-from-shellhub.md',
+    'docker compose exec -T api cat /run/secrets/api_public_key > shellhub-dump/api_public_key',
+    'needs a ShellHub',
+  ],
+  [
     'docs/guides/packages.md',
     "curl -sSf 'https://hawser.example.com/install.sh?tenant_id=<id of your namespace>' | sh",
     'tests/packages does it in a bare root',

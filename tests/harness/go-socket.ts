@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { Duplex } from 'node:stream'
+import { UpgradeFailed } from '@hawser/mux'
 
 const fragment_bytes = 4096
 /** An SSH packet with 32 KiB of data, sealed with AES-GCM. */
@@ -19,7 +20,7 @@ export function dialGo(url: string, options: { headers?: Record<string, string> 
   asked.once('error', reject)
   asked.once('response', (answer) => {
     answer.resume()
-    reject(new Error(`websocket: bad handshake (${answer.statusCode})`))
+    reject(new UpgradeFailed('websocket: bad handshake', { status: answer.statusCode ?? 0 }))
   })
   asked.once('upgrade', (_, socket, head) => resolve(new GoSocket(socket, head)))
   asked.end()

@@ -1,10 +1,13 @@
 // An agent as the field has them, in both versions of the tunnel, with the habits that the original's agents were seen to
 // have: version 1 is an HTTP server on each picked-up WebSocket and loses what follows the request's head in the same
 // message; version 2 reads the JSON line with a buffer and throws the rest of it away; an SFTP session ends without an exit
-// status; public keys are checked by asking the server for a signature. It runs programs as whoever runs the test.
+// status; public keys are checked by asking the server for a signature, with the token that it got when it began. It asks for
+// a token when it begins and, from time to time, while its tunnel is up; never while it is down: then it dials again and again
+// with the newest token that it has. It runs programs as whoever runs the test.
 import { createHash, createPublicKey, generateKeyPairSync, verify, type KeyObject } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { multistream, openMux } from '@hawser/mux'
+import { setTimeout as pause } from 'node:timers/promises'
+import { multistream, openMux, UpgradeFailed } from '@hawser/mux'
 import {
   acceptConnection,
   fingerprintMd5,
@@ -31,6 +34,16 @@ export interface OldAgentOptions {
   /** Of a device that is impersonated: what it enrolled with, and the token that somebody got for it. */
   publicKey?: string
   token?: string
+  /** It began at another server, which answered this: it asks for no token here before its tunnel is up. */
+  begun?: Begun
+  /** Dials again: at once when the tunnel was lost, after so long when it was refused (real agents: 10 s). Absent: dials once. */
+  retry_ms?: number
+}
+
+export interface Begun {
+  readonly uid: string
+  readonly name: string
+  readonly token: string
 }
 
 export interface OldAgent extends AsyncDisposable {
@@ -39,11 +52,28 @@ export interface OldAgent extends AsyncDisposable {
   readonly token: string
   readonly key: KeyObject
   /** Attempts to log in that reached the device, and the connections that were opened to it. */
-  readonly seen: { readonly attempts: string[]; streams: number; readonly sessions: Session[]; readonly errors: string[] }
-  /** Resolves when the tunnel is gone. */
+  readonly seen: Seen
+  /** Resolves when the tunnel is gone; with `retry_ms`, when there will be no other. */
   readonly lost: Promise<void>
+  /** What a real one does every ten minutes while its tunnel is up: calls Auth device, and dials with the new token from then on. */
+  ping(): Promise<void>
   /** Cuts the tunnel as a power failure would. */
   cut(): void
+}
+
+interface Seen {
+  readonly attempts: string[]
+  streams: number
+  readonly sessions: Session[]
+  readonly errors: string[]
+  /** How dialling went: HTTP statuses of refusals, and `up`. */
+  readonly dials: string[]
+}
+
+/** A tunnel that is up. */
+interface Up {
+  cut(): void
+  readonly lost: Promise<void>
 }
 
 /** One for all devices of a test that do not care: making one takes long. */
@@ -52,22 +82,28 @@ const anyKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, options: OldAgentOptions): Promise<OldAgent> {
   const { key = anyKey, password = 'pilot', version, tenant_id, hostname = 'crane' } = options
   const publicKey = options.publicKey ?? createPublicKey(key).export({ type: 'pkcs1', format: 'pem' })
-  const { body: device } = await service.api().devices.auth({
-    body: {
-      info: { id: 'debian', pretty_name: 'Debian', version: 'v0.16.4', arch: 'amd64', platform: 'native' },
-      hostname,
-      identity: {
-        mac: `02:${createHash('md5')
-          .update(hostname)
-          .digest('hex')
-          .slice(0, 10)
-          .replaceAll(/(..)(?=.)/g, '$1:')}`,
+  const authorize = async (): Promise<Begun> => {
+    const { body } = await service.api().devices.auth({
+      body: {
+        info: { id: 'debian', pretty_name: 'Debian', version: 'v0.16.4', arch: 'amd64', platform: 'native' },
+        hostname,
+        identity: {
+          mac: `02:${createHash('md5')
+            .update(hostname)
+            .digest('hex')
+            .slice(0, 10)
+            .replaceAll(/(..)(?=.)/g, '$1:')}`,
+        },
+        public_key: publicKey,
+        tenant_id,
       },
-      public_key: publicKey,
-      tenant_id,
-    },
-  })
-  const seen: OldAgent['seen'] = { attempts: [], streams: 0, sessions: [], errors: [] }
+    })
+    return body
+  }
+  const device = options.begun ?? (await authorize())
+  /** The newest one; what a login is checked with stays the first. */
+  let token = options.token ?? device.token
+  const seen: Seen = { attempts: [], streams: 0, sessions: [], errors: [], dials: [] }
 
   async function approve(user: string, blob: Buffer): Promise<boolean> {
     const data = JSON.stringify({ Username: user, Namespace: device.name })
@@ -131,17 +167,12 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
     } else await runProgram(session)
   }
 
-  const lost = Promise.withResolvers<void>()
-  const headers = { authorization: `Bearer ${options.token ?? device.token}` }
   const address = service.url.replace('http', 'ws')
   const noticed = (error: unknown): void => void seen.errors.push(error instanceof Error ? error.message : String(error))
-  let cut: () => void
 
-  if (version === 2) {
+  const dialStreams = async (headers: Record<string, string>): Promise<Up> => {
     const socket = await dialGo(`${address}/agent/connection`, { headers })
     const mux = openMux(socket, { role: 'server' })
-    cut = () => socket.destroy()
-    void mux.ended.then(() => lost.resolve())
     const take = async (stream: Duplex): Promise<void> => {
       const { protocol } = await multistream.negotiate(stream, ['/ssh/open/1.0.0', '/ssh/close/1.0.0'])
       if (protocol !== '/ssh/open/1.0.0') return void stream.destroy()
@@ -154,9 +185,12 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
         void take(stream).catch(noticed)
       }
     })()
-  } else {
+    return { cut: () => void socket.destroy(), lost: mux.ended.then(() => undefined) }
+  }
+
+  const dialControl = async (headers: Record<string, string>): Promise<Up> => {
     const control = await dialGo(`${address}/ssh/connection`, { headers })
-    cut = () => control.destroy()
+    const lost = Promise.withResolvers<void>()
     control.on('error', () => undefined)
     control.once('close', () => lost.resolve())
     control.write('{"command":"keep-alive"}\n')
@@ -176,7 +210,32 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
         if (command === 'conn-ready') void pickUp(connPath).catch(noticed)
       }
     })
+    return { cut: () => void control.destroy(), lost: lost.promise }
   }
+
+  let up: Up | undefined
+  const ended = new AbortController()
+  const dialTunnel = async (): Promise<Up> => {
+    const opened = await (version === 2 ? dialStreams : dialControl)({ authorization: `Bearer ${token}` })
+    seen.dials.push('up')
+    up = opened
+    void opened.lost.then(() => (up = undefined))
+    if (ended.signal.aborted) opened.cut()
+    return opened
+  }
+  const dialAgain = async (retry_ms: number): Promise<void> => {
+    while (!ended.signal.aborted) {
+      try {
+        await (
+          await dialTunnel()
+        ).lost
+      } catch (error) {
+        seen.dials.push(error instanceof UpgradeFailed ? String(error.status) : String(error))
+        await pause(retry_ms, undefined, { signal: ended.signal }).catch(() => undefined)
+      }
+    }
+  }
+  const lost = options.retry_ms === undefined ? (await dialTunnel()).lost : dialAgain(options.retry_ms)
 
   return {
     uid: device.uid,
@@ -184,11 +243,15 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
     token: device.token,
     key,
     seen,
-    lost: lost.promise,
-    cut,
+    lost,
+    async ping() {
+      if (up) token = (await authorize()).token
+    },
+    cut: () => up?.cut(),
     async [Symbol.asyncDispose]() {
-      cut()
-      await lost.promise
+      ended.abort()
+      up?.cut()
+      await lost
     },
   }
 }

@@ -1,6 +1,7 @@
 // docs/guides/moving-from-shellhub.md as whoever moves follows it: its commands for our side are run from the top to the end, on
 // a dump and a database as ShellHub has them, and at the end the server serves who has moved. What is for ShellHub's own machine
 // (a fence that says not-run) is at least a script.
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -24,6 +25,8 @@ let database: ShellHub
 beforeAll(async () => {
   dump = await shellHub('relaxed')
   database = await shellHub('postgres')
+  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048, publicKeyEncoding: { type: 'spki', format: 'pem' } })
+  writeFileSync(path.join(dump.from, 'api_public_key'), publicKey)
   symlinkSync(dump.from, path.join(desk.path, 'shellhub-dump'))
   mkdirSync(bin)
   writeFileSync(path.join(bin, 'hawser'), `#!/bin/sh\nexec '${process.execPath}' '${hawser}' "$@"\n`, { mode: 0o755 })
@@ -43,7 +46,7 @@ function here(text: string): string {
 }
 
 test('the guide has commands for both sides', () => {
-  expect(blocks.map(({ kind }) => kind)).toEqual(['not run', 'run', 'run', 'run', 'run', 'run'])
+  expect(blocks.map(({ kind }) => kind)).toEqual(['not run', 'not run', 'run', 'run', 'run', 'run', 'run', 'run', 'run'])
 })
 
 test.each(blocks)('block $i works: $text', async ({ kind, text }) => {

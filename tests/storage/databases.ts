@@ -136,6 +136,7 @@ export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}
     tags: '[]',
     last_seen: now,
     online: 0,
+    token_at: null,
     proved: 0,
     node: '',
     tunnel: 0,

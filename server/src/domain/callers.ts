@@ -7,6 +7,7 @@ import type { Clock } from '../kit/clock.ts'
 import { hashOf } from '../kit/secrets.ts'
 import type { UserStanding } from '../storage/callers.ts'
 import type { Stores } from '../storage/stores.ts'
+import type { ShellHubTokens } from './shellhub-tokens.ts'
 import type { Tokens } from './tokens.ts'
 
 /** What every caller has: the address it calls from, and how it reached us. */
@@ -54,7 +55,14 @@ export interface Credentials {
 export interface Gate {
   admit(access: Access, credentials: Credentials, from: From): Promise<Caller>
   /** Whose device token it is, by its signature alone: whether the device is still there, nobody has looked. */
-  signedFor(bearer: string | undefined): Promise<{ readonly uid: string; readonly tenant_id: string }>
+  signedFor(bearer: string | undefined): Promise<SignedDevice>
+}
+
+export interface SignedDevice {
+  readonly uid: string
+  readonly tenant_id: string
+  /** By a ShellHub that the device has moved from: the token may be good no longer. */
+  readonly byShellHub: boolean
 }
 
 /** A token is as old as the password it was made under, or is the one that asked for the present password. */
@@ -64,7 +72,14 @@ export function outlivesPasswords(standing: UserStanding, epoch: number, token_i
 
 const onlyDevices = 'Only a device may call this operation.'
 
-export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens; clock: Clock }): Gate {
+export interface GateParts {
+  stores: Stores
+  tokens: Tokens
+  shellHub: Pick<ShellHubTokens, 'verify'>
+  clock: Clock
+}
+
+export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
   async function keyCaller(apiKey: string, from: From): Promise<KeyCaller> {
     const key = await stores.callers.key(hashOf(apiKey))
     if (!key || (key.expires_in > 0 && key.expires_in * 1000 <= clock.now())) throw new Failure('unauthenticated')
@@ -72,9 +87,9 @@ export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens
     return { ...from, kind: 'key', name: key.name, created_by: key.created_by, tenant_id: key.tenant_id, role }
   }
 
-  async function userCaller(bearer: string, anyRole: boolean, from: From): Promise<UserCaller | DeviceCaller> {
+  async function userCaller(bearer: string, access: Access, from: From): Promise<UserCaller | DeviceCaller> {
     const claims = await tokens.verify(bearer)
-    if (!claims) throw new Failure('unauthenticated')
+    if (!claims) return movedCaller(bearer, access, from)
     if (claims.claims === 'device') return deviceCaller(claims, from)
     const standing = await stores.callers.user(claims.id, claims.tenant)
     const [epoch, member_epoch] = claims.ver.split('.', 2)
@@ -82,7 +97,7 @@ export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens
     // The token's namespace counts only while the membership it was made for is the present one.
     const current = claims.tenant !== '' && standing.role !== null && standing.member_epoch === member_epoch
     // A role change leaves a way to a fresh token; the end of the membership leaves none.
-    const excused = anyRole && standing.role !== null
+    const excused = access.who === 'user' && access.anyRole && standing.role !== null
     if (claims.tenant !== '' && !current && !excused) throw new Failure('unauthenticated')
     return {
       ...from,
@@ -93,6 +108,16 @@ export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens
       tenant_id: current ? claims.tenant : null,
       role: current ? standing.role : null,
     }
+  }
+
+  /**
+   * A device with the token of the ShellHub that it has moved from. Agents ask for signatures with the token they began with for
+   * as long as they run, so it counts for that call of theirs, also when they have a newer one; and for no other operation.
+   */
+  async function movedCaller(bearer: string, access: Access, from: From): Promise<DeviceCaller> {
+    const signed = access.who === 'device' ? await shellHub.verify(bearer) : undefined
+    if (!signed) throw new Failure('unauthenticated')
+    return deviceCaller({ uid: signed.uid, tenant: signed.tenant_id }, from)
   }
 
   async function deviceCaller(claims: { uid: string; tenant: string }, from: From): Promise<DeviceCaller> {
@@ -115,10 +140,9 @@ export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens
   return {
     async admit(access, { bearer, apiKey, tenant }, from) {
       if (access.who === 'anyone') return { ...from, kind: 'nobody' }
-      const anyRole = access.who === 'user' && access.anyRole
       // A key goes first: when both come, the key is used.
       const caller =
-        apiKey !== undefined ? await keyCaller(apiKey, from) : bearer !== undefined ? await userCaller(bearer, anyRole, from) : undefined
+        apiKey !== undefined ? await keyCaller(apiKey, from) : bearer !== undefined ? await userCaller(bearer, access, from) : undefined
       if (!caller) throw new Failure('unauthenticated')
       if (caller.kind === 'device') {
         if (access.who === 'device' || access.who === 'device-or-member') return caller
@@ -133,10 +157,13 @@ export function gate({ stores, tokens, clock }: { stores: Stores; tokens: Tokens
       return member
     },
     async signedFor(bearer) {
-      const claims = bearer === undefined ? undefined : await tokens.verify(bearer)
-      if (!claims) throw new Failure('unauthenticated')
-      if (claims.claims !== 'device') throw new Failure('forbidden', { message: onlyDevices })
-      return { uid: claims.uid, tenant_id: claims.tenant }
+      if (bearer === undefined) throw new Failure('unauthenticated')
+      const claims = await tokens.verify(bearer)
+      if (claims && claims.claims !== 'device') throw new Failure('forbidden', { message: onlyDevices })
+      if (claims) return { uid: claims.uid, tenant_id: claims.tenant, byShellHub: false }
+      const moved = await shellHub.verify(bearer)
+      if (!moved) throw new Failure('unauthenticated')
+      return { ...moved, byShellHub: true }
     },
   }
 }

@@ -127,7 +127,9 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
       const name = row?.name ?? nameFrom(hostname, mac)
       if (row) {
         const changed = (Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])
-        if (changed) await devices.save(uid, told)
+        // From its first token of ours on, one that a ShellHub signed is not taken any more.
+        const first = row.token_at === null ? { token_at: now } : {}
+        if (changed || row.token_at === null) await devices.save(uid, { ...told, ...first })
       } else {
         const full = parts.newPerSource.take(neighbourhood(caller.source))
         if (full > 0) throw new Failure('tooMany', { message: 'Too many new devices from one address; wait a little.', retryAfter: full })
@@ -140,6 +142,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
             public_key: body.public_key,
             ...freshDevice(now),
             online: 1,
+            token_at: now,
           })
         } catch (error) {
           // Another call of the same device was quicker; what it inserted is what we would have.

@@ -139,6 +139,7 @@ async function moveNamespace(move: Move, namespace: FoundNamespace): Promise<voi
       free_devices: parts.billed ? free_devices : null,
       billing: null,
       created_at,
+      imported: 1,
     })
     report.count('namespaces', 'moved')
   }

@@ -3,7 +3,7 @@
 // missing and changes nothing. Nothing gets in that the interface would refuse.
 import { Failure } from '@hawser/contract/failures'
 import type { Source } from '../import/found.ts'
-import type { Clock } from '../kit/clock.ts'
+import { iso, type Clock } from '../kit/clock.ts'
 import type { Vault } from '../kit/secrets.ts'
 import type { Stores, StoresInTransaction } from '../storage/stores.ts'
 import { movePeople, type Places } from './moving-people.ts'
@@ -29,6 +29,8 @@ export interface Wishes {
   readonly samePeople: boolean
   /** Only these, by name; empty: all. */
   readonly namespaces: readonly string[]
+  /** ShellHub's: what it signed for devices of these namespaces counts here. */
+  readonly signingKey: { readonly fingerprint: string; readonly public_key: string } | undefined
 }
 
 /** What one run works with. */
@@ -69,6 +71,7 @@ export async function moveIn(parts: MovingParts, source: Source, wishes: Wishes)
       await tellRest(move)
       await movePeople(move)
       await moveThings(move)
+      await trustTokens(move)
       if (wishes.dryRun || (report.problems > 0 && !wishes.leaveOut)) throw undone
     })
     return { report, written: true }
@@ -91,6 +94,13 @@ async function wanted(source: Source, { namespaces }: Wishes): Promise<Places['w
   if (names.size > 0)
     throw new Failure('notFound', { message: `There is no namespace ${[...names].map(shown).join(', ')} in ${source.title}.` })
   return found
+}
+
+/** Running agents have tokens that ShellHub signed, and ask for none of ours before they are connected. */
+async function trustTokens({ inside, report, wishes, parts, places }: Move): Promise<void> {
+  const { signingKey } = wishes
+  if (!signingKey) return report.note('Without --public-key agents that are running come back only when each of them is restarted')
+  for (const tenant_id of places.namespaces) await inside.shellHubKeys.add({ ...signingKey, tenant_id, added_at: iso(parts.clock.now()) })
 }
 
 async function tellRest({ source, report }: Move): Promise<void> {

@@ -94,6 +94,7 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
         continue_unrecorded: 0,
         billing: null,
         created_at,
+        imported: 0,
       }
       await orNameTaken(() =>
         stores.transaction(async (inside) => {

@@ -4,6 +4,7 @@ import { Failure } from '@hawser/contract/failures'
 import type { Stores } from '../storage/stores.ts'
 import type { Gate } from './callers.ts'
 import type { Presence } from './presence.ts'
+import type { ShellHubTokens } from './shellhub-tokens.ts'
 
 export interface TunnelDevice {
   readonly uid: string
@@ -32,19 +33,20 @@ export interface TunnelRules {
 export interface TunnelParts {
   stores: Stores
   gate: Gate
+  shellHub: Pick<ShellHubTokens, 'replaced'>
   presence: Presence
   /** There are other nodes: tunnels are numbered by the database. */
   clustered: boolean
 }
 
-export function tunnelRules({ stores, gate, presence, clustered }: TunnelParts): TunnelRules {
+export function tunnelRules({ stores, gate, shellHub, presence, clustered }: TunnelParts): TunnelRules {
   let claimed = 0
   return {
     async admit(bearer, inTurn) {
-      const { uid, tenant_id } = await gate.signedFor(bearer)
+      const { uid, tenant_id, byShellHub } = await gate.signedFor(bearer)
       inTurn(uid)
       const row = await stores.of(tenant_id).devices.find(uid)
-      if (!row || row.status === 'rejected') throw new Failure('unauthenticated')
+      if (!row || row.status === 'rejected' || (byShellHub && shellHub.replaced(row))) throw new Failure('unauthenticated')
       return { uid: row.uid, tenant_id: row.tenant_id, public_key: row.public_key, mustProve: row.proved === 1 }
     },
     async proved({ tenant_id, uid, mustProve }) {

@@ -47,6 +47,8 @@ export function namespaceStore(context: Context) {
         .select(['namespaces.name', 'tenant_id', 'users.username'])
         .orderBy('namespaces.name')
         .execute(),
+    /** Those that came from a ShellHub. */
+    imported: () => db.selectFrom('namespaces').select(['tenant_id', 'name']).where('imported', '=', 1).orderBy('name').execute(),
     ownedBy: (user_id: string) => db.selectFrom('namespaces').select(['tenant_id', 'name']).where('owner', '=', user_id).execute(),
 
     insert: (row: Insertable<Tables['namespaces']>) => db.insertInto('namespaces').values(row).execute(),

@@ -21,6 +21,7 @@ import { presenceStore } from './presence.ts'
 import { publicKeyStore } from './public-keys.ts'
 import { recordingKeyStore, recordingStore, unfinishedRecordingStore } from './recordings.ts'
 import { liveSessionStore, sessionStore } from './sessions.ts'
+import { shellHubKeyStore } from './shellhub-keys.ts'
 import { signingKeyStore } from './signing-keys.ts'
 import { userStore } from './users.ts'
 
@@ -63,6 +64,7 @@ function all(context: Context) {
     tokens: tokenStore(context),
     attempts: attemptStore(context),
     signingKeys: signingKeyStore(context),
+    shellHubKeys: shellHubKeyStore(context),
     hostKeys: hostKeyStore(context),
     liveSessions: liveSessionStore(context),
     recordings: recordingStore(context),

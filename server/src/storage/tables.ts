@@ -64,6 +64,8 @@ export interface Tables {
   attempts: { subject: string; count: number; locked_until: string | null; expires_at: string }
   /** RSA keys that sign tokens, sealed. The newest signs; all of them verify. */
   signing_keys: { kid: string; private_key: string; public_key: string; created_at: string }
+  /** RSA keys with which a ShellHub signed tokens of devices that are here now, in the namespaces where they count. */
+  shellhub_keys: { tenant_id: string; fingerprint: string; public_key: string; added_at: string }
   /** The gateway's own, sealed. */
   host_keys: { type: string; private_key: string; created_at: string }
   /** What signs recordings, sealed. */
@@ -82,6 +84,8 @@ export interface Tables {
     created_at: string
     /** What max_devices is without a subscription; null: the namespace is older than billing and has no limit by it. */
     free_devices: Generated<number | null>
+    /** It came from a ShellHub. */
+    imported: Generated<Flag>
   }
   members: { tenant_id: string; user_id: string; role: Role; epoch: string; created_at: string }
   devices: {
@@ -118,6 +122,8 @@ export interface Tables {
     connector: Generated<string | null>
     /** Of a device without an agent: the key that it last joined with. */
     enrolment_key: Generated<string | null>
+    /** When Auth device first gave it a token here; null: not since this is noted. */
+    token_at: Generated<string | null>
   }
   /** The servers that share this database, by PostgreSQL's own clock. */
   nodes: { id: string; address: string; seen_at: string }

@@ -14,6 +14,7 @@ import { agentless } from './0008-agentless.ts'
 import { unfinishedRecordings } from './0009-unfinished-recordings.ts'
 import { certificateAuthorities } from './0010-certificate-authorities.ts'
 import { identity } from './0014-identity.ts'
+import { shellHubKeys } from './0010-shellhub-keys.ts'
 
 export interface Migration {
   readonly name: string
@@ -33,6 +34,7 @@ export const migrations: readonly Migration[] = [
   unfinishedRecordings,
   certificateAuthorities,
   identity,
+  shellHubKeys,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */
