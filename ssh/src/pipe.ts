@@ -28,9 +28,24 @@ export interface Tap {
 
 export interface PipeOptions {
   /** Whether a channel may be opened, and who watches it. What it refuses, or throws at, is refused to the peer as not allowed. */
-  channel?(from: Side, opening: Opening): { readonly allow: boolean; readonly tap?: Tap | undefined }
+  channel?(from: Side, opening: Opening): Verdict
   /** Whether a request about the whole connection is passed on; it is not if this throws. */
   request?(from: Side, request: GlobalRequest): boolean
+}
+
+export interface Verdict {
+  readonly allow: boolean
+  readonly tap?: Tap | undefined
+  /** See JoinOptions. */
+  readonly holdEof_ms?: number | undefined
+}
+
+export interface JoinOptions {
+  /**
+   * The near side's EOF waits until the far side has ended, or has had nothing to say for so long: for far peers that take
+   * EOF for the end of both directions and drop what they have still to send. Absent: it passes at once.
+   */
+  readonly holdEof_ms?: number | undefined
 }
 
 /** For input that a far program does not read once the near side is gone, and for last words to a near one that does not. */
@@ -88,10 +103,10 @@ async function passOpening(from: Side, opening: Opening, target: ConnectionEnd, 
   const accepted = opening.accept()
   const [near, far] = from === 'near' ? [accepted, opened] : [opened, accepted]
   // A tap that fails has ended its channel; why, it knows itself.
-  await joinChannels(near, far, verdict.tap).catch(() => undefined)
+  await joinChannels(near, far, verdict.tap, verdict).catch(() => undefined)
 }
 
-function judgedOpening(from: Side, opening: Opening, options: PipeOptions): ReturnType<NonNullable<PipeOptions['channel']>> {
+function judgedOpening(from: Side, opening: Opening, options: PipeOptions): Verdict {
   if (!isReadable(opening.type, opening.payload)) return { allow: false }
   try {
     return options.channel?.(from, opening) ?? { allow: true }
@@ -122,7 +137,7 @@ async function passRequests(from: Side, source: ConnectionEnd, target: Connectio
 }
 
 /** Resolves when both channels are closed. Throws what a tap threw, after closing both. */
-export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): Promise<void> {
+export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}, { holdEof_ms }: JoinOptions = {}): Promise<void> {
   let exited = false
   let lost = false
   let nearOpen = true
@@ -141,10 +156,16 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
   const exitPassed = Promise.withResolvers<void>()
   if (near.type !== 'session') exitPassed.resolve()
 
+  const silence = holdEof_ms === undefined ? undefined : farSilence(holdEof_ms)
+  const farEnded = Promise.withResolvers<void>()
+
   const passData = async (from: Side, source: Channel, target: Channel): Promise<void> => {
     if (from === 'near') await started.promise
     for (;;) {
+      // While the near side is slow to take what came, the far one is not silent: it cannot go on.
+      if (from === 'far') silence?.begin()
       const chunk = await source.read()
+      if (from === 'far') silence?.end()
       if (!chunk) break
       const tapped = tap.data?.(from, chunk)
       if (tapped) await tapped
@@ -178,7 +199,10 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
   }
 
   const outward = async (): Promise<void> => {
-    const data = passData('near', near, far).then(async () => far.end())
+    const data = passData('near', near, far).then(async () => {
+      if (silence) await Promise.race([farEnded.promise, silence.lasts(), near.closed])
+      await far.end()
+    })
     const requests = passChannelRequests('near', near, far)
     data.catch((error: unknown) => {
       note(error)
@@ -200,7 +224,10 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
     const requests = passChannelRequests('far', far, near)
     try {
       // However slowly the near side reads, it gets all of the output.
-      await passData('far', far, near)
+      await passData('far', far, near).finally(() => {
+        silence?.end()
+        farEnded.resolve()
+      })
       await Promise.race([exitPassed.promise, far.closed])
       if (exited || near.type !== 'session') await near.end()
       await far.closed
@@ -222,4 +249,31 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}): 
     await Promise.all([near.close('now'), far.close('now')])
   }
   if (failure) throw failure
+}
+
+/** Whether a peer that may speak is silent for so long, from when somebody asks; counted anew each time that it has spoken. */
+function farSilence(most_ms: number) {
+  const lasted = Promise.withResolvers<void>()
+  let asked = false
+  let maySpeak = false
+  let timer: NodeJS.Timeout | undefined
+  const count = (): void => {
+    clearTimeout(timer)
+    if (asked && maySpeak) timer = setTimeout(lasted.resolve, most_ms)
+  }
+  return {
+    begin() {
+      maySpeak = true
+      count()
+    },
+    end() {
+      maySpeak = false
+      count()
+    },
+    lasts(): Promise<void> {
+      asked = true
+      count()
+      return lasted.promise
+    },
+  }
 }

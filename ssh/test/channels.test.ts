@@ -1,8 +1,9 @@
 // Channels and connections between our own two ends: credit, order, fairness, and how things end.
 import { duplexPair } from 'node:stream'
 import fc from 'fast-check'
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { openClient } from '../src/client.ts'
+import { writeTcpForward } from '../src/connection/forwarding.ts'
 import { receiveSession, startSession } from '../src/connection/session.ts'
 import { writeRequest } from '../src/connection/requests.ts'
 import { joinChannels } from '../src/pipe.ts'
@@ -194,4 +195,63 @@ test.each([
   expect((await all(session.channel)).stdout.toString()).toBe('output')
   expect(await session.exit).toEqual({ type: 'exit-status', status: expected })
   await joining
+})
+
+describe('an EOF that is held back', () => {
+  /** A near and a far channel, joined; the far server's side of it is the test's. */
+  async function joined(near: Pair, far: Pair, holdEof_ms: number) {
+    const opening = near.client.open('direct-tcpip', forward)
+    const asked = (await near.server.channels.next())!
+    const opened = far.client.open('direct-tcpip', forward)
+    const there = (await far.server.channels.next())!.accept()
+    const done = joinChannels(asked.accept(), await opened, {}, { holdEof_ms })
+    return { here: await opening, there, done }
+  }
+  const forwards = { channelTypes: ['direct-tcpip'] }
+  type Pair = Awaited<ReturnType<typeof pair>>
+  const forward = writeTcpForward({ host: '127.0.0.1', port: 80, origin: '127.0.0.1', originPort: 1 })
+
+  test('lets the far side say all it has, however long that takes, and then ends', async () => {
+    await using near = await pair(forwards)
+    await using far = await pair(forwards)
+    const { here, there, done } = await joined(near, far, 3_600_000)
+    await here.write(Buffer.from('question'))
+    await here.end()
+    expect((await there.read())?.bytes.toString()).toBe('question')
+    const ended = there.read().then((chunk) => (chunk ? 'more' : 'EOF'))
+    await there.write(Buffer.alloc(3_000_000, 7))
+    let got = 0
+    while (got < 3_000_000) got += (await here.read())!.bytes.length
+    // Had an EOF been sent, it would be there before an answer to what is asked after it.
+    await far.client.request('anything')
+    expect(await Promise.race([ended, Promise.resolve('none yet')])).toBe('none yet')
+    await there.end()
+    expect(await here.read()).toBeUndefined()
+    expect(await ended).toBe('EOF')
+    await Promise.all([there.close(), here.close(), done])
+  })
+
+  test('passes when the far side has nothing to say for so long, counted from the EOF', async () => {
+    await using near = await pair(forwards)
+    await using far = await pair(forwards)
+    const { here, there, done } = await joined(near, far, 50)
+    await here.write(Buffer.from('question'))
+    expect((await there.read())?.bytes.toString()).toBe('question')
+    await here.end()
+    expect(await there.read()).toBeUndefined()
+    await there.write(Buffer.from('answer'))
+    expect((await here.read())?.bytes.toString()).toBe('answer')
+    await Promise.all([there.close(), here.close(), done])
+  })
+
+  test('goes with a near side that goes', async () => {
+    await using near = await pair(forwards)
+    await using far = await pair(forwards)
+    const { here, there, done } = await joined(near, far, 3_600_000)
+    await here.end()
+    const ended = there.read()
+    void here.close()
+    expect(await ended).toBeUndefined()
+    await Promise.all([there.close(), done])
+  })
 })

@@ -163,13 +163,36 @@ describe('-W', () => {
 describe.each([1, 2] as const)('a device of the field, with a tunnel of version %i', (version) => {
   const old = sharedOldAgent(way, version)
 
-  test('-L and -D work as ever', async () => {
+  test('-L and -D bring everything back, also to a client that has closed its sending side', async () => {
     const [port, socks] = [await freePort(), await freePort()]
     const flags = ['-L', `127.0.0.1:${port}:127.0.0.1:${echo.port}`, '-D', `127.0.0.1:${socks}`]
     await using client = await forwarding(flags, { port: socks, host: '127.0.0.1' }, { device: old.name })
-    expect((await roundTrip(port, bytes)).equals(bytes)).toBe(true)
-    expect((await throughSocks(socks, '127.0.0.1', echo.port, bytes)).equals(bytes)).toBe(true)
+    const sent = randomBytes(3_000_000)
+    for (const back of [await takeBack(port, sent), await throughSocks(socks, '127.0.0.1', echo.port, sent, sent.length)])
+      expect([back.length, back.equals(sent)]).toEqual([sent.length, true])
     expect(client.stderr()).not.toContain('failed')
+  })
+
+  test('-L tells the client when the other end has closed', async () => {
+    const server = net
+      .createServer(
+        (socket) =>
+          void socket
+            .on('error', () => undefined)
+            .resume()
+            .end(bytes),
+      )
+      .listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    try {
+      const port = await freePort()
+      const to = `127.0.0.1:${port}:127.0.0.1:${(server.address() as net.AddressInfo).port}`
+      await using client = await forwarding(['-L', to], { port, host: '127.0.0.1' }, { device: old.name })
+      expect((await roundTrip(port, Buffer.from('give'))).equals(bytes)).toBe(true)
+      expect(client.stderr()).not.toContain('failed')
+    } finally {
+      server.close()
+    }
   })
 
   test('-R is refused, and the session goes on for whoever does not mind', async () => {
@@ -190,8 +213,23 @@ describe.each([1, 2] as const)('a device of the field, with a tunnel of version 
   })
 })
 
-/** SOCKS 5 by hand (RFC 1928): no authentication, CONNECT to a name, then all is sent and what comes back is returned. */
-async function throughSocks(proxy: number, host: string, port: number, sent: Buffer): Promise<Buffer> {
+/** What an echo brings back until it is all there; it waits for an end that does not reach it. */
+async function takeBack(port: number, sent: Buffer): Promise<Buffer> {
+  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const parts: Buffer[] = []
+  socket.end(sent)
+  for await (const chunk of socket as AsyncIterable<Buffer>) {
+    parts.push(chunk)
+    if (socket.bytesRead >= sent.length) break
+  }
+  return Buffer.concat(parts)
+}
+
+/**
+ * SOCKS 5 by hand (RFC 1928): no authentication, CONNECT to a name, then all is sent, and what comes back is returned when it is
+ * enough or ends.
+ */
+async function throughSocks(proxy: number, host: string, port: number, sent: Buffer, enough = Infinity): Promise<Buffer> {
   const socket = net.connect({ port: proxy, host: '127.0.0.1', allowHalfOpen: true })
   const isAddress = net.isIPv4(host)
   const name = isAddress ? Buffer.from(host.split('.').map(Number)) : Buffer.concat([Buffer.from([host.length]), Buffer.from(host)])
@@ -202,6 +240,7 @@ async function throughSocks(proxy: number, host: string, port: number, sent: Buf
   for await (const chunk of socket as AsyncIterable<Buffer>) {
     got = Buffer.concat([got, chunk])
     // Two bytes answer the greeting, ten the request.
+    if (begun && got.length >= enough) break
     if (begun || got.length < 12) continue
     if (got[1] !== 0 || got[3] !== 0) throw new Error(`the proxy says ${got.subarray(0, 12).toString('hex')}`)
     begun = true

@@ -1,10 +1,13 @@
 // An agent as the field has them, in both versions of the tunnel, with the habits that the original's agents were seen to
 // have: version 1 is an HTTP server on each picked-up WebSocket and loses what follows the request's head in the same
 // message; version 2 reads the JSON line with a buffer and throws the rest of it away; an SFTP session ends without an exit
-// status; public keys are checked by asking the server for a signature, with the token that it got when it began. It asks for
-// a token when it begins and, from time to time, while its tunnel is up; never while it is down: then it dials again and again
-// with the newest token that it has. It runs programs as whoever runs the test.
+// status; a forwarded connection is closed in both directions as soon as one of them has ended; public keys are checked by
+// asking the server for a signature, with the token that it got when it began. It asks for a token when it begins and, from
+// time to time, while its tunnel is up; never while it is down: then it dials again and again with the newest token that it
+// has. It runs programs as whoever runs the test.
 import { createHash, createPublicKey, generateKeyPairSync, verify, type KeyObject } from 'node:crypto'
+import { once } from 'node:events'
+import net from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { multistream, openMux, UpgradeFailed } from '@hawser/mux'
@@ -13,13 +16,15 @@ import {
   fingerprintMd5,
   OpenFailure,
   privateKeyFrom,
+  readTcpForward,
   receiveSession,
   serveSftp,
   localFiles,
+  type Opening,
   type ServerConnection,
   type Session,
 } from '@hawser/ssh'
-import { dial, runProgram } from '../../ssh/test/server.ts'
+import { runProgram } from '../../ssh/test/server.ts'
 import { dialGo } from './go-socket.ts'
 import type { Service } from './service.ts'
 
@@ -150,7 +155,7 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
 
   const serveChannels = async (connection: ServerConnection): Promise<void> => {
     for await (const opening of connection.channels) {
-      if (opening.type === 'direct-tcpip') void dial(opening)
+      if (opening.type === 'direct-tcpip') void forward(opening)
       else if (opening.type !== 'session') opening.refuse(OpenFailure.unknownType, 'unknown channel type')
       else void serveSession(opening.accept()).catch((error: unknown) => seen.errors.push(String(error)))
     }
@@ -254,6 +259,28 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
       await lost
     },
   }
+}
+
+/** Two copies, and whichever ends first closes both sides: what the other had still to bring is lost. */
+async function forward(opening: Opening): Promise<void> {
+  const { host, port } = readTcpForward(opening.payload)
+  const to = net.connect({ host, port, allowHalfOpen: true })
+  try {
+    await once(to, 'connect')
+  } catch (error) {
+    return opening.refuse(OpenFailure.connectFailed, `dial tcp ${host}:${port}: ${String(error)}`)
+  }
+  const channel = opening.accept()
+  to.on('error', () => undefined)
+  const outward = async (): Promise<void> => {
+    for await (const { bytes } of channel) await new Promise((resolve) => void to.write(bytes, resolve))
+  }
+  const inward = async (): Promise<void> => {
+    for await (const bytes of to as AsyncIterable<Buffer>) await channel.write(bytes)
+  }
+  await Promise.race([outward(), inward()].map(async (copy) => copy.catch(() => undefined)))
+  to.destroy()
+  await channel.close('now')
 }
 
 /** One read: the JSON line, and with it whatever came along, is gone. */

@@ -25,6 +25,8 @@ export interface Passage {
   /** Where the person comes from; told to agents that know what to do with it. */
   readonly client: { readonly address: string; readonly port: number }
   readonly agentIsOurs: boolean
+  /** Its agent closes a forwarded connection in both directions when one has ended. */
+  readonly closesAtEof: boolean
   /** Said to the client when the device is lost. */
   readonly farewell: string
   /** One for every channel that may have a terminal. */
@@ -50,6 +52,13 @@ const extensions: Readonly<Record<string, string>> = {
   'x11-req': 'permit-X11-forwarding',
 }
 
+/**
+ * Agents of the field lose what a forwarded connection has still to bring when they hear that the client has nothing more to
+ * send; ShellHub's gateway never tells them. They are told when the other end has been silent for so long, for servers that
+ * wait for it.
+ */
+const heldEof_ms = 30_000
+
 const harmless = /^(LANG|LC_[A-Z_]{1,32}|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VERSION)$/
 
 export function passage(parts: Passage): PipeOptions {
@@ -66,7 +75,10 @@ export function passage(parts: Passage): PipeOptions {
   return {
     channel(from: Side, opening: Opening) {
       if (from === 'far') return { allow: opening.type.startsWith('auth-agent') ? askedForAgent : askedForForward, tap: watching(parts) }
-      if (opening.type !== 'session') return { allow: permits('permit-port-forwarding'), tap: watching(parts) }
+      if (opening.type !== 'session') {
+        const holdEof_ms = parts.closesAtEof ? heldEof_ms : undefined
+        return { allow: permits('permit-port-forwarding'), tap: watching(parts), holdEof_ms }
+      }
       return { allow: true, tap: sessionTap({ ...parts, name }, permits, () => (askedForAgent = true)) }
     },
     request(from: Side, request: GlobalRequest) {

@@ -73,6 +73,7 @@ export async function runSession(parts: SessionParts, near: ConnectionEnd, login
     const { session_record, continue_unrecorded } = to.namespace
     const known = { record: session_record === 1, continueUnrecorded: continue_unrecorded === 1 }
     recorder.wanted(await parts.recording.wanted(tenant_id).catch(() => known))
+    const agentIsOurs = far.transport.peerIdent.startsWith('SSH-2.0-Hawser')
     const { side, ended } = await pipe(
       near,
       far,
@@ -81,7 +82,9 @@ export async function runSession(parts: SessionParts, near: ConnectionEnd, login
         limits: login.limits,
         announcement: announcementFor(to.namespace.connection_announcement),
         client: origin,
-        agentIsOurs: far.transport.peerIdent.startsWith('SSH-2.0-Hawser'),
+        agentIsOurs,
+        // A device without an agent has an SSH server of its own, which knows the two directions apart.
+        closesAtEof: !agentIsOurs && to.device.enrolment_key === null,
         farewell: `The connection to ${to.namespace.name}.${to.device.name} was lost.`,
         recorder: () => recorder.channel(),
         active: () => void (active_at = performance.now()),
