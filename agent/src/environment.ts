@@ -1,9 +1,10 @@
 // The variables of a program that somebody starts: what sshd would set, what the device says about language and paths, and of
-// the client's own only those on a short list. Everything else that a client sends is dropped here (LD_PRELOAD runs code,
-// PATH and BASH_ENV choose it). Values of listed variables are harmless text, because the tools that give up root's rights
+// the client's own only those on a short list, and those that the server says the namespace names. Everything else that a
+// client sends is dropped here (LD_PRELOAD runs code, PATH and BASH_ENV choose it). Values of listed variables are harmless text, because the tools that give up root's rights
 // read them, too.
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
+import { readNamed } from '@hawser/contract/environment'
 import type { Account } from './users.ts'
 
 /** Whose variables pass: a name, or a beginning of names with `*`. */
@@ -45,7 +46,7 @@ export interface DeviceVariables {
 
 export function mayPass(name: string, value: string): boolean {
   const listed = passedOn.some((entry) => (entry.endsWith('*') ? /^LC_[A-Z]{1,32}$/.test(name) : entry === name))
-  return listed && harmless.test(value)
+  return (listed && harmless.test(value)) || readNamed(name, value) !== undefined
 }
 
 /** "<address> <port>", as the gateway writes it; undefined if it is something else. */
@@ -59,7 +60,7 @@ export function environmentOf(options: EnvironmentOptions): Record<string, strin
   const { account, deviceName, client, server, sent, terminal, agentSocket, device } = options
   return {
     ...device.language,
-    ...Object.fromEntries([...sent].filter(([name, value]) => mayPass(name, value))),
+    ...Object.fromEntries([...sent].flatMap(([name, value]) => (mayPass(name, value) ? [[readNamed(name, value) ?? name, value]] : []))),
     HOME: account.home,
     SHELL: account.shell,
     USER: account.name,

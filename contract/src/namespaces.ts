@@ -1,9 +1,15 @@
 // Namespaces: a team's own world of devices, keys, rules and sessions. `tenant_id` is its id.
 import Type, { type Static } from './type.ts'
 import { member, Role, user, userOrKey } from './access.ts'
+import { variablePattern } from './environment.ts'
 import { sample } from './examples.ts'
 import { FilterQuery, paging, patterns, TenantId, Timestamp, UserId } from './fields.ts'
 import { operation } from './operation.ts'
+
+const AcceptEnv = Type.Array(Type.String({ pattern: variablePattern }), {
+  maxItems: 64,
+  description: 'Variables that clients may send (SendEnv) beside LANG and LC_*: names, or beginnings of names with `*`.',
+})
 
 export const Namespace = Type.Object({
   name: Type.String(),
@@ -14,6 +20,7 @@ export const Namespace = Type.Object({
     session_record: Type.Boolean(),
     connection_announcement: Type.String(),
     continue_unrecorded: Type.Boolean({ description: 'A session that cannot be recorded goes on, and says so; otherwise it ends.' }),
+    accept_env: AcceptEnv,
   }),
   max_devices: Type.Integer({ description: '-1: no limit.' }),
   device_count: Type.Integer({ description: 'Accepted devices.' }),
@@ -77,6 +84,7 @@ export const namespaces = {
           session_record: Type.Optional(Type.Boolean()),
           connection_announcement: Type.Optional(Type.String({ maxLength: 4096 })),
           continue_unrecorded: Type.Optional(Type.Boolean()),
+          accept_env: Type.Optional(AcceptEnv),
         }),
       ),
     }),

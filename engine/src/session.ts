@@ -4,6 +4,7 @@
 // variable that no other has, by which it and what it started are found again in the container, for signals, too.
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
+import { readNamed } from '@hawser/contract/environment'
 import { clientVariable } from '@hawser/contract/tunnel'
 import { receiveSession, serveSftp, type Channel, type Program, type Session, type SessionRequest } from '@hawser/ssh'
 import type { ContainerAccount } from './accounts.ts'
@@ -75,7 +76,10 @@ async function serveProgram(session: Session, options: ContainerSession, client:
 }
 
 function isAllowed(request: SessionRequest): boolean {
-  if (request.type === 'env') return request.name === clientVariable || (passedOn.test(request.name) && harmless.test(request.value))
+  if (request.type === 'env') {
+    const { name, value } = request
+    return name === clientVariable || (passedOn.test(name) && harmless.test(value)) || readNamed(name, value) !== undefined
+  }
   if (request.type === 'subsystem') return request.name === 'sftp'
   return ['shell', 'exec', 'pty-req', 'window-change'].includes(request.type)
 }
@@ -84,7 +88,9 @@ function environmentOf(session: Session, { account, deviceName }: ContainerSessi
   const [address = '', port = ''] = client.split(' ')
   const known = isIP(address) !== 0 && /^\d{1,5}$/.test(port)
   return {
-    ...Object.fromEntries([...session.env].filter(([name]) => name !== clientVariable)),
+    ...Object.fromEntries(
+      [...session.env].filter(([name]) => name !== clientVariable).map(([name, value]) => [readNamed(name, value) ?? name, value]),
+    ),
     ...accountVariables(account),
     ...(known ? { SSH_CLIENT: `${address} ${port} 22`, SSH_CONNECTION: `${address} ${port} 127.0.0.1 22` } : {}),
     ...(session.pty ? { TERM: terminalName.test(session.pty.terminal) ? session.pty.terminal : 'xterm' } : {}),

@@ -3,6 +3,7 @@
 // see to it that they do as well.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { sample } from '@hawser/contract/examples'
 import { sharedOldAgent, sharedWay } from './way.ts'
 
 const way = sharedWay()
@@ -101,6 +102,38 @@ test('of the client’s variables language and colours reach the program, what c
   const { stdout, status } = await way.ssh('env', { settings: [sent] })
   expect(status).toBe(0)
   expect(found(stdout.toString()).toSorted()).toEqual(harmless)
+})
+
+describe('variables that the namespace names', () => {
+  const name = async (...accept_env: string[]): Promise<void> =>
+    void (await way.owner.namespaces.edit({ params: { tenant: sample.tenant }, body: { settings: { accept_env } } }))
+  const more = 'SetEnv=DEPLOY_TARGET=pier/7 CI_JOB=12 OTHER=x LD_PRELOAD=/evil.so BASH_ENV=/evil.sh GIT_SSH_COMMAND=evil LC_TIME=C'
+  const wanted = (env: string): string[] =>
+    env
+      .split('\n')
+      .filter((line) => /^(DEPLOY_TARGET|CI_JOB|OTHER|LC_TIME|HAWSER_ENV_.*)=|evil/.test(line))
+      .toSorted()
+
+  test('reach the program, and no others', async () => {
+    await name('DEPLOY_TARGET', 'CI_*')
+    const { stdout } = await way.ssh('env', { settings: [more] })
+    expect(wanted(stdout.toString())).toEqual(['CI_JOB=12', 'DEPLOY_TARGET=pier/7', 'LC_TIME=C'])
+    await name()
+    const { stdout: again } = await way.ssh('env', { settings: [more] })
+    expect(wanted(again.toString())).toEqual(['LC_TIME=C'])
+  })
+
+  test.each([1, 2] as const)('reach a device of the field, with a tunnel of version %i, under their names', async (version) => {
+    await name('DEPLOY_TARGET', 'CI_*', 'L*', 'B*')
+    await using old = await way.oldAgent(version)
+    await way.ssh('true', { device: old.name, settings: [more] })
+    const heard = [...old.seen.sessions.at(-1)!.env].map(([variable, value]) => `${variable}=${value}`).toSorted()
+    expect(heard).toEqual(['CI_JOB=12', 'DEPLOY_TARGET=pier/7', 'LC_TIME=C'])
+  })
+
+  test.each(['LD_PRELOAD', 'LD_*', 'PATH', 'BASH_ENV', 'GIT_SSH_COMMAND', 'A=B', '*', ''])('%j cannot be named', async (variable) => {
+    await expect(name('DEPLOY_TARGET', variable)).rejects.toMatchObject({ status: 400 })
+  })
 })
 
 describe.each([1, 2] as const)('a device of the field, with a tunnel of version %i', (version) => {

@@ -23,7 +23,7 @@ describe('a new namespace', () => {
       owner: sample.owner.id,
       tenant_id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/) as unknown,
       members: [{ id: sample.owner.id, username: sample.owner.username, role: 'owner' }],
-      settings: { session_record: true, connection_announcement: '', continue_unrecorded: false },
+      settings: { session_record: true, connection_announcement: '', continue_unrecorded: false, accept_env: [] },
       max_devices: -1,
       device_count: 0,
       devices_count: 0,
@@ -101,8 +101,14 @@ describe('an edited namespace', () => {
       session_record: false,
       connection_announcement: '',
       continue_unrecorded: false,
+      accept_env: [],
     })
-    const settings = { session_record: false, connection_announcement: 'Mind the gap.\nAnd the tide: ⚓', continue_unrecorded: false }
+    const settings = {
+      session_record: false,
+      connection_announcement: 'Mind the gap.\nAnd the tide: ⚓',
+      continue_unrecorded: false,
+      accept_env: [],
+    }
     expect((await edit(tenant, { settings: { connection_announcement: settings.connection_announcement } })).body.settings).toEqual(
       settings,
     )

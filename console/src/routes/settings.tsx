@@ -157,7 +157,7 @@ function Settings({ namespace }: { namespace: Namespace }) {
   const owns = useMay('owner')
   const [asking, setAsking] = useState(false)
   const params = { tenant: namespace.tenant_id }
-  const { session_record, connection_announcement, continue_unrecorded } = namespace.settings
+  const { session_record, connection_announcement, continue_unrecorded, accept_env } = namespace.settings
   return (
     <>
       <Panel title="Settings">
@@ -171,7 +171,7 @@ function Settings({ namespace }: { namespace: Namespace }) {
           <Form
             compact
             submit="Save the settings"
-            send={async ({ name = '', announcement = '', record = '', goOn = '' }) => {
+            send={async ({ name = '', announcement = '', record = '', goOn = '', variables = '' }) => {
               await api.namespaces.edit({
                 params,
                 body: {
@@ -180,12 +180,19 @@ function Settings({ namespace }: { namespace: Namespace }) {
                     session_record: record === 'on',
                     connection_announcement: announcement,
                     continue_unrecorded: goOn === 'on',
+                    accept_env: variables.split(/[\s,]+/).filter(Boolean),
                   },
                 },
               })
               await settled('The settings are saved.')
             }}
-            refused={(error) => (error.status === 409 ? 'A namespace with this name exists already.' : undefined)}
+            refused={(error) =>
+              error.status === 409
+                ? 'A namespace with this name exists already.'
+                : error.message.includes('accept_env')
+                  ? 'One of the variables cannot be named here: it decides what code runs on a device, or is no name.'
+                  : undefined
+            }
           >
             <Field
               label="Name of the namespace"
@@ -207,6 +214,15 @@ function Settings({ namespace }: { namespace: Namespace }) {
               defaultValue={connection_announcement}
               hint="Shown to everybody who connects to a device."
             />
+            <Field
+              label="Variables that clients may send"
+              name="variables"
+              defaultValue={accept_env.join(' ')}
+              autoComplete="off"
+              autoCapitalize="none"
+              spellCheck={false}
+              hint="Beside LANG and LC_*, for SendEnv: names with spaces between, as DEPLOY_TARGET CI_*. PATH, LD_* and the like never pass."
+            />
             <Tick label="Record what sessions show" name="record" defaultChecked={session_record} />
             <Tick label="Let sessions go on when they cannot be recorded" name="goOn" defaultChecked={continue_unrecorded} />
             <p className="hint">Otherwise a full disk ends them. A session that went on unrecorded says so.</p>
@@ -221,6 +237,12 @@ function Settings({ namespace }: { namespace: Namespace }) {
                   : 'are not recorded'}
               </dd>
             </div>
+            {accept_env.length > 0 && (
+              <div>
+                <dt>Variables that clients may send</dt>
+                <dd>{accept_env.join(' ')}</dd>
+              </div>
+            )}
             {connection_announcement && (
               <div>
                 <dt>Announcement at connection</dt>

@@ -1,6 +1,7 @@
 // Namespaces and their members. Nobody grants, edits or removes an owner. A changed or ended membership takes effect
 // at once: its epoch changes, and with it every token made for it is worth nothing; its API keys are removed.
 import { mayManage, type Role } from '@hawser/contract/access'
+import { neverPasses } from '@hawser/contract/environment'
 import { Failure } from '@hawser/contract/failures'
 import type { Namespace } from '@hawser/contract/namespaces'
 import type { Bus } from '../bus/bus.ts'
@@ -42,6 +43,13 @@ export interface NamespaceParts {
   billed: boolean
 }
 
+/** What no namespace can let pass is refused by its name, so that nobody believes it does. */
+function acceptable(names: readonly string[]): string[] {
+  const never = names.find(neverPasses)
+  if (never !== undefined) throw new Failure('invalid', { message: `settings.accept_env: ${never} never reaches a device` })
+  return [...new Set(names)]
+}
+
 export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rules<'namespaces'> & { admin: NamespaceAdministration } {
   async function present(row: NamespaceRow): Promise<Namespace> {
     const [members, count] = await Promise.all([stores.namespaces.members(row.tenant_id), stores.namespaces.deviceCount(row.tenant_id)])
@@ -54,6 +62,7 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
         session_record: row.session_record === 1,
         connection_announcement: row.connection_announcement,
         continue_unrecorded: row.continue_unrecorded === 1,
+        accept_env: JSON.parse(row.accept_env) as string[],
       },
       max_devices: row.max_devices,
       device_count: count,
@@ -95,6 +104,7 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
         billing: null,
         created_at,
         imported: 0,
+        accept_env: '[]',
       }
       await orNameTaken(() =>
         stores.transaction(async (inside) => {
@@ -170,6 +180,7 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
         ...(name === undefined ? {} : { name: name.toLowerCase() }),
         ...(settings?.session_record === undefined ? {} : { session_record: flag(settings.session_record) }),
         ...(settings?.continue_unrecorded === undefined ? {} : { continue_unrecorded: flag(settings.continue_unrecorded) }),
+        ...(settings?.accept_env === undefined ? {} : { accept_env: JSON.stringify(acceptable(settings.accept_env)) }),
         ...(settings?.connection_announcement === undefined ? {} : { connection_announcement: settings.connection_announcement }),
       }
       if (Object.keys(change).length > 0) await orNameTaken(() => stores.namespaces.save(params.tenant, change))

@@ -2,6 +2,7 @@
 // variables are filtered (agents of old take everything, LD_PRELOAD included), a certificate's forced command takes the
 // place of what was asked for, and what starts is noted in the session's record. What a program shows on a terminal is handed
 // to a recorder before the client gets it. The device may only open towards the client what the client has asked for.
+import { passes, tellNamed } from '@hawser/contract/environment'
 import { clientVariable } from '@hawser/contract/tunnel'
 import {
   readRequest,
@@ -25,6 +26,8 @@ export interface Passage {
   /** Where the person comes from; told to agents that know what to do with it. */
   readonly client: { readonly address: string; readonly port: number }
   readonly agentIsOurs: boolean
+  /** Variables that pass beside those of language. */
+  readonly acceptEnv: readonly string[]
   /** Its agent closes a forwarded connection in both directions when one has ended. */
   readonly closesAtEof: boolean
   /** Said to the client when the device is lost. */
@@ -58,8 +61,6 @@ const extensions: Readonly<Record<string, string>> = {
  * wait for it.
  */
 const heldEof_ms = 30_000
-
-const harmless = /^(LANG|LC_[A-Z_]{1,32}|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VERSION)$/
 
 export function passage(parts: Passage): PipeOptions {
   const permits = (extension: string): boolean => parts.limits?.permits.has(extension) ?? true
@@ -148,7 +149,7 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
       const request = readRequest(asked.type, asked.payload)
       if (request.type === 'exec') return program(request.type, request.command)
       if (request.type === 'shell' || request.type === 'subsystem') return program(request.type)
-      if (request.type === 'env') return harmless.test(request.name) ? undefined : 'refuse'
+      if (request.type === 'env') return variable(parts, request)
       const extension = extensions[request.type]
       if (extension !== undefined && !permits(extension)) return 'refuse'
       if (request.type === 'auth-agent-req@openssh.com') onAgent()
@@ -168,6 +169,18 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
       await near.request(name, payload)
     },
   }
+}
+
+/** Our own agent is told that a variable passes because the namespace names it; the others take what comes. */
+function variable(
+  { acceptEnv, agentIsOurs }: Passage,
+  { name, value }: { name: string; value: string },
+): ReturnType<NonNullable<Tap['request']>> {
+  const why = passes(name, acceptEnv)
+  if (why === undefined) return 'refuse'
+  if (why === 'always' || !agentIsOurs) return undefined
+  const told = writeRequest({ type: 'env', name: tellNamed(name), value })
+  return { type: told.name, payload: told.payload }
 }
 
 const sizeOf = ({ columns, rows }: { columns: number; rows: number }) => ({ width: columns, height: rows })

@@ -83,6 +83,7 @@ export async function runSession(parts: SessionParts, near: ConnectionEnd, login
         announcement: announcementFor(to.namespace.connection_announcement),
         client: origin,
         agentIsOurs,
+        acceptEnv: JSON.parse(to.namespace.accept_env) as string[],
         // A device without an agent has an SSH server of its own, which knows the two directions apart.
         closesAtEof: !agentIsOurs && to.device.enrolment_key === null,
         farewell: `The connection to ${to.namespace.name}.${to.device.name} was lost.`,

@@ -86,6 +86,8 @@ export interface Tables {
     free_devices: Generated<number | null>
     /** It came from a ShellHub. */
     imported: Generated<Flag>
+    /** JSON array of variables of clients that reach its devices. */
+    accept_env: Generated<string>
   }
   members: { tenant_id: string; user_id: string; role: Role; epoch: string; created_at: string }
   devices: {

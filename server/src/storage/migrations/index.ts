@@ -15,6 +15,7 @@ import { unfinishedRecordings } from './0009-unfinished-recordings.ts'
 import { certificateAuthorities } from './0010-certificate-authorities.ts'
 import { identity } from './0014-identity.ts'
 import { shellHubKeys } from './0010-shellhub-keys.ts'
+import { acceptedVariables } from './0011-accepted-variables.ts'
 
 export interface Migration {
   readonly name: string
@@ -35,6 +36,7 @@ export const migrations: readonly Migration[] = [
   certificateAuthorities,
   identity,
   shellHubKeys,
+  acceptedVariables,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */

@@ -1,0 +1,59 @@
+// Which variables of a client reach a program on a device. Language and colours always do. A namespace may name more, but
+// never those by which the loader, a shell, an interpreter or a tool is told what code to load or run, where its files are, or
+// who somebody is: the names below, whoever asks for them. The gateway decides; our own
+// agent refuses the last ones as well.
+
+/** Always. */
+const always = /^(LANG|LC_[A-Z_]{1,32}|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VERSION)$/
+
+/** Who made a commit, and the one variable of Node's that only names a kind of place. */
+const excepted = /^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|NODE_ENV)$/
+
+const never: readonly RegExp[] = [
+  // The loader and the C library.
+  /^(LD|DYLD|GLIBC|MALLOC|RESOLV)_/,
+  /^(GCONV_PATH|GETCONF_DIR|HOSTALIASES|LOCALDOMAIN|LOCPATH|NIS_PATH|NLSPATH|RES_OPTIONS|TMPDIR|TZDIR)$/,
+  // Shells: what they run at their start, and how they read commands.
+  /^(BASH|KSH|ZSH|FISH)(_|$)/,
+  /^(PATH|ENV|IFS|SHELL|SHELLOPTS|BASHOPTS|CDPATH|GLOBIGNORE|FPATH|ZDOTDIR|PROMPT_COMMAND|PS[0-4]|HISTFILE|INPUTRC|POSIXLY_CORRECT)$/,
+  // Interpreters and what they load.
+  /^(PYTHON|PERL|RUBY|NODE_|LUA|PHP|TCL|GUILE|ERL_|R_|JULIA_|GEM_|BUNDLE_|NPM_|DENO_|BUN_|DOTNET_|CORECLR_|COMPLUS_|JDK_|OPENSSL_|MAKE)/,
+  /^(_?JAVA_.*|CLASSPATH|MFLAGS|AWKPATH|AWKLIBPATH)$/,
+  // Tools that run what a variable says.
+  /^(GIT|SVN|CVS|RSYNC|SUDO|SYSTEMD|LESS|VIM|EMACS|SELINUX|KRB5|GNUPG|DOCKER|KUBE|ANSIBLE|XDG|DBUS)/,
+  /^(EDITOR|VISUAL|PAGER|MANPAGER|BROWSER|FCEDIT|EXINIT|VIMINIT|TERMINFO|TERMINFO_DIRS|TERMCAP|TERMPATH|SSLKEYLOGFILE)$/,
+  // Who somebody is, where they come from, and what was forwarded for them: ours to say.
+  /^(HOME|USER|LOGNAME|MAIL|PWD|OLDPWD|TERM|DISPLAY|XAUTHORITY)$/,
+  /^(SSH|HAWSER|SHELLHUB)_/,
+]
+
+/** One name, or the beginning of names with `*`. */
+export const variablePattern = '^[A-Za-z_][A-Za-z0-9_]{0,63}\\*?$'
+
+/** Whether no namespace can let it pass; of a beginning with `*`, whether all that it stands for are among these. */
+export function neverPasses(name: string): boolean {
+  // Shells and loaders know their variables in capital letters; some tools take theirs in either.
+  const upper = name.replace(/\*$/, '').toUpperCase()
+  return !excepted.test(upper) && never.some((pattern) => pattern.test(upper))
+}
+
+/** Why it passes: it always does, or the namespace names it among `more`. Undefined: it does not. */
+export function passes(name: string, more: readonly string[]): 'always' | 'named' | undefined {
+  if (always.test(name)) return 'always'
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name) || neverPasses(name)) return undefined
+  return more.some((entry) => (entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry)) ? 'named' : undefined
+}
+
+/** Before the name of a variable, it tells our own agent that the namespace names it. */
+const namedPrefix = 'HAWSER_ENV_'
+/** No control characters, and nothing that old shells take for a function. */
+const text = /^(?!\(\))[^\p{Cc}]{0,4096}$/u
+
+export const tellNamed = (name: string): string => `${namedPrefix}${name}`
+
+/** The variable that the gateway says the namespace names; undefined: it is none, or one that never passes. */
+export function readNamed(name: string, value: string): string | undefined {
+  if (!name.startsWith(namedPrefix) || !text.test(value)) return undefined
+  const bare = name.slice(namedPrefix.length)
+  return passes(bare, [bare]) === 'named' ? bare : undefined
+}
