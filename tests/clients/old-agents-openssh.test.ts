@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { folder, keygen, quietArgs, run } from '../../ssh/test/programs.ts'
-import { startOldAgent, type OldAgent } from '../harness/old-agent.ts'
+import { startOldAgent, type OldAgent, type OldAgentOptions } from '../harness/old-agent.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 
@@ -62,5 +62,38 @@ describe.each([1, 2] as const)('an agent of version %i', (version) => {
     const { status, stdout } = await ssh('olga', ['cat'], sent)
     expect(status).toBe(0)
     expect(stdout.equals(sent)).toBe(true)
+  })
+})
+
+describe.each([1, 2] as const)('an agent 0.16.4 of version %i, which dies of users that its device does not have', (version) => {
+  const hostname = `frail-${version}`
+  const log = (agent: OldAgent, user: string, command: string) =>
+    run('ssh', [
+      ...quietArgs(service.sshPort, 'BatchMode=yes'),
+      '-i',
+      where.file('olga'),
+      `${user}@${sample.namespace}.${agent.name}@127.0.0.1`,
+      command,
+    ])
+  async function frail(more: Partial<OldAgentOptions> = {}): Promise<OldAgent> {
+    const agent = await startOldAgent(service, { version, tenant_id: sample.tenant, hostname, accounts: ['pilot'], ...more })
+    await service.api({ token: await world.token('operator') }).devices.accept({ params: { uid: agent.uid } })
+    return agent
+  }
+
+  test('lives on when somebody comes with a key for one of them, who is refused', async () => {
+    await using agent = await frail()
+    const { status, stderr } = await log(agent, 'nobody-here', 'echo in')
+    expect([status, agent.seen.panicked]).toEqual([255, false])
+    expect(stderr).toContain('Permission denied')
+    const { stdout } = await log(agent, 'pilot', 'echo in; exit 0')
+    expect(stdout.toString()).toBe('in\n')
+    expect(agent.seen.panicked).toBe(false)
+  })
+
+  test('of later versions, which refuse such keys themselves, nothing is asked before', async () => {
+    await using agent = await frail({ hostname: `firm-${version}`, agentVersion: 'v0.24.1' })
+    await log(agent, 'pilot', 'echo in')
+    expect(agent.seen.sessions.map(({ program }) => program.type)).toEqual(['exec'])
   })
 })

@@ -41,6 +41,10 @@ export interface OldAgentOptions {
   token?: string
   /** It began at another server, which answered this: it asks for no token here before its tunnel is up. */
   begun?: Begun
+  /** Whose accounts the device has; absent: everybody's. A program for anybody else makes it panic, as 0.16.4 does, but for SFTP. */
+  accounts?: readonly string[]
+  /** What it says it is; v0.16.4 by default. */
+  agentVersion?: string
   /** Dials again: at once when the tunnel was lost, after so long when it was refused (real agents: 10 s). Absent: dials once. */
   retry_ms?: number
 }
@@ -73,6 +77,8 @@ interface Seen {
   readonly errors: string[]
   /** How dialling went: HTTP statuses of refusals, and `up`. */
   readonly dials: string[]
+  /** Somebody asked for a program as a user that it does not know: its process is gone. */
+  panicked: boolean
 }
 
 /** A tunnel that is up. */
@@ -90,7 +96,7 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
   const authorize = async (): Promise<Begun> => {
     const { body } = await service.api().devices.auth({
       body: {
-        info: { id: 'debian', pretty_name: 'Debian', version: 'v0.16.4', arch: 'amd64', platform: 'native' },
+        info: { id: 'debian', pretty_name: 'Debian', version: options.agentVersion ?? 'v0.16.4', arch: 'amd64', platform: 'native' },
         hostname,
         identity: {
           mac: `02:${createHash('md5')
@@ -108,7 +114,7 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
   const device = options.begun ?? (await authorize())
   /** The newest one; what a login is checked with stays the first. */
   let token = options.token ?? device.token
-  const seen: Seen = { attempts: [], streams: 0, sessions: [], errors: [], dials: [] }
+  const seen: Seen = { attempts: [], streams: 0, sessions: [], errors: [], dials: [], panicked: false }
 
   async function approve(user: string, blob: Buffer): Promise<boolean> {
     const data = JSON.stringify({ Username: user, Namespace: device.name })
@@ -157,14 +163,20 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
     for await (const opening of connection.channels) {
       if (opening.type === 'direct-tcpip') void forward(opening)
       else if (opening.type !== 'session') opening.refuse(OpenFailure.unknownType, 'unknown channel type')
-      else void serveSession(opening.accept()).catch((error: unknown) => seen.errors.push(String(error)))
+      else void serveSession(opening.accept(), connection.user).catch((error: unknown) => seen.errors.push(String(error)))
     }
   }
 
-  const serveSession = async (channel: Session['channel']): Promise<void> => {
+  const serveSession = async (channel: Session['channel'], user: string): Promise<void> => {
     const session = await receiveSession(channel, () => true)
     if (!session) return
     seen.sessions.push(session)
+    if (options.accounts?.includes(user) === false) {
+      if (session.program.type === 'subsystem') return channel.close()
+      seen.panicked = true
+      ended.abort()
+      return up?.cut()
+    }
     if (session.program.type === 'subsystem') {
       await serveSftp(channel, localFiles(process.cwd()))
       // Never an exit status: clients would take that for a failure if the gateway did not mend it.

@@ -7,11 +7,13 @@ import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import {
   blobOf,
+  ChannelClosed,
   fingerprintMd5,
   openClient,
   privateKeyFrom,
   Reason,
   SshError,
+  startSession,
   type Answer,
   type Connection,
   type PrivateKey,
@@ -142,10 +144,14 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
         privateKey: key.object,
       })
       try {
-        return (await attempt(username, { method: 'publickey', key })).accepted
+        if (!(await attempt(username, { method: 'publickey', key })).accepted) return false
       } finally {
         login[Symbol.dispose]()
       }
+      if (!connection || !panicsForUnknown(device) || (await hasAccount(connection))) return true
+      await connection.end(Reason.byApplication, 'There is no such account.')
+      connection = undefined
+      return false
     },
     connection() {
       if (!connection) throw new Error('Nobody is logged in on the device yet.')
@@ -157,6 +163,37 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
         () => undefined,
       )
     },
+  }
+}
+
+/**
+ * Up to 0.16 agents take a key for a user that the device does not have, and their process dies with the first program for it.
+ * Where an agent runs in a container of its own, it does not know by what is asked here who is on the device.
+ */
+function panicsForUnknown({ info_version, info_platform }: Reachable['device']): boolean {
+  const [, major, minor] = /^v?(\d+)\.(\d+)\./.exec(info_version) ?? []
+  return info_platform === 'native' && major === '0' && Number(minor) <= 16
+}
+
+/** SSH_FXP_INIT of version 3. */
+const sftpInit = Buffer.from([0, 0, 0, 5, 1, 0, 0, 0, 3])
+const probe_ms = 10_000
+
+/** Asked by SFTP: for a user who is not there such an agent only closes the channel. No answer at all says nothing. */
+async function hasAccount(connection: Connection): Promise<boolean> {
+  const late = Promise.withResolvers<true>()
+  const timer = setTimeout(() => late.resolve(true), probe_ms)
+  const ask = async (): Promise<boolean> => {
+    await using session = await startSession(connection, { program: { type: 'subsystem', name: 'sftp' } })
+    await session.channel.write(sftpInit)
+    return (await Promise.race([session.channel.read(), late.promise])) !== undefined
+  }
+  try {
+    return await Promise.race([ask(), late.promise])
+  } catch (error) {
+    return !(error instanceof ChannelClosed)
+  } finally {
+    clearTimeout(timer)
   }
 }
 
