@@ -6,6 +6,7 @@ import { Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import { passwordLength, patterns } from '@hawser/contract/fields'
 import { hashPassword } from './domain/credentials.ts'
+import { findOther } from './domain/identity.ts'
 import { readShellHubKey } from './domain/shellhub-tokens.ts'
 import { iso } from './kit/clock.ts'
 import { newUuid } from './kit/ids.ts'
@@ -35,6 +36,12 @@ function checkPassword(password: string): void {
 
 async function mustFindUser({ stores }: Rooms, username: string) {
   const user = await stores.users.findByIdentifier(username.toLowerCase())
+  if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
+  return user
+}
+/** For what gives somebody rights: an address here is a confirmed one, and no user name. */
+async function mustFindMember({ stores }: Rooms, username: string) {
+  const user = await findOther(stores, username)
   if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
   return user
 }
@@ -95,7 +102,7 @@ export const commands: readonly Command[] = [
     async run(rooms, name, owner, tenant) {
       must(matches(patterns.namespaceName, name), 'The name needs letters, digits and hyphens, at most 63.')
       must(tenant === undefined || matches(patterns.uuid, tenant), 'The tenant must be a UUID in lower case.')
-      const user = await mustFindUser(rooms, owner)
+      const user = await mustFindMember(rooms, owner)
       if (tenant !== undefined && (await rooms.stores.namespaces.find(tenant)))
         throw new Failure('conflict', { message: `There is a namespace with the tenant ${tenant} already.` })
       const namespace = await rooms.namespaces.create(user.id, name, tenant)
@@ -129,7 +136,7 @@ export const commands: readonly Command[] = [
       const wanted = allowed.find((value) => value === role)
       if (!wanted) throw new Failure('invalid', { message: `The role is one of ${allowed.join(', ')}.` })
       const namespace = await mustFindNamespace(rooms, name)
-      const user = await mustFindUser(rooms, username)
+      const user = await mustFindMember(rooms, username)
       await rooms.namespaces.join(namespace.tenant_id, user.id, wanted)
       return [
         'Member added successfully',

@@ -30,12 +30,30 @@ describe.each(databases)('$name', (database) => {
     expect(await stores.users.findByIdentifier('nobody')).toBeUndefined()
   })
 
-  test('a username that is another’s e-mail is the username', async () => {
+  test('a username that is another’s e-mail is the e-mail, if that one is confirmed', async () => {
     const one = user()
     const other = user({ username: one.email })
     await stores.users.insert(one)
     await stores.users.insert(other)
-    expect((await stores.users.findByIdentifier(one.email))?.id).toBe(other.id)
+    expect((await stores.users.findByIdentifier(one.email))?.id).toBe(one.id)
+    for (const change of [{ confirmed: 0 as const }, { former_email: 'before@example.com' }]) {
+      await stores.users.save(one.id, { confirmed: 1, former_email: null, ...change })
+      expect((await stores.users.findByIdentifier(one.email))?.id).toBe(other.id)
+    }
+    await stores.users.save(one.id, { former_email: null })
+  })
+
+  test('a confirmed e-mail is the former one while another waits, and none of an account that waits itself', async () => {
+    const row = user({ former_email: 'confirmed@example.com' })
+    await stores.users.insert(row)
+    const found = async (email: string) => (await stores.users.findByConfirmedEmail(email))?.id
+    expect([await found('confirmed@example.com'), await found(row.email)]).toEqual([row.id, undefined])
+    await stores.users.save(row.id, { former_email: null })
+    expect([await found('confirmed@example.com'), await found(row.email)]).toEqual([undefined, row.id])
+    await stores.users.save(row.id, { confirmed: 0 })
+    expect(await found(row.email)).toBeUndefined()
+    expect(await found(row.username)).toBeUndefined()
+    expect((await stores.users.findByUsername(row.username))?.id).toBe(row.id)
   })
 
   test('saving a user changes the named columns of that user alone', async () => {

@@ -6,6 +6,7 @@
 //
 // The first recovery address counts at once: there is none before it to which anything could go.
 import { Failure } from '@hawser/contract/failures'
+import { patterns } from '@hawser/contract/fields'
 import { hour_ms, iso, type Clock } from '../kit/clock.ts'
 import { newUuid } from '../kit/ids.ts'
 import type { Lifetime } from '../kit/lifetime.ts'
@@ -49,6 +50,17 @@ export function withFormer(user: UserRow, columns: Partial<UserRow>): Partial<Us
       ? {}
       : { former_recovery_email: formerOf(countingRecoveryEmail(user), columns.recovery_email) }),
   }
+}
+
+const address = new RegExp(patterns.email, 'u')
+
+/**
+ * Whom others mean by a name that they typed: a user name, or a confirmed e-mail. An address never matches a user name, and
+ * one that nobody has confirmed matches nobody: else whoever typed it first would get what is meant for its owner.
+ */
+export function findOther(stores: Pick<Stores, 'users'>, identifier: string): Promise<UserRow | undefined> {
+  const name = identifier.toLowerCase()
+  return address.test(name) ? stores.users.findByConfirmedEmail(name) : stores.users.findByUsername(name)
 }
 
 export type Identity = ReturnType<typeof identity>

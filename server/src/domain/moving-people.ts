@@ -59,7 +59,7 @@ async function moveUser(move: Move, user: FoundUser): Promise<void> {
   if (!fits(patterns.email, email) || email.length > 254) return leave(`the e-mail address ${shown(email)} is not valid.`)
   const taken = await inside.users.taken({ username, email })
   if (taken.length > 0) {
-    const other = await inside.users.findByIdentifier(username)
+    const other = await inside.users.findByUsername(username)
     const same = other?.username === username && other.email === email
     if (same && move.wishes.samePeople) {
       places.people.set(user.id, other.id)

@@ -10,6 +10,7 @@ import { newUuid } from '../kit/ids.ts'
 import type { NamespaceRow } from '../storage/namespaces.ts'
 import type { Stores } from '../storage/stores.ts'
 import { parseFilter } from './filters.ts'
+import { findOther } from './identity.ts'
 import type { Rules } from './rules.ts'
 import { free_devices, readBilling } from './subscriptions.ts'
 
@@ -196,7 +197,7 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
       const identifier = body.identifier ?? body.username ?? body.email
       if (identifier === undefined) throw new Failure('invalid', { message: 'identifier: a username or an e-mail address is needed' })
       mayGrant(caller.role, body.role)
-      const user = await stores.users.findByIdentifier(identifier.toLowerCase())
+      const user = await findOther(stores, identifier)
       if (!user) throw new Failure('notFound', { message: 'There is no such user.' })
       await admin.join(params.tenant, user.id, body.role)
       return present(await mustFind(params.tenant))

@@ -9,14 +9,28 @@ export function userStore({ db }: Context) {
   return {
     find: (id: string): Promise<UserRow | undefined> => db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
 
-    /** By username or by e-mail; a username may look like an e-mail, so it is asked first. */
+    /** By username or by e-mail. Where one's username is another's e-mail after all, whoever has confirmed it goes first. */
     async findByIdentifier(identifier: string): Promise<UserRow | undefined> {
       const rows = await db
         .selectFrom('users')
         .selectAll()
         .where((eb) => eb.or([eb('username', '=', identifier), eb('email', '=', identifier)]))
         .execute()
-      return rows.find((row) => row.username === identifier) ?? rows[0]
+      const owner = rows.find((row) => row.email === identifier && row.former_email === null && row.confirmed === 1)
+      return owner ?? rows.find((row) => row.username === identifier) ?? rows[0]
+    },
+
+    findByUsername: (username: string): Promise<UserRow | undefined> =>
+      db.selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst(),
+
+    /** By an e-mail of which somebody has shown that it is theirs. */
+    async findByConfirmedEmail(email: string): Promise<UserRow | undefined> {
+      const rows = await db
+        .selectFrom('users')
+        .selectAll()
+        .where((eb) => eb.or([eb('email', '=', email), eb('former_email', '=', email)]))
+        .execute()
+      return rows.find((row) => row.confirmed === 1 && (row.former_email ?? row.email) === email)
     },
 
     /** By the e-mail that counts while another one waits to be confirmed. */

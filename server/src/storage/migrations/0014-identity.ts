@@ -12,7 +12,7 @@ export const identity = {
       `alter table users add column kept_token ${text}`,
       `alter table users add column former_email ${text}`,
       `alter table users add column former_recovery_email ${text}`,
-      'create unique index users_by_former_email on users (former_email)',
+      'create unique index users_by_former_email on users (former_email) where former_email is not null',
       `create table identity_changes (id ${key}, user_id ${text} not null references users (id) on delete cascade,
         hash ${text} not null unique, epoch integer not null, email ${text} not null, recovery_email ${text}, mfa_secret ${text},
         mfa_recovery_codes ${text} not null, expires_at ${text} not null)`,
