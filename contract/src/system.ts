@@ -47,6 +47,14 @@ export const system = {
     path: '/healthcheck',
     aliases: [{ path: '/api/healthcheck' }],
     access: anyone,
+    headers: Type.Object({
+      'x-disk': Type.Optional(
+        Type.String({
+          description:
+            'Absent: there is room. `low`: nothing is recorded. `full`: people can still sign in, read and delete, and nothing is added.',
+        }),
+      ),
+    }),
     failures: ['unavailable'],
     example: {},
   }),

@@ -83,6 +83,8 @@ function number(least: number, most: number): (text: string) => number {
   }
 }
 
+const megabytes = (text: string): number => number(0, 1_000_000_000)(text) * 1024 * 1024
+
 function recordingsPlace(text: string): string {
   if (text === '') return ''
   if (!text.startsWith('s3:')) return path.resolve(text)
@@ -141,6 +143,24 @@ export const settings = {
     example: '90',
     fallback: '0',
     read: number(0, 36_500),
+  }),
+  HAWSER_RECORDING_QUOTA: setting({
+    doc: 'Megabytes that the recordings of one namespace may take up; after that nothing more of it is recorded. 0: as much as there is.',
+    example: '10000',
+    fallback: '0',
+    read: megabytes,
+  }),
+  HAWSER_DISK_LOW: setting({
+    doc: 'Megabytes of free space below which nothing is recorded, so that recordings never fill the disk; 0: recordings may.',
+    example: '1000',
+    fallback: '256',
+    read: megabytes,
+  }),
+  HAWSER_DISK_RESERVE: setting({
+    doc: 'Megabytes that the server holds in the data folder (with SQLite) and gives up when the disk is full, so that people can sign in and delete something; 0: none.',
+    example: '64',
+    fallback: '16',
+    read: megabytes,
   }),
   HAWSER_DATABASE: setting({
     doc: 'Empty: SQLite in the data folder. Otherwise the address of a PostgreSQL database.',

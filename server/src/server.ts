@@ -49,6 +49,7 @@ import { metrics } from './http/metrics.ts'
 import { metricsServer, servePages } from './http/pages.ts'
 import { httpServer } from './http/serve.ts'
 import { iso, second_ms, systemClock, type Clock } from './kit/clock.ts'
+import { diskStates, watchDisk, type Disk } from './kit/disk.ts'
 import { newUuid } from './kit/ids.ts'
 import { lifetime, type Lifetime } from './kit/lifetime.ts'
 import { limiter as ownLimiter, type Limiter } from './kit/limiter.ts'
@@ -63,6 +64,7 @@ import { diskKeep } from './recording/keep/disk.ts'
 import type { Ledger } from './recording/keep/object.ts'
 import { recordingKey } from './recording/key.ts'
 import { recordings } from './recording/recordings.ts'
+import { recordingRoom } from './recording/room.ts'
 import { openDatabase } from './storage/database.ts'
 import { stores as openStores } from './storage/stores.ts'
 import { deviceName } from './tunnel/registry.ts'
@@ -98,12 +100,14 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
       'HAWSER_NATS: several nodes also need HAWSER_DATABASE, a PostgreSQL that they share, and a HAWSER_NODE_ADDRESS each.',
     )
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const disks = serving ? await watchDisks(background, config, log) : undefined
   const opened = background.own(
     await openDatabase({
       url: config.HAWSER_DATABASE,
       folder,
       now: () => new Date(clock.now()).toISOString(),
       onError: (err) => log.error({ event: 'database.failed', err }),
+      onFull: () => disks?.data.wasFull(),
     }),
   )
   for (const name of opened.migrated) log.info({ event: 'schema.migrated', name })
@@ -175,6 +179,12 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
       keep,
       key: signingRecordings,
       clock,
+      room: recordingRoom({
+        isLow: () => disks !== undefined && disks.recordings.state !== 'ok',
+        quota_bytes: config.HAWSER_RECORDING_QUOTA,
+        used: keep.used,
+        onUsedUp: (tenant) => log.warn({ event: 'recording.quota', tenant, message: 'nothing more of this namespace is recorded' }),
+      }),
       onFailed: (err, { session_uid, channel }) => log.error({ event: 'recording.failed', session: session_uid, channel, err }),
     }),
   )
@@ -202,12 +212,16 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     namespaces: namespaceRules.admin,
     url: config.HAWSER_URL,
     sshPort: config.HAWSER_SSH_PUBLIC_PORT || config.HAWSER_SSH.port,
+    disk: () => disks?.data.state ?? 'ok',
     async ready() {
       await stores.ping()
+      if (disks && !disks.data.writable)
+        throw new Failure('unavailable', { message: 'The disk of the server is full: nobody can sign in.', retryAfter: 60 })
       if (draining) throw new Failure('unavailable', { message: 'The server is stopping.', retryAfter: 5 })
       if (!bus.connected) throw new Failure('unavailable', { message: 'This node is cut off from the others (NATS).', retryAfter: 5 })
     },
   })
+  const isFull = (): boolean => disks?.data.state === 'full'
   const newPerSource = limiter('new devices', config.HAWSER_RATE_LIMIT)
   const auth = enrolment({
     stores,
@@ -217,6 +231,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     clock,
     callsPerDevice: limiter('device calls', config.HAWSER_DEVICE_RATE_LIMIT),
     newPerSource,
+    isFull,
   })
   const signing = signer(clock, bus, (device, fingerprint) => log.warn({ event: 'signature.refused', device, fingerprint }))
   const watching = watchTickets({ stores, vault: secrets, clock })
@@ -296,7 +311,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
       billed,
       onUnrunnable: (tenant_id, rules) => log.warn({ event: 'firewall.unrunnable', tenant_id, rules: rules.slice(0, 10) }),
     }),
-    agentless: agentless({ stores, clock, newPerSource }),
+    agentless: agentless({ stores, clock, newPerSource, isFull }),
     loginKeyOf: enrolmentKeyRules.loginKeyOf,
     signer: signing,
     sessions: live,
@@ -324,6 +339,8 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     usage: paying.usage,
     url,
     background,
+    disks,
+    isFull,
     drain: () => void (draining = true),
     [Symbol.asyncDispose]: () => background[Symbol.asyncDispose](),
   }
@@ -352,6 +369,23 @@ async function busBetweenNodes(servers: string, key: Buffer, node: string, log: 
   } catch (cause) {
     throw new Failure('unavailable', { message: `NATS does not answer (${(cause as Error).message}); see HAWSER_NATS.`, cause })
   }
+}
+
+/** The disk with the data folder, and the one with the recordings, where that is another. */
+async function watchDisks(background: Lifetime, config: Config, log: Log): Promise<{ data: Disk; recordings: Disk }> {
+  const watch = async (folder: string, reserve_bytes: number): Promise<Disk> =>
+    background.own(
+      await watchDisk({
+        folder,
+        low_bytes: config.HAWSER_DISK_LOW,
+        reserve_bytes,
+        onChange: (state, free_bytes) => log[state === 'ok' ? 'info' : 'warn']({ event: `disk.${state}`, folder, free_bytes }),
+        onError: (err) => log.error({ event: 'disk.failed', folder, err }),
+      }),
+    )
+  const data = await watch(config.HAWSER_DATA, config.HAWSER_DATABASE ? 0 : config.HAWSER_DISK_RESERVE)
+  const { HAWSER_RECORDINGS: place } = config
+  return { data, recordings: place && !place.startsWith('s3:') ? await watch(place, 0) : data }
 }
 
 /** A folder, or a store, whose code is loaded only then. */
@@ -410,6 +444,15 @@ export async function startServer(options: ServerOptions) {
     figures.gauge('hawser_database_silence_seconds', 'Since the database last took this node’s sign of life.', () =>
       Math.round((performance.now() - node.signed_at) / 1000),
     )
+  const { disks } = rooms
+  if (disks) {
+    figures.gauge('hawser_disk_free_bytes', 'Free space of the disk with the data folder.', () => disks.data.free_bytes)
+    figures.gauge(
+      'hawser_disk_state',
+      '0: there is room; 1: low, nothing is recorded; 2: full, only signing in, reading and deleting work.',
+      () => diskStates.indexOf(disks.data.state),
+    )
+  }
   const served: string[] = []
   const app = httpServer({
     rules: rooms.rules,
@@ -418,6 +461,7 @@ export async function startServer(options: ServerOptions) {
     believed: { trusted: config.HAWSER_TRUSTED_PROXIES, header: config.HAWSER_ADDRESS_HEADER },
     openCalls: rooms.limiter('open calls', config.HAWSER_RATE_LIMIT),
     metrics: figures,
+    isFull: rooms.isFull,
     served,
     doors: reach.doors,
   })

@@ -51,6 +51,7 @@ test('a request has a bounded time for its head and its body, and a connection f
     log: openLog('silent'),
     openCalls: { take: () => 0, peek: () => 0, add: () => undefined },
     metrics: metrics(),
+    isFull: () => false,
     served: [],
     doors: {},
   }

@@ -73,6 +73,8 @@ test('any messages', async () => {
           announcement: announcementFor('Welcome'),
           client: { address: '127.0.0.1', port: 4_711 },
           agentIsOurs: false,
+          acceptEnv: [],
+          closesAtEof: false,
           farewell: 'gone',
           recorder: () => recorder,
           active: () => undefined,

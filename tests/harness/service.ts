@@ -93,6 +93,7 @@ export async function startService({ env = {}, database = '', folder }: ServiceO
     HAWSER_DATA: data,
     HAWSER_DATABASE: database,
     HAWSER_LOG: 'debug',
+    HAWSER_DISK_RESERVE: '1',
     HAWSER_RATE_LIMIT: '0/10',
     HAWSER_SSH_RATE_LIMIT: '0/10',
     HAWSER_DEVICE_RATE_LIMIT: '0/10',

@@ -46,11 +46,13 @@ export interface AgentlessParts {
   clock: Clock
   /** New devices from one address. */
   newPerSource: Limiter
+  /** The disk is full: nothing is added that can wait. */
+  isFull(): boolean
 }
 
 const longestInfo = 255
 
-export function agentless({ stores, clock, newPerSource }: AgentlessParts): AgentlessRules {
+export function agentless({ stores, clock, newPerSource, isFull }: AgentlessParts): AgentlessRules {
   return {
     async welcome(tenant_id, { fingerprint, line }) {
       const key = await stores.of(tenant_id).enrolmentKeys.find(fingerprint)
@@ -78,6 +80,7 @@ export function agentless({ stores, clock, newPerSource }: AgentlessParts): Agen
         if ((Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])) await mine.save(uid, told)
         return { device, status: row.status }
       }
+      if (isFull()) throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
       const wait_s = newPerSource.take(neighbourhood(source))
       if (wait_s > 0) throw new Failure('tooMany', { message: 'Too many new devices from one address; wait a little.', retryAfter: wait_s })
       try {

@@ -23,6 +23,8 @@ export interface EnrolmentParts {
   callsPerDevice: Limiter
   /** New devices from one address: else anyone who knows a namespace's id could fill it without end. */
   newPerSource: Limiter
+  /** The disk is full: nothing is added that can wait. */
+  isFull(): boolean
 }
 
 interface Known {
@@ -131,6 +133,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         const first = row.token_at === null ? { token_at: now } : {}
         if (changed || row.token_at === null) await devices.save(uid, { ...told, ...first })
       } else {
+        if (parts.isFull()) throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
         const full = parts.newPerSource.take(neighbourhood(caller.source))
         if (full > 0) throw new Failure('tooMany', { message: 'Too many new devices from one address; wait a little.', retryAfter: full })
         try {

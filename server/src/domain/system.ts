@@ -29,6 +29,8 @@ export interface SystemParts {
   sshPort: number
   /** Throws a Failure that says what is missing. */
   ready: () => Promise<void>
+  /** Of the disk with the data folder. */
+  disk: () => 'ok' | 'low' | 'full'
 }
 
 /** host[:port] with nothing else in it: it comes from a header and ends up in a script. */
@@ -59,6 +61,8 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
 
     async healthcheck() {
       await parts.ready()
+      const state = parts.disk()
+      return { answer: undefined, headers: state === 'ok' ? {} : { 'x-disk': state } }
     },
 
     async stats(_, { tenant_id }) {

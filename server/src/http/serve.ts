@@ -42,6 +42,8 @@ export interface HttpParts {
   /** Calls of one address to all open operations together, whatever their address. */
   openCalls: Limiter
   metrics: Metrics
+  /** The disk is full: what is left of it is for signing in and deleting. */
+  isFull(): boolean
   /** Takes note of every route that there is. */
   served: string[]
   /** Where WebSockets come in. */
@@ -66,6 +68,9 @@ const security = {
 
 /** Limited by their own rules (per device) or asked by machines all the time. */
 const unlimited = new Set(['devices.auth', 'system.healthcheck'])
+
+/** What these verbs make takes room for good. */
+const adding = new Set(['create', 'register', 'record', 'setup'])
 
 /** What a rule is to be given instead. Fastify looks for the reasons of a refusal on the function itself. */
 type FastifyValidate = ((data: never) => false | { value: unknown }) & { errors?: unknown }
@@ -215,6 +220,11 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
 
   async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     if (checkParams && !checkParams(request.params)) throw new Failure('notFound')
+    if (adding.has(named.verb) && parts.isFull())
+      throw new Failure('unavailable', {
+        message: 'The disk of the server is full: only signing in, reading and deleting work.',
+        retryAfter: 60,
+      })
     const result = await rule!({ params: request.params, query: request.query, body: bodyOf(request) }, request.caller)
     let answer = result
     if (op.headers) {

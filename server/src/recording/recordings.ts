@@ -5,13 +5,14 @@ import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
 import { turnsByKey } from '../kit/turns.ts'
 import { castOf, framesOf, type PlayedFrame } from './frames.ts'
-import { JournalDamaged, type Ending, type Header, type JournalEvent, type JournalName, type Mark, type Size } from './journal.ts'
-import type { Keep, Reading } from './keep/keep.ts'
+import { Block, JournalDamaged, type Ending, type Header, type JournalEvent, type JournalName, type Mark, type Size } from './journal.ts'
+import type { Appending, Keep, Reading } from './keep/keep.ts'
 import type { RecordingKey } from './key.ts'
 import { audience, type Viewer } from './live.ts'
 import { pace } from './pace.ts'
 import { events, readEnd, readHeader } from './reader.ts'
 import { searchIn, type Searched } from './search.ts'
+import type { Room } from './room.ts'
 import { closeJournal, unended } from './verify.ts'
 import { partAt, partFrom, programOf, type Part, type Source } from './window.ts'
 import { journalWriter, type JournalWriter } from './writer.ts'
@@ -78,6 +79,8 @@ export interface RecordingParts {
   keep: Keep
   key: RecordingKey
   clock: Clock
+  /** Absent: there is always room. */
+  room?: Room | undefined
   onFailed(error: Error, name: JournalName): void
 }
 
@@ -98,7 +101,25 @@ interface Open extends Recording {
   failed: boolean
 }
 
-export function recordings({ keep, key, clock, onFailed }: RecordingParts): Recordings {
+const endless: Room = { begin: () => Promise.resolve(), take: () => undefined, freed: () => undefined }
+
+/** A journal for whose events there must be room; its end is written in any case, so that what there is of it is whole. */
+function within(room: Room, file: Appending): Appending {
+  return {
+    ...file,
+    append(bytes) {
+      const isEnd = bytes[0]?.[4] === Block.end
+      if (!isEnd)
+        room.take(
+          file.name.tenant_id,
+          bytes.reduce((sum, piece) => sum + piece.length, 0),
+        )
+      return file.append(bytes)
+    },
+  }
+}
+
+export function recordings({ keep, key, clock, room = endless, onFailed }: RecordingParts): Recordings {
   const paces = pace()
   const open = new Set<Open>()
   const finishing = new Set<Promise<void>>()
@@ -112,7 +133,8 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
 
   async function start(about: About, isPosted: boolean, told: (error: Error) => void = () => undefined): Promise<Open> {
     const { tenant_id, session_uid, device_uid, username, term, width, height } = about
-    const file = await keep.create({ tenant_id, session_uid, channel: 0 }, isPosted)
+    await room.begin(tenant_id)
+    const file = within(room, await keep.create({ tenant_id, session_uid, channel: 0 }, isPosted))
     const { name } = file
     const header = {
       version: 1,
@@ -305,6 +327,7 @@ export function recordings({ keep, key, clock, onFailed }: RecordingParts): Reco
         await closePosted(`${tenant_id}.${session_uid}`)
         for (const id of known.keys()) if (id.startsWith(`${session_uid}.`)) known.delete(id)
         await keep.remove(tenant_id, session_uid)
+        room.freed(tenant_id)
       })
       if (!removing) throw new Error('too many frames of one session wait')
       await removing

@@ -13,6 +13,8 @@ export interface DatabaseOptions {
   readonly folder: string
   readonly now: () => string
   readonly onError: (error: Error) => void
+  /** The disk of the SQLite file is full. */
+  readonly onFull?: () => void
 }
 
 const file = 'hawser.db'
@@ -32,7 +34,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<Opened & {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
   // The driver of the database that is not used is not even loaded.
   const { openPostgres } = options.url ? await import('./dialects/postgres.ts') : { openPostgres: undefined }
-  const opened = openPostgres ? openPostgres(options.url, options.onError) : await openSqlite(path.join(options.folder, file))
+  const opened = openPostgres
+    ? openPostgres(options.url, options.onError)
+    : await openSqlite(path.join(options.folder, file), options.onFull)
   try {
     return Object.assign(opened, { migrated: await migrate(opened, options.now) })
   } catch (error) {

@@ -1,6 +1,6 @@
 // Journals in a folder: `<tenant>/<first two of the session>/<session>/<channel>.journal`. For one that is being written there
 // is an empty file of its name in `unfinished`, so that a start after a crash need not look at all of them.
-import { access, mkdir, open, readdir, rename, rm, rmdir, unlink, writeFile, type FileHandle } from 'node:fs/promises'
+import { access, mkdir, open, readdir, rename, rm, rmdir, stat, unlink, writeFile, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import type { JournalName } from '../journal.ts'
 import type { Appending, Keep, Reading } from './keep.ts'
@@ -108,6 +108,19 @@ export function diskKeep(folder: string): DiskKeep {
     read: async (name) => reading(await open(fileOf(name), 'r')),
     async list(tenant_id, session_uid) {
       return (await channels(folderOf({ tenant_id, session_uid }))).map((channel) => ({ tenant_id, session_uid, channel }))
+    },
+    async used(tenant_id) {
+      const where = path.join(folder, path.basename(tenant_id))
+      let bytes = 0
+      for (const name of await orNone(readdir(where, { recursive: true }))) {
+        if (!name.endsWith(ending)) continue
+        // One that was removed meanwhile takes up nothing.
+        bytes += await stat(path.join(where, name)).then(
+          ({ size }) => size,
+          () => 0,
+        )
+      }
+      return bytes
     },
     async remove(tenant_id, session_uid) {
       const where = folderOf({ tenant_id, session_uid })

@@ -11,6 +11,8 @@ export interface Keep {
   read(name: JournalName): Promise<Reading>
   /** The journals of one session, in order. */
   list(tenant_id: string, session_uid: string): Promise<JournalName[]>
+  /** What the journals of a namespace take up. */
+  used(tenant_id: string): Promise<number>
   /** Removes all of them, and says how many there were. */
   remove(tenant_id: string, session_uid: string): Promise<number>
   /** Those that were begun and not finished. */

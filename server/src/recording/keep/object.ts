@@ -334,6 +334,10 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
       const channels = new Set([...here.map(({ channel }) => channel), ...there])
       return [...channels].toSorted((a, b) => a - b).map((channel) => ({ tenant_id, session_uid, channel }))
     },
+    async used(tenant_id) {
+      const sent = await store.list(`${tenant_id}/`, true)
+      return sent.reduce((sum, { bytes }) => sum + bytes, await disk.used(tenant_id))
+    },
     async remove(tenant_id, session_uid) {
       for (const [id, name] of waiting) if (name.session_uid === session_uid && name.tenant_id === tenant_id) waiting.delete(id)
       for (const [id, { abort, done }] of sending) {

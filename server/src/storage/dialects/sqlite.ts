@@ -33,15 +33,16 @@ const isCode = (error: unknown, code: number): boolean =>
 const isBusy = (error: unknown): boolean => isCode(error, 5)
 
 /** A full disk is nobody's mistake in a request, and passes: it is told as PostgreSQL's is. */
-function toldApart(error: unknown): unknown {
+function toldApart(error: unknown, onFull: () => void): unknown {
   if (!isCode(error, 13)) return error
+  onFull()
   return new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60, cause: error })
 }
 
 type Patiently = <T>(work: () => T) => Promise<T>
 
 /** Waiting is for all together: when one has waited in vain, those behind it do not each wait as long again. */
-function patience(): Patiently {
+function patience(onFull: () => void): Patiently {
   let since = 0
   let seen = -Infinity
   return async (work) => {
@@ -51,7 +52,7 @@ function patience(): Patiently {
         if (tries > 1) seen = -Infinity
         return value
       } catch (error) {
-        if (!isBusy(error)) throw toldApart(error)
+        if (!isBusy(error)) throw toldApart(error, onFull)
         const now = performance.now()
         if (now - seen > gap_ms) since = now
         seen = now
@@ -156,10 +157,10 @@ function readerWorker(file: string): { execute: Execute; close(): Promise<void> 
   }
 }
 
-export async function openSqlite(file: string): Promise<Opened> {
+export async function openSqlite(file: string, onFull: () => void = () => undefined): Promise<Opened> {
   const database = new DatabaseSync(file, { enableForeignKeyConstraints: true })
   // Of two that open a new file, one makes it a WAL file, and SQLite does not let the other wait for that.
-  const patiently = patience()
+  const patiently = patience(onFull)
   await patiently(() => database.exec(`pragma journal_mode = wal; pragma synchronous = full; ${pragmas} pragma busy_timeout = 0;`))
   const prepared = statements(database)
   const db = new Kysely<Tables>({

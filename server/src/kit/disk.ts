@@ -1,0 +1,135 @@
+// How much room a disk has, looked at every two seconds. Below the low-water mark it is `low`, and whoever writes much stops. When it
+// is `full`, the reserve is given up: a file of a few megabytes whose room is then there for the small writes without which nobody
+// could sign in and delete something. When there is room again the reserve is made anew, and only then is it `ok` again.
+import { randomBytes } from 'node:crypto'
+import { existsSync, rmSync } from 'node:fs'
+import { open, rename, statfs } from 'node:fs/promises'
+import path from 'node:path'
+
+export const diskStates = ['ok', 'low', 'full'] as const
+export type DiskState = (typeof diskStates)[number]
+
+export interface Disk extends Disposable {
+  readonly state: DiskState
+  readonly free_bytes: number
+  /** False when not even the reserve is left. */
+  readonly writable: boolean
+  /** A write has failed for want of room; if there is a reserve, the next one succeeds. */
+  wasFull(): void
+  /** Looks at once. */
+  look(): Promise<void>
+}
+
+export interface DiskParts {
+  folder: string
+  /** Below it the disk is low; 0: it never is. */
+  low_bytes: number
+  /** 0: there is no reserve. */
+  reserve_bytes: number
+  onChange(state: DiskState, free_bytes: number): void
+  onError(error: unknown): void
+}
+
+const look_ms = 2_000
+/** With less than this it is full, unless writes have failed before. */
+const full_bytes = 4 * 1024 * 1024
+/** Signing in takes a few pages of the database. */
+const least_bytes = 256 * 1024
+/** After a failed write nobody should count on the next one for so long. */
+const failed_ms = 10_000
+const piece_bytes = 1024 * 1024
+
+export async function watchDisk(parts: DiskParts): Promise<Disk> {
+  const { folder, low_bytes, reserve_bytes } = parts
+  const reserve = path.join(folder, 'reserve')
+  const enough_bytes = Math.max(low_bytes, 2 * full_bytes)
+  let state: DiskState = 'ok'
+  let free_bytes = 0
+  let failed_at = -Infinity
+  let complained = false
+  let looking: Promise<void> | undefined
+
+  /** True if there was one. */
+  function giveUpReserve(): boolean {
+    if (!existsSync(reserve)) return false
+    rmSync(reserve, { force: true })
+    return true
+  }
+
+  /** Random bytes take their room whatever the file system does with zeros. */
+  async function makeReserve(): Promise<void> {
+    if (reserve_bytes === 0 || existsSync(reserve)) return
+    const draft = `${reserve}.new`
+    const piece = randomBytes(Math.min(piece_bytes, reserve_bytes))
+    const file = await open(draft, 'w', 0o600)
+    try {
+      for (let written = 0; written < reserve_bytes; written += piece.length) await file.write(piece)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(draft, reserve)
+  }
+
+  const become = (next: DiskState): void => {
+    if (next === state) return
+    state = next
+    parts.onChange(state, free_bytes)
+  }
+
+  async function measure(): Promise<void> {
+    // A folder that is not there yet will be on the disk of its parent.
+    const { bavail, bsize } = await statfs(folder).catch(() => statfs(path.dirname(folder)))
+    free_bytes = bavail * bsize
+  }
+
+  /** What cannot be measured is told once, and stays as it was. */
+  function failed(error: unknown): void {
+    if (!complained) parts.onError(error)
+    complained = true
+  }
+
+  async function judge(): Promise<void> {
+    await measure()
+    if (free_bytes < full_bytes) {
+      if (giveUpReserve()) await measure()
+      return become('full')
+    }
+    const missing_bytes = existsSync(reserve) ? 0 : reserve_bytes
+    if (free_bytes >= enough_bytes + missing_bytes) {
+      await makeReserve()
+      await measure()
+      return become('ok')
+    }
+    // What was full stays so until there is room for the reserve, or it would be eaten up bit by bit.
+    if (state !== 'full' && free_bytes < low_bytes) become('low')
+  }
+
+  const look = (): Promise<void> =>
+    (looking ??= judge()
+      .catch(failed)
+      .finally(() => (looking = undefined)))
+  if (reserve_bytes > 0) rmSync(`${reserve}.new`, { force: true })
+  await look()
+  const timer = setInterval(() => void look(), look_ms)
+  timer.unref()
+
+  return {
+    get state() {
+      return state
+    },
+    get free_bytes() {
+      return free_bytes
+    },
+    get writable() {
+      return performance.now() - failed_at > failed_ms && (state !== 'full' || free_bytes >= least_bytes)
+    },
+    wasFull() {
+      if (!giveUpReserve()) failed_at = performance.now()
+      become('full')
+      void look()
+    },
+    look,
+    [Symbol.dispose]: () => clearInterval(timer),
+  }
+}
