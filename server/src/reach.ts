@@ -216,6 +216,12 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     onOpened: (about) => log.info({ event: 'terminal.opened', ...about }),
     onError: (err) => log.error({ event: 'terminal.failed', err }),
   })
+  hearing.push(
+    bus.hear('member.changed', (member) => {
+      watching.judge()
+      terminals.judge(member)
+    }),
+  )
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
     return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.inTurn), path, upgrade)

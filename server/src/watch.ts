@@ -4,7 +4,7 @@
 //   {"kind":"resize","width":…,"height":…}   the terminal has another size from here on
 //   {"kind":"end","message":…}               the last one: the session is over, or the viewer was too slow
 // What a viewer sends is ignored. Browsers cannot set headers: they come with a ticket, `?ticket=`, which is good once. Who loses
-// the right to watch is shown out within half a minute.
+// the right to watch is shown out at once, or, when the news of it did not come, within half a minute.
 import { contract } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
@@ -33,6 +33,7 @@ export interface WatchParts {
 
 export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
   const sockets = new Set<Socket>()
+  const judges = new Set<() => void>()
 
   /** Who watches, as often as it is asked: rights may end. */
   function admission({ bearer, apiKey, query, params, from }: Upgrade): () => Promise<MemberCaller> {
@@ -52,11 +53,14 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
     })
     sockets.add(socket)
     // From here on nobody may be answered over HTTP any more.
-    const judging = setInterval(() => {
+    const judge = (): void => {
       admit().catch(() => viewer.end('You may not watch this session any more.'))
-    }, judge_ms)
+    }
+    const judging = setInterval(judge, judge_ms)
+    judges.add(judge)
     using stack = new DisposableStack()
     stack.defer(() => clearInterval(judging))
+    stack.defer(() => judges.delete(judge))
     stack.use(keepPinging(socket, ping))
     socket.on('error', () => undefined)
     socket.resume()
@@ -78,6 +82,10 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
 
   return {
     enter,
+    /** Somebody's role has changed: each viewer is asked for anew. */
+    judge(): void {
+      for (const judge of judges) judge()
+    },
     close(): void {
       for (const socket of sockets) socket.close(goingAway, 'The server is stopping.')
     },

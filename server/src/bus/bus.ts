@@ -8,6 +8,8 @@ export interface News {
   /** Its name, status or facts changed, or it is gone. */
   'device.changed': { tenant_id: string; uid: string; status: DeviceStatus | 'gone' }
   'namespace.changed': { tenant_id: string }
+  /** Somebody has another role in a namespace, or none any more. */
+  'member.changed': { tenant_id: string; user_id: string }
   /** Its settings changed, or it is gone. */
   'connector.changed': { tenant_id: string; uid: string }
   /** Devices may not join with it any more. */

@@ -127,11 +127,13 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
         throw error
       }
     },
-    leave: (tenant_id, user_id) =>
-      stores.transaction(async (inside) => {
+    async leave(tenant_id, user_id) {
+      await stores.transaction(async (inside) => {
         await inside.namespaces.removeMember(tenant_id, user_id)
         await inside.of(tenant_id).apiKeys.removeOf(user_id)
-      }),
+      })
+      bus.tell('member.changed', { tenant_id, user_id })
+    },
   }
 
   /** The membership that the caller wants to change, if the caller may. */
@@ -214,6 +216,7 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
       if (body.role === undefined || body.role === member.role) return
       mayGrant(caller.role, body.role)
       await stores.namespaces.saveMember(params.tenant, params.uid, { role: body.role, epoch: newUuid() })
+      bus.tell('member.changed', { tenant_id: params.tenant, user_id: params.uid })
     },
 
     setSessionRecord: ({ params, body }) => setRecording(params.tenant, body.session_record),

@@ -56,7 +56,7 @@ class BadMessage extends Error {}
 export function terminalDoor(parts: TerminalDoorParts) {
   const { tickets } = parts
   const lines = new Set<Line>()
-  const open = new Map<string, { readonly terminal: Terminal; files: number }>()
+  const open = new Map<string, { readonly terminal: Terminal; readonly holder: Holder; judge(): void; files: number }>()
 
   async function enter(upgrade: Upgrade): Promise<void> {
     requireOwnPage(upgrade, parts.url)
@@ -90,14 +90,16 @@ export function terminalDoor(parts: TerminalDoorParts) {
     const { session_uid } = terminal
     using opened = tickets.opened(ticket, session_uid)
     void opened
-    open.set(session_uid, { terminal, files: 0 })
     parts.onOpened({ session: session_uid, by: ticket.username, source })
     let sentence: string | undefined
     const stop = (why: string): void => {
       sentence ??= why
       void terminal.end()
     }
-    const judging = setInterval(() => whileHeld(ticket, () => stop('You may not use this terminal any more.')), judge_ms)
+    const judge = (): void => whileHeld(ticket, () => stop('You may not use this terminal any more.'))
+    open.set(session_uid, { terminal, holder: ticket, judge, files: 0 })
+    // News of a change may be missed, and an account changes without any.
+    const judging = setInterval(judge, judge_ms)
     try {
       await talk.begun(session_uid)
       void passInput(line, talk, terminal).catch((error: unknown) => {
@@ -146,6 +148,10 @@ export function terminalDoor(parts: TerminalDoorParts) {
 
   return {
     enter,
+    /** Somebody's role in a namespace has changed. */
+    judge({ tenant_id, user_id }: Pick<Holder, 'tenant_id' | 'user_id'>): void {
+      for (const { holder, judge } of open.values()) if (holder.user_id === user_id && holder.tenant_id === tenant_id) judge()
+    },
     /** When the sessions are over and the server stops. */
     close(): void {
       for (const line of lines) line.close(Close.leaving)

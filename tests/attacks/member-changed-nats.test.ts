@@ -1,0 +1,48 @@
+// Somebody loses a role while a terminal and a viewer of theirs are open, on another node than the one where it is taken away. Both end
+// with the news of it, not at the next of the looks that come every half minute.
+import { expect, test, vi } from 'vitest'
+import { sample } from '@hawser/contract/examples'
+import { Kind } from '@hawser/contract/terminals'
+import { dialWebSocket } from '@hawser/mux'
+import { dial } from '../clients/web.ts'
+import { startCluster } from '../cluster/cluster.ts'
+import { startOldAgent } from '../harness/old-agent.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+/** Half of the time after which the server looks by itself. */
+const soon = { timeout: 15_000, interval: 30 }
+
+test('a viewer ends when its role changes, a terminal when its membership ends', async () => {
+  await using cluster = await startCluster(2)
+  const [here, there] = [cluster.nodes[0]!, cluster.nodes[1]!]
+  const owner = there.api({ token: await cluster.world.token('owner') })
+  const token = await cluster.world.token('administrator')
+  await using agent = await startOldAgent(here, { version: 2, tenant_id: sample.tenant })
+  await owner.devices.accept({ params: { uid: agent.uid } })
+  await vi.waitFor(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined(), soon)
+  const ticket = await here.api({ token }).terminals.open({ body: { device: agent.uid, username: 'root', password: 'pilot' } })
+  using shell = await dial(here, ticket.body.token)
+  const session = (await shell.hear(Kind.session)) as string
+
+  const viewer = await vi.waitFor(
+    () =>
+      dialWebSocket(`${here.url.replace('http', 'ws')}/api/sessions/${session}/live`, { headers: { authorization: `Bearer ${token}` } }),
+    soon,
+  )
+  const said: string[] = []
+  viewer.on('message', (data, binary) => void (binary || said.push((data as Buffer).toString())))
+  viewer.on('error', () => undefined)
+  viewer.resume()
+  await vi.waitFor(() => expect(said[0]).toContain('"screen"'), soon)
+
+  const params = { tenant: sample.tenant, uid: sample.administrator.id }
+  await owner.namespaces.updateMember({ params, body: { role: 'operator' } })
+  await vi.waitFor(() => expect(said.at(-1)).toContain('You may not watch this session any more.'), soon)
+  expect(here.reach.sessions.has(session)).toBe(true)
+
+  await owner.namespaces.removeMember({ params })
+  await vi.waitFor(() => expect(here.reach.sessions.has(session)).toBe(false), soon)
+  expect(await shell.hear(Kind.error)).toBe('You may not use this terminal any more.')
+  viewer.terminate()
+})
