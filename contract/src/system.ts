@@ -18,7 +18,7 @@ export const system = {
     answer: Type.Object({
       version: Type.String(),
       endpoints: Type.Object({ api: Type.String(), ssh: Type.String() }),
-      setup: Type.Boolean({ description: 'Whether the first user has been made.' }),
+      setup: Type.Boolean({ description: 'Whether the first user has been made; people who registered do not count.' }),
     }),
     failures: [],
     example: { query: { agent_version: 'v0.16.4' } },

@@ -120,7 +120,7 @@ describe('registering', () => {
     await using service = await startService({ env: { HAWSER_REGISTRATION: 'closed' } })
     const failure = await refused(service.api().users.register({ body: nora }))
     expect([failure.status, failure.body]).toEqual([403, { message: expect.any(String) as string }])
-    expect(await service.rooms.stores.users.any()).toBe(false)
+    expect(await service.rooms.stores.users.list()).toEqual([])
     expect(await service.letters()).toEqual([])
   })
 

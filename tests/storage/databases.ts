@@ -82,6 +82,7 @@ export function user(change: Partial<UserRow> = {}): UserRow {
     former_recovery_email: null,
     password: 'hash',
     confirmed: 1,
+    registered: 0,
     epoch: 1,
     kept_token: null,
     email_marketing: 0,

@@ -267,7 +267,7 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await stores.users.findByConfirmedEmail('x')
       await stores.users.findByFormerEmail('x')
       await stores.users.taken({ username: 'x', email: 'y' })
-      await stores.users.any()
+      await stores.users.anyFounder()
       await stores.users.spendStep('x', 1)
       await stores.users.spendRecoveryCode('x', 'y')
       await stores.users.remove('x')

@@ -2,6 +2,7 @@
 // set-up, which needs the one-time code that the first start printed.
 import { interfaceVersion } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
+import { neighbourhood } from '../kit/address.ts'
 import { day_ms, iso, type Clock } from '../kit/clock.ts'
 import { newUuid } from '../kit/ids.ts'
 import type { Vault } from '../kit/secrets.ts'
@@ -53,7 +54,7 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
       return {
         version: interfaceVersion,
         endpoints: { api: host, ssh: `${host.replace(/:\d+$/, '')}:${parts.sshPort}` },
-        setup: await stores.users.any(),
+        setup: await stores.users.anyFounder(),
       }
     },
 
@@ -79,14 +80,13 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
       }
     },
 
-    async setup({ body }) {
+    async setup({ body }, { source }) {
       const hash = vault.mark('setup', body.code)
       const wrong = () => new Failure('wrongToken')
-      // One count for everybody: there is one code, whoever guesses at it.
-      await parts.lockout.judge('setup', fiveTries, wrong, async () => {
-        if (await stores.users.any()) return undefined
-        return stores.tokens.find('setup', hash, iso(clock.now()))
-      })
+      const right = !(await stores.users.anyFounder()) && (await stores.tokens.find('setup', hash, iso(clock.now())))
+      // Wrong codes are counted for whoever sends them. The right one is never locked, however many others guess from the
+      // same address: it has 122 random bits, which nobody guesses.
+      if (!right) await parts.lockout.judge(`setup ${neighbourhood(source)}`, fiveTries, wrong, () => Promise.resolve(undefined))
       const taken = body.namespace === undefined ? undefined : await stores.namespaces.findByName(body.namespace.toLowerCase())
       if (taken) throw new Failure('takenFields', { fields: ['namespace'] })
       if (!(await stores.tokens.spend('setup', hash, iso(clock.now())))) throw wrong()
@@ -101,9 +101,9 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
       }
     },
 
-    /** A fresh set-up code while there is no user; the code of an earlier start ends with it. */
+    /** A fresh set-up code while nobody but strangers has an account; the code of an earlier start ends with it. */
     async setupCode() {
-      if (await stores.users.any()) return undefined
+      if (await stores.users.anyFounder()) return undefined
       const code = newUuid()
       await stores.tokens.removeKind('setup')
       await stores.tokens.insert(setupToken(vault.mark('setup', code)))

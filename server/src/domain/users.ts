@@ -175,6 +175,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     }
   }
 
+  /** Who is confirmed from the beginning was made by set-up or by the administrator; others have registered. */
   async function create(fields: NewUser, confirmed: boolean): Promise<UserRow> {
     const row: UserRow = {
       id: newUserId(),
@@ -186,6 +187,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       former_recovery_email: null,
       password: await hashPassword(fields.password),
       confirmed: confirmed ? 1 : 0,
+      registered: confirmed ? 0 : 1,
       epoch: 1,
       kept_token: null,
       email_marketing: fields.email_marketing ? 1 : 0,

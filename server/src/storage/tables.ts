@@ -20,6 +20,8 @@ export interface Tables {
     /** Argon2id, PHC text; of people who came from elsewhere and have not signed in since, see domain/credentials.ts. */
     password: string
     confirmed: Flag
+    /** Came by Register user, as any stranger can: that does not count as the set-up of the server. */
+    registered: Generated<Flag>
     /** Part of every token of the user; a new password raises it and so ends them. */
     epoch: number
     /** The id of the token that asked for the present password: alone of the older ones it stays good. */

@@ -103,8 +103,9 @@ export function userStore({ db }: Context) {
 
     list: () => db.selectFrom('users').select(['id', 'username', 'email', 'confirmed', 'created_at']).orderBy('username').execute(),
 
-    async any(): Promise<boolean> {
-      return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
+    /** Whether there is a user who has not merely registered. */
+    async anyFounder(): Promise<boolean> {
+      return (await db.selectFrom('users').select('id').where('registered', '=', 0).limit(1).executeTakeFirst()) !== undefined
     },
 
     async recoveryCodes(user_id: string): Promise<string[]> {
