@@ -1,8 +1,10 @@
 // The second factor. TOTP with SHA-1, 6 digits, 30 s, one step either side; a code works once, because the step it
 // belongs to is remembered. Recovery codes and reset codes are single use and kept only as marks. Every wrong code is
-// counted: at sign-in towards the sign-in lock, elsewhere per operation.
+// counted: at sign-in towards the sign-in lock, elsewhere per operation, and where no token is needed per source, so that
+// strangers lock out themselves and not the person whose name they know.
 import { Secret, TOTP } from 'otpauth'
 import { Failure } from '@hawser/contract/failures'
+import { neighbourhood } from '../kit/address.ts'
 import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../kit/clock.ts'
 import { newBase32, newLegibleCode } from '../kit/ids.ts'
 import type { Lifetime } from '../kit/lifetime.ts'
@@ -35,6 +37,10 @@ const recovered_ms = 10 * minute_ms
 const resets_per_hour = 5
 /** From all sources together: whoever has the password and many addresses gets no more. */
 const wrong_codes_per_hour = 20
+/** From all sources together, on one day; then both codes of a reset end. Whoever has one of them must guess 40 bits. */
+const wrong_resets = 1000
+
+const resetKinds = ['mfa-reset-main', 'mfa-reset-recovery'] as const
 
 function totp(secret: string, label = ''): TOTP {
   return new TOTP({ issuer: 'Hawser', label, secret: Secret.fromBase32(secret), algorithm: 'SHA1', digits: 6, period: period_s })
@@ -98,13 +104,13 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
       return signIn.signedIn(user)
     },
 
-    async recover({ body }) {
+    async recover({ body }, { source }) {
       const identifier = body.identifier.toLowerCase()
       const user = await stores.users.findByIdentifier(identifier)
       const hash = codeMark(user?.id ?? '', body.recovery_code)
       const expires_ms = clock.now() + recovered_ms
       // For nobody the same look-up is made, so that time does not tell who exists.
-      await lockout.judge(`mfa recover ${user?.id ?? identifier}`, fiveTries, wrongCode, () =>
+      await lockout.judge(`mfa recover ${neighbourhood(source)} ${user?.id ?? identifier}`, fiveTries, wrongCode, () =>
         stores.transaction(async (inside) => {
           if (!(await inside.users.spendRecoveryCode(user?.id ?? '', hash)) || !user) return undefined
           await inside.tokens.removeOf(user.id, 'mfa-recovered')
@@ -124,6 +130,7 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
         const now = clock.now()
         if ((await stores.attempts.count(`letter mfa-reset ${user.id}`, iso(now), iso(now + hour_ms))) > resets_per_hour) return
         const addresses = { main: countingEmail(user), recovery }
+        await stores.attempts.clear(`mfa reset ${user.id}`)
         for (const which of ['main', 'recovery'] as const) {
           const kind = `mfa-reset-${which}` as const
           const code = newLegibleCode(8)
@@ -134,15 +141,18 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
       })
     },
 
-    async reset({ params, body }) {
+    async reset({ params, body }, { source }) {
       const id = params.user_id
-      await lockout.judge(`mfa reset ${id}`, fiveTries, wrongCode, async () => {
+      await lockout.judge(`mfa reset ${neighbourhood(source)} ${id}`, fiveTries, wrongCode, async () => {
         const now = iso(clock.now())
         const main = resetMark('mfa-reset-main', id, body.main_email_code)
         const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
         // Both or none: one right code alone is not used up, and does not show that it was right.
-        if (!(await stores.tokens.find('mfa-reset-main', main, now)) || !(await stores.tokens.find('mfa-reset-recovery', recovery, now)))
+        if (!(await stores.tokens.find('mfa-reset-main', main, now)) || !(await stores.tokens.find('mfa-reset-recovery', recovery, now))) {
+          const missed = await stores.attempts.count(`mfa reset ${id}`, now, iso(clock.now() + day_ms))
+          if (missed >= wrong_resets) for (const kind of resetKinds) await stores.tokens.removeOf(id, kind)
           return undefined
+        }
         return stores.transaction(async (inside) => {
           if (
             !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
