@@ -13,9 +13,9 @@ import { connectors } from './0007-connectors.ts'
 import { agentless } from './0008-agentless.ts'
 import { unfinishedRecordings } from './0009-unfinished-recordings.ts'
 import { certificateAuthorities } from './0010-certificate-authorities.ts'
-import { identity } from './0014-identity.ts'
-import { shellHubKeys } from './0010-shellhub-keys.ts'
-import { acceptedVariables } from './0011-accepted-variables.ts'
+import { identity } from './0011-identity.ts'
+import { shellHubKeys } from './0012-shellhub-keys.ts'
+import { acceptedVariables } from './0013-accepted-variables.ts'
 
 export interface Migration {
   readonly name: string
