@@ -18,7 +18,8 @@ export function violations(files: readonly SourceFile[]): string[] {
 
 function shapeOf({ path: file, text }: SourceFile): string[] {
   const found: string[] = []
-  if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|config|d))?\.tsx?$/.test(path.basename(file))) found.push(`${file}: file names are kebab-case`)
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|long\.test|config|d))?\.tsx?$/.test(path.basename(file)))
+    found.push(`${file}: file names are kebab-case`)
   const lines = linesOf(text)
   if (lines > plan.mostLines && !(file in plan.longFiles)) {
     found.push(`${file} has ${lines} lines; more than ${plan.mostLines} needs a reason in tests/architecture/plan.ts`)
