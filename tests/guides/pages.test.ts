@@ -51,6 +51,17 @@ describe('blocks', () => {
   })
 })
 
+test('every promise of SECURITY.md names its test, and every attack has its promise', () => {
+  const [, promises = ''] = textOf('SECURITY.md').split('## What is promised')
+  const rows = promises.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| nobody'))
+  const named = rows.flatMap((row) => [...row.matchAll(/`([a-z0-9-]+)`/g)].map(([, name]) => name))
+  const attacks = globSync('tests/attacks/*.test.ts', { cwd: root }).map((file) => path.basename(file, '.test.ts'))
+  // These hold what others rely on: that nothing is used or shown that is wrong.
+  const foundations = ['admin-founds-nothing', 'damaged-recordings', 'native-cipher-trial', 'unknown-methods']
+  expect(rows.every((row) => row.includes('`'))).toBe(true)
+  expect([...named, ...foundations].toSorted()).toEqual(attacks.toSorted())
+})
+
 describe('what pages name', () => {
   /** As GitHub makes them of headings. */
   const anchorsOf = (page: string): string[] =>
