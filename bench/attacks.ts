@@ -5,18 +5,11 @@ import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { client } from '@hawser/contract/client'
-import {
-  allAlgorithms,
-  clientAlgorithms,
-  openClient,
-  parsePrivateKey,
-  startSession,
-  type Algorithms,
-  type Connection,
-} from '../ssh/src/index.ts'
+import { allAlgorithms, clientAlgorithms, openClient, parsePrivateKey, startSession, type Connection } from '../ssh/src/index.ts'
 import { Message } from '../ssh/src/messages.ts'
-import { openTransport, type Transport } from '../ssh/src/transport/transport.ts'
 import { message, Writer } from '../ssh/src/wire.ts'
+import { rudeTransport } from '../ssh/test/pairs.ts'
+import { kexInit } from '../tests/attacks/rude-client.ts'
 import { takeOrders } from './programs.ts'
 
 export interface Target {
@@ -74,7 +67,7 @@ function packet(payload: Uint8Array): Buffer {
   return Buffer.concat([head, payload, Buffer.alloc(padding)])
 }
 
-function kexInit(kex: string, hostKey: string): Buffer {
+function kexInitFor(kex: string, hostKey: string): Buffer {
   const writer = new Writer(512).byte(Message.kexInit).raw(Buffer.alloc(16, 9)).names([kex]).names([hostKey])
   for (const list of [['aes128-gcm@openssh.com'], ['aes128-gcm@openssh.com'], [], [], ['none'], ['none'], [], []]) writer.names(list)
   return packet(writer.boolean(false).uint32(0).bytes())
@@ -83,7 +76,7 @@ function kexInit(kex: string, hostKey: string): Buffer {
 /** The dearest exchange that is offered: a public value of 4096 bits and a signature with RSA. */
 const dearest = Buffer.concat([
   Buffer.from(ident),
-  kexInit('diffie-hellman-group16-sha512', 'rsa-sha2-512'),
+  kexInitFor('diffie-hellman-group16-sha512', 'rsa-sha2-512'),
   packet(
     new Writer(600)
       .byte(Message.kexStart)
@@ -91,22 +84,6 @@ const dearest = Buffer.concat([
       .bytes(),
   ),
 ])
-
-/** A peer with keys that keeps to no rule. */
-async function rude(socket: net.Socket, algorithms: Algorithms = clientAlgorithms): Promise<Transport> {
-  const transport = openTransport(socket, {
-    role: 'client',
-    software: 'Rude',
-    algorithms,
-    hostKeys: [],
-    rekey_bytes: 2 ** 40,
-    rekey_ms: 2 ** 30,
-    speakSecond: false,
-    answerKexInit: false,
-  })
-  await transport.established
-  return transport
-}
 
 async function logIn({ sshPort, sshid, keyFile }: Target, source: string): Promise<Connection> {
   const socket = await dial(sshPort, source)
@@ -169,8 +146,8 @@ export const attacks = {
     crowd(until, 10, async (index) => {
       const socket = await dial(sshPort, from(30 + index))
       try {
-        const transport = await rude(socket)
-        transport.rekey()
+        const transport = await rudeTransport(socket, clientAlgorithms)
+        transport.send(kexInit())
         for (let sent = 0; sent < 100_000 && !socket.destroyed && going(until); sent += 1) {
           transport.send(message(Message.serviceRequest).string('ssh-userauth'))
           if (sent % 1_000 === 0) await wait(1)
@@ -269,11 +246,11 @@ export type AttackName = keyof typeof attacks
 
 async function renewing(socket: net.Socket, until: number): Promise<boolean> {
   try {
-    const transport = await rude(socket, { ...clientAlgorithms, kex: ['diffie-hellman-group16-sha512'] })
+    const transport = await rudeTransport(socket, { ...clientAlgorithms, kex: ['diffie-hellman-group16-sha512'] })
     let rounds = 0
     const junk = message(Message.ignore, 33_000).string(Buffer.alloc(32 * 1024))
     for (; going(until) && !socket.destroyed; rounds += 1) {
-      transport.rekey()
+      transport.send(kexInit())
       transport.send(junk)
       transport.send(junk)
       await wait(5)

@@ -18,8 +18,8 @@ import { diskKeep } from '../server/src/recording/keep/disk.ts'
 import { keyFrom } from '../server/src/recording/key.ts'
 import { recordings } from '../server/src/recording/recordings.ts'
 import { clientAlgorithms, connect, startSession, type Channel, type Connection } from '../ssh/src/index.ts'
-import { buildWorld, type Agent, type Settings, type World } from './access-world.ts'
-import { owner, tenant_id } from './fleet.ts'
+import { buildWorld, signIn, type Agent, type Settings, type World } from './access-world.ts'
+import { tenant_id } from './fleet.ts'
 import { atLeast, below, compare, inTurns, line, median, percentile, single, table, type Row } from './kit.ts'
 import { clientArgs, kex, plainLogin, runClient } from './openssh.ts'
 
@@ -45,7 +45,7 @@ export default async function recording(...words: string[]): Promise<void> {
   if (wants('throughput') || wants('echo') || wants('viewers')) {
     await using world = await buildWorld(settings)
     const agent = await world.startAgent('gantry')
-    const api = await signIn(world.server.port)
+    const api = await signedIn(world.server.port)
     if (wants('throughput')) rows.push(...(await throughput(settings, world, agent, api, number('size', 64), number('rounds', 5))))
     if (wants('echo')) rows.push(...(await echoes(settings, agent, api, number('keys', 300))))
     if (wants('viewers')) rows.push(...(await viewers(world, agent, api, number('viewers', 16), number('keys', 300))))
@@ -59,11 +59,9 @@ interface Signed extends Client {
   readonly token: string
 }
 
-async function signIn(port: number): Promise<Signed> {
-  const url = `http://127.0.0.1:${port}`
-  const { username, password } = owner
-  const { token } = (await client({ url }).users.login({ body: { username, password } })).body
-  return { ...client({ url, token }), token }
+async function signedIn(port: number): Promise<Signed> {
+  const token = await signIn(port)
+  return { ...client({ url: `http://127.0.0.1:${port}`, token }), token }
 }
 
 const record = (api: Signed, session_record: boolean) =>

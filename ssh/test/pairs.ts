@@ -1,6 +1,6 @@
 // Two ends of a line in memory, and our own client and server on them, for tests that need no program of anyone's.
 import { duplexPair, type Duplex } from 'node:stream'
-import { allAlgorithms } from '../src/algorithms.ts'
+import { allAlgorithms, type Algorithms } from '../src/algorithms.ts'
 import { connect } from '../src/client.ts'
 import type { Connection } from '../src/connection/connection.ts'
 import { acceptConnection, type ServerConnection, type ServerOptions } from '../src/server.ts'
@@ -28,10 +28,15 @@ export async function rudeClient(
   options: TestedOptions = {},
 ): Promise<{ transport: Transport; server: Promise<ServerConnection>; line: Duplex }> {
   const { line, server } = servedLine(options)
+  return { transport: await rudeTransport(line), server, line }
+}
+
+/** The client's side of such a peer on any line; it asks for no new keys by itself. */
+export async function rudeTransport(line: Duplex, algorithms: Algorithms = allAlgorithms): Promise<Transport> {
   const transport = openTransport(line, {
     role: 'client',
     software: 'Rude',
-    algorithms: allAlgorithms,
+    algorithms,
     hostKeys: [],
     rekey_bytes: 2 ** 40,
     rekey_ms: 2 ** 30,
@@ -39,7 +44,7 @@ export async function rudeClient(
     answerKexInit: false,
   })
   await transport.established
-  return { transport, server, line }
+  return transport
 }
 
 export async function pair(options: TestedOptions = {}): Promise<{ client: Connection; server: ServerConnection } & AsyncDisposable> {

@@ -6,8 +6,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { allAlgorithms, type Algorithms } from '../../ssh/src/algorithms.ts'
 import { Message } from '../../ssh/src/messages.ts'
 import { writeKexInit } from '../../ssh/src/transport/kexinit.ts'
-import { openTransport, type Transport } from '../../ssh/src/transport/transport.ts'
+import type { Transport } from '../../ssh/src/transport/transport.ts'
 import { message, type Writer } from '../../ssh/src/wire.ts'
+import { rudeTransport } from '../../ssh/test/pairs.ts'
 
 export interface RudeClient extends Disposable {
   readonly transport: Transport
@@ -30,17 +31,7 @@ export async function rudeClient(port: number, algorithms: Algorithms = allAlgor
   const socket = net.connect(port, '127.0.0.1')
   socket.on('error', () => undefined)
   await once(socket, 'connect')
-  const transport = openTransport(socket, {
-    role: 'client',
-    software: 'Rude',
-    algorithms,
-    hostKeys: [],
-    rekey_bytes: 2 ** 40,
-    rekey_ms: 2 ** 30,
-    speakSecond: false,
-    answerKexInit: false,
-  })
-  await transport.established
+  const transport = await rudeTransport(socket, algorithms)
   const received: Buffer[] = []
   let ownFault: Error | undefined
   void transport.ended.then((how) => {
