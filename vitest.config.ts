@@ -3,7 +3,7 @@
 // `npm run test:long`.
 import { defineConfig } from 'vitest/config'
 
-const isLong = process.env['HAWSER_LONG_TESTS'] === '1'
+const isLong = process.env['LONG_TESTS'] === '1'
 
 export default defineConfig({
   test: {

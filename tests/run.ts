@@ -27,7 +27,7 @@ if (todo.kind === 'install') {
 if (todo.kind === 'refuse') fail(todo.message)
 
 // Every test file is a process, and most start others: compiled code is kept for all of them.
-const env = { HAWSER_LONG_TESTS: isLong ? '1' : '', NODE_COMPILE_CACHE: path.join(root, 'node_modules/.hawser-compiled'), ...process.env }
+const env = { LONG_TESTS: isLong ? '1' : '', NODE_COMPILE_CACHE: path.join(root, 'node_modules/.hawser-compiled'), ...process.env }
 const vitest = path.join(root, 'node_modules/vitest/vitest.mjs')
 const child = spawn(process.execPath, [vitest, 'run', ...args], { cwd: root, stdio: 'inherit', env })
 // The terminal sends Ctrl-C to the whole group, others signal only us. Either way vitest decides when it is done.

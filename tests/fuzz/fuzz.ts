@@ -2,7 +2,7 @@
 // an input it has in one to four places, and feeds it to the target. The target answers with how it ended; an input that
 // ends in a new way joins those that are changed further. An input that makes the target throw fails the test, which
 // prints it as a line for the corpus. `npm test` feeds a few thousand inputs, `npm run test:long` a million for each target.
-// HAWSER_FUZZ_SEED repeats a run; HAWSER_FUZZ_KEEP=1 adds the inputs that ended in a new way to the corpus.
+// FUZZ_SEED repeats a run; FUZZ_KEEP=1 adds the inputs that ended in a new way to the corpus.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setFlagsFromString } from 'node:v8'
@@ -22,7 +22,7 @@ export interface Run {
   readonly endings: ReadonlyMap<string, number>
 }
 
-const isLong = process.env['HAWSER_LONG_TESTS'] === '1'
+const isLong = process.env['LONG_TESTS'] === '1'
 const longest_bytes = 4_096
 const mostKept = 2_000
 /** Memory that stays behind is looked for after so many inputs. */
@@ -31,7 +31,7 @@ const mostGrowth_bytes = 96 * 1024 * 1024
 
 export async function fuzz(target: Target): Promise<Run> {
   const inputs = Math.round((isLong ? 1_000_000 : 3_000) * (target.share ?? 1))
-  const seed = Number(process.env['HAWSER_FUZZ_SEED'] ?? Date.now() % 2 ** 31)
+  const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
   const random = randomFrom(seed)
   const file = path.join(import.meta.dirname, 'corpus', `${target.name}.hex`)
   const corpus = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : []
@@ -67,7 +67,7 @@ export async function fuzz(target: Target): Promise<Run> {
       if (held - before > mostGrowth_bytes) throw new Error(`seed ${seed}: ${target.name} keeps memory: ${before} grew to ${held} bytes`)
     }
   }
-  if (process.env['HAWSER_FUZZ_KEEP'] === '1') writeFileSync(file, `${[...new Set([...corpus, ...fresh])].join('\n')}\n`)
+  if (process.env['FUZZ_KEEP'] === '1') writeFileSync(file, `${[...new Set([...corpus, ...fresh])].join('\n')}\n`)
   return { inputs, endings }
 }
 
