@@ -9,6 +9,7 @@ import { startSession, writeDirectPath, writeListen, writePath, writeTcpForward,
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { freePort, keygen, run } from '../../ssh/test/programs.ts'
 import { all } from '../../ssh/test/reading.ts'
+import { ownAccount } from '../src/users.ts'
 import { startDevice } from './device.ts'
 import { asUsersOfTheSystem, inBothModes, type Place } from './modes.ts'
 import { onTerminal, quoted } from './running.ts'
@@ -160,7 +161,13 @@ inBothModes((place, root) => {
       `User ${place.who.name}`,
       ...settings(place.where.file('vouched')),
     ]
-    const far = ['Host far', 'HostName 127.0.0.1', `Port ${other.port}`, 'User anybody', ...settings(other.where.file('vouched'))]
+    const far = [
+      'Host far',
+      'HostName 127.0.0.1',
+      `Port ${other.port}`,
+      `User ${ownAccount().name}`,
+      ...settings(other.where.file('vouched')),
+    ]
     const config = place.where.write('config', [...near, ...far].join('\n'))
     const { status, stdout } = await run('ssh', ['-F', config, '-J', 'near', 'far', 'echo far away; exit 6'])
     expect([status, stdout.toString()]).toEqual([6, 'far away\n'])
