@@ -247,7 +247,7 @@ export const settings = {
     read: (text) => text,
   }),
   HAWSER_RATE_LIMIT: setting({
-    doc: 'Calls/seconds that one address may make to operations that need no credential.',
+    doc: 'Calls/seconds that one address may make to operations that need no credential, and new devices that it may bring.',
     example: '200/10',
     fallback: '100/10',
     read: rate,
