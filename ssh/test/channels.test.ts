@@ -219,9 +219,10 @@ describe('an EOF that is held back', () => {
     await here.end()
     expect((await there.read())?.bytes.toString()).toBe('question')
     const ended = there.read().then((chunk) => (chunk ? 'more' : 'EOF'))
-    await there.write(Buffer.alloc(3_000_000, 7))
+    const writing = there.write(Buffer.alloc(3_000_000, 7))
     let got = 0
     while (got < 3_000_000) got += (await here.read())!.bytes.length
+    await writing
     // Had an EOF been sent, it would be there before an answer to what is asked after it.
     await far.client.request('anything')
     expect(await Promise.race([ended, Promise.resolve('none yet')])).toBe('none yet')

@@ -6,7 +6,6 @@ import { operations } from '@hawser/contract'
 import { sample } from '@hawser/contract/examples'
 import { metrics } from '../../server/src/http/metrics.ts'
 import { httpServer } from '../../server/src/http/serve.ts'
-import { limiter } from '../../server/src/kit/limiter.ts'
 import { openLog } from '../../server/src/kit/log.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
@@ -192,19 +191,6 @@ test.each(
   const [status] = statusesOf(answers)
   expect([400, 404, 405, 414]).toContain(status)
   expectMessage(answers)
-})
-
-test('callers who invent keys without end do not make the limiter grow without end', () => {
-  let now = 0
-  const calls = limiter({ now: () => now }, { max: 1, window_ms: 1000 })
-  expect([calls.take('first'), calls.take('first')]).toEqual([0, 1])
-  // It has room for so many keys; then it starts afresh, which is why the first one may call again.
-  for (let number = 0; number < 100_000; number++) calls.take(`key-${number}`)
-  expect(calls.take('first')).toBe(0)
-  // And it starts afresh with every window, however few there were.
-  expect(calls.take('first')).toBeGreaterThan(0)
-  now += 1000
-  expect(calls.take('first')).toBe(0)
 })
 
 test('a caller who leaves before the answer is no failure', async () => {
