@@ -26,17 +26,36 @@ test('an account over its own limit waits until it is not', () => {
 
 const MiB = 1024 * 1024
 
-test('when all hold too much together, those with more than their share wait, and the others do not', () => {
+test('when all hold too much together, those with more than their share are crowded until they are not', () => {
   const pool = memoryPool(9 * MiB)
-  const [large, small, other] = [holder(pool, 100 * MiB), holder(pool, 100 * MiB), holder(pool, 100 * MiB)]
+  const [large, small] = [holder(pool, 100 * MiB), holder(pool, 100 * MiB)]
   large.hold(8 * MiB)
   small.hold(MiB)
-  expect([large.told, small.told]).toEqual(['nothing', 'nothing'])
+  expect([large.crowded, small.crowded]).toEqual([false, false])
   small.hold(MiB)
-  large.hold(1)
-  expect([large.told, small.told]).toEqual(['wait', 'nothing'])
-  small.release(MiB + 1)
-  expect([large.told, small.told, other.told]).toEqual(['go on', 'nothing', 'nothing'])
+  expect([large.crowded, small.crowded]).toEqual([true, false])
+  let called = 0
+  large.whenRoom(() => (called += 1))
+  small.release(MiB - 1)
+  expect([large.crowded, called]).toEqual([true, 0])
+  small.release(1)
+  expect([large.crowded, called]).toEqual([false, 1])
+  small.release(1)
+  // Nobody had to stop reading.
+  expect([large.told, small.told, called]).toEqual(['nothing', 'nothing', 1])
+})
+
+test('one that drains to its share is not crowded any more, whatever the others hold', () => {
+  const pool = memoryPool(8 * MiB)
+  const [one, other] = [holder(pool, 100 * MiB), holder(pool, 100 * MiB)]
+  one.hold(6 * MiB)
+  other.hold(6 * MiB)
+  let called = 0
+  one.whenRoom(() => (called += 1))
+  one.release(MiB)
+  expect(called).toBe(0)
+  one.release(MiB)
+  expect([called, other.crowded]).toEqual([1, true])
 })
 
 test('at twice of what all may hold, the one who holds most goes', () => {
@@ -44,7 +63,7 @@ test('at twice of what all may hold, the one who holds most goes', () => {
   const [large, small] = [holder(pool, 100 * MiB), holder(pool, 100 * MiB)]
   large.hold(17 * MiB)
   small.hold(MiB)
-  expect([large.told, small.told]).toEqual(['wait', 'nothing'])
+  expect([large.told, small.told]).toEqual(['nothing', 'nothing'])
   small.hold(1)
   expect([large.told, small.told, pool.held_bytes]).toEqual(['go', 'nothing', MiB + 1])
 })
@@ -54,12 +73,15 @@ test('who is gone holds nothing', () => {
   const [one, two] = [holder(pool, 100 * MiB), holder(pool, 100 * MiB)]
   one.hold(9 * MiB)
   two.hold(6 * MiB)
-  expect(two.told).toBe('wait')
+  expect(two.crowded).toBe(true)
+  let called = 0
+  one.whenRoom(() => expect.unreachable())
+  two.whenRoom(() => (called += 1))
   one.close()
   one.release(100)
   one.hold(100)
   one.close()
-  expect([pool.held_bytes, two.told]).toEqual([6 * MiB, 'go on'])
+  expect([pool.held_bytes, two.crowded, called]).toEqual([6 * MiB, false, 1])
 })
 
 test('a view is copied out of memory of which it is the smaller part, and counted with all of it', () => {

@@ -1,8 +1,9 @@
 // What peers make this process hold, counted as the memory it is: the whole buffer behind a view, and the objects around it,
 // not the bytes that came over the wire. Every connection has an account with a limit, and all accounts of a pool have one
-// together. An account over its limit waits, which means that its connection reads nothing more, until enough was released;
-// so does, while the pool is over its limit, every account that holds more than its share of it. At twice the limit of the pool
-// the account that holds most goes. Whoever holds little is not touched by what others hold.
+// together. An account over its own limit waits, which means that its connection reads nothing more, until enough was released.
+// While the pool is over its limit, every account that holds more than its share of it is crowded: its peer gets no more credit.
+// It is still read from, because what lets it drain may be a message of the same peer. At twice the limit of the pool the
+// account that holds most goes. Whoever holds little is not touched by what others hold.
 import { totalmem } from 'node:os'
 
 /** About what V8 takes for an object with a view in it. */
@@ -27,6 +28,12 @@ export interface Account {
   hold(bytes: number): void
   release(bytes: number): void
   readonly held_bytes: number
+  /** All hold too much together, and this one more than its share. */
+  readonly crowded: boolean
+  /** All hold more than half of what they may: nobody is to be promised more than before. */
+  readonly tight: boolean
+  /** Calls back once, when it is not crowded any more. */
+  whenRoom(callback: () => void): void
   /** Nothing is held any more, nor counted. */
   close(): void
 }
@@ -53,10 +60,13 @@ export function memoryPool(limit_bytes: number): MemoryPool {
   let total_bytes = 0
   const accounts = new Set<Inside>()
   const waiting = new Set<Inside>()
+  /** Crowded ones that somebody waits for. */
+  const crowdedOut = new Set<Inside>()
 
   class Inside implements Account {
     held_bytes = 0
     readonly #holder: Holder
+    #callbacks: (() => void)[] = []
 
     constructor(holder: Holder) {
       this.#holder = holder
@@ -69,7 +79,7 @@ export function memoryPool(limit_bytes: number): MemoryPool {
       total_bytes += bytes
       const offender = total_bytes > limit_bytes * 2 ? largest() : undefined
       if (offender) offender.#evict()
-      if (waiting.has(this) || !accounts.has(this) || !this.#isOver()) return
+      if (waiting.has(this) || !accounts.has(this) || this.held_bytes <= this.#holder.limit_bytes) return
       waiting.add(this)
       this.#holder.wait()
     }
@@ -79,26 +89,38 @@ export function memoryPool(limit_bytes: number): MemoryPool {
       const wasOver = total_bytes > limit_bytes
       this.held_bytes -= bytes
       total_bytes -= bytes
-      if (wasOver && total_bytes <= limit_bytes) for (const one of waiting) one.#look()
-      else if (waiting.size > 0) this.#look()
+      if (waiting.has(this) && this.held_bytes <= this.#holder.limit_bytes) {
+        waiting.delete(this)
+        this.#holder.goOn()
+      }
+      if (wasOver && total_bytes <= limit_bytes) for (const one of crowdedOut) one.#look()
+      else if (crowdedOut.size > 0) this.#look()
+    }
+
+    get crowded(): boolean {
+      return total_bytes > limit_bytes && this.held_bytes > Math.max(leastShare_bytes, limit_bytes / accounts.size)
+    }
+
+    get tight(): boolean {
+      return total_bytes > limit_bytes / 2
+    }
+
+    whenRoom(callback: () => void): void {
+      this.#callbacks.push(callback)
+      crowdedOut.add(this)
     }
 
     close(): void {
+      this.#callbacks = []
+      crowdedOut.delete(this)
       this.release(this.held_bytes)
       accounts.delete(this)
       waiting.delete(this)
     }
 
-    #isOver(): boolean {
-      if (this.held_bytes > this.#holder.limit_bytes) return true
-      return total_bytes > limit_bytes && this.held_bytes > Math.max(leastShare_bytes, limit_bytes / accounts.size)
-    }
-
-    /** Whether it still has to wait. */
     #look(): void {
-      if (!waiting.has(this) || this.#isOver()) return
-      waiting.delete(this)
-      this.#holder.goOn()
+      if (this.crowded || !crowdedOut.delete(this)) return
+      for (const callback of this.#callbacks.splice(0)) callback()
     }
 
     #evict(): void {

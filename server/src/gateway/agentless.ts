@@ -174,8 +174,9 @@ async function explain(channel: Channel): Promise<void> {
     await channel.write(Buffer.from(`${notThis}\r\n`), 1)
     const { name, payload } = writeRequest({ type: 'exit-status', status: 1 })
     await channel.request(name, payload)
-    return channel.close()
+    break
   }
+  await channel.close()
 }
 
 /** Takes the first forward of a port; all that is asked for besides, now or later, is refused. */

@@ -87,7 +87,6 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
   }
 
   async function judgeKey(attempt: Attempt & { method: 'publickey' }, target: Target): Promise<Decision> {
-    login.patient()
     const key = loginKey(attempt.key)
     const offered = await login.offered(target, key)
     if (!offered.allowed) return refuseKey(target, offered.because)

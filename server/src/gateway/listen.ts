@@ -119,8 +119,11 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         algorithms: parts.algorithms,
         methods: ['password', 'publickey', 'keyboard-interactive'],
         async authenticate(attempt) {
-          if (attempt.method !== 'none' && attempt.method !== 'publickey-offer') startup.tried()
-          return (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt)
+          if (attempt.method === 'password' || attempt.method === 'publickey') startup.tried()
+          const decision = await (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt)
+          // Whoever leaves while the question stands has tried nothing.
+          if (attempt.method === 'keyboard-interactive') startup.tried()
+          return decision
         },
         onBadSignature(user) {
           startup.tried()

@@ -86,7 +86,6 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
     limits: LoginLimits | undefined,
     ask: (leg: InnerLeg) => Promise<boolean>,
   ): Promise<boolean> {
-    patient()
     let accepted: boolean
     try {
       accepted = await ask(legTo(to))
@@ -125,8 +124,11 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
       if (!verdict.allowed) return refuseKey(target, verdict.because)
       return vouchable(to.device.info_version) ? verdict : refuseKey(target, 'The agent is too old.')
     },
-    password: async (to, target, password) =>
-      enter(to, target, 'password', undefined, (inner) => inner.password(target.username, password)),
+    // Whoever has signed with a key that is good does not pay for the guesses of others behind the same address.
+    async password(to, target, password) {
+      patient()
+      return enter(to, target, 'password', undefined, (inner) => inner.password(target.username, password))
+    },
     vouch: async (to, target, limits) => enter(to, target, 'publickey', limits, (inner) => inner.vouch(target.username)),
     failed,
     prepare: (to) => legTo(to).prepare(),

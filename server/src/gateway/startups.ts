@@ -1,11 +1,12 @@
 // Who may stand at the SSH door without having logged in, as sshd's MaxStartups, PerSourceMaxStartups and
 // PerSourcePenalties have it:
-//   - one source (an address, or the /64 of an IPv6 address) has a small share of the places, and comes no faster than its rate
+//   - one source (an address, or the /64 of an IPv6 address) has a small share of the places, and of those that are left; an
+//     unknown one comes no faster than its rate
 //   - the more places are taken, and the faster all sources together come, the more newcomers are dropped at random, so that
 //     nobody can keep everybody else out
 //   - a source whose connections end without a login is in debt for some seconds each; when it owes too much it is refused
-//   - a source that logged in lately is known: it has a larger share, the places that are kept free for such sources, a rate of
-//     its own, and no debts; so an address that many people share is not closed by one of them
+//   - a source that logged in lately is known: it has a larger share, the places that are kept free for such sources, a rate
+//     with all known ones together, and no debts; so an address that many people share is not closed by one of them
 // Sessions do not count here, and people in a browser, whom the HTTP side has let in, do not compete for places.
 import { neighbourhood } from '../kit/address.ts'
 import { BoundedMap } from '../kit/bounded-map.ts'
@@ -45,7 +46,9 @@ const publicPlaces = 800
 const crowd = 100
 const firstDropped = 0.3
 /** Parts of what one source may have at a time. */
-const share = { unknown: 1 / 16, known: 1 / 4 }
+const share = { unknown: 1 / 8, known: 1 / 4 }
+/** And never more than this part of the places that are left, so that a few sources cannot take them all. */
+const shareOfLeft = 1 / 4
 /** What a connection without a login costs its source: it said nothing of use, its proofs were refused, it used up its time. */
 const debt_ms = { left: second_ms, failed: 5 * second_ms, late: 10 * second_ms }
 const late_ms = 60 * second_ms
@@ -88,8 +91,9 @@ export function startups(clock: Clock, options: StartupsOptions, random: () => n
     const { strangers: own, sessions } = sources.get(key) ?? { strangers: 0, sessions: 0 }
     if (own + sessions >= options.perSource || own >= Math.ceil(options.perSource * share[how])) return 'too many of this source'
     if (how === 'unknown' && (debts.get(key) ?? 0) - clock.now() > bearable_ms) return 'too many without a login'
-    if (arrivals.take(key) > 0 && !trusted) return 'too fast'
+    if (how === 'unknown' && arrivals.take(key) > 0) return 'too fast'
     const full = how === 'known' ? places : publicPlaces
+    if (!trusted && own > (full - strangers) * shareOfLeft) return 'too many of this source'
     if (strangers >= full || (how === 'unknown' && random() < chanceToDrop(strangers, crowd, full))) return 'too many strangers'
     if (random() < pace[how].chanceToDrop()) return 'too fast'
     pace[how].add()

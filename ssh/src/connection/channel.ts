@@ -117,6 +117,8 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
   const chunks: Waiting[] = []
   let reader: PromiseWithResolvers<Chunk | undefined> | undefined
   let credit_bytes = window.size_bytes
+  /** Read, and no credit was given for it yet. */
+  let unpaid_bytes = 0
   /** Held by the chunk that the reader has, until it asks for another. */
   let lent_bytes = 0
   /** Held by requests that were not answered. */
@@ -133,8 +135,17 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
   let sentClose = false
 
   const give = (bytes: number): void => {
-    if (gotEof || gotClose || sentClose || lost) return
-    const credit = window.taken(bytes)
+    unpaid_bytes += bytes
+    if (!memory.crowded) return pay()
+    // One callback is enough for all that is read until then.
+    if (unpaid_bytes === bytes) memory.whenRoom(pay)
+  }
+
+  const pay = (): void => {
+    const bytes = unpaid_bytes
+    unpaid_bytes = 0
+    if (bytes === 0 || gotEof || gotClose || sentClose || lost) return
+    const credit = window.taken(bytes, !memory.tight)
     if (credit === 0) return
     credit_bytes += credit
     send(message(Message.channelWindowAdjust).uint32(remoteId).uint32(credit))

@@ -355,7 +355,7 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     requests.end()
     // What came last may still be on its way to a program, and is held until then.
     if (memory.held_bytes === 0) memory.close()
-    else setTimeout(memory.close, linger_ms).unref()
+    else setTimeout(() => memory.close(), linger_ms).unref()
   })
   transport.takeOver(receive, pump)
 

@@ -42,7 +42,11 @@ export async function receiveSession(channel: Channel, allow: (request: SessionR
   let x11: Session['x11']
   for (;;) {
     const asked = await channel.requests.next()
-    if (!asked) return undefined
+    if (!asked) {
+      // What was sent on it is for nobody, and must not be held.
+      await channel.close()
+      return undefined
+    }
     const request = readRequest(asked.type, asked.payload)
     const hasRoom = env.size < mostVariables && env_bytes + asked.payload.length <= mostVariables_bytes
     const isKnown = request.type !== 'other' && request.type !== 'malformed'

@@ -27,10 +27,14 @@ test('a reader who keeps up gets the largest window soon, and the peer never has
   expect(granted).toBeGreaterThan(4 * MiB + (window.size_bytes * 7) / 8 - 32 * KiB)
 })
 
-test('a reader who is slow does not', () => {
-  const window = windowsOf(options).open()
-  pass(window, 4 * MiB, 1_000)
-  expect(window.size_bytes).toBe(256 * KiB)
+test('a reader who is slow gives back what others could use, and gets it again when it is not', () => {
+  const windows = windowsOf(options)
+  const window = windows.open()
+  const granted = pass(window, 4 * MiB, 1_000)
+  expect(window.size_bytes).toBeLessThan(64 * KiB)
+  expect(granted).toBeLessThanOrEqual(4 * MiB + 256 * KiB)
+  pass(window, 8 * MiB, 1)
+  expect(window.size_bytes).toBe(2 * MiB)
 })
 
 test('all together are never more than was said, and somebody new still finds room to grow', () => {

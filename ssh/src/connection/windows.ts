@@ -1,8 +1,9 @@
 // The windows of all channels of one connection. A window is a promise to hold as much for the peer as it may send before
 // somebody reads, so that all of them together must be what one connection may make us hold. Every channel has a small one
 // at least. What is above that comes out of what all share, to whoever uses it: a channel whose reader keeps up gets twice as
-// much with every window that passes, until it has the largest, or as much as is left for the others. Of what is shared, one
-// half is for that alone; the other half also lets the first few channels begin with a larger window.
+// much with every window that passes, until it has the largest, or as much as is left for the others; one whose reader is slow
+// gives back half of it with every step. Of what is shared, one half is for that alone; the other half also lets the first few
+// channels begin with a larger window.
 
 export interface Windows {
   /** For a channel that is about to be opened. */
@@ -14,8 +15,8 @@ export interface Windows {
 export interface Window {
   /** What the peer may send before anything is read. */
   readonly size_bytes: number
-  /** So many bytes were read: what the peer may send in addition, 0 while it is not worth a message. */
-  taken(bytes: number): number
+  /** So many bytes were read: what the peer may send in addition, 0 while it is not worth a message. It grows only if it may. */
+  taken(bytes: number, mayGrow?: boolean): number
   close(): void
 }
 
@@ -46,18 +47,22 @@ export function windowsOf({ largest_bytes, mostChannels }: WindowsOptions): Wind
       /** What it has out of what all share. */
       let extra_bytes = Math.min(first_bytes, largest_bytes, least + forFirst) - least
       let read_bytes = 0
-      let given_at = 0
+      let given_at: number | undefined
       let closed = false
       free_bytes -= extra_bytes
 
-      const grow = (): number => {
+      /** How much the window grows now; less than nothing: it shrinks. */
+      const change = (mayGrow: boolean): number => {
         const now = performance.now()
-        const quick = now - given_at < quick_ms
+        const before = given_at
         given_at = now
-        if (!quick || closed) return 0
+        if (closed || before === undefined) return 0
+        const quick = now - before < quick_ms
         // Nobody has more than is left for the others.
-        const left = Math.max(0, Math.floor((free_bytes - extra_bytes) / 2))
-        const grown = Math.min(read_bytes, largest_bytes - least - extra_bytes, left)
+        const left = mayGrow ? Math.max(0, Math.floor((free_bytes - extra_bytes) / 2)) : 0
+        const grown = quick
+          ? Math.min(read_bytes, largest_bytes - least - extra_bytes, left)
+          : -Math.min(read_bytes, Math.ceil(extra_bytes / 2))
         extra_bytes += grown
         free_bytes -= grown
         return grown
@@ -66,10 +71,10 @@ export function windowsOf({ largest_bytes, mostChannels }: WindowsOptions): Wind
         get size_bytes() {
           return least + extra_bytes
         },
-        taken(bytes) {
+        taken(bytes, mayGrow = true) {
           read_bytes += bytes
           if (read_bytes < (least + extra_bytes) / creditSteps) return 0
-          const credit = grow() + read_bytes
+          const credit = change(mayGrow) + read_bytes
           read_bytes = 0
           return credit
         },

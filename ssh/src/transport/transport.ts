@@ -306,8 +306,14 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
 
   const unpack = (): void => {
     try {
-      for (;;) {
-        const payload = over || paused || stopped || computing > 0 ? undefined : reader.next()
+      while (!over && !paused && !stopped && computing === 0) {
+        // What came before somebody took over comes first.
+        const waiting = deliver ? inbox.shift() : undefined
+        if (waiting) {
+          waitFor(deliver?.(waiting))
+          continue
+        }
+        const payload = reader.next()
         if (!payload) break
         onMessage(payload)
       }
@@ -438,12 +444,8 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
       deliver = receive
       room = onRoom
       inbox_bytes = 0
-      try {
-        for (const payload of inbox.splice(0)) waitFor(receive(payload))
-      } catch (error) {
-        end(errorFrom(error))
-      }
-      unpause()
+      paused = false
+      goOn()
       if (rekeyLate) rekey()
     },
     send,
