@@ -74,6 +74,7 @@ export async function simulate({ agents: count, nodes: nodeCount, rate, lost, do
       probe: () => Promise.resolve(true),
       up: () => undefined,
       down: () => Promise.resolve(),
+      recognised: () => Promise.resolve(),
       proved: () => Promise.resolve(),
       claim: ({ uid }) => {
         const number = (numbers.get(uid) ?? 0) + 1

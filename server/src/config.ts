@@ -265,7 +265,7 @@ export const settings = {
     read: rate,
   }),
   HAWSER_SHELLHUB_TOKENS: setting({
-    doc: 'For how long devices that moved from a ShellHub open tunnels with the token they have from there, if its key was imported: `until-renewed`, until the device has been given a token here; or a number of days after the key was added, 0 for never.',
+    doc: 'For how long devices that moved from a ShellHub open tunnels with the token they have from there, if its key was imported: `until-renewed`, until the device has come with a token of ours; or a number of days after the key was added, 0 for never.',
     example: '30',
     fallback: 'until-renewed',
     read: (text) => (text === 'until-renewed' ? undefined : number(0, 36_500)(text)),

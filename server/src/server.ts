@@ -305,7 +305,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   return {
     rules,
     gate: gates,
-    tunnels: tunnelRules({ stores, gate: gates, shellHub, presence: present, clustered }),
+    tunnels: tunnelRules({ stores, gate: gates, shellHub, presence: present, clock, clustered }),
     logins: logins({
       stores,
       clock,

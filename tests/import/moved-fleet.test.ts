@@ -1,7 +1,7 @@
 // A fleet moves from a ShellHub while its agents run. They have tokens that ShellHub signed and ask for no others while they
 // are not connected, so these tokens have to open their tunnels: with ShellHub's public key, in the namespaces it was given
-// for, for devices of these, until they have a token of ours; and for nothing else, whoever makes one and however.
-import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
+// for, for devices of these, until they come with a token of ours; and for nothing else, whoever makes one and however.
+import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
@@ -24,6 +24,10 @@ const pem = signing.publicKey.export({ type: 'spki', format: 'pem' })
 const another = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 
 const eventually = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 30_000, interval: 20 })
+
+/** Its agent has come with a token of ours, and proved itself. */
+const renewed = async ({ rooms }: Service, uid: string): Promise<void> =>
+  eventually(async () => expect((await rooms.stores.of(sample.tenant).devices.find(uid))?.token_at).not.toBeNull())
 
 interface Made {
   readonly key?: KeyObject
@@ -126,6 +130,7 @@ describe.each([
     agent.cut()
     await eventually(() => expect(agent.seen.dials).toEqual(['up', 'up']))
     await eventually(async () => expect(await logIn(service)).toBe('in\n'))
+    await renewed(service, shellhub.uid)
     for (const door of ['/ssh/connection', '/agent/connection']) expect(await knock(service, agent.token, door)).toBe(401)
   })
 
@@ -255,19 +260,36 @@ describe('a token of a ShellHub whose key counts for one namespace', () => {
     })
   })
 
-  test('is no good once the device was given a token here; Auth device takes no notice of it', async () => {
+  test('is no good for a device that was first seen here', async () => {
     const device = await place.enrol({ hostname: 'late' })
     expect(await knock(place, await tokenFor(device.uid))).toBe(401)
-    const moved = await place.enrol({ hostname: 'moved' })
-    await place.rooms.stores.of(sample.tenant).devices.save(moved.uid, { token_at: null })
-    const token = await tokenFor(moved.uid)
-    expect(await knock(place, token)).toBe(101)
-    // What Auth device remembers of it is dropped, as a restart would.
-    place.rooms.bus.tell('device.changed', { uid: moved.uid, tenant_id: sample.tenant, status: 'accepted' } as never)
-    const { body } = await place.api({ token }).devices.auth({ body: moved.body })
-    expect(await knock(place, body.token)).toBe(101)
-    expect(await knock(place, token)).toBe(401)
   })
+
+  test.each([1, 2] as const)(
+    'is good until the agent (transport %i) has come with one of ours, whoever else asks for one',
+    async (version) => {
+      const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+      const public_key = createPublicKey(key).export({ type: 'pkcs1', format: 'pem' }).toString()
+      const moved = await place.enrol({ hostname: `moved-${version}`, public_key })
+      await place.rooms.stores.of(sample.tenant).devices.save(moved.uid, { token_at: null })
+      const token = await tokenFor(moved.uid)
+      expect(await knock(place, token)).toBe(101)
+      // What Auth device remembers of it is dropped, as a restart would.
+      place.rooms.bus.tell('device.changed', { uid: moved.uid, tenant_id: sample.tenant, status: 'accepted' } as never)
+      // Whoever knows what the device is called gets a token for it, and opens a tunnel, without the device's key.
+      const { body } = await place.api().devices.auth({ body: moved.body })
+      expect(await knock(place, body.token)).toBe(101)
+      {
+        await using impostor = await startOldAgent(place, { version, begun: body, tenant_id: sample.tenant })
+        // It was asked for its key and had another one.
+        await eventually(() => expect(impostor.seen.streams).toBeGreaterThan(0))
+        expect(await knock(place, token)).toBe(101)
+      }
+      await using _agent = await startOldAgent(place, { version, key, begun: body, tenant_id: sample.tenant })
+      await renewed(place, moved.uid)
+      expect(await knock(place, token)).toBe(401)
+    },
+  )
 
   test('is good for as many days as the setting says, after its key was added', async () => {
     await using days = await startPlace({ env: { HAWSER_SHELLHUB_TOKENS: '30' } })

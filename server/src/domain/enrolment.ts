@@ -129,9 +129,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
       const name = row?.name ?? nameFrom(hostname, mac)
       if (row) {
         const changed = (Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])
-        // From its first token of ours on, one that a ShellHub signed is not taken any more.
-        const first = row.token_at === null ? { token_at: now } : {}
-        if (changed || row.token_at === null) await devices.save(uid, { ...told, ...first })
+        if (changed) await devices.save(uid, told)
       } else {
         if (parts.isFull()) throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
         const full = parts.newPerSource.take(neighbourhood(caller.source))

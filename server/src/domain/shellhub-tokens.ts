@@ -19,6 +19,8 @@ export interface SignedFor {
 export interface ShellHubTokens {
   /** The device that the token was signed for, by a key that counts in the device's namespace. */
   verify(token: string): Promise<SignedFor | undefined>
+  /** Whether there are such tokens in this namespace. */
+  countIn(tenant_id: string): Promise<boolean>
   /** Whether the device opens its tunnel with a token of ours now, and with no other any more. */
   replaced(device: Pick<DeviceRow, 'token_at' | 'connector' | 'enrolment_key'>): boolean
 }
@@ -26,7 +28,7 @@ export interface ShellHubTokens {
 export interface ShellHubTokensParts {
   stores: Pick<Stores, 'shellHubKeys' | 'callers'>
   clock: Clock
-  /** After a key was added its tokens count for so long; undefined: until each device has a token of ours. */
+  /** After a key was added its tokens count for so long; undefined: until each device has come with a token of ours. */
   days: number | undefined
 }
 
@@ -81,6 +83,9 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
         return tenant_id !== undefined && counts(namespaces.get(tenant_id)) ? { uid: claims.uid, tenant_id } : undefined
       }
       return undefined
+    },
+    async countIn(tenant_id) {
+      return (await trusted()).some(({ namespaces }) => counts(namespaces.get(tenant_id)))
     },
     replaced({ token_at, connector, enrolment_key }) {
       // Containers and devices without an agent have never had a token, here or there.

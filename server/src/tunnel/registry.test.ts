@@ -43,6 +43,7 @@ function house(probe: (of: Tunnel) => Promise<boolean> = () => Promise.resolve(f
     up: ({ uid }) => void events.push(`up ${uid}`),
     down: async ({ uid }) => void events.push(`down ${uid}`),
     proved: async ({ uid }) => void events.push(`proved ${uid}`),
+    recognised: async ({ uid, renewed }) => void (renewed && events.push(`recognised ${uid}`)),
     claim: () => Promise.resolve(++claimed),
     isElsewhere: (uid) => Promise.resolve(elsewhere.has(uid)),
     held: ({ uid }) => ({ [Symbol.dispose]: () => void released.push(uid) }),
@@ -71,6 +72,16 @@ describe('the first tunnel of a device', () => {
     expect(first.closed).toHaveLength(1)
     expect(rooms.find('crane')).toBeUndefined()
     expect(events).toEqual(['up crane', 'down crane'])
+  })
+
+  test('is asked who it is, also one that cannot sign, where it comes with a token of ours for the first time', async () => {
+    const { rooms, events } = house((of) => Promise.resolve(of === good))
+    const good = tunnel('old', device({ renewed: true }))
+    const other = tunnel('old', device({ uid: 'other', renewed: true }))
+    await rooms.offer(good)
+    await rooms.offer(other)
+    expect(events).toEqual(['up crane', 'recognised crane', 'up other'])
+    expect([good.closed, other.closed]).toEqual([[], []])
   })
 
   test('must prove itself first where the device has done so before', async () => {

@@ -17,6 +17,8 @@ export interface RegistryParts {
   up(device: TunnelDevice, number: number): void
   down(device: TunnelDevice, number: number): Promise<void>
   proved(device: TunnelDevice): Promise<void>
+  /** Its agent holds the device's key, in whichever way that was proved. */
+  recognised(device: TunnelDevice): Promise<void>
   /** A number higher than that of every tunnel of the device before. */
   claim(device: TunnelDevice): Promise<number>
   /** Another node has its tunnel. */
@@ -57,11 +59,23 @@ export function registry(parts: RegistryParts): Registry {
     try {
       const signed = await tunnel.prove?.(signal)
       if (signed) await parts.proved(tunnel.device)
-      return signed ?? (await parts.probe(tunnel, signal))
+      const good = signed ?? (await parts.probe(tunnel, signal))
+      if (good) await parts.recognised(tunnel.device)
+      return good
     } catch (error) {
       parts.onError('tunnel.unproved', tunnel.device, error)
       return false
     }
+  }
+
+  /** Not needed to begin with, but an agent that can prove itself binds the device to that for good. */
+  async function bind(tunnel: Tunnel): Promise<void> {
+    const { device } = tunnel
+    const proof = await tunnel.prove?.(AbortSignal.timeout(proof_ms)).catch(() => undefined)
+    if (proof === false) return tunnel.close('The agent does not hold the device’s key.')
+    if (proof) await parts.proved(device)
+    const probed = async (): Promise<boolean> => parts.probe(tunnel, AbortSignal.timeout(proof_ms)).catch(() => false)
+    if (device.renewed && (proof ?? (await probed()))) await parts.recognised(device)
   }
 
   async function own(tunnel: Tunnel): Promise<void> {
@@ -96,11 +110,7 @@ export function registry(parts: RegistryParts): Registry {
       // While that cannot be found out, it may be.
       if (!mustProve && !owners.has(uid) && !(await parts.isElsewhere(uid).catch(() => true))) {
         await own(tunnel)
-        // Not needed to begin with, but an agent that can prove itself binds the device to that for good.
-        const proof = await tunnel.prove?.(AbortSignal.timeout(proof_ms)).catch(() => undefined)
-        if (proof) await parts.proved(tunnel.device)
-        else if (proof === false) tunnel.close('The agent does not hold the device’s key.')
-        return
+        return bind(tunnel)
       }
       candidates.get(uid)?.close('A newer tunnel of the device came.')
       candidates.set(uid, tunnel)

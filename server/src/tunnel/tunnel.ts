@@ -10,6 +10,8 @@ export interface TunnelDevice {
   /** PEM. */
   readonly public_key: string
   readonly mustProve: boolean
+  /** That its agent proves itself changes something, though it need not. */
+  readonly renewed?: boolean
 }
 
 export interface Tunnel {
