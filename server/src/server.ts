@@ -185,6 +185,7 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
         quota_bytes: config.HAWSER_RECORDING_QUOTA,
         used: keep.used,
         onUsedUp: (tenant) => log.warn({ event: 'recording.quota', tenant, message: 'nothing more of this namespace is recorded' }),
+        onUnmeasured: (tenant, err) => log.warn({ event: 'recording.unmeasured', tenant, err }),
       }),
       onFailed: (err, { session_uid, channel }) => log.error({ event: 'recording.failed', session: session_uid, channel, err }),
     }),

@@ -21,18 +21,29 @@ const signing = {
 let folder: string
 let low: boolean
 let room: Recordings
+/** The place where recordings are kept cannot be asked what there is. */
+let away: boolean
 const usedUp: string[] = []
+const unmeasured: string[] = []
 
 beforeEach(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-room-'))
   low = false
+  away = false
   usedUp.length = 0
+  unmeasured.length = 0
   const keep = diskKeep(folder)
   room = recordings({
     keep,
     key: signing,
     clock: { now: Date.now },
-    room: recordingRoom({ isLow: () => low, quota_bytes: 64 * 1024, used: keep.used, onUsedUp: (tenant) => usedUp.push(tenant) }),
+    room: recordingRoom({
+      isLow: () => low,
+      quota_bytes: 64 * 1024,
+      used: async (tenant) => (away ? Promise.reject(new Error('away')) : keep.used(tenant)),
+      onUsedUp: (tenant) => usedUp.push(tenant),
+      onUnmeasured: (tenant) => unmeasured.push(tenant),
+    }),
     onFailed: () => undefined,
   })
 })
@@ -101,4 +112,51 @@ test('a namespace records as much as its quota, the others go on, and there is r
   await third.output(Buffer.alloc(40_000, 'x'))
   await third.finish()
   expect(await room.facts(third.name)).toMatchObject({ ending: 'closed', output_bytes: 40_000 })
+})
+
+test('a session that goes on while another recording is removed has no more room than that gave', async () => {
+  const first = about()
+  await (await room.begin({ ...first, ...screen })).finish()
+  const failed = Promise.withResolvers<Error>()
+  const going = await room.begin({ ...about(), ...screen }, failed.resolve)
+  await going.output(Buffer.alloc(40_000, 'x'))
+  await room.remove(tenant_id, first.session_uid)
+  for (let piece = 0; piece < 10; piece += 1) await going.output(Buffer.alloc(40_000, 'x'))
+  await going.finish()
+  expect(await failed.promise).toMatchObject({ message: 'The recordings of the namespace have used up their quota.' })
+  expect(await diskKeep(folder).used(tenant_id)).toBeLessThan(70_000)
+})
+
+test('what cannot be measured does not stop anybody, is told, and what is counted from there on ends at the quota', async () => {
+  away = true
+  const failed = Promise.withResolvers<Error>()
+  const one = await room.begin({ ...about(), ...screen }, failed.resolve)
+  expect(unmeasured).toEqual([tenant_id])
+  await one.output(Buffer.alloc(40_000, 'x'))
+  await one.output(Buffer.alloc(40_000, 'x'))
+  await one.finish()
+  expect(await failed.promise).toMatchObject({ message: 'The recordings of the namespace have used up their quota.' })
+  expect(unmeasured).toEqual([tenant_id])
+})
+
+test('whoever begins does not wait for a place that never answers', async () => {
+  const asked: string[] = []
+  const hung = recordingRoom({
+    isLow: () => false,
+    quota_bytes: 1000,
+    used: (tenant) => {
+      asked.push(tenant)
+      return new Promise<never>(() => undefined)
+    },
+    onUsedUp: () => undefined,
+    onUnmeasured: () => undefined,
+  })
+  await hung.begin(tenant_id)
+  hung.take(tenant_id, 900)
+  hung.freed(tenant_id)
+  expect(() => hung.take(tenant_id, 900)).toThrow('used up their quota')
+  // Of a namespace that was forgotten.
+  hung.take(other, 900)
+  expect(() => hung.take(other, 900)).toThrow('used up their quota')
+  expect(asked).toEqual([tenant_id, other])
 })
