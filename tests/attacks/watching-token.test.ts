@@ -53,6 +53,25 @@ test('a ticket is good once, for its session, and not for long', async () => {
   expect(await status(uid, '?ticket=')).toBe(401)
 })
 
+test('nobody has more than twenty tickets that were not used, whatever others have', async () => {
+  const { service } = quarters()
+  const { shell, uid, ticket } = await going()
+  using _ = shell
+  service.clock.forward(31_000)
+  const asked = await Promise.allSettled(Array.from({ length: 30 }, () => ticket()))
+  const tickets = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  expect(tickets).toHaveLength(20)
+  await expect(ticket()).rejects.toMatchObject({ status: 429 })
+  const other = await ticket(await apiOf(quarters(), 'administrator'))
+  expect(await status(uid, `?ticket=${other}`)).toBe(101)
+  // One that is used makes room for another.
+  expect(await status(uid, `?ticket=${tickets[0]}`)).toBe(101)
+  await ticket()
+  await expect(ticket()).rejects.toMatchObject({ status: 429 })
+  service.clock.forward(31_000)
+  await ticket()
+})
+
 test('a ticket is given to those who may play the recording, and dies with their sign-in', async () => {
   const { service } = quarters()
   const { shell, uid, ticket } = await going()

@@ -32,12 +32,48 @@ interface Ticket {
 }
 
 const life_ms = 30 * second_ms
-const mostTaken = 10_000
+/** Nobody needs more at once. */
+const mostGiven = 20
+/** Of one person, of the last half minute. */
+const mostTaken = 200
 const purpose = 'watch ticket'
 
+/** Tickets of the last half minute, counted by person. */
+function recent(most: number) {
+  const tickets = new Map<string, Pick<Ticket, 'user_id' | 'ends_at'>>()
+  const counts = new Map<string, number>()
+
+  function drop(id: string): void {
+    const user_id = tickets.get(id)?.user_id
+    if (user_id === undefined) return
+    tickets.delete(id)
+    const left = (counts.get(user_id) ?? 0) - 1
+    if (left > 0) counts.set(user_id, left)
+    else counts.delete(user_id)
+  }
+
+  return {
+    drop,
+    has: (id: string): boolean => tickets.has(id),
+    /** Throws tooMany. */
+    add({ id, user_id, ends_at }: Ticket, now: number): void {
+      // They came in about the order in which they end.
+      for (const [old, end] of tickets) {
+        if (end.ends_at > now) break
+        drop(old)
+      }
+      const own = counts.get(user_id) ?? 0
+      if (own >= most) throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
+      tickets.set(id, { user_id, ends_at })
+      counts.set(user_id, own + 1)
+    },
+  }
+}
+
 export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: Vault; clock: Clock }): WatchTickets {
-  /** Ids and when their tickets end, oldest first. */
-  const taken = new Map<string, number>()
+  /** Those that we gave and that nobody brought to us. */
+  const given = recent(mostGiven)
+  const taken = recent(mostTaken)
 
   function opened(sealed: string): Ticket {
     try {
@@ -55,20 +91,19 @@ export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: 
       const standing = await stores.callers.user(user_id, tenant_id)
       if (!standing) throw new Failure('unauthenticated')
       const { epoch } = standing
-      const ticket: Ticket = { id: newUid(), session_uid, user_id, tenant_id, epoch, token_id, ends_at: clock.now() + life_ms }
+      const now = clock.now()
+      const ticket: Ticket = { id: newUid(), session_uid, user_id, tenant_id, epoch, token_id, ends_at: now + life_ms }
+      given.add(ticket, now)
       return Buffer.from(vault.seal(purpose, JSON.stringify(ticket)), 'base64').toString('base64url')
     },
 
     take(sealed, session_uid) {
-      const { id, user_id, tenant_id, epoch, token_id, ends_at, session_uid: meant } = opened(sealed)
+      const ticket = opened(sealed)
+      const { id, user_id, tenant_id, epoch, token_id } = ticket
       const now = clock.now()
-      for (const [old, end] of taken) {
-        if (end > now) break
-        taken.delete(old)
-      }
-      if (meant !== session_uid || ends_at <= now || taken.has(id)) throw new Failure('wrongToken')
-      if (taken.size >= mostTaken) throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
-      taken.set(id, ends_at)
+      if (ticket.session_uid !== session_uid || ticket.ends_at <= now || taken.has(id)) throw new Failure('wrongToken')
+      taken.add(ticket, now)
+      given.drop(id)
       return async (from) => {
         const standing = await stores.callers.user(user_id, tenant_id)
         if (!standing || !outlivesPasswords(standing, epoch, token_id) || standing.role === null) throw new Failure('unauthenticated')
