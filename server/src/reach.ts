@@ -218,7 +218,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   hearing.push(
     bus.hear('member.changed', (member) => {
-      watching.judge()
+      watching.judge(member)
       terminals.judge(member)
     }),
   )

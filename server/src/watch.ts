@@ -19,6 +19,8 @@ export const watchPath = livePath
 
 const judge_ms = 30_000
 const ping = { every_ms: 30_000, timeout_ms: 15_000 }
+/** Who asks may not; anything else says nothing about them. */
+const refusals = new Set([401, 403])
 const goodbye = 1000
 const goingAway = 1001
 
@@ -33,7 +35,7 @@ export interface WatchParts {
 
 export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
   const sockets = new Set<Socket>()
-  const judges = new Set<() => void>()
+  const judges = new Set<{ readonly user_id: string; readonly tenant_id: string; judge(): void }>()
 
   /** Who watches, as often as it is asked: rights may end. */
   function admission({ bearer, apiKey, query, params, from }: Upgrade): () => Promise<MemberCaller> {
@@ -47,20 +49,26 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
   async function enter(upgrade: Upgrade): Promise<void> {
     const { params, query } = upgrade
     const admit = admission(upgrade)
-    const recording = await watch(params['uid'] ?? '', channelOf(query), await admit())
+    const caller = await admit()
+    const recording = await watch(params['uid'] ?? '', channelOf(query), caller)
     const socket = await acceptWebSocket(upgrade.request, upgrade.socket, upgrade.head).catch((cause: unknown) => {
       throw cause instanceof UpgradeFailed ? new Failure('invalid', { message: cause.message, cause }) : cause
     })
     sockets.add(socket)
     // From here on nobody may be answered over HTTP any more.
     const judge = (): void => {
-      admit().catch(() => viewer.end('You may not watch this session any more.'))
+      admit().catch((error: unknown) => {
+        // Nobody is shown out because the database is away.
+        if (error instanceof Failure && refusals.has(error.status)) viewer.end('You may not watch this session any more.')
+      })
     }
     const judging = setInterval(judge, judge_ms)
-    judges.add(judge)
+    // A key may do what its maker may.
+    const judged = { user_id: caller.kind === 'key' ? caller.created_by : caller.id, tenant_id: caller.tenant_id, judge }
+    judges.add(judged)
     using stack = new DisposableStack()
     stack.defer(() => clearInterval(judging))
-    stack.defer(() => judges.delete(judge))
+    stack.defer(() => judges.delete(judged))
     stack.use(keepPinging(socket, ping))
     socket.on('error', () => undefined)
     socket.resume()
@@ -82,9 +90,9 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
 
   return {
     enter,
-    /** Somebody's role has changed: each viewer is asked for anew. */
-    judge(): void {
-      for (const judge of judges) judge()
+    /** Somebody's role in a namespace has changed. */
+    judge(changed: { readonly user_id: string; readonly tenant_id: string }): void {
+      for (const { user_id, tenant_id, judge } of judges) if (user_id === changed.user_id && tenant_id === changed.tenant_id) judge()
     },
     close(): void {
       for (const socket of sockets) socket.close(goingAway, 'The server is stopping.')

@@ -84,3 +84,27 @@ test('a ticket is given to those who may play the recording, and dies with their
   await service.rooms.database.db.updateTable('users').set({ epoch: 2 }).where('id', '=', sample.administrator.id).execute()
   expect(await status(uid, `?ticket=${given}`)).toBe(401)
 })
+
+test('news of others ask nobody for a viewer, and a database that is away shows nobody out', async () => {
+  const { service } = quarters()
+  const { shell, uid, ticket } = await going()
+  using _ = shell
+  const { stores, bus } = service.rooms
+  const socket = await dialWebSocket(`${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${await ticket()}`)
+  let closed = false
+  socket.once('close', () => (closed = true)).resume()
+  const own = { tenant_id: sample.tenant, user_id: sample.owner.id }
+  const looked = vi.spyOn(stores.callers, 'user')
+  bus.tell('member.changed', { ...own, tenant_id: sample.otherTenant })
+  bus.tell('member.changed', { ...own, user_id: sample.operator.id })
+  expect(looked).not.toHaveBeenCalled()
+  looked.mockRejectedValueOnce(new Error('The database is away.'))
+  bus.tell('member.changed', own)
+  await vi.waitFor(() => expect(looked).toHaveBeenCalledOnce())
+  bus.tell('member.changed', own)
+  await vi.waitFor(() => expect(looked).toHaveBeenCalledTimes(2))
+  await looked.mock.results[1]?.value
+  looked.mockRestore()
+  expect([closed, socket.readyState]).toEqual([false, socket.OPEN])
+  socket.terminate()
+})
