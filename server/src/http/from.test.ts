@@ -49,7 +49,15 @@ describe('from a trusted proxy', () => {
     ['X-Real-IP with blanks around', { 'x-real-ip': ' 192.0.2.7 ' }, '192.0.2.7'],
     ['X-Real-IP of version 6', { 'x-real-ip': '2001:db8::7' }, '2001:db8::7'],
     ['an address of version 4 written as version 6', { 'x-real-ip': '::ffff:192.0.2.7' }, '192.0.2.7'],
-    ['X-Forwarded-For goes before X-Real-IP', { 'x-real-ip': '192.0.2.7', 'x-forwarded-for': '192.0.2.8' }, '192.0.2.8'],
+    ['both, and they agree', { 'x-real-ip': '192.0.2.8', 'x-forwarded-for': '192.0.2.8' }, '192.0.2.8'],
+    ['both, and X-Real-IP is a proxy on the way', { 'x-real-ip': '127.0.0.5', 'x-forwarded-for': '192.0.2.8, 127.0.0.5' }, '192.0.2.8'],
+    ['both, written otherwise', { 'x-real-ip': '::ffff:192.0.2.8', 'x-forwarded-for': '192.0.2.8' }, '192.0.2.8'],
+    ['both, and they contradict each other: the peer', { 'x-real-ip': '192.0.2.7', 'x-forwarded-for': '192.0.2.8' }, '127.0.0.1'],
+    [
+      'both, and X-Real-IP is hearsay of the chain: the peer',
+      { 'x-real-ip': '192.0.2.7', 'x-forwarded-for': '192.0.2.7, 192.0.2.8' },
+      '127.0.0.1',
+    ],
     ['X-Forwarded-For', { 'x-forwarded-for': '192.0.2.8' }, '192.0.2.8'],
     ['a chain: the last one that is not ours', { 'x-forwarded-for': '192.0.2.1, 192.0.2.8, 127.0.0.5' }, '192.0.2.8'],
     ['what the caller put in front of the chain is hearsay', { 'x-forwarded-for': '10.9.9.9, 192.0.2.8' }, '192.0.2.8'],
@@ -94,7 +102,7 @@ describe('from a trusted proxy', () => {
 describe('from anybody else', () => {
   const headers = {
     host: 'hawser.example.com',
-    'x-real-ip': '192.0.2.7',
+    'x-real-ip': '192.0.2.8',
     'x-forwarded-for': '192.0.2.8',
     'x-forwarded-host': 'evil.example.com',
     'x-forwarded-proto': 'https',
