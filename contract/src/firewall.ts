@@ -100,12 +100,14 @@ export const firewall = {
   }),
   removeTag: operation({
     title: 'Remove a tag from firewall rule',
-    summary: 'Takes a tag out of the filter of a firewall rule. The tag is named in the body.',
+    summary:
+      'Takes a tag out of the filter of a firewall rule. The tag is named in the body. An active rule that has no other becomes inactive.',
     method: 'DELETE',
     path: '/api/firewall/rules/:id/tags',
     access: member('administrator'),
     params,
     body: Type.Object({ tag: Tag }),
+    headers: Type.Object({ 'x-notice': Type.String({ description: 'Names the rule if it became inactive; else empty.' }) }),
     failures: [],
     example: { ...aTaggedRule, body: { tag: sample.tag } },
   }),

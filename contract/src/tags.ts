@@ -31,7 +31,8 @@ export const tags = {
   }),
   remove: operation({
     title: 'Delete tag',
-    summary: 'Takes the tag off everything that carries it. An active firewall rule that has no other becomes inactive.',
+    summary:
+      'Takes the tag off everything that carries it. An active firewall rule that has no other becomes inactive; that takes an administrator.',
     method: 'DELETE',
     path: '/api/tags/:tag',
     access: member('operator'),

@@ -39,6 +39,7 @@ import { signIn } from './domain/sign-in.ts'
 import { signer } from './domain/signer.ts'
 import { sweeps } from './domain/sweeps.ts'
 import { system } from './domain/system.ts'
+import type { Deactivated } from './domain/tag-use.ts'
 import { tags } from './domain/tags.ts'
 import { terminals } from './domain/terminals.ts'
 import { tokens } from './domain/tokens.ts'
@@ -283,17 +284,18 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
       return { public_key: `${publicKeyLine('ssh-ed25519', blob)} ${comment}`, fingerprint: fingerprintSha256(blob) }
     },
   })
+  const onDeactivated = (about: Deactivated): void => log.warn({ event: 'firewall.deactivated', ...about })
   const rules: AllRules = {
     devices: deviceRules,
     enrolmentKeys: enrolmentKeyRules,
-    tags: tags({ stores, onDeactivated: (about) => log.warn({ event: 'firewall.deactivated', ...about }) }),
+    tags: tags({ stores, onDeactivated }),
     publicKeys: publicKeys({ stores, clock, keys }),
     apiKeys: apiKeys({ stores, clock }),
     namespaces: namespaceRules,
     sessions: sessionRules,
     terminals: terminalRules,
     recordings: recordingRules({ stores, recordings: recorded }),
-    firewall: firewall({ stores }),
+    firewall: firewall({ stores, onDeactivated }),
     announcements: announcements({ stores }),
     users: userRules,
     mfa: mfa(people),

@@ -167,7 +167,8 @@ describe('tags of a rule', () => {
     await expect(api.addTag({ params, body: { tag: 'fourth' } })).rejects.toMatchObject(refused(403))
     await expect(api.addTag({ params, body: { tag: sample.tag } })).rejects.toMatchObject(refused(409))
     await expect(api.removeTag({ params, body: { tag: 'fourth' } })).rejects.toMatchObject(refused(404))
-    await api.removeTag({ params, body: { tag: sample.spareTag } })
+    const one = await api.removeTag({ params, body: { tag: sample.spareTag } })
+    expect(one.headers.get('x-notice')).toBe('')
     expect(await filter()).toEqual({ tags: [sample.tag, 'third'] })
     await api.setTags({ params, body: { tags: ['fourth'] } })
     expect(await filter()).toEqual({ tags: ['fourth'] })
@@ -176,9 +177,13 @@ describe('tags of a rule', () => {
     for (const tags of [[], ['one', 'two', 'three', 'four'], ['fourth', 'fourth']])
       await expect(api.setTags({ params, body: { tags } })).rejects.toMatchObject(refused(400))
     await expect(api.removeTag({ params, body: {} as { tag: string } })).rejects.toMatchObject(refused(400))
-    await api.removeTag({ params, body: { tag: 'fourth' } })
+    const last = await api.removeTag({ params, body: { tag: 'fourth' } })
     expect(await filter()).toEqual({ tags: [] })
+    // An active rule that matches nothing would look as if it denied something.
+    expect(last.headers.get('x-notice')).toBe(`These firewall rules had no other tag and are inactive now: ${params.id}.`)
+    expect(place.log()).toContain('"firewall.deactivated"')
     const stored = (await place.observer.firewall.get({ params })).body
+    expect(stored.active).toBe(false)
     const connection = { source_ip: '192.0.2.7', username: 'root', device: { name: 'crane-1', tags: ['fourth'] } }
     expect(await decide([{ ...stored, action: 'deny', filter: stored.filter as DeviceFilter }], connection)).toEqual({
       allowed: true,

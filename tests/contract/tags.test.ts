@@ -214,7 +214,7 @@ describe('the tags of a namespace', () => {
 
   test('are removed everywhere at once, and a filter that has none left matches nothing', async () => {
     await using place = await startPlace()
-    await place.operator.tags.remove({ params: { tag: sample.tag } })
+    await place.administrator.tags.remove({ params: { tag: sample.tag } })
     expect(await carried(place)).toEqual({ devices: [[sample.spareTag], []], keys: [undefined, []], rules: [undefined, []] })
     expect((await place.observer.tags.list()).body).toEqual([sample.spareTag])
     await expect(place.operator.tags.remove({ params: { tag: sample.tag } })).rejects.toMatchObject(refused(404))
@@ -235,7 +235,14 @@ describe('the tags of a namespace', () => {
       const { body } = await place.observer.firewall.list({ query: { per_page: 100 } })
       return Object.fromEntries(body.map(({ id, active, filter }) => [id, [active, filter.tags]]))
     }
-    const { status, headers } = await place.operator.tags.remove({ params: { tag: sample.tag } })
+    // Who may not write the rules may not switch them off either; nothing is changed.
+    const before = [await states(), await carried(place)]
+    await expect(place.operator.tags.remove({ params: { tag: sample.tag } })).rejects.toMatchObject({
+      status: 403,
+      message: `These firewall rules have no other tag and would become inactive, which takes an administrator: ${sample.taggedFirewallRule}, ${only}.`,
+    })
+    expect([await states(), await carried(place)]).toEqual(before)
+    const { status, headers } = await place.administrator.tags.remove({ params: { tag: sample.tag } })
     expect(status).toBe(200)
     expect(headers.get('x-notice')).toBe(
       `These firewall rules had no other tag and are inactive now: ${sample.taggedFirewallRule}, ${only}.`,
@@ -256,7 +263,7 @@ describe('the tags of a namespace', () => {
       tag: sample.tag,
       rules: [sample.taggedFirewallRule, only],
     })
-    const last = await place.operator.tags.remove({ params: { tag: sample.spareTag } })
+    const last = await place.administrator.tags.remove({ params: { tag: sample.spareTag } })
     expect(last.headers.get('x-notice')).toBe(`These firewall rules had no other tag and are inactive now: ${both}.`)
   })
 

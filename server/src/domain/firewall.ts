@@ -6,7 +6,7 @@ import type { Stores, StoresInTransaction } from '../storage/stores.ts'
 import { requireRoom } from './firewall-rules.ts'
 import { checkPattern } from './patterns.ts'
 import type { Rules } from './rules.ts'
-import { filterTags, readFilter, requireTags, type StoredFilter } from './tag-use.ts'
+import { filterTags, noticeOf, readFilter, requireTags, type Deactivated, type StoredFilter } from './tag-use.ts'
 
 interface Wanted {
   action: 'allow' | 'deny'
@@ -24,7 +24,12 @@ const present = (row: FirewallRow): FirewallRule => ({
   filter: readFilter(row.filter),
 })
 
-export function firewall({ stores }: { stores: Stores }): Rules<'firewall'> {
+export interface FirewallParts {
+  stores: Stores
+  onDeactivated: (about: Deactivated) => void
+}
+
+export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firewall'> {
   function checkPatterns(rule: Wanted): void {
     checkPattern('source_ip', rule.source_ip)
     checkPattern('username', rule.username)
@@ -90,6 +95,16 @@ export function firewall({ stores }: { stores: Stores }): Rules<'firewall'> {
       changeFilter(tenant_id, params.id, (inside, filter) => filterTags.add(inside, tenant_id, filter, body.tag)),
     setTags: ({ params, body }, { tenant_id }) =>
       changeFilter(tenant_id, params.id, (inside, filter) => filterTags.set(inside, tenant_id, filter, body.tags)),
-    removeTag: ({ params, body }, { tenant_id }) => changeFilter(tenant_id, params.id, (_, filter) => filterTags.remove(filter, body.tag)),
+    async removeTag({ params, body: { tag } }, { tenant_id }) {
+      const rules = await stores.transaction(async (inside) => {
+        const row = await mustFind(inside, tenant_id, params.id)
+        const filter = filterTags.remove(readFilter(row.filter), tag)
+        const useless = row.active === 1 && 'tags' in filter && filter.tags.length === 0
+        await inside.of(tenant_id).firewall.save(row.id, { filter: JSON.stringify(filter), ...(useless ? { active: 0 } : {}) })
+        return useless ? [String(row.id)] : []
+      })
+      if (rules.length > 0) onDeactivated({ tenant_id, tag, rules })
+      return { answer: undefined, headers: { 'x-notice': noticeOf(rules) } }
+    },
   }
 }

@@ -7,6 +7,16 @@ import type { StoresInTransaction } from '../storage/stores.ts'
 export type { StoredFilter }
 type Inside = Pick<StoresInTransaction, 'of'>
 
+/** Firewall rules that became inactive, because their last tag is gone. */
+export interface Deactivated {
+  readonly tenant_id: string
+  readonly tag: string
+  readonly rules: readonly string[]
+}
+
+export const noticeOf = (rules: readonly string[]): string =>
+  rules.length === 0 ? '' : `These firewall rules had no other tag and are inactive now: ${rules.join(', ')}.`
+
 const most_tags = 3
 
 export function readFilter(text: string): StoredFilter {
@@ -44,7 +54,7 @@ export const filterTags = {
     await requireTags(inside, tenant_id, tags)
     return { tags: [...tags] }
   },
-  /** May leave no tag at all; such a filter matches no device. */
+  /** May leave no tag at all; such a filter matches no device, and a firewall rule with it must not be active. */
   remove(filter: StoredFilter, tag: string): StoredFilter {
     const tags = tagsOf(filter)
     if (!tags.includes(tag)) throw new Failure('notFound')

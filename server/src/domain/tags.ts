@@ -1,14 +1,15 @@
 // Tags of the whole namespace: what there is, and renaming or removing one everywhere in one transaction. An active
 // firewall rule whose last tag is deleted would match nothing and silently stop denying: it becomes inactive, and that is
-// said. A tag that no device carries any more still exists in the rule, which matches the next device that gets it.
+// said; so only those may delete the tag who may write the rule. A tag that no device carries any more still exists in the rule, which matches the next device that gets it.
+import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores, StoresInTransaction } from '../storage/stores.ts'
 import type { Rules } from './rules.ts'
-import { readFilter, tagsInUse } from './tag-use.ts'
+import { noticeOf, readFilter, tagsInUse, type Deactivated } from './tag-use.ts'
 
 export interface TagParts {
   stores: Stores
-  onDeactivated: (about: { tenant_id: string; tag: string; rules: readonly string[] }) => void
+  onDeactivated: (about: Deactivated) => void
 }
 
 export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
@@ -54,14 +55,19 @@ export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
         if (used.has(body.tag)) throw new Failure('conflict', { message: 'A tag with this name exists already.' })
         await everywhere(inside, tenant_id, params.tag, (tags) => tags.map((tag) => (tag === params.tag ? body.tag : tag)))
       }),
-    async remove({ params: { tag } }, { tenant_id }) {
+    async remove({ params: { tag } }, { tenant_id, role }) {
       const rules = await stores.transaction(async (inside) => {
         if (!(await tagsInUse(inside, tenant_id)).has(tag)) throw new Failure('notFound')
-        return everywhere(inside, tenant_id, tag, (tags) => tags.filter((other) => other !== tag))
+        const deactivated = await everywhere(inside, tenant_id, tag, (tags) => tags.filter((other) => other !== tag))
+        // Thrown inside, so that nothing is changed.
+        if (deactivated.length > 0 && rank(role) < rank('administrator'))
+          throw new Failure('roleTooLow', {
+            message: `These firewall rules have no other tag and would become inactive, which takes an administrator: ${deactivated.join(', ')}.`,
+          })
+        return deactivated
       })
       if (rules.length > 0) onDeactivated({ tenant_id, tag, rules })
-      const notice = rules.length === 0 ? '' : `These firewall rules had no other tag and are inactive now: ${rules.join(', ')}.`
-      return { answer: undefined, headers: { 'x-notice': notice } }
+      return { answer: undefined, headers: { 'x-notice': noticeOf(rules) } }
     },
   }
 }
