@@ -1,8 +1,9 @@
 // A disk that somebody fills up, a real one of 96 MB. Recordings stop before it is full; when it is, people can still sign in and
 // delete something, because the server gives up a reserve; and what watches the server is told the truth.
-import { closeSync, existsSync, openSync, readdirSync, rmSync, statfsSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, rmSync, statfsSync, symlinkSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { watchDisk } from '../../server/src/kit/disk.ts'
 import { setUp, startProgram, temporaryFolder, type Program } from '../failures/program.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
@@ -92,4 +93,34 @@ test('who fills the disk shuts nobody out, and does not go unnoticed', async () 
   expect(existsSync(reserve)).toBe(true)
   await login()
   await api.namespaces.create({ body: { name: 'another' } })
+})
+
+test('a reserve that cannot be written leaves nothing behind, and is not tried again at once', async () => {
+  using folder = temporaryFolder()
+  const [reserve, draft] = [path.join(folder.path, 'reserve'), path.join(folder.path, 'reserve.new')]
+  const errors: unknown[] = []
+  const onError = (error: unknown): void => void errors.push(error)
+  using disk = await watchDisk({ folder: folder.path, low_bytes: 0, reserve_bytes: megabyte, onChange: () => undefined, onError })
+  rmSync(reserve)
+  // There is room, as the file system says, but not for us.
+  symlinkSync('/dev/full', draft)
+  await disk.look()
+  expect(errors).toEqual([expect.objectContaining({ code: 'ENOSPC' })])
+  expect(readdirSync(folder.path)).toEqual([])
+  await disk.look()
+  expect(readdirSync(folder.path)).toEqual([])
+})
+
+test('a disk on which a write failed is full for some seconds, whatever the file system says is free', async () => {
+  using folder = temporaryFolder()
+  const states: string[] = []
+  const onChange = (state: string): void => void states.push(state)
+  using disk = await watchDisk({ folder: folder.path, low_bytes: 0, reserve_bytes: megabyte, onChange, onError: () => undefined })
+  for (let failed = 0; failed < 3; failed += 1) {
+    disk.wasFull()
+    await disk.look()
+  }
+  expect([states, readdirSync(folder.path)]).toEqual([['full'], []])
+  await eventually(() => expect(disk.state).toBe('ok'))
+  expect([states, readdirSync(folder.path)]).toEqual([['full', 'ok'], ['reserve']])
 })

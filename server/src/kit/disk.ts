@@ -1,6 +1,7 @@
 // How much room a disk has, looked at every two seconds. Below the low-water mark it is `low`, and whoever writes much stops. When it
 // is `full`, the reserve is given up: a file of a few megabytes whose room is then there for the small writes without which nobody
-// could sign in and delete something. When there is room again the reserve is made anew, and only then is it `ok` again.
+// could sign in and delete something. When there is room again, and no write has failed for some seconds, the reserve is made
+// anew, and only then is it `ok` again.
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { open, rename, statfs } from 'node:fs/promises'
@@ -37,6 +38,8 @@ const full_bytes = 4 * 1024 * 1024
 const least_bytes = 256 * 1024
 /** After a failed write nobody should count on the next one for so long. */
 const failed_ms = 10_000
+/** After one that failed for want of room the reserve is not made again for so long: what is free is not always ours (quotas). */
+const calm_ms = 10_000
 const piece_bytes = 1024 * 1024
 
 export async function watchDisk(parts: DiskParts): Promise<Disk> {
@@ -46,6 +49,7 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
   let state: DiskState = 'ok'
   let free_bytes = 0
   let failed_at = -Infinity
+  let noRoom_at = -Infinity
   let complained = false
   let looking: Promise<void> | undefined
 
@@ -63,13 +67,20 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
     const piece = randomBytes(Math.min(piece_bytes, reserve_bytes))
     const file = await open(draft, 'w', 0o600)
     try {
-      for (let written = 0; written < reserve_bytes; written += piece.length) await file.write(piece)
+      for (let written = 0; written < reserve_bytes;) written += (await file.write(piece)).bytesWritten
       await file.sync()
+    } catch (error) {
+      // What there is of it would take the last room.
+      rmSync(draft, { force: true })
+      noRoom_at = performance.now()
+      throw error
     } finally {
       await file.close()
     }
     await rename(draft, reserve)
   }
+
+  const lacksRoom = (): boolean => performance.now() - noRoom_at < calm_ms
 
   const become = (next: DiskState): void => {
     if (next === state) return
@@ -97,9 +108,13 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
     }
     const missing_bytes = existsSync(reserve) ? 0 : reserve_bytes
     if (free_bytes >= enough_bytes + missing_bytes) {
+      if (lacksRoom()) return
       await makeReserve()
       await measure()
-      return become('ok')
+      // A write may have failed meanwhile.
+      if (lacksRoom()) giveUpReserve()
+      else become('ok')
+      return
     }
     // What was full stays so until there is room for the reserve, or it would be eaten up bit by bit.
     if (state !== 'full' && free_bytes < low_bytes) become('low')
@@ -125,6 +140,7 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
       return performance.now() - failed_at > failed_ms && (state !== 'full' || free_bytes >= least_bytes)
     },
     wasFull() {
+      noRoom_at = performance.now()
       if (!giveUpReserve()) failed_at = performance.now()
       become('full')
       void look()
