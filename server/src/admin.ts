@@ -6,7 +6,7 @@ import { Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import { passwordLength, patterns } from '@hawser/contract/fields'
 import { hashPassword } from './domain/credentials.ts'
-import { findOther } from './domain/identity.ts'
+import { findOther, setPassword } from './domain/identity.ts'
 import { readShellHubKey } from './domain/shellhub-tokens.ts'
 import { iso } from './kit/clock.ts'
 import { newUuid } from './kit/ids.ts'
@@ -70,7 +70,12 @@ export const commands: readonly Command[] = [
     async run(rooms, username, password) {
       checkPassword(password)
       const user = await mustFindUser(rooms, username)
-      await rooms.stores.users.savePassword(user.id, await hashPassword(password))
+      const hash = await hashPassword(password)
+      await rooms.stores.transaction(async (inside) => {
+        if ((await inside.users.lock(user.id))?.epoch !== user.epoch)
+          throw new Failure('conflict', { message: `Somebody changed how ${username} signs in at this moment; look, and try again.` })
+        await setPassword(inside, user.id, hash)
+      })
       return ['User password changed successfully', `Username: ${user.username}`]
     },
   },

@@ -7,10 +7,11 @@ import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { hour_ms, minute_ms } from '../../server/src/kit/clock.ts'
 import { codeIn, linkIn, refused, statusOf, totpAt } from '../contract/people.ts'
+import { freshDatabase } from '../harness/postgres.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 
-const { careful, observer, operator } = sample
+const { careful, observer, operator, tenant } = sample
 const elsewhere = `${careful.username}@example.org`
 const thief = { email: 'thief@evil.example', recovery_email: 'thief@other.example', password: 'mine-now' }
 
@@ -30,9 +31,19 @@ const undo = (service: Service, token: string) => statusOf(service.api().users.u
 const works = (api: Client) => statusOf(api.users.refresh({}))
 const signIn = (service: Service, username: string, password: string) => service.api().users.login({ body: { username, password } })
 
+/** The next call of a store waits until this has happened, as one that was slow on its way would. */
+function held<K extends string>(store: Record<K, (...given: never[]) => unknown>, call: K, meanwhile: () => Promise<unknown>): void {
+  const real = store[call]
+  store[call] = async (...given: never[]) => {
+    store[call] = real
+    await meanwhile()
+    return real(...given)
+  }
+}
+
 /** A service in which the thief has the token of a person. */
-async function stolen(person: 'careful' | 'observer') {
-  const service = await startService()
+async function stolen(person: 'careful' | 'observer', database = '') {
+  const service = await startService({ database })
   const world = await buildWorld(service)
   return { service, world, api: service.api({ token: await world.token(person) }), [Symbol.asyncDispose]: service[Symbol.asyncDispose] }
 }
@@ -249,5 +260,133 @@ describe('a person who changes an address', () => {
     expect(await linksTo(service, observer.email, 'confirm-email')).toEqual([])
     await service.api().users.recover({ body: { username: observer.username } })
     expect(await linksTo(service, observer.email, 'update-password')).toHaveLength(1)
+  })
+})
+
+describe.each([
+  ['SQLite', () => Promise.resolve('')],
+  ['PostgreSQL', freshDatabase],
+])('a request of the thief that was on its way when the person undid everything, on %s,', (_, database) => {
+  test('sets no password and no address, however many they are', async () => {
+    await using scene = await stolen('observer', await database())
+    const { service, api } = scene
+    await api.users.update({ body: { email: thief.email } })
+    const token = await tokenTo(service, observer.email, 'undo-change')
+    // The thief knows the password, too: undoing would end that only with the token.
+    const body = { email: thief.email, current_password: observer.password, password: thief.password }
+    const { stores } = service.rooms
+    const many: Promise<number>[] = []
+    held(stores, 'transaction', async () => {
+      for (let number = 0; number < 8; number++) many.push(statusOf(api.users.update({ body })))
+      expect(await undo(service, token)).toBe(200)
+    })
+    const first = await statusOf(api.users.update({ body }))
+    // Those that were quicker than the undo were undone by it.
+    for (const status of [first, ...(await Promise.all(many))]) expect([200, 401]).toContain(status)
+    expect(first).toBe(401)
+    expect(await stores.users.find(observer.id)).toMatchObject({ email: observer.email, former_email: null, kept_token: null })
+    for (const who of [observer.username, thief.email]) expect(await statusOf(signIn(service, who, thief.password)), who).toBe(401)
+    expect(await works(api)).toBe(401)
+  })
+
+  test('switches no second factor on, and none off', async () => {
+    await using scene = await stolen('observer', await database())
+    const { service, api } = scene
+    const { stores } = service.rooms
+    await api.users.update({ body: { recovery_email: thief.recovery_email } })
+    const first = await tokenTo(service, observer.email, 'undo-change')
+    const { secret, recovery_codes } = (await api.mfa.generate({})).body
+    held(stores, 'transaction', async () => expect(await undo(service, first)).toBe(200))
+    expect(await statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } }))).toBe(401)
+    expect(await stores.users.find(observer.id)).toMatchObject({ mfa_secret: null, recovery_email: null })
+
+    const own = service.api({ token: await scene.world.token('careful') })
+    await own.users.update({ body: { email: thief.email } })
+    const second = await tokenTo(service, careful.email, 'undo-change')
+    held(stores, 'transaction', async () => expect(await undo(service, second)).toBe(200))
+    expect(await statusOf(own.mfa.disable({ body: { code: totpAt(service, sample.mfaSecret) } }))).toBe(401)
+    expect((await stores.users.find(careful.id))?.mfa_secret).not.toBeNull()
+  })
+})
+
+describe('what was on its way when the person undid everything', () => {
+  const ways = {
+    refresh: (api: Client) => api.users.refresh({}),
+    namespaceToken: (api: Client) => api.users.namespaceToken({ params: { tenant } }),
+    token: (api: Client) => api.users.token({ params: { tenant } }),
+    update: (api: Client) => api.users.update({ body: { email: 'thief-2@evil.example' } }),
+    generate: (api: Client) => api.mfa.generate({}),
+  }
+  test.each(Object.entries(ways))('gets nothing by %s, though the gate had let it in', async (_, way) => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    await api.users.update({ body: { email: thief.email } })
+    const token = await tokenTo(service, observer.email, 'undo-change')
+    held(service.rooms.stores.users, 'find', async () => expect(await undo(service, token)).toBe(200))
+    expect(await statusOf(way(api))).toBe(401)
+    expect((await service.rooms.stores.users.find(observer.id))?.email).toBe(observer.email)
+  })
+
+  /** The thief has confirmed addresses of their own, and the person has a link that undoes it. */
+  async function takenOver() {
+    const scene = await stolen('careful')
+    const { service, api } = scene
+    await api.users.update({ body: { email: thief.email, recovery_email: thief.recovery_email } })
+    for (const mailbox of [thief.email, thief.recovery_email])
+      expect(await confirm(service, await tokenTo(service, mailbox, 'confirm-email'))).toBe(200)
+    return { ...scene, undoing: await tokenTo(service, careful.email, 'undo-change') }
+  }
+
+  test.each([
+    ['links', 'update-password', (api: Client) => api.users.recover({ body: { email: thief.email } }), [careful.email]],
+    ['codes', 'reset-mfa', (api: Client) => api.mfa.requestReset({ body: { identifier: thief.email } }), [careful.email, elsewhere]],
+  ] as const)('sends %s that let one in to the addresses of the person, not to those of the thief', async (_, page, ask, addresses) => {
+    await using scene = await takenOver()
+    const { service, undoing } = scene
+    held(service.rooms.stores.attempts, 'count', async () => expect(await undo(service, undoing)).toBe(200))
+    await ask(service.api())
+    for (const mailbox of addresses) expect(await linksTo(service, mailbox, page)).toHaveLength(1)
+    for (const mailbox of [thief.email, thief.recovery_email]) expect(await linksTo(service, mailbox, page)).toEqual([])
+  })
+
+  test('makes no token that lasts of a reset of the second factor', async () => {
+    await using scene = await takenOver()
+    const { service, undoing } = scene
+    await service.api().mfa.requestReset({ body: { identifier: careful.username } })
+    const codes = [await service.letter(thief.email), await service.letter(thief.recovery_email)].map(codeIn)
+    const body = { main_email_code: codes[0] ?? '', recovery_email_code: codes[1] ?? '' }
+    let undone = 0
+    const { users } = service.rooms.stores
+    for (const call of ['find', 'save'] as const) held(users, call, async () => void (undone ||= await undo(service, undoing)))
+    const { token } = (await service.api().mfa.reset({ params: { user_id: careful.id }, body })).body
+    expect(undone).toBe(200)
+    expect(await works(service.api({ token }))).toBe(401)
+    expect((await users.find(careful.id))?.mfa_secret).not.toBeNull()
+  })
+})
+
+describe('a copy of the token that changed the password', () => {
+  test('ends with it after 72 hours, and so does everything that is issued for it', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    service.clock.forward(hour_ms)
+    await api.users.update({ body: { current_password: observer.password, password: 'a-new-rope' } })
+    const sessions = [
+      (await api.users.refresh({})).body.token,
+      (await api.users.namespaceToken({ params: { tenant } })).body.token,
+      (await api.users.token({ params: { tenant } })).body.token,
+    ].map((token) => service.api({ token }))
+    // A copy of a copy.
+    for (const one of [...sessions]) sessions.push(service.api({ token: (await one.users.refresh({})).body.token }))
+    const own = service.api({ token: (await signIn(service, observer.username, 'a-new-rope')).body.token })
+    service.clock.forward(70 * hour_ms)
+    for (const one of [api, ...sessions]) expect(await works(one)).toBe(200)
+    for (const one of [api, ...sessions]) sessions.push(service.api({ token: (await one.users.refresh({})).body.token }))
+    const later = service.api({ token: (await own.users.refresh({})).body.token })
+    service.clock.forward(hour_ms)
+    for (const one of [api, ...sessions]) expect(await works(one)).toBe(401)
+    expect(await works(later)).toBe(200)
+    service.clock.forward(60 * hour_ms)
+    expect(await works(later)).toBe(200)
   })
 })

@@ -281,7 +281,7 @@ test('a person switches the second factor on, signs in with it, and off again wi
   await seen(page, 'This is not your present password.')
   await fill(page, { 'Present password': sample.observer.password })
   await press(page, 'Change the password')
-  await told(page, 'Your password is changed. Everywhere else you are signed out.')
+  await told(page, 'Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.')
   await page.goto('/')
   await heading(page, sample.namespace)
   await signOut(page)

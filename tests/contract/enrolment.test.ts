@@ -303,7 +303,16 @@ describe('a device token', () => {
 
 describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
   const place = sharedPlace(options)
-  const owner = { kind: 'user', id: sample.owner.id, username: 'olga', token_id: 'none', tenant_id: sample.tenant, role: 'owner' } as const
+  const owner = {
+    kind: 'user',
+    id: sample.owner.id,
+    username: 'olga',
+    token_id: 'none',
+    epoch: 1,
+    exp: 0,
+    tenant_id: sample.tenant,
+    role: 'owner',
+  } as const
   const from = { source: '127.0.0.1', host: 'hawser.test', secure: false }
 
   test('make one device', async () => {

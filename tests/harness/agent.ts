@@ -84,7 +84,16 @@ export async function startAgent(service: AgentServer, options: AgentOptions = {
   if (!options.pending && !('rooms' in service)) await service.accept(uid)
   else if (!options.pending && 'rooms' in service) {
     const { rules } = service.rooms
-    const owner = { kind: 'user', id: sample.owner.id, username: '', token_id: '', tenant_id: sample.tenant, role: 'owner' } as const
+    const owner = {
+      kind: 'user',
+      id: sample.owner.id,
+      username: '',
+      token_id: '',
+      epoch: 1,
+      exp: 0,
+      tenant_id: sample.tenant,
+      role: 'owner',
+    } as const
     await rules.devices.accept({ params: { uid } } as never, { ...owner, source: '127.0.0.1', host: '', secure: false })
   }
   return {

@@ -64,7 +64,7 @@ function Password() {
   const [changes, setChanges] = useState(0)
   return (
     <Panel title="Password">
-      <p className="soft">With a new password you are signed out everywhere but here.</p>
+      <p className="soft">With a new password all other sign-ins end; this one, with every copy of it, ends within 72 hours.</p>
       <Form
         compact
         key={changes}
@@ -72,7 +72,7 @@ function Password() {
         send={async ({ password = '', current_password = '' }) => {
           await api.users.update({ body: { password, current_password } })
           setChanges(changes + 1)
-          tell('Your password is changed. Everywhere else you are signed out.')
+          tell('Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.')
         }}
       >
         <Field

@@ -7,6 +7,7 @@ import type { Clock } from '../kit/clock.ts'
 import { hashOf } from '../kit/secrets.ts'
 import type { UserStanding } from '../storage/callers.ts'
 import type { Stores } from '../storage/stores.ts'
+import type { UserRow } from '../storage/users.ts'
 import type { ShellHubTokens } from './shellhub-tokens.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -26,6 +27,11 @@ export interface UserCaller extends From {
   readonly id: string
   /** The id of the token it came with. */
   readonly token_id: string
+  /** The user's when that token was made. */
+  readonly epoch: number
+  /** When that token ends, and when what is issued for it has to, if that is settled; in seconds since 1970. */
+  readonly exp: number
+  readonly until?: number | undefined
   readonly username: string
   readonly tenant_id: string | null
   readonly role: Role | null
@@ -66,8 +72,20 @@ export interface SignedDevice {
 }
 
 /** A token is as old as the password it was made under, or is the one that asked for the present password. */
-export function outlivesPasswords(standing: UserStanding, epoch: number, token_id: string): boolean {
+export function outlivesPasswords(standing: Pick<UserStanding, 'epoch' | 'kept_token'>, epoch: number, token_id: string): boolean {
   return standing.epoch === epoch || standing.kept_token === token_id
+}
+
+/** The user who calls. Refuses a token that has ended since the gate looked. */
+export async function callingUser(stores: Pick<Stores, 'users'>, { id, epoch, token_id }: UserCaller): Promise<UserRow> {
+  const user = await stores.users.find(id)
+  if (!user || !outlivesPasswords(user, epoch, token_id)) throw new Failure('unauthenticated')
+  return user
+}
+
+/** When what is issued for the caller has to end: a token that outlived a password, or a copy of it, is not made to last. */
+export function endOfIssued(user: UserRow, caller: UserCaller): number | undefined {
+  return user.epoch === caller.epoch ? caller.until : caller.exp
 }
 
 const onlyDevices = 'Only a device may call this operation.'
@@ -104,6 +122,9 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
       kind: 'user',
       id: claims.id,
       token_id: claims.jti,
+      epoch: Number(epoch),
+      exp: claims.exp,
+      until: claims.until,
       username: standing.username,
       tenant_id: current ? claims.tenant : null,
       role: current ? standing.role : null,

@@ -52,6 +52,26 @@ export function withFormer(user: UserRow, columns: Partial<UserRow>): Partial<Us
   }
 }
 
+/** What a change is judged by, and an undo brings back. */
+const proofs = ['email', 'former_email', 'recovery_email', 'former_recovery_email', 'mfa_secret'] as const
+
+/**
+ * Locks a user who was read before the transaction, and refuses to go on when they are not as they were: a request that was
+ * on its way when all tokens ended must not write over what ended them.
+ */
+export async function lockAsRead(inside: StoresInTransaction, user: UserRow): Promise<void> {
+  const now = await inside.users.lock(user.id)
+  if (now?.epoch !== user.epoch) throw new Failure('unauthenticated')
+  if (proofs.some((proof) => now[proof] !== user[proof]))
+    throw new Failure('conflict', { message: 'Another request changed the same at this moment; look, and try again.' })
+}
+
+/** Sets the password of a user who is locked. What was on its way for the old one is worth nothing now. */
+export async function setPassword(inside: StoresInTransaction, id: string, password: string, kept_token?: string): Promise<void> {
+  await inside.users.savePassword(id, password, kept_token)
+  for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const) await inside.tokens.removeOf(id, kind)
+}
+
 const address = new RegExp(patterns.email, 'u')
 
 /**
@@ -70,15 +90,19 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
 
   /** Sends the link that confirms an address, if it waits for one; it ends the link before. */
   async function sendConfirmation(user_id: string, which: Address): Promise<void> {
-    const user = await stores.users.find(user_id)
-    const waiting = which === 'email' ? user?.former_email : user?.former_recovery_email
-    const to = user?.[which]
-    if (!user || !waiting || !to) return
     const kind = kinds[which]
     const { token, expires_at } = issued(undo_ms)
-    await stores.tokens.removeOf(user.id, kind)
-    await stores.tokens.insert({ kind, hash: vault.mark(kind, token), user_id: user.id, expires_at })
-    await post.send(letters.confirmAddress({ to, name: user.name, token }))
+    // Locked, so that the link goes to the very address that it confirms: whoever changes the address ends the link.
+    const about = await stores.transaction(async (inside) => {
+      const user = await inside.users.lock(user_id)
+      const waiting = which === 'email' ? user?.former_email : user?.former_recovery_email
+      const to = user?.[which]
+      if (!user || !waiting || !to) return undefined
+      await inside.tokens.removeOf(user_id, kind)
+      await inside.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at })
+      return { to, name: user.name }
+    })
+    if (about) await post.send(letters.confirmAddress({ ...about, token }))
   }
 
   return {

@@ -13,7 +13,8 @@ import type { Letters } from '../mail/letters.ts'
 import type { Post } from '../mail/post.ts'
 import type { Stores, StoresInTransaction } from '../storage/stores.ts'
 import type { UserRow } from '../storage/users.ts'
-import { countingEmail, countingRecoveryEmail, type Identity } from './identity.ts'
+import { callingUser } from './callers.ts'
+import { countingEmail, countingRecoveryEmail, lockAsRead, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
 import type { Rules } from './rules.ts'
 import { signInSubject, type SignIn } from './sign-in.ts'
@@ -61,12 +62,6 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
   const wrongCode = () => new Failure('wrongCode')
   const codeMark = (user_id: string, code: string) => recoveryMark(vault, user_id, code)
   const resetMark = (kind: string, user_id: string, code: string) => vault.mark(kind, `${user_id} ${code.trim().toUpperCase()}`)
-
-  async function mustFind(id: string): Promise<UserRow> {
-    const user = await stores.users.find(id)
-    if (!user) throw new Failure('unauthenticated')
-    return user
-  }
 
   /** True for a code of the user's secret that was not used before; it is used by this. */
   async function spendCode(user: UserRow, code: string): Promise<boolean> {
@@ -124,26 +119,34 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
     requestReset({ body }) {
       // After the answer, so that it takes as long for a stranger as for a user.
       background.later('letter.mfa-reset', async () => {
-        const user = await identity.find(body.identifier)
-        const recovery = user && countingRecoveryEmail(user)
-        if (!user?.mfa_secret || !recovery) return
+        const found = await identity.find(body.identifier)
+        if (!found?.mfa_secret || !countingRecoveryEmail(found)) return
+        const { id } = found
         const now = clock.now()
-        if ((await stores.attempts.count(`letter mfa-reset ${user.id}`, iso(now), iso(now + hour_ms))) > resets_per_hour) return
-        const addresses = { main: countingEmail(user), recovery }
-        await stores.attempts.clear(`mfa reset ${user.id}`)
-        for (const which of ['main', 'recovery'] as const) {
-          const kind = `mfa-reset-${which}` as const
-          const code = newLegibleCode(8)
-          await stores.tokens.removeOf(user.id, kind)
-          await stores.tokens.insert({ kind, hash: resetMark(kind, user.id, code), user_id: user.id, expires_at: iso(now + day_ms) })
-          await post.send(letters.mfaReset({ to: addresses[which], name: user.name, id: user.id, code, which }))
-        }
+        if ((await stores.attempts.count(`letter mfa-reset ${id}`, iso(now), iso(now + hour_ms))) > resets_per_hour) return
+        const codes = { main: newLegibleCode(8), recovery: newLegibleCode(8) }
+        // Locked, so that the codes go to the addresses that count when they begin to work: an undo ends them.
+        const to = await stores.transaction(async (inside) => {
+          const user = await inside.users.lock(id)
+          const recovery = user && countingRecoveryEmail(user)
+          if (!user?.mfa_secret || !recovery) return undefined
+          await inside.attempts.clear(`mfa reset ${id}`)
+          for (const which of ['main', 'recovery'] as const) {
+            const kind = `mfa-reset-${which}` as const
+            await inside.tokens.removeOf(id, kind)
+            await inside.tokens.insert({ kind, hash: resetMark(kind, id, codes[which]), user_id: id, expires_at: iso(now + day_ms) })
+          }
+          return { main: countingEmail(user), recovery, name: user.name }
+        })
+        if (!to) return
+        for (const which of ['main', 'recovery'] as const)
+          await post.send(letters.mfaReset({ to: to[which], name: to.name, id, code: codes[which], which }))
       })
     },
 
     async reset({ params, body }, { source }) {
       const id = params.user_id
-      await lockout.judge(`mfa reset ${neighbourhood(source)} ${id}`, fiveTries, wrongCode, async () => {
+      const user = await lockout.judge(`mfa reset ${neighbourhood(source)} ${id}`, fiveTries, wrongCode, async () => {
         const now = iso(clock.now())
         const main = resetMark('mfa-reset-main', id, body.main_email_code)
         const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
@@ -154,6 +157,7 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
           return undefined
         }
         return stores.transaction(async (inside) => {
+          const locked = await inside.users.lock(id)
           if (
             !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
             !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
@@ -161,14 +165,15 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
             // Another request was quicker. Thrown, so that this one spends neither code.
             throw wrongCode()
           await switchOff(inside, id)
-          return true
+          return locked && { ...locked, mfa_secret: null }
         })
       })
-      return signIn.signedIn(await mustFind(id))
+      // As they were then: what happens from here on, an undo too, ends this token.
+      return signIn.signedIn(user)
     },
 
     async generate(_, caller) {
-      const user = await mustFind(caller.id)
+      const user = await callingUser(stores, caller)
       if (user.mfa_secret !== null) throw new Failure('conflict', { message: 'The second factor is on already.' })
       const secret = newBase32(32)
       const codes = Array.from({ length: recovery_codes }, () => newBase32(16))
@@ -182,7 +187,7 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
     },
 
     async enable({ body }, caller) {
-      const user = await mustFind(caller.id)
+      const user = await callingUser(stores, caller)
       if (user.mfa_secret !== null) throw new Failure('conflict', { message: 'The second factor is on already.' })
       if (user.recovery_email === null) throw new Failure('invalid', { message: 'Set a recovery e-mail address first.' })
       const draft = await stores.users.findDraft(user.id)
@@ -194,6 +199,7 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
         stepOf(body.secret, body.code, clock.now()),
       )
       const tell = await stores.transaction(async (inside) => {
+        await lockAsRead(inside, user)
         const told = await identity.keep(inside, user, ['second factor'])
         await inside.users.save(user.id, { mfa_secret: vault.seal('mfa secret', body.secret), mfa_step: step })
         await inside.users.setRecoveryCodes(user.id, known)
@@ -204,7 +210,7 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
     },
 
     async disable({ body }, caller) {
-      const user = await mustFind(caller.id)
+      const user = await callingUser(stores, caller)
       if (user.mfa_secret === null) throw new Failure('conflict', { message: 'The second factor is off already.' })
       const { code, recovery_code } = body
       if (!code && !recovery_code) throw new Failure('invalid', { message: 'code or recovery_code: one of them is needed' })
@@ -215,7 +221,10 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
           (await stores.users.spendRecoveryCode(user.id, hash)) || (await stores.tokens.spend('mfa-recovered', hash, iso(clock.now())))
         return spent || undefined
       })
-      await stores.transaction((inside) => switchOff(inside, user.id))
+      await stores.transaction(async (inside) => {
+        await lockAsRead(inside, user)
+        await switchOff(inside, user.id)
+      })
     },
   }
 }

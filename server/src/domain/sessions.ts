@@ -81,7 +81,7 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
     },
     async ticket({ params }, caller) {
       await mustFind(params.uid, caller)
-      return { token: await parts.tickets.give(caller, params.uid) }
+      return { token: parts.tickets.give(caller, params.uid) }
     },
     async cast({ params, query }, caller) {
       const { started_at } = await mustFind(params.uid, caller)

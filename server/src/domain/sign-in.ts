@@ -8,8 +8,11 @@ import type { UserRow } from '../storage/users.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface SignIn {
-  /** A fresh token and the profile; for the asked namespace, else the preferred one, else the oldest membership. */
-  session(user: UserRow, tenant?: string): Promise<UserSession | undefined>
+  /**
+   * A fresh token and the profile; for the asked namespace, else the preferred one, else the oldest membership. The token ends
+   * no later than `until`, and nor does any that is issued for it; in seconds since 1970.
+   */
+  session(user: UserRow, tenant?: string, until?: number): Promise<UserSession | undefined>
   /** The same, and remembers when it happened. */
   signedIn(user: UserRow): Promise<UserSession>
 }
@@ -20,7 +23,7 @@ export function signInSubject(source: string, who: string): string {
 }
 
 export function signIn({ stores, tokens, clock }: { stores: Stores; tokens: Tokens; clock: Clock }): SignIn {
-  async function session(user: UserRow, tenant?: string): Promise<UserSession | undefined> {
+  async function session(user: UserRow, tenant?: string, until?: number): Promise<UserSession | undefined> {
     const memberships = await stores.namespaces.memberships(user.id)
     const wanted = tenant ?? user.preferred_tenant
     const found = memberships.find((membership) => membership.tenant_id === wanted)
@@ -33,6 +36,7 @@ export function signIn({ stores, tokens, clock }: { stores: Stores; tokens: Toke
       name: user.username,
       mfa: user.mfa_secret !== null,
       ver: `${user.epoch}.${chosen?.epoch ?? ''}`,
+      ...(until === undefined ? {} : { until }),
     })
     return {
       token,

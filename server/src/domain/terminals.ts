@@ -16,9 +16,9 @@ export interface Holder {
   readonly user_id: string
   readonly username: string
   readonly tenant_id: string
-  /** Of the user when the ticket was given: a changed password makes another one. */
+  /** Of the token that asked for it: a changed password makes another one. */
   readonly epoch: number
-  /** Of the token that asked for it: the one that changes the password stays. */
+  /** Of the same token: the one that changes the password stays. */
   readonly token_id: string
 }
 
@@ -65,12 +65,11 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
   const given = new Map<string, { readonly ticket: TerminalTicket; readonly ends_at: number; forget(): void }>()
   const open = new Map<string, Holder>()
 
-  async function holderOf(caller: MemberCaller): Promise<Holder> {
+  function holderOf(caller: MemberCaller): Holder {
     // The contract admits no keys; this is what the types do not say.
     if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
-    const standing = await stores.callers.user(caller.id, caller.tenant_id)
-    if (!standing) throw new Failure('unauthenticated')
-    return { user_id: caller.id, username: caller.username, tenant_id: caller.tenant_id, epoch: standing.epoch, token_id: caller.token_id }
+    const { id: user_id, username, tenant_id, epoch, token_id } = caller
+    return { user_id, username, tenant_id, epoch, token_id }
   }
 
   function give(ticket: TerminalTicket): { token: string } {
@@ -120,7 +119,7 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
         throw new Failure('invalid', { message: 'Either a password, or a fingerprint or public_key is needed.' })
       await requireDevice(caller.tenant_id, body.device)
       const proof = password === undefined ? { fingerprint: fingerprint! } : { password }
-      return give({ ...(await holderOf(caller)), kind: 'terminal', device_uid: body.device, login: body.username, proof })
+      return give({ ...holderOf(caller), kind: 'terminal', device_uid: body.device, login: body.username, proof })
     },
     async openOld({ body }, caller) {
       const { password } = body
@@ -130,10 +129,10 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
         })
       if (password === undefined) throw new Failure('invalid', { message: 'password: it is needed' })
       await requireDevice(caller.tenant_id, body.device)
-      return give({ ...(await holderOf(caller)), kind: 'old terminal', device_uid: body.device, login: body.username, proof: { password } })
+      return give({ ...holderOf(caller), kind: 'old terminal', device_uid: body.device, login: body.username, proof: { password } })
     },
     async files({ body }, caller) {
-      const holder = await holderOf(caller)
+      const holder = holderOf(caller)
       // The terminal may be on another node, which then gives the ticket.
       const token = filesTicket(body.session, holder) ?? (await bus.seek(terminalName(body.session), JSON.stringify(holder)))
       if (token === undefined) throw new Failure('notFound', { message: 'You have no such terminal open.' })

@@ -22,6 +22,10 @@ export interface UserClaims {
   readonly mfa: boolean
   /** `<user epoch>.<member epoch>`: ends the token when the password or the role changes. */
   readonly ver: string
+  /** In seconds since 1970. */
+  readonly exp: number
+  /** When whatever is issued for it has to end: it comes from a token that outlived a password. In seconds since 1970. */
+  readonly until?: number
 }
 export interface DeviceClaims {
   readonly claims: 'device'
@@ -31,7 +35,7 @@ export interface DeviceClaims {
 export type Claims = UserClaims | DeviceClaims
 
 export interface Tokens {
-  forUser(claims: Omit<UserClaims, 'claims' | 'jti'>): Promise<string>
+  forUser(claims: Omit<UserClaims, 'claims' | 'jti' | 'exp'>): Promise<string>
   forDevice(claims: Omit<DeviceClaims, 'claims'>): Promise<string>
   verify(token: string): Promise<Claims | undefined>
 }
@@ -57,7 +61,7 @@ export async function tokens({ stores, vault, clock }: { stores: Stores; vault: 
   }
   const verified = new Map<string, { claims: Claims; exp: number }>()
 
-  const sign = (claims: DeviceClaims | Omit<UserClaims, 'jti'>, exp?: number): Promise<string> => {
+  const sign = (claims: DeviceClaims | Omit<UserClaims, 'jti' | 'exp'>, exp?: number): Promise<string> => {
     const iat = Math.floor(clock.now() / 1000)
     const signing = keys[0]!
     const token = new SignJWT({ ...claims })
@@ -68,7 +72,8 @@ export async function tokens({ stores, vault, clock }: { stores: Stores; vault: 
   }
 
   return {
-    forUser: (claims) => sign({ ...claims, claims: 'user' }, Math.floor(clock.now() / 1000) + user_token_hours * 3600),
+    forUser: (claims) =>
+      sign({ ...claims, claims: 'user' }, Math.min(claims.until ?? Infinity, Math.floor(clock.now() / 1000) + user_token_hours * 3600)),
     forDevice: (claims) => sign({ ...claims, claims: 'device' }),
 
     async verify(token) {

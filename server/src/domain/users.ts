@@ -8,11 +8,11 @@ import type { Vault } from '../kit/secrets.ts'
 import type { Post } from '../mail/post.ts'
 import type { Letters } from '../mail/letters.ts'
 import type { TokenKind } from '../storage/one-time-tokens.ts'
-import type { Stores } from '../storage/stores.ts'
+import type { Stores, StoresInTransaction } from '../storage/stores.ts'
 import type { UserRow } from '../storage/users.ts'
-import type { UserCaller } from './callers.ts'
+import { callingUser, endOfIssued, type UserCaller } from './callers.ts'
 import { hashPassword, isForeign, passwordMatches } from './credentials.ts'
-import { countingEmail, withFormer, type Identity } from './identity.ts'
+import { countingEmail, lockAsRead, setPassword, withFormer, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
 import type { Rules } from './rules.ts'
 import { signInSubject, type SignIn } from './sign-in.ts'
@@ -59,16 +59,19 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     const headers = { 'x-account-lockout': '0' }
     if (user.confirmed === 0) throw new Failure('unconfirmed', { headers })
     if (user.mfa_secret !== null) {
-      const token = await issue('mfa-sign-in', user.id, mfa_token_ms)
+      const token = await stores.transaction(async (inside) => {
+        await lockAsRead(inside, user)
+        return issue(inside, 'mfa-sign-in', user.id, mfa_token_ms)
+      })
       throw new Failure('mfaRequired', { headers: { ...headers, 'x-mfa-token': token } })
     }
     return { answer: await signIn.signedIn(user), headers }
   }
 
   /** A new single-use token of which only the mark is kept. */
-  async function issue(kind: TokenKind, user_id: string, lives_ms: number): Promise<string> {
+  async function issue(inside: StoresInTransaction, kind: TokenKind, user_id: string, lives_ms: number): Promise<string> {
     const token = newUuid()
-    await stores.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at: iso(clock.now() + lives_ms) })
+    await inside.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at: iso(clock.now() + lives_ms) })
     return token
   }
 
@@ -81,23 +84,26 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   /** A link by letter. It happens after the answer, so that the answer takes as long for a stranger as for a user. */
   function sendLink(kind: 'activation' | 'recovery', identifier: string, wanted: (user: UserRow) => boolean): void {
     background.later(`letter.${kind}`, async () => {
-      const user = await identity.find(identifier)
-      if (!user || !wanted(user)) return
-      if (!(await mayWrite(kind, user))) return
-      await stores.tokens.removeOf(user.id, kind)
-      const token = await issue(kind, user.id, day_ms)
-      const to = { to: countingEmail(user), name: user.name }
-      await parts.post.send(
-        kind === 'activation'
+      const found = await identity.find(identifier)
+      if (!found || !wanted(found) || !(await mayWrite(kind, found))) return
+      // Locked, so that the link goes to the address that counts when it begins to work: an undo ends it.
+      const letter = await stores.transaction(async (inside) => {
+        const user = await inside.users.lock(found.id)
+        if (!user || !wanted(user)) return undefined
+        await inside.tokens.removeOf(user.id, kind)
+        const token = await issue(inside, kind, user.id, day_ms)
+        const to = { to: countingEmail(user), name: user.name }
+        return kind === 'activation'
           ? parts.letters.activation({ ...to, email: user.email, token })
-          : parts.letters.recovery({ ...to, id: user.id, token }),
-      )
+          : parts.letters.recovery({ ...to, id: user.id, token })
+      })
+      if (letter) await parts.post.send(letter)
     })
   }
 
-  async function namespaceToken(id: string, tenant: string) {
-    const user = await stores.users.find(id)
-    const session = user && (await signIn.session(user, tenant))
+  async function namespaceToken(caller: UserCaller, tenant: string) {
+    const user = await callingUser(stores, caller)
+    const session = await signIn.session(user, tenant, endOfIssued(user, caller))
     if (!session) throw new Failure('notFound')
     return session
   }
@@ -125,25 +131,19 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   }
 
   /** All or nothing: an address that is refused must not leave a new password behind. */
-  async function change(
-    { id, token_id }: UserCaller,
-    profile: Profile,
-    passwords?: { current: string | undefined; next: string },
-  ): Promise<void> {
-    const user = await stores.users.find(id)
-    if (!user) throw new Failure('unauthenticated')
+  async function change(caller: UserCaller, profile: Profile, passwords?: { current: string | undefined; next: string }): Promise<void> {
+    const user = await callingUser(stores, caller)
+    const { id } = user
     const columns = withFormer(user, columnsOf(user, profile))
     const changed = await identity.changed(user, columns)
     const password = passwords && (await newHash(user, passwords.current, passwords.next))
     let tell = (): void => {}
     await orTaken(columns, id, () =>
       stores.transaction(async (inside) => {
+        await lockAsRead(inside, user)
         if (changed.length > 0) tell = await identity.keep(inside, user, changed)
         if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
-        if (password === undefined) return
-        await inside.users.savePassword(id, password, token_id)
-        // What was on its way for the old password is worth nothing now.
-        for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const) await inside.tokens.removeOf(id, kind)
+        if (password !== undefined) await setPassword(inside, id, password, caller.token_id)
       }),
     )
     tell()
@@ -209,12 +209,11 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     auth: ({ body }, caller) => login(body.username, body.password, caller.source),
 
     async refresh(_, caller) {
-      const user = await stores.users.find(caller.id)
-      if (!user) throw new Failure('unauthenticated')
-      return (await signIn.session(user))!
+      const user = await callingUser(stores, caller)
+      return (await signIn.session(user, undefined, endOfIssued(user, caller)))!
     },
-    namespaceToken: ({ params }, caller) => namespaceToken(caller.id, params.tenant),
-    token: ({ params }, caller) => namespaceToken(caller.id, params.tenant),
+    namespaceToken: ({ params }, caller) => namespaceToken(caller, params.tenant),
+    token: ({ params }, caller) => namespaceToken(caller, params.tenant),
 
     update({ body }, caller) {
       const { password, current_password, ...profile } = body
@@ -272,9 +271,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       if (!token || token.user_id !== params.uid) throw new Failure('wrongToken')
       const password = await hashPassword(body.password)
       await stores.transaction(async (inside) => {
+        await inside.users.lock(params.uid)
         if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
-        await inside.users.savePassword(params.uid, password)
-        await inside.tokens.removeOf(params.uid, kind)
+        await setPassword(inside, params.uid, password)
       })
     },
   }

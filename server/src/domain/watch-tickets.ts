@@ -14,7 +14,7 @@ import { outlivesPasswords, type From, type MemberCaller } from './callers.ts'
 export type Holder = (from: From) => Promise<MemberCaller>
 
 export interface WatchTickets {
-  give(caller: MemberCaller, session_uid: string): Promise<string>
+  give(caller: MemberCaller, session_uid: string): string
   /** Gives up the ticket. Throws wrongToken. */
   take(ticket: string, session_uid: string): Holder
 }
@@ -24,9 +24,9 @@ interface Ticket {
   readonly session_uid: string
   readonly user_id: string
   readonly tenant_id: string
-  /** Of the user when the ticket was given: a changed password makes another one. */
+  /** Of the token that asked for it: a changed password makes another one. */
   readonly epoch: number
-  /** Of the token that asked for it: the one that changes the password stays. */
+  /** Of the same token: the one that changes the password stays. */
   readonly token_id: string
   readonly ends_at: number
 }
@@ -84,13 +84,10 @@ export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: 
   }
 
   return {
-    async give(caller, session_uid) {
+    give(caller, session_uid) {
       // The contract admits no keys; this is what the types do not say.
       if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
-      const { id: user_id, tenant_id, token_id } = caller
-      const standing = await stores.callers.user(user_id, tenant_id)
-      if (!standing) throw new Failure('unauthenticated')
-      const { epoch } = standing
+      const { id: user_id, tenant_id, epoch, token_id } = caller
       const now = clock.now()
       const ticket: Ticket = { id: newUid(), session_uid, user_id, tenant_id, epoch, token_id, ends_at: now + life_ms }
       given.add(ticket, now)
@@ -108,7 +105,8 @@ export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: 
         const standing = await stores.callers.user(user_id, tenant_id)
         if (!standing || !outlivesPasswords(standing, epoch, token_id) || standing.role === null) throw new Failure('unauthenticated')
         if (rank(standing.role) < rank('administrator')) throw new Failure('roleTooLow')
-        return { ...from, kind: 'user', id: user_id, token_id, username: standing.username, tenant_id, role: standing.role }
+        const { username, role } = standing
+        return { ...from, kind: 'user', id: user_id, token_id, epoch, exp: ends_at / second_ms, username, tenant_id, role }
       }
     },
   }

@@ -62,6 +62,15 @@ export function userStore({ db }: Context) {
 
     save: (id: string, change: Updateable<Tables['users']>) => db.updateTable('users').set(change).where('id', '=', id).execute(),
 
+    /** The user as of now, whom nobody else changes until the transaction ends. */
+    lock: (id: string): Promise<UserRow | undefined> =>
+      db
+        .updateTable('users')
+        .set((eb) => ({ epoch: eb.ref('epoch') }))
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst(),
+
     /** A new password: every token that the user has is worth nothing from here on, but the one to keep. */
     savePassword: (id: string, password: string, kept_token: string | null = null) =>
       db
