@@ -38,6 +38,24 @@ describe('somebody is here already', () => {
     await expect(service.api().users.login({ body: sample.owner })).rejects.toMatchObject({ status: 401 })
   })
 
+  test.each([
+    ['registered with', { confirmed: 0 }],
+    ['changed to', { former_email: 'olga@elsewhere.example' }],
+  ] as const)('with an address that was %s and not confirmed: that is nobody’s proof of being the same person', async (_, row) => {
+    using shellhub = await shellHub('relaxed')
+    using here = await target('sqlite')
+    await admin(here.folder, ['migrate'])
+    await admin(here.folder, ['user', 'create', 'olga', 'another-rope', 'olga@example.com'])
+    {
+      await using service = await startService({ folder: here.folder })
+      const olga = await service.rooms.stores.users.findByUsername('olga')
+      await service.rooms.stores.users.save(olga?.id ?? '', row)
+    }
+    const { code, stdout } = await here.import(shellhub.from, '--same-people')
+    expect([code, stdout]).toEqual([1, expect.stringContaining('Nothing was written.')])
+    expect(stdout).toContain('"olga" is here already, but has not confirmed the e-mail address "olga@example.com".')
+  })
+
   test('a namespace with the same tenant gets what it has not, and keeps its owner', async () => {
     using shellhub = await shellHub('relaxed')
     using here = await target('sqlite')

@@ -60,7 +60,9 @@ async function moveUser(move: Move, user: FoundUser): Promise<void> {
   const taken = await inside.users.taken({ username, email })
   if (taken.length > 0) {
     const other = await inside.users.findByUsername(username)
-    const same = other?.username === username && other.email === email
+    const alike = other?.username === username && other.email === email
+    // Anybody can register with both. The address says who somebody is once it is confirmed.
+    const same = alike && other.confirmed === 1 && other.former_email === null
     if (same && move.wishes.samePeople) {
       places.people.set(user.id, other.id)
       report.note('People who are here already keep the password and the second factor that they have here', username)
@@ -70,7 +72,9 @@ async function moveUser(move: Move, user: FoundUser): Promise<void> {
     return leave(
       same
         ? `${shown(username)} is here already; say --same-people if it is the same person.`
-        : `${value} belongs to somebody else here; rename one of the two.`,
+        : alike
+          ? `${shown(username)} is here already, but has not confirmed the e-mail address ${shown(email)}.`
+          : `${value} belongs to somebody else here; rename one of the two.`,
     )
   }
   const secret = user.mfa?.secret.replaceAll(/[\s=]/g, '').toUpperCase() ?? ''
