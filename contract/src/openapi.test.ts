@@ -107,7 +107,7 @@ describe('by example', () => {
   })
 
   test('answers may be empty, text, or come with headers', () => {
-    expect(the('devices.accept').responses[200]).toEqual({ description: 'Done; the body is empty.' })
+    expect(the('devices.remove').responses[200]).toEqual({ description: 'Done; the body is empty.' })
     expect(the('system.install').responses[200]?.content).toEqual({ 'text/x-shellscript': { schema: { type: 'string' } } })
     expect(the('users.login').responses[200]?.headers?.['x-account-lockout']?.schema).toEqual({ type: 'string', default: '0' })
   })

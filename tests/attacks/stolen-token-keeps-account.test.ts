@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
+import { runCommand } from '../../server/src/admin.ts'
 import { hour_ms, minute_ms } from '../../server/src/kit/clock.ts'
 import { codeIn, linkIn, refused, statusOf, totpAt } from '../contract/people.ts'
 import { freshDatabase } from '../harness/postgres.ts'
@@ -216,7 +217,90 @@ describe('a second factor that a token alone has switched on', () => {
   })
 })
 
+describe('a second factor and an undo', () => {
+  const switchOn = async (service: Service, api: Client) => {
+    const { secret, recovery_codes } = (await api.mfa.generate({})).body
+    const status = await statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } }))
+    return { status, recovery_codes }
+  }
+
+  test('switched on and off is no way to fill mailboxes either', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    await api.users.update({ body: { recovery_email: thief.recovery_email } })
+    for (let number = 2; number <= 10; number++) {
+      const { status, recovery_codes } = await switchOn(service, api)
+      expect(status).toBe(200)
+      await api.mfa.disable({ body: { recovery_code: recovery_codes[0] ?? '' } })
+    }
+    expect((await switchOn(service, api)).status).toBe(429)
+    expect(await linksTo(service, observer.email, 'undo-change')).toHaveLength(10)
+    service.clock.forward(hour_ms)
+    expect((await switchOn(service, api)).status).toBe(200)
+  })
+
+  test('do not bring back recovery codes that were used', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    await api.users.update({ body: { recovery_email: elsewhere } })
+    const { recovery_codes } = await switchOn(service, api)
+    await api.users.update({ body: { email: 'vera@new.example' } })
+    const undoing = await tokenTo(service, observer.email, 'undo-change')
+    const recover = (code = '') => statusOf(service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: code } }))
+    expect(await recover(recovery_codes[0])).toBe(200)
+    await api.mfa.disable({ body: { recovery_code: recovery_codes[1] ?? '' } })
+    expect(await undo(service, undoing)).toBe(200)
+    expect([await recover(recovery_codes[0]), await recover(recovery_codes[1])]).toEqual([401, 401])
+    expect(await recover(recovery_codes[2])).toBe(200)
+  })
+})
+
+describe('a sign-in that waits for its second factor', () => {
+  const ways = {
+    'by a link': async (service: Service) => {
+      await service.api().users.recover({ body: { username: careful.username } })
+      const token = await tokenTo(service, careful.email, 'update-password')
+      await service.api().users.resetPassword({ params: { uid: careful.id }, body: { password: 'a-new-rope', token } })
+    },
+    'by the administrator': (service: Service) =>
+      runCommand(service.rooms, { words: 'user password', given: [careful.username, 'a-new-rope'] }),
+  }
+  test.each(Object.entries(ways))('ends with the password it was begun with, when that is changed %s', async (_, change) => {
+    await using scene = await stolen('careful')
+    const { service } = scene
+    const half = await refused(signIn(service, careful.username, careful.password))
+    await change(service)
+    const body = { token: half.headers.get('x-mfa-token') ?? '', code: totpAt(service, sample.mfaSecret) }
+    expect(await statusOf(service.api().mfa.authenticate({ body }))).toBe(401)
+  })
+})
+
 describe('a person who changes an address', () => {
+  test('signs in with the confirmed one and with the one that is shown, and nobody stands before them there', async () => {
+    await using scene = await stolen('observer')
+    const { service, api } = scene
+    const { stores } = service.rooms
+    await api.users.update({ body: { email: 'vera@new.example' } })
+    for (const who of [observer.email, 'vera@new.example', observer.username])
+      expect((await signIn(service, who, observer.password)).body.id, who).toBe(observer.id)
+    // Two requests at the same moment might leave this behind.
+    await stores.users.save(operator.id, { email: observer.email, former_email: operator.email })
+    await stores.users.save(operator.id, { password: 'not a hash' })
+    expect((await signIn(service, observer.email, observer.password)).body.id).toBe(observer.id)
+    expect((await stores.users.findByIdentifier(operator.email))?.id).toBe(operator.id)
+  })
+
+  test('is told at every address that an undo takes away', async () => {
+    await using scene = await stolen('careful')
+    const { service, api } = scene
+    await api.users.update({ body: { email: 'cara@new.example', recovery_email: 'cara@other.example' } })
+    await confirm(service, await tokenTo(service, 'cara@new.example', 'confirm-email'))
+    await undo(service, await tokenTo(service, careful.email, 'undo-change'))
+    const told = (await service.letters()).filter(({ subject }) => subject === 'This address was removed from an account')
+    expect(told.map(({ to }) => to?.[0]?.address)).toEqual(['cara@new.example', 'cara@other.example'])
+    for (const { text } of told) expect(text).not.toContain('token=')
+  })
+
   test('confirms it by the link in an e-mail, and gets everything there from then on', async () => {
     await using scene = await stolen('careful')
     const { service, api } = scene
@@ -371,13 +455,14 @@ describe('a copy of the token that changed the password', () => {
     const { service, api } = scene
     service.clock.forward(hour_ms)
     await api.users.update({ body: { current_password: observer.password, password: 'a-new-rope' } })
-    const sessions = [
+    const issued = [
       (await api.users.refresh({})).body.token,
       (await api.users.namespaceToken({ params: { tenant } })).body.token,
       (await api.users.token({ params: { tenant } })).body.token,
     ].map((token) => service.api({ token }))
     // A copy of a copy.
-    for (const one of [...sessions]) sessions.push(service.api({ token: (await one.users.refresh({})).body.token }))
+    const sessions = [...issued]
+    for (const one of issued) sessions.push(service.api({ token: (await one.users.refresh({})).body.token }))
     const own = service.api({ token: (await signIn(service, observer.username, 'a-new-rope')).body.token })
     service.clock.forward(70 * hour_ms)
     for (const one of [api, ...sessions]) expect(await works(one)).toBe(200)

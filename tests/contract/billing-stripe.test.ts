@@ -6,6 +6,12 @@ import { bothDatabases } from '../harness/place.ts'
 import { refused, startBilled } from '../harness/billed.ts'
 import { stripePrice } from '../harness/stripe.ts'
 
+test('the provider writes to the confirmed address of the owner, not to one that waits for it', async () => {
+  await using place = await startBilled()
+  await place.owner.users.update({ body: { email: 'olga@unconfirmed.example' } })
+  expect((await place.owner.billing.createCustomer()).body.email).toBe(sample.owner.email)
+})
+
 describe.each(bothDatabases)('on %s', (_, options) => {
   test('a namespace becomes a customer, subscribes with a card, and leaves', async () => {
     await using place = await startBilled(await options())

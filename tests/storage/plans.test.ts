@@ -265,7 +265,6 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await stores.users.findByIdentifier('x')
       await stores.users.findByUsername('x')
       await stores.users.findByConfirmedEmail('x')
-      await stores.users.findByFormerEmail('x')
       await stores.users.taken({ username: 'x', email: 'y' })
       await stores.users.anyFounder()
       await stores.users.spendStep('x', 1)

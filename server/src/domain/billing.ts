@@ -9,6 +9,7 @@ import type { NamespaceRow } from '../storage/namespaces.ts'
 import type { Stores } from '../storage/stores.ts'
 import type { MemberCaller } from './callers.ts'
 import { hasRoom, isOver } from './device-status.ts'
+import { countingEmail } from './identity.ts'
 import type { Rules } from './rules.ts'
 import { isActive, isUnpaid, place_ms, readBilling, type BillingRecord, type Subscriptions } from './subscriptions.ts'
 import type { Usage } from './usage.ts'
@@ -116,7 +117,7 @@ export function billing({ stores, clock, provider, subscriptions, usage, url }: 
       if (known) return shown(known)
       const owner = await stores.users.find(row.owner)
       const made = await once(tenant_id, 'customer', async (key) => {
-        const customer = await provider.createCustomer({ tenant_id, name: row.name, email: owner?.email ?? '' }, key)
+        const customer = await provider.createCustomer({ tenant_id, name: row.name, email: owner ? countingEmail(owner) : '' }, key)
         await subscriptions.begin(tenant_id, customer.id, clock.now())
         return customer
       })

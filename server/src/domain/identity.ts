@@ -105,16 +105,22 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
     if (about) await post.send(letters.confirmAddress({ ...about, token }))
   }
 
+  /** Refuses the eleventh change in an hour, since each sends letters and keeps what was before. */
+  async function countChange(user_id: string): Promise<void> {
+    const now = clock.now()
+    const count = await stores.attempts.count(`addresses ${user_id}`, iso(now), iso(now + hour_ms))
+    if (count > changes_per_hour) throw new Failure('tooMany', { retryAfter: hour_ms / 1000 })
+  }
+
   return {
-    /** Whether the columns change an address; refuses the eleventh change in an hour, since each sends letters. */
+    /** Whether the columns change an address; if so, it is counted. */
     async changed(user: UserRow, columns: Partial<UserRow>): Promise<Address[]> {
       const found = addresses.filter((which) => columns[which] !== undefined && columns[which] !== user[which])
-      if (found.length === 0) return []
-      const now = clock.now()
-      const count = await stores.attempts.count(`addresses ${user.id}`, iso(now), iso(now + hour_ms))
-      if (count > changes_per_hour) throw new Failure('tooMany', { retryAfter: hour_ms / 1000 })
+      if (found.length > 0) await countChange(user.id)
       return found
     },
+
+    countChange,
 
     /**
      * Keeps what is before a change, inside the transaction that makes it. What it gives is called after the commit and
@@ -146,12 +152,6 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
 
     sendConfirmation,
 
-    /** Whom somebody means who asks for a letter: one signs in by the address that is shown, but may know only the former one. */
-    async find(identifier: string): Promise<UserRow | undefined> {
-      const name = identifier.toLowerCase()
-      return (await stores.users.findByIdentifier(name)) ?? (await stores.users.findByFormerEmail(name))
-    },
-
     /** Makes the address count that the link went to. */
     async confirm(token: string): Promise<void> {
       await stores.transaction(async (inside) => {
@@ -169,9 +169,12 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
       })
     },
 
-    /** Puts everything back as it was before the change that the link is about; tells whether a new password is needed. */
-    undo: (token: string): Promise<{ user_id: string; passwordGone: boolean }> =>
-      stores.transaction(async (inside) => {
+    /**
+     * Puts everything back as it was before the change that the link is about; tells whether a new password is needed. The
+     * addresses that are no longer the account's are told, too: the link may be in the hands of a stranger.
+     */
+    async undo(token: string): Promise<{ user_id: string; passwordGone: boolean }> {
+      const { user, before, passwordGone } = await stores.transaction(async (inside) => {
         const before = await inside.identityChanges.spend(vault.mark('undo', token), iso(clock.now()))
         const user = before && (await inside.users.endTokens(before.user_id))
         if (!user) throw new Failure('wrongToken')
@@ -187,13 +190,22 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
         })
         if (user.mfa_secret !== before.mfa_secret) {
           await inside.users.save(id, { mfa_secret: before.mfa_secret })
-          await inside.users.setRecoveryCodes(id, JSON.parse(before.mfa_recovery_codes) as string[])
+          // Those that were spent since are empty.
+          const codes = (JSON.parse(before.mfa_recovery_codes) as string[]).filter((code) => code !== '')
+          await inside.users.setRecoveryCodes(id, codes)
         }
         await inside.users.removeDraft(id)
         await inside.tokens.removeAllOf(id)
         await inside.identityChanges.removeAfter(id, before.id)
         await inside.identityChanges.raiseEpochs(id)
-        return { user_id: id, passwordGone }
-      }),
+        return { user, before, passwordGone }
+      })
+      const gone = new Set([user.former_email, user.email, user.former_recovery_email, user.recovery_email])
+      for (const kept of [null, before.email, before.recovery_email]) gone.delete(kept)
+      background.later('letter.undone', async () => {
+        for (const to of gone) if (to !== null) await post.send(letters.undone({ to, name: user.name }))
+      })
+      return { user_id: user.id, passwordGone }
+    },
   }
 }

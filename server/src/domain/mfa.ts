@@ -119,7 +119,7 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
     requestReset({ body }) {
       // After the answer, so that it takes as long for a stranger as for a user.
       background.later('letter.mfa-reset', async () => {
-        const found = await identity.find(body.identifier)
+        const found = await stores.users.findByIdentifier(body.identifier.toLowerCase())
         if (!found?.mfa_secret || !countingRecoveryEmail(found)) return
         const { id } = found
         const now = clock.now()
@@ -198,6 +198,7 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
       const step = await lockout.judge(`mfa enable ${user.id}`, fiveTries, wrongCode, async () =>
         stepOf(body.secret, body.code, clock.now()),
       )
+      await identity.countChange(user.id)
       const tell = await stores.transaction(async (inside) => {
         await lockAsRead(inside, user)
         const told = await identity.keep(inside, user, ['second factor'])
@@ -218,7 +219,8 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
         if (code) return (await spendCode(user, code)) || undefined
         const hash = codeMark(user.id, recovery_code!)
         const spent =
-          (await stores.users.spendRecoveryCode(user.id, hash)) || (await stores.tokens.spend('mfa-recovered', hash, iso(clock.now())))
+          (await stores.transaction((inside) => inside.users.spendRecoveryCode(user.id, hash))) ||
+          (await stores.tokens.spend('mfa-recovered', hash, iso(clock.now())))
         return spent || undefined
       })
       await stores.transaction(async (inside) => {

@@ -84,7 +84,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   /** A link by letter. It happens after the answer, so that the answer takes as long for a stranger as for a user. */
   function sendLink(kind: 'activation' | 'recovery', identifier: string, wanted: (user: UserRow) => boolean): void {
     background.later(`letter.${kind}`, async () => {
-      const found = await identity.find(identifier)
+      const found = await stores.users.findByIdentifier(identifier.toLowerCase())
       if (!found || !wanted(found) || !(await mayWrite(kind, found))) return
       // Locked, so that the link goes to the address that counts when it begins to work: an undo ends it.
       const letter = await stores.transaction(async (inside) => {
@@ -236,7 +236,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     resend({ body }) {
       sendLink('activation', body.username, (user) => user.confirmed === 0)
       background.later('letter.confirm-email', async () => {
-        const user = await identity.find(body.username)
+        const user = await stores.users.findByIdentifier(body.username.toLowerCase())
         if (user?.former_email && (await mayWrite('confirm-email', user))) await identity.sendConfirmation(user.id, 'email')
       })
     },

@@ -106,7 +106,7 @@ export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: 
         if (!standing || !outlivesPasswords(standing, epoch, token_id) || standing.role === null) throw new Failure('unauthenticated')
         if (rank(standing.role) < rank('administrator')) throw new Failure('roleTooLow')
         const { username, role } = standing
-        return { ...from, kind: 'user', id: user_id, token_id, epoch, exp: ends_at / second_ms, username, tenant_id, role }
+        return { ...from, kind: 'user', id: user_id, token_id, epoch, exp: ticket.ends_at / second_ms, username, tenant_id, role }
       }
     },
   }

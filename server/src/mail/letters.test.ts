@@ -1,7 +1,16 @@
 // What stands in our letters: the links and codes that the flows rely on, in text and in HTML, and that a hostile name
 // can add nothing to either.
 import { describe, expect, test } from 'vitest'
-import { activationLetter, changedLetter, confirmAddressLetter, letters, mfaResetLetter, oneLine, recoveryLetter } from './letters.ts'
+import {
+  activationLetter,
+  changedLetter,
+  confirmAddressLetter,
+  letters,
+  mfaResetLetter,
+  oneLine,
+  recoveryLetter,
+  undoneLetter,
+} from './letters.ts'
 
 const recipient = { to: 'olga@example.com', name: 'Olga Ørsted', url: 'https://hawser.example.com' }
 const activation = activationLetter({ ...recipient, email: 'olga+crane@example.com', token: 'tök/en&1' })
@@ -44,6 +53,12 @@ describe('links', () => {
     const { text } = letters('https://example.com/hawser/').recovery({ to: 'olga@example.com', name: 'Olga', id: '1', token: '2' })
     expect(text).toContain('\nhttps://example.com/hawser/update-password?id=1&token=2\n')
   })
+})
+
+test('a letter to an address that is gone lets nobody in: its only link is to the server', () => {
+  const { to, text } = undoneLetter(recipient)
+  expect(to).toEqual({ name: 'Olga Ørsted', address: 'olga@example.com' })
+  expect(text.match(/https?:\S+/g)).toEqual([recipient.url])
 })
 
 test('a letter about a change says what was changed', () => {

@@ -94,6 +94,17 @@ export function changedLetter(about: Recipient & { readonly changed: readonly (k
   })
 }
 
+export function undoneLetter(about: Recipient): Letter {
+  return letter(about, {
+    subject: 'This address was removed from an account',
+    parts: [
+      { say: 'A change was taken back with the link that went to the address before, so this is no longer an address of the account.' },
+      { say: 'Every sign-in to the account has ended. E-mails about it go to the address before.' },
+      { say: 'If the account is yours and you do not know who took the change back, ask the people who run this server.' },
+    ],
+  })
+}
+
 /** The letters of one installation: its links all point at `url`. */
 export function letters(url: string) {
   return {
@@ -101,6 +112,7 @@ export function letters(url: string) {
     recovery: (about: Omit<Parameters<typeof recoveryLetter>[0], 'url'>): Letter => recoveryLetter({ ...about, url }),
     confirmAddress: (about: Omit<Parameters<typeof confirmAddressLetter>[0], 'url'>): Letter => confirmAddressLetter({ ...about, url }),
     changed: (about: Omit<Parameters<typeof changedLetter>[0], 'url'>): Letter => changedLetter({ ...about, url }),
+    undone: (about: Omit<Parameters<typeof undoneLetter>[0], 'url'>): Letter => undoneLetter({ ...about, url }),
     mfaReset: (about: Omit<Parameters<typeof mfaResetLetter>[0], 'url'>): Letter => mfaResetLetter({ ...about, url }),
   }
 }

@@ -9,14 +9,17 @@ export function userStore({ db }: Context) {
   return {
     find: (id: string): Promise<UserRow | undefined> => db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
 
-    /** By username or by e-mail. Where one's username is another's e-mail after all, whoever has confirmed it goes first. */
+    /**
+     * By username or by e-mail, also the one that counts while another one is shown. Where one's username or unconfirmed
+     * e-mail is another's e-mail after all, whoever has confirmed it goes first.
+     */
     async findByIdentifier(identifier: string): Promise<UserRow | undefined> {
       const rows = await db
         .selectFrom('users')
         .selectAll()
-        .where((eb) => eb.or([eb('username', '=', identifier), eb('email', '=', identifier)]))
+        .where((eb) => eb.or([eb('username', '=', identifier), eb('email', '=', identifier), eb('former_email', '=', identifier)]))
         .execute()
-      const owner = rows.find((row) => row.email === identifier && row.former_email === null && row.confirmed === 1)
+      const owner = rows.find((row) => (row.former_email ?? row.email) === identifier && row.confirmed === 1)
       return owner ?? rows.find((row) => row.username === identifier) ?? rows[0]
     },
 
@@ -32,10 +35,6 @@ export function userStore({ db }: Context) {
         .execute()
       return rows.find((row) => row.confirmed === 1 && (row.former_email ?? row.email) === email)
     },
-
-    /** By the e-mail that counts while another one waits to be confirmed. */
-    findByFormerEmail: (email: string): Promise<UserRow | undefined> =>
-      db.selectFrom('users').selectAll().where('former_email', '=', email).executeTakeFirst(),
 
     /**
      * Which of these are taken by someone else, by the names of the fields. One signs in with either of the two, and a
@@ -131,10 +130,16 @@ export function userStore({ db }: Context) {
           .execute()
     },
 
-    /** Spends a recovery code; false when there is no such one (any more). */
+    /** Spends a recovery code, also in what an undo would bring back; false when there is no such one (any more). */
     async spendRecoveryCode(user_id: string, hash: string): Promise<boolean> {
       const result = await db.deleteFrom('mfa_recovery_codes').where('user_id', '=', user_id).where('hash', '=', hash).executeTakeFirst()
-      return result.numDeletedRows === 1n
+      if (result.numDeletedRows !== 1n) return false
+      await db
+        .updateTable('identity_changes')
+        .set((eb) => ({ mfa_recovery_codes: eb.fn<string>('replace', ['mfa_recovery_codes', eb.val(hash), eb.val('')]) }))
+        .where('user_id', '=', user_id)
+        .execute()
+      return true
     },
 
     async saveDraft(draft: Selectable<Tables['mfa_drafts']>): Promise<void> {
