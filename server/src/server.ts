@@ -434,13 +434,7 @@ export async function startServer(options: ServerOptions) {
     believed: {
       trusted: config.HAWSER_TRUSTED_PROXIES,
       header: config.HAWSER_ADDRESS_HEADER,
-      onContradiction: () =>
-        log.warn({
-          event: 'address.contradicted',
-          message:
-            'A proxy sends an X-Real-IP that is not in its X-Forwarded-For: such callers seem to come from the proxy. ' +
-            'Name the header that the proxy sets in HAWSER_ADDRESS_HEADER.',
-        }),
+      onContradiction: (message) => log.warn({ event: 'address.contradicted', message }),
     },
     openCalls: rooms.limiter('open calls', config.HAWSER_RATE_LIMIT),
     metrics: figures,

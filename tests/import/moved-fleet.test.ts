@@ -269,7 +269,7 @@ describe('a token of a ShellHub whose key counts for one namespace', () => {
     'is good until the agent (transport %i) has come with one of ours, whoever else asks for one',
     async (version) => {
       const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
-      const public_key = createPublicKey(key).export({ type: 'pkcs1', format: 'pem' }).toString()
+      const public_key = createPublicKey(key).export({ type: 'pkcs1', format: 'pem' })
       const moved = await place.enrol({ hostname: `moved-${version}`, public_key })
       await place.rooms.stores.of(sample.tenant).devices.save(moved.uid, { token_at: null })
       const token = await tokenFor(moved.uid)
@@ -285,7 +285,7 @@ describe('a token of a ShellHub whose key counts for one namespace', () => {
         await eventually(() => expect(impostor.seen.streams).toBeGreaterThan(0))
         expect(await knock(place, token)).toBe(101)
       }
-      await using _agent = await startOldAgent(place, { version, key, begun: body, tenant_id: sample.tenant })
+      await using _ = await startOldAgent(place, { version, key, begun: body, tenant_id: sample.tenant })
       await renewed(place, moved.uid)
       expect(await knock(place, token)).toBe(401)
     },

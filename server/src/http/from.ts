@@ -9,12 +9,16 @@ import { minute_ms } from '../kit/clock.ts'
 
 const first = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)?.trim()
 
+const contradiction =
+  'A proxy sends an X-Real-IP that is not in its X-Forwarded-For: such callers seem to come from the proxy. ' +
+  'Name the header that the proxy sets in HAWSER_ADDRESS_HEADER.'
+
 export interface Believed {
   readonly trusted: BlockList
   /** The one header in which proxies say who calls, lower case; empty for the usual ones. */
   readonly header: string
   /** X-Real-IP is none of the addresses that X-Forwarded-For tells of: one of the two is the caller's own word. Told once a minute at most. */
-  onContradiction?(): void
+  onContradiction?(message: string): void
 }
 
 export function whereFrom({ trusted, header, onContradiction }: Believed): (request: IncomingMessage) => From {
@@ -33,7 +37,7 @@ export function whereFrom({ trusted, header, onContradiction }: Believed): (requ
     const contradicted = header === '' && contradicts(headers, way)
     if (contradicted && performance.now() >= tellAgain_at) {
       tellAgain_at = performance.now() + minute_ms
-      onContradiction?.()
+      onContradiction?.(contradiction)
     }
     return {
       source: contradicted ? peer : (way.at(-1) ?? peer),
