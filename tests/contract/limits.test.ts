@@ -47,7 +47,7 @@ test('a new password ends the links and half sign-ins that were on their way', a
   const old = { params: { uid: sample.observer.id }, body: { password: 'another-rope', token: sample.recoveryToken } }
   expect(await statusOf(service.api().users.resetPassword(old))).toBe(401)
   const careful = service.api({ token: await world.token('careful') })
-  await careful.users.update({ body: { email: 'cara@example.net' } })
+  await careful.users.update({ body: { password: 'a-new-anchor', current_password: sample.careful.password } })
   const half = { body: { token: sample.mfaToken, code: world.totp(sample.mfaSecret) } }
   expect(await statusOf(service.api().mfa.authenticate(half))).toBe(401)
 })

@@ -59,7 +59,7 @@ test('every promise of SECURITY.md names its test, and every attack has its prom
   // These hold what others rely on: that nothing is used or shown that is wrong.
   const foundations = ['admin-founds-nothing', 'damaged-recordings', 'native-cipher-trial', 'unknown-methods']
   expect(rows.every((row) => row.includes('`'))).toBe(true)
-  expect([...named, ...foundations].toSorted()).toEqual(attacks.toSorted())
+  expect(new Set([...named, ...foundations])).toEqual(new Set(attacks))
 })
 
 describe('what pages name', () => {
