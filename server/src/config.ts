@@ -277,7 +277,7 @@ export const settings = {
     read: number(1, 1_000_000),
   }),
   HAWSER_SSH_RATE_LIMIT: setting({
-    doc: 'New SSH connections/seconds that one address may make, and all addresses together ten times as many; 0/10: no limit.',
+    doc: 'New SSH connections/seconds that an address may make from which nobody logged in lately, and all of them together ten times as many; 0/10: no limit.',
     example: '20/10',
     fallback: '100/10',
     read: rate,

@@ -304,9 +304,11 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     socket.destroy()
   }
 
+  const mayTake = (): boolean => !over && !paused && !stopped && computing === 0
+
   const unpack = (): void => {
     try {
-      while (!over && !paused && !stopped && computing === 0) {
+      while (mayTake()) {
         // What came before somebody took over comes first.
         const waiting = deliver ? inbox.shift() : undefined
         if (waiting) {
@@ -343,9 +345,9 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   }
 
   const goOn = (): void => {
-    if (paused || stopped || computing > 0 || over) return
+    if (!mayTake()) return
     unpack()
-    if (!paused && !stopped && computing === 0 && !over) socket.resume()
+    if (mayTake()) socket.resume()
   }
 
   const unpause = (): void => {
