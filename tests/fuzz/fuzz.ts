@@ -25,6 +25,8 @@ export interface Run {
 const isLong = process.env['LONG_TESTS'] === '1'
 const longest_bytes = 4_096
 const mostKept = 2_000
+/** Of one run, for the corpus. */
+const mostAdded = 40
 /** Memory that stays behind is looked for after so many inputs. */
 const probeEvery = 50_000
 const mostGrowth_bytes = 96 * 1024 * 1024
@@ -67,7 +69,7 @@ export async function fuzz(target: Target): Promise<Run> {
       if (held - before > mostGrowth_bytes) throw new Error(`seed ${seed}: ${target.name} keeps memory: ${before} grew to ${held} bytes`)
     }
   }
-  if (process.env['FUZZ_KEEP'] === '1') writeFileSync(file, `${[...new Set([...corpus, ...fresh])].join('\n')}\n`)
+  if (process.env['FUZZ_KEEP'] === '1') writeFileSync(file, `${[...new Set([...corpus, ...fresh.slice(0, mostAdded)])].join('\n')}\n`)
   return { inputs, endings }
 }
 
