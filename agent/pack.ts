@@ -29,7 +29,7 @@ const root = path.join(import.meta.dirname, '..')
 /** A file of the package: its bytes, another file, or a link. */
 type Content = { readonly bytes: Buffer } | { readonly file: string } | { readonly link: string }
 
-const sources = ['agent/src/**/*.ts', 'mux/src/**/*.ts', 'ssh/src/**/*.ts', 'engine/src/**/*.ts', 'contract/src/tunnel.ts']
+const sources = ['agent/src/**/*.ts', 'mux/src/**/*.ts', 'ssh/src/**/*.ts', 'engine/src/**/*.ts', 'contract/src/{tunnel,environment}.ts']
 
 /** What the agent consists of, by its path in the package. */
 function contents(arch: string): Map<string, Content> {
