@@ -43,7 +43,7 @@ export interface Startups {
 const places = 1_000
 const publicPlaces = 800
 /** From here on newcomers are dropped: at first so many of them, in the end all. */
-const crowd = 100
+const crowd = 200
 const firstDropped = 0.3
 /** Parts of what one source may have at a time. */
 const share = { unknown: 1 / 8, known: 1 / 4 }

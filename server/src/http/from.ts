@@ -1,6 +1,7 @@
 // Where a request comes from. The caller's address is the TCP peer; what headers say counts only when the peer is a trusted
 // proxy, and only if they hold what they should: anything else is as if it were not there. Proxies pass on what callers write
-// themselves, so one header is read for the address, not the best of several; and where the two usual ones contradict each other, none.
+// themselves, so one header is read for the address, not the best of several; where the two usual ones contradict each other, that
+// is told, because a proxy may set the one that is not read.
 import { isIP, type BlockList } from 'node:net'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { From } from '../domain/callers.ts'
@@ -10,8 +11,8 @@ import { minute_ms } from '../kit/clock.ts'
 const first = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)?.trim()
 
 const contradiction =
-  'A proxy sends an X-Real-IP that is not in its X-Forwarded-For: such callers seem to come from the proxy. ' +
-  'Name the header that the proxy sets in HAWSER_ADDRESS_HEADER.'
+  'A request came with an X-Real-IP that is not in its X-Forwarded-For. If the proxy sets X-Real-IP alone, callers choose their ' +
+  'own address: name the header that the proxy sets in HAWSER_ADDRESS_HEADER.'
 
 export interface Believed {
   readonly trusted: BlockList
@@ -40,7 +41,7 @@ export function whereFrom({ trusted, header, onContradiction }: Believed): (requ
       onContradiction?.(contradiction)
     }
     return {
-      source: contradicted ? peer : (way.at(-1) ?? peer),
+      source: way.at(-1) ?? peer,
       host: publicHost(first(headers['x-forwarded-host']) ?? host, first(headers['x-forwarded-port'])),
       secure: first(headers['x-forwarded-proto']) === 'https' || secure,
     }
