@@ -16,17 +16,26 @@ function addressOf(running: Running): Promise<string> {
   return address
 }
 
-export async function collect(running: Running): Promise<void> {
+/** How much it holds then, in MiB. */
+export async function collect(running: Running): Promise<number> {
   const socket = new WebSocket(await addressOf(running))
-  const { promise: done, resolve, reject } = Promise.withResolvers<void>()
+  const { promise: done, resolve, reject } = Promise.withResolvers<number>()
   socket.addEventListener('error', () => reject(new Error('the debugger does not answer')))
   // Twice: what a first collection lets go of, a second one frees.
-  const ask = (id: number): void => socket.send(JSON.stringify({ id, method: 'HeapProfiler.collectGarbage' }))
-  let answers = 0
-  socket.addEventListener('open', () => ask(1))
-  socket.addEventListener('message', () => (++answers < 2 ? ask(2) : resolve()))
+  const questions = [
+    { method: 'HeapProfiler.collectGarbage' },
+    { method: 'HeapProfiler.collectGarbage' },
+    { method: 'Runtime.evaluate', params: { expression: 'process.memoryUsage().heapUsed + process.memoryUsage().external' } },
+  ]
+  const ask = (id: number): void => socket.send(JSON.stringify({ id, ...questions[id] }))
+  socket.addEventListener('open', () => ask(0))
+  socket.addEventListener('message', ({ data }) => {
+    const { id, result } = JSON.parse(String(data)) as { id: number; result: { result?: { value: number } } }
+    if (id + 1 < questions.length) ask(id + 1)
+    else resolve((result.result?.value ?? 0) / 2 ** 20)
+  })
   try {
-    await done
+    return await done
   } finally {
     // A Node that is to end waits for its debugger to leave.
     socket.close()
