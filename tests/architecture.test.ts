@@ -30,7 +30,7 @@ describe('between packages', () => {
     ['agent/src/main.ts', '@hawser/contract'],
     ['agent/src/main.ts', '@hawser/ssh'],
     ['cli/src/main.ts', '@hawser/contract/devices'],
-    ['cli/src/main.ts', '../../ssh/src/index.ts'],
+    ['agent/src/main.ts', '../../ssh/src/index.ts'],
     ['console/src/main.tsx', '@hawser/contract'],
     ['server/src/main.ts', '@hawser/ssh'],
     ['contract/src/index.ts', './devices.ts'],
@@ -42,13 +42,13 @@ describe('between packages', () => {
 
   test.each([
     ['contract/src/index.ts', '@hawser/ssh', 'imports ssh: contract may not, because the contract is a promise'],
-    ['contract/src/index.ts', '../../server/src/domain/devices.ts', 'imports server: contract may not'],
+    ['contract/src/index.ts', '../../server/src/domain/devices/devices.ts', 'imports server: contract may not'],
     ['ssh/src/index.ts', '@hawser/contract', 'imports contract: ssh may not, because ssh is a protocol'],
     ['agent/src/main.ts', '@hawser/server/main', 'imports server: agent may not, because the agent is shipped to devices'],
     ['cli/src/main.ts', '@hawser/agent', 'imports agent: cli may not'],
     ['console/src/main.ts', '@hawser/ssh', 'imports ssh: console may not, because the console runs in a browser'],
     ['server/src/main.ts', '@hawser/agent', 'imports agent: server may not'],
-    ['server/src/domain/devices.ts', '@hawser/cli/main', 'imports cli: server/domain may not'],
+    ['server/src/domain/devices/devices.ts', '@hawser/cli/main', 'imports cli: server/domain/devices may not'],
     ['agent/src/main.ts', '../../tests/harness/postgres.ts', 'what is shipped does not know tests'],
     ['agent/src/main.ts', './main.test.ts', 'what is shipped does not know tests'],
     ['server/src/main.ts', '../../hawser.ts', 'what is shipped does not know tests, benches, docs or starters'],
@@ -62,8 +62,13 @@ describe('between packages', () => {
 describe('between rooms of the server', () => {
   test.each([
     ['server/src/main.ts', './storage/database.ts'],
-    ['server/src/admin.ts', './domain/users.ts'],
-    ['server/src/domain/devices.ts', '../kit/clock.ts'],
+    ['server/src/commands/admin.ts', '../domain/people/users.ts'],
+    ['server/src/commands/admin.ts', '../compose/rooms.ts'],
+    ['server/src/compose/rooms.ts', '../config.ts'],
+    ['server/src/compose/rooms.ts', '@hawser/ssh'],
+    ['server/src/import/people.ts', '../domain/people/users.ts'],
+    ['server/src/domain/devices/devices.ts', '../access/filters.ts'],
+    ['server/src/domain/devices/devices.ts', '../../kit/clock.ts'],
     ['server/src/bus/nats.ts', '@hawser/contract/devices'],
     ['server/src/kit/log.ts', '@hawser/contract/failures'],
     ['server/src/storage/devices.ts', './dialects/sqlite.ts'],
@@ -74,17 +79,16 @@ describe('between rooms of the server', () => {
   })
 
   test.each([
-    ['server/src/domain/devices.ts', '../storage/devices.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/devices.ts', '../bus/bus.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/devices.ts', '../tunnel/registry.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/devices.ts', '../recording/reader.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/users.ts', '../mail/letters.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/billing.ts', '../billing/provider.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/connectors.ts', '../connectors/engine.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/sessions.ts', '../geo/look-up.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/http/serve.ts', '../domain/devices.ts', 'http reads the contract and names no noun'],
+    ['server/src/domain/devices/devices.ts', '../../storage/devices.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/devices/devices.ts', '../../bus/bus.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/devices/devices.ts', '../../tunnel/registry.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/devices/devices.ts', '../../recording/reader.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/people/users.ts', '../../mail/emails.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/billing/billing.ts', '../../billing/provider.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/devices/connectors.ts', '../../connectors/engine.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/http/serve.ts', '../domain/devices/devices.ts', 'http reads the contract and names no noun'],
     ['server/src/http/terminal.ts', '../gateway/session.ts', 'http reads the contract and names no noun'],
-    ['server/src/gateway/handshake.ts', '../domain/sessions.ts', 'the gateway is an edge'],
+    ['server/src/gateway/handshake.ts', '../domain/sessions/sessions.ts', 'the gateway is an edge'],
     ['server/src/gateway/session.ts', '../tunnel/open.ts', 'the gateway is an edge'],
     ['server/src/gateway/session.ts', '../recording/tap.ts', 'the gateway is an edge'],
     ['server/src/tunnel/registry.ts', '../bus/bus.ts', 'a tunnel carries bytes'],
@@ -94,26 +98,37 @@ describe('between rooms of the server', () => {
   })
 
   test.each([
-    ['server/src/domain/devices.ts', '../http/serve.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/devices.ts', '../gateway/session.ts', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/devices.ts', '@hawser/ssh', 'the domain knows no HTTP, SSH or SQL'],
-    ['server/src/domain/devices.ts', '../config.ts', 'a room is handed what it needs; composition is above it'],
-    ['server/src/storage/devices.ts', '../domain/devices.ts', 'storage keeps what it is given'],
+    ['server/src/domain/devices/devices.ts', '../../http/serve.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/devices/devices.ts', '../../gateway/session.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/devices/devices.ts', '@hawser/ssh', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/domain/devices/devices.ts', '../../config.ts', 'a room is handed what it needs; composition is above it'],
+    ['server/src/domain/access/filters.ts', '../devices/devices.ts', 'the domain knows no HTTP, SSH or SQL'],
+    ['server/src/compose/rooms.ts', '../commands/admin.ts', 'server/commands is above server/compose'],
+    ['server/src/storage/devices.ts', '../domain/devices/devices.ts', 'storage keeps what it is given'],
     ['server/src/http/serve.ts', '../storage/devices.ts', 'http reads the contract'],
     ['server/src/http/serve.ts', '../gateway/session.ts', 'http reads the contract'],
     ['server/src/http/serve.ts', '../main.ts', 'composition is above it'],
     ['server/src/gateway/listen.ts', '../storage/devices.ts', 'the gateway is an edge'],
-    ['server/src/tunnel/open.ts', '../domain/devices.ts', 'a tunnel carries bytes'],
+    ['server/src/tunnel/open.ts', '../domain/devices/devices.ts', 'a tunnel carries bytes'],
     ['server/src/recording/tap.ts', '../tunnel/open.ts', 'a recording is a tap'],
-    ['server/src/bus/local.ts', '../domain/devices.ts', 'the bus carries news'],
-    ['server/src/mail/send.ts', '../domain/users.ts', 'mail sends the letters'],
+    ['server/src/bus/local.ts', '../domain/devices/devices.ts', 'the bus carries news'],
+    ['server/src/mail/send.ts', '../domain/people/users.ts', 'mail sends the e-mails'],
     ['server/src/billing/provider.ts', '../storage/namespaces.ts', 'billing speaks to the payment provider'],
-    ['server/src/connectors/engine.ts', '../domain/connectors.ts', 'connectors speak to container engines'],
-    ['server/src/geo/look-up.ts', '../storage/database.ts', 'geo looks addresses up'],
+    ['server/src/connectors/engine.ts', '../domain/devices/connectors.ts', 'connectors speak to container engines'],
     ['server/src/kit/log.ts', '../bus/bus.ts', 'the kit has no nouns'],
   ])('%s may not import %s, not even its types', (file, specifier, reason) => {
     expect(said(file, `import { thing } from '${specifier}'`)).toEqual([expect.stringContaining(reason)])
     expect(said(file, `import type { Thing } from '${specifier}'`)).toEqual([expect.stringContaining(reason)])
+  })
+
+  test('files that import each other are reported, types included', () => {
+    const importing = (name: string): string => `import type { Thing } from './${name}.ts'`
+    const files = ['a', 'b', 'c'].map((name, index, names) => ({
+      path: `ssh/src/${name}.ts`,
+      text: importing(names[(index + 1) % 3] ?? ''),
+    }))
+    expect(violations(files)).toEqual([expect.stringContaining('ssh/src/a.ts → ssh/src/b.ts → ssh/src/c.ts → ssh/src/a.ts')])
+    expect(violations(files.slice(1))).toEqual([])
   })
 
   test('a room that is not in the plan is reported', () => {
@@ -133,24 +148,23 @@ describe('third-party packages', () => {
     ['server/src/storage/dialects/sqlite.ts', 'node:sqlite'],
     ['server/src/http/serve.ts', 'fastify'],
     ['server/src/http/serve.ts', '@fastify/static'],
-    ['server/src/domain/credentials.ts', 'jose'],
+    ['server/src/domain/people/credentials.ts', 'jose'],
     ['server/src/mail/send.ts', 'nodemailer'],
     ['server/src/kit/log.ts', 'pino'],
     ['contract/src/fields.ts', 'typebox/value'],
-    ['server/src/domain/devices.ts', 'node:crypto'],
+    ['server/src/domain/devices/devices.ts', 'node:crypto'],
     ['vitest.config.ts', 'vitest/config'],
   ])('%s may import %s', (file, name) => {
     expect(said(file, `import thing from '${name}'`)).toEqual([])
   })
 
   test.each([
-    ['server/src/domain/devices.ts', 'kysely', 'only server/src/storage may'],
+    ['server/src/domain/devices/devices.ts', 'kysely', 'only server/src/storage may'],
     ['server/src/main.ts', 'pg', 'only server/src/storage may'],
     ['agent/src/main.ts', 'node:sqlite', 'only server/src/storage may'],
     ['server/src/gateway/listen.ts', 'fastify', 'only server/src/http may'],
     ['server/src/main.ts', '@fastify/helmet', 'imports @fastify/helmet: only server/src/http may'],
     ['cli/src/main.ts', 'typebox', 'only contract may'],
-    ['server/src/domain/mfa.ts', 'qrcode', 'only nobody, so far, may'],
     ['server/src/kit/ids.ts', 'nanoid', 'imports nanoid, which has no place yet'],
     ['hawser.ts', '@some/thing/deep', 'imports @some/thing, which has no place yet'],
     ['contract/src/fields.ts', 'node:crypto', 'contract also runs where there is no Node'],

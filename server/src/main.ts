@@ -4,16 +4,16 @@ import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
-import { parseCommand, runCommand, usage } from './admin.ts'
+import { parseCommand, runCommand, usage } from './commands/admin.ts'
 import { ConfigError, environment, printConfig, readConfig, type Config } from './config.ts'
-import { askServer, isServed, sentence, serveControl } from './control.ts'
+import { askServer, isServed, sentence, serveControl } from './commands/control.ts'
 import { openLog } from './kit/log.ts'
 import { hasMasterKey } from './kit/secrets.ts'
 
 const write = (line: string): void => void process.stdout.write(`${line}\n`)
 const complain = (line: string): void => void process.stderr.write(`${line}\n`)
 /** Loaded when it is needed: a command that a running server carries out is quicker without. */
-const rooms = () => import('./server.ts')
+const rooms = () => import('./compose/rooms.ts')
 
 const asksForHelp = (word: string | undefined): boolean => word === 'help' || word === '--help' || word === '-h'
 
@@ -32,7 +32,7 @@ async function serve(args: string[]): Promise<void> {
     throw new Failure('conflict', {
       message: `Another server runs on ${config.HAWSER_DATA}: stop it, or set HAWSER_DATA to another folder.`,
     })
-  const { startServer, version } = await rooms()
+  const [{ startServer }, { version }] = [await import('./compose/server.ts'), await rooms()]
   await using parts = new AsyncDisposableStack()
   const server = parts.use(await startServer({ config, log }))
   parts.use(await serveControl(config.HAWSER_DATA, server.rooms, log))
@@ -103,7 +103,7 @@ async function admin(args: string[]): Promise<void> {
     if (folder === undefined || more.length > 0) throw new Failure('invalid', { message: `Usage: hawser admin ${verb} <folder>` })
     if (verb === 'restore' && (await isServed(config.HAWSER_DATA)))
       throw new Failure('conflict', { message: `A server runs on ${config.HAWSER_DATA}: stop it first.` })
-    const { backup, restore } = await import('./backup.ts')
+    const { backup, restore } = await import('./commands/backup.ts')
     return (verb === 'backup' ? backup : restore)(config, path.resolve(folder)).forEach(write)
   }
   const command = parseCommand(args)
@@ -130,7 +130,7 @@ async function missingFrom({ HAWSER_DATA: folder, HAWSER_DATABASE: url, HAWSER_S
 }
 
 async function imported(args: string[]): Promise<void> {
-  const { importShellHub, readArguments, usage: how } = await import('./import-shellhub.ts')
+  const { importShellHub, readArguments, usage: how } = await import('./commands/import-shellhub.ts')
   const wanted = readArguments(args)
   if (!wanted) return write(how)
   const config = readConfig(environment())
@@ -145,7 +145,7 @@ async function recording([verb, file, key, ...rest]: string[]): Promise<void> {
   const how = 'Usage: hawser recording verify <file> [the public key that must have signed it]'
   if (asksForHelp(verb)) return write(how)
   if (verb !== 'verify' || file === undefined || rest.length > 0) throw new Failure('invalid', { message: how })
-  const { verifyFile } = await import('./verify-file.ts')
+  const { verifyFile } = await import('./commands/verify-recording.ts')
   const { sound, lines } = await verifyFile(file, key)
   lines.forEach(write)
   if (!sound) process.exitCode = 1

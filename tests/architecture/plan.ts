@@ -31,23 +31,40 @@ export const packages: Readonly<Record<string, Place>> = {
     types: [],
     because: 'the agent is shipped to devices and meets the server on the wire only',
   },
-  cli: { values: ['contract', 'ssh'], types: [], because: 'the command line is shipped to people and meets the server on the wire only' },
+  cli: { values: ['contract'], types: [], because: 'the command line is shipped to people and meets the server on the wire only' },
   console: { values: ['contract'], types: [], because: 'the console runs in a browser and meets the server on the wire only' },
 }
 
 const everyRoom = ['server/kit', 'contract']
 
-/** The folders of server/src. Files beside them (main, config, admin …) put the rooms together and may know everyone. */
+/** The rooms that put the others together. Each may know every other room, and those of this list that come before it. */
+export const composition: readonly string[] = ['server/config', 'server/compose', 'server/commands', 'server']
+
+const domainReason = 'the domain knows no HTTP, SSH or SQL: it is handed the rooms that serve it and imports at most their types'
+
+/** A room of the domain: it uses the rules of these, and of the rooms that serve it the types. */
+function ofDomain(...rules: readonly string[]): Place {
+  return {
+    values: [...everyRoom, ...rules.map((room) => `server/domain/${room}`)],
+    types: ['storage', 'bus', 'tunnel', 'recording', 'mail', 'billing', 'connectors'].map((room) => `server/${room}`),
+    because: domainReason,
+  }
+}
+
+/** The folders of server/src, and of its domain. A name stands for everything below it. */
 export const rooms: Readonly<Record<string, Place>> = {
-  'server/domain': {
-    values: everyRoom,
-    types: ['storage', 'bus', 'tunnel', 'recording', 'mail', 'billing', 'connectors', 'geo', 'import'].map((room) => `server/${room}`),
-    because: 'the domain knows no HTTP, SSH or SQL: it is handed the rooms that serve it and imports at most their types',
-  },
+  'server/domain/callers': ofDomain(),
+  'server/domain/people': ofDomain('callers'),
+  'server/domain/billing': ofDomain('callers', 'people'),
+  'server/domain/access': ofDomain('callers', 'billing'),
+  'server/domain/devices': ofDomain('callers', 'billing', 'access'),
+  'server/domain/namespaces': ofDomain('callers', 'people', 'billing', 'access'),
+  'server/domain/sessions': ofDomain('callers', 'access', 'devices'),
+  'server/domain/system': ofDomain('callers', 'people', 'billing', 'devices', 'namespaces', 'sessions'),
   'server/storage': { values: everyRoom, types: [], because: 'storage keeps what it is given and knows no rule' },
   'server/http': {
-    values: everyRoom,
-    types: ['server/domain'],
+    values: [...everyRoom, 'mux'],
+    types: ['server/domain', 'server/recording'],
     because: 'http reads the contract and names no noun: it is handed the rules and imports at most their types',
   },
   'server/gateway': {
@@ -60,24 +77,33 @@ export const rooms: Readonly<Record<string, Place>> = {
     types: ['server/bus'],
     because: 'a tunnel carries bytes and knows no rule; the bus tells it where',
   },
+  'server/cluster': {
+    values: [...everyRoom, 'mux', 'server/tunnel'],
+    types: ['server/bus', 'server/storage', 'server/gateway', 'server/http'],
+    because: 'a cluster carries streams and counts between nodes and knows no rule',
+  },
   'server/recording': { values: everyRoom, types: [], because: 'a recording is a tap on bytes and knows no rule' },
   'server/bus': { values: everyRoom, types: [], because: 'the bus carries news and does not know what they are about' },
-  'server/mail': { values: everyRoom, types: [], because: 'mail sends the letters it is given' },
+  'server/mail': { values: everyRoom, types: [], because: 'mail sends the e-mails it is given' },
   'server/billing': { values: everyRoom, types: [], because: 'billing speaks to the payment provider and knows no rule' },
   'server/connectors': {
     values: [...everyRoom, 'engine', 'ssh'],
     types: ['server/tunnel'],
     because: 'connectors speak to container engines and know no rule; to the gateway a container is a device with a tunnel',
   },
-  'server/import': { values: everyRoom, types: [], because: 'import reads what another program left behind and knows no rule of ours' },
-  'server/geo': { values: everyRoom, types: [], because: 'geo looks addresses up and knows no rule' },
+  'server/import': {
+    values: [...everyRoom, 'server/domain'],
+    types: ['server/storage'],
+    because: 'an import reads what another program left behind and writes it by the rules of the domain',
+  },
   'server/kit': { values: ['contract'], types: [], because: 'the kit has no nouns: every room stands on it, so it knows none' },
 }
 
 /** Single files that may know more than their room. */
 export const fileTypes: Readonly<Record<string, readonly string[]>> = {
-  // A browser's terminal is a session of the gateway that arrives over a WebSocket.
+  // A browser's terminal is a session of the gateway that arrives over a WebSocket, and so are its files.
   'server/src/http/terminal.ts': ['server/gateway'],
+  'server/src/http/terminal-files.ts': ['server/gateway'],
 }
 
 /**
@@ -113,7 +139,6 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   'react-dom': ['console'],
   'react-aria-components': ['console'],
   '@tanstack/': ['console'],
-  qrcode: [],
 }
 
 /** Packages that also run where there is no Node. */

@@ -46,7 +46,8 @@ function contentOf({ path: file, text }: SourceFile): string[] {
     }
   }
   const place = placeOf(file)
-  if (place.startsWith('server/') && !(place in plan.rooms)) found.push(`${file} is in a room that is not in tests/architecture/plan.ts`)
+  if (place.startsWith('server/') && !(place in plan.rooms) && !plan.composition.includes(place))
+    found.push(`${file} is in a room that is not in tests/architecture/plan.ts`)
   return found
 }
 
@@ -54,6 +55,7 @@ function wholeOf(files: readonly SourceFile[]): string[] {
   const kit = files.filter((file) => placeOf(file.path) === 'server/kit' && !isFree(file.path))
   const long = new Set(files.filter((file) => linesOf(file.text) > plan.mostLines).map((file) => file.path))
   return [
+    ...circles(files),
     ...(kit.length > plan.mostFilesInKit
       ? [`server/src/kit has ${kit.length} files; more than ${plan.mostFilesInKit} and it is a heap: what has a noun belongs to a room`]
       : []),
@@ -61,6 +63,35 @@ function wholeOf(files: readonly SourceFile[]): string[] {
       .filter((file) => !long.has(file))
       .map((file) => `${file} is listed as a long file and is not: strike it from tests/architecture/plan.ts`),
   ]
+}
+
+/** Files that import each other, directly or by way of others; types count, because a reader has to follow them, too. */
+function circles(files: readonly SourceFile[]): string[] {
+  const known = new Set(files.map((file) => file.path))
+  const importsOf = new Map<string, readonly string[]>()
+  for (const { path: file, text } of files) {
+    if (isFree(file)) continue
+    try {
+      const targets = read(text, file.endsWith('.tsx')).imports.filter((one) => isOurs(one.specifier))
+      importsOf.set(
+        file,
+        targets.map((one) => targetOf(file, one.specifier)).filter((target) => known.has(target)),
+      )
+    } catch {
+      // A file that cannot be read is reported as such.
+    }
+  }
+  const found: string[] = []
+  const done = new Set<string>()
+  function visit(file: string, trail: readonly string[]): void {
+    const start = trail.indexOf(file)
+    if (start >= 0) return void found.push(`${[...trail.slice(start), file].join(' → ')}: these files import each other in a circle`)
+    if (done.has(file)) return
+    for (const target of importsOf.get(file) ?? []) visit(target, [...trail, file])
+    done.add(file)
+  }
+  for (const file of importsOf.keys()) visit(file, [])
+  return found
 }
 
 function linesOf(text: string): number {
@@ -71,11 +102,17 @@ function isFree(file: string): boolean {
   return /^(tests|bench|docs|[a-z]+\/test)\//.test(file) || /\.(test|config)\.tsx?$/.test(file)
 }
 
-/** The package or room a file is in; `server` for the files that put the rooms together, `` for what is in neither. */
+/**
+ * The package or room a file is in. The domain has rooms of its own, config.ts is a room of one file, and the other files
+ * beside the rooms of the server are `server`. Empty for what is in no package.
+ */
 function placeOf(file: string): string {
-  const [first = '', second, third, ...deeper] = file.split('/')
+  const [first = '', second, third, fourth, ...deeper] = file.split('/')
   if (!(first in plan.packages)) return ''
-  return first === 'server' && second === 'src' && third && deeper.length > 0 ? `server/${third}` : first
+  if (first !== 'server' || second !== 'src') return first
+  if (third === 'config.ts') return 'server/config'
+  if (third === 'domain') return deeper.length > 0 ? `server/domain/${fourth}` : 'server/domain'
+  return fourth ? `server/${third}` : 'server'
 }
 
 function isOurs(specifier: string): boolean {
@@ -97,15 +134,22 @@ function wrongArrow(file: string, { specifier, kind }: Import): string | undefin
   const target = targetOf(file, specifier)
   const to = placeOf(target)
   if (to === '' || isFree(target)) return `imports ${specifier}: what is shipped does not know tests, benches, docs or starters`
-  if (from === to || (from === 'server' && to.startsWith('server/'))) return undefined
-  if (to === 'server' && from.startsWith('server/')) return `imports ${specifier}: a room is handed what it needs; composition is above it`
+  if (from === to) return undefined
+  const rank = plan.composition.indexOf(from)
+  const targetRank = plan.composition.indexOf(to)
+  if (rank >= 0 && to.startsWith('server')) {
+    return rank > targetRank ? undefined : `imports ${specifier}: ${to} is above ${from}, as tests/architecture/plan.ts lists them`
+  }
+  if (targetRank >= 0 && from.startsWith('server/')) return `imports ${specifier}: a room is handed what it needs; composition is above it`
 
-  const place = plan.rooms[from] ?? plan.packages[from]
+  // The composition knows the packages that the server knows.
+  const place = rank >= 0 ? plan.packages['server'] : (plan.rooms[from] ?? plan.packages[from])
   if (!place) return undefined // a room that is not in the plan is reported as such
   // Other packages see the server as a whole, only its own rooms see rooms.
   const wanted = from.startsWith('server') ? to : to.replace(/\/.*/, '')
-  if (place.values.includes(wanted)) return undefined
-  if (place.types.includes(wanted) || plan.fileTypes[file]?.includes(wanted)) {
+  const isIn = (names: readonly string[] = []): boolean => names.some((name) => wanted === name || wanted.startsWith(`${name}/`))
+  if (isIn(place.values)) return undefined
+  if (isIn(place.types) || isIn(plan.fileTypes[file])) {
     return kind === 'type' ? undefined : `imports values from ${wanted}, where \`import type\` is all that is allowed: ${place.because}`
   }
   return `imports ${wanted}: ${from} may not, because ${place.because}`

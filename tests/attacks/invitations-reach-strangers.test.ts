@@ -3,7 +3,7 @@
 // only, and an address never matches a user name; nor does such a name stand in the way of the person's own sign-in.
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { runCommand } from '../../server/src/admin.ts'
+import { runCommand } from '../../server/src/commands/admin.ts'
 import { linkIn, refused, statusOf } from '../contract/people.ts'
 import { startPlace, type Place } from '../harness/place.ts'
 

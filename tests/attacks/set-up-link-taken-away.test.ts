@@ -3,7 +3,7 @@
 // count as the first user, wrong codes are counted for those who send them, and the right code is always taken.
 import { describe, expect, test } from 'vitest'
 import { minute_ms } from '../../server/src/kit/clock.ts'
-import { runCommand } from '../../server/src/admin.ts'
+import { runCommand } from '../../server/src/commands/admin.ts'
 import { from, linkIn, ownFolder, statusOf } from '../contract/people.ts'
 import { startService, type Service } from '../harness/service.ts'
 

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { runCommand } from '../../server/src/admin.ts'
+import { runCommand } from '../../server/src/commands/admin.ts'
 import { hour_ms, minute_ms } from '../../server/src/kit/clock.ts'
 import { codeIn, linkIn, refused, statusOf, totpAt } from '../contract/people.ts'
 import { freshDatabase } from '../harness/postgres.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { parseCommand, runCommand } from '../../server/src/admin.ts'
+import { parseCommand, runCommand } from '../../server/src/commands/admin.ts'
 import { bothDatabases, sharedPlace, type Place } from '../harness/place.ts'
 
 const refused = (status: number) => ({ status })

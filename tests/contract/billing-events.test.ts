@@ -60,7 +60,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     await using place = await startBilled(await options())
     const { id, customer } = await place.subscribed()
     const asked_at = place.clock.now()
-    const book = (await import('../../server/src/domain/subscriptions.ts')).subscriptions({ stores: place.rooms.stores })
+    const book = (await import('../../server/src/domain/billing/subscriptions.ts')).subscriptions({ stores: place.rooms.stores })
     const { tenant_id } = (await place.rooms.stores.billing.findByCustomer(customer))!
     const state = (text: string) => ({ id, status: text, end_at: 5, quantity: 1 })
     await book.settle(tenant_id, customer, asked_at + 10, state('canceled'))

@@ -1,8 +1,8 @@
-// Firewall rules as members manage them. How rules decide about a connection is in server/src/domain/firewall-rules.test.ts.
+// Firewall rules as members manage them. How rules decide about a connection is in server/src/domain/access/firewall-rules.test.ts.
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { decide, type DeviceFilter } from '../../server/src/domain/firewall-rules.ts'
+import { decide, type DeviceFilter } from '../../server/src/domain/access/firewall-rules.ts'
 import { bothDatabases, sharedPlace, startPlace } from '../harness/place.ts'
 
 const refused = (status: number) => ({ status })

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { encodeFilter } from '@hawser/contract/filters'
-import { keyFits } from '../../server/src/domain/firewall-rules.ts'
+import { keyFits } from '../../server/src/domain/access/firewall-rules.ts'
 import { bothDatabases, sharedPlace, startPlace } from '../harness/place.ts'
 
 // Finding the primes of an RSA key takes as long as it takes.

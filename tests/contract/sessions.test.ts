@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
-import { recordingSweep } from '../../server/src/domain/recording-sweep.ts'
+import { recordingSweep } from '../../server/src/domain/sessions/recording-sweep.ts'
 import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
 
 const refused = (status: number) => ({ status })

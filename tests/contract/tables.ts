@@ -2,7 +2,7 @@
 // that has, which is far quicker than a fresh server for each. It works through the server's own connection, so it waits
 // for its transactions, and on either database. What triggers derive (device_tags, device_search) comes back by the
 // triggers; the tallies are written last, because what was counted down to zero is a row too.
-import type { Rooms } from '../../server/src/server.ts'
+import type { Rooms } from '../../server/src/compose/rooms.ts'
 import type { Tables as Schema } from '../../server/src/storage/tables.ts'
 
 /** In an order in which rows can be inserted. Signing keys and the list of migrations never change. */

@@ -8,7 +8,7 @@ import PostalMime, { type Email } from 'postal-mime'
 import { client, type Client, type ClientOptions } from '@hawser/contract/client'
 import { readConfig } from '../../server/src/config.ts'
 import { openLog } from '../../server/src/kit/log.ts'
-import { startServer } from '../../server/src/server.ts'
+import { startServer } from '../../server/src/compose/server.ts'
 
 export interface Service extends AsyncDisposable {
   readonly url: string

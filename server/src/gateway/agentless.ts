@@ -28,7 +28,7 @@ import {
   type Connection,
   type Decision,
 } from '@hawser/ssh'
-import type { AgentlessRules, Host, Newcomer } from '../domain/agentless.ts'
+import type { AgentlessRules, Host, Newcomer } from '../domain/devices/agentless.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'

@@ -14,8 +14,8 @@ import {
   type Side,
   type Tap,
 } from '@hawser/ssh'
-import type { LiveSession } from '../domain/live-sessions.ts'
-import type { LoginLimits } from '../domain/logins.ts'
+import type { LiveSession } from '../domain/sessions/live-sessions.ts'
+import type { LoginLimits } from '../domain/access/logins.ts'
 import type { ChannelRecorder } from '../recording/tap.ts'
 
 export interface Passage {

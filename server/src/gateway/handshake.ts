@@ -17,7 +17,7 @@ import {
   type Decision,
   type ShownKey,
 } from '@hawser/ssh'
-import type { KeyName, KeyVerdict, LoginKey, Target } from '../domain/logins.ts'
+import type { KeyName, KeyVerdict, LoginKey, Target } from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'

@@ -2,12 +2,12 @@
 // firewall let this caller through, and is this very proof good: each question is asked anew for every attempt. Passwords
 // are the device's to judge, keys the namespace's. Nothing is written for somebody who has proved nothing. How a refusal is
 // said is for those who speak with the caller.
-import type { LiveSession, LiveSessions } from '../domain/live-sessions.ts'
-import type { KeyVerdict, LoginKey, LoginLimits, Logins, Reachable, Target } from '../domain/logins.ts'
+import type { LiveSession, LiveSessions } from '../domain/sessions/live-sessions.ts'
+import type { KeyVerdict, LoginKey, LoginLimits, Logins, Reachable, Target } from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
-import { DeviceAway, innerLeg, type InnerLeg, type InnerParts } from './inner.ts'
+import { DeviceAway, innerLeg, type InnerLeg, type InnerParts } from './device-leg.ts'
 
 export interface LoginParts extends InnerParts {
   logins: Logins

@@ -1,7 +1,7 @@
 // One session: a client that is in, joined to the device it logged in to, until one of them is gone or it is told to end.
 // Whatever happens, both legs are closed and the record is finished.
 import { pipe, Reason, type ConnectionEnd } from '@hawser/ssh'
-import type { LiveSession } from '../domain/live-sessions.ts'
+import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { Log } from '../kit/log.ts'
 import type { SessionRecorder, Wish } from '../recording/tap.ts'
 import { announcementFor, passage } from './channels.ts'

@@ -16,7 +16,7 @@ import {
   type ConnectionEnd,
   type RunningSession,
 } from '@hawser/ssh'
-import type { Reachable, Target } from '../domain/logins.ts'
+import type { Reachable, Target } from '../domain/access/logins.ts'
 import { newUid } from '../kit/ids.ts'
 import type { Log } from '../kit/log.ts'
 import { keyName } from './handshake.ts'

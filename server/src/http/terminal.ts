@@ -5,31 +5,17 @@
 import { StringDecoder } from 'node:string_decoder'
 import { Failure } from '@hawser/contract/failures'
 import { Kind, largestSize, mostInput_characters, mostMessage_bytes, mostUnshown_bytes } from '@hawser/contract/terminals'
-import type { Holder, TerminalTicket, TerminalTickets } from '../domain/terminals.ts'
+import type { Holder, TerminalTicket, TerminalTickets } from '../domain/sessions/terminals.ts'
 import type { Terminal, TerminalSize, TerminalWish } from '../gateway/terminal.ts'
-import { serveFiles } from './files-line.ts'
+import type { Message, MessageSocket } from './message-socket.ts'
+import { serveFiles } from './terminal-files.ts'
 import type { Upgrade } from './upgrade.ts'
-
-/** A WebSocket, message by message. */
-export interface Line {
-  /** The next message; undefined when the other end has left. The socket is not read while one waits. */
-  next(): Promise<Message | undefined>
-  /** Resolves when the network has taken it, or when nobody is there any more. */
-  send(message: string | Uint8Array): Promise<void>
-  close(code: number): void
-  readonly closed: Promise<void>
-}
-
-export interface Message {
-  readonly bytes: Buffer
-  readonly binary: boolean
-}
 
 export interface TerminalDoorParts {
   tickets: TerminalTickets
   terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal>
   /** Answers the request. Throws a Failure, and has not answered, when it is no proper one. */
-  accept(upgrade: Upgrade): Promise<Line>
+  accept(upgrade: Upgrade): Promise<MessageSocket>
   /** The address that letters name: pages from there are ours, too. */
   url: string
   onOpened(about: { session: string; by: string; source: string }): void
@@ -46,8 +32,6 @@ const mostWaiting_bytes = 16 * 1024 * 1024
 /** Lines for files beside one terminal. */
 const mostFileLines = 8
 
-export type RemoteFiles = Awaited<ReturnType<Terminal['files']>>
-
 type LoginTicket = Exclude<TerminalTicket, { kind: 'files' }>
 
 /** What is not understood. */
@@ -55,7 +39,7 @@ class BadMessage extends Error {}
 
 export function terminalDoor(parts: TerminalDoorParts) {
   const { tickets } = parts
-  const lines = new Set<Line>()
+  const lines = new Set<MessageSocket>()
   const open = new Map<string, { readonly terminal: Terminal; readonly holder: Holder; judge(): void; files: number }>()
 
   async function enter(upgrade: Upgrade): Promise<void> {
@@ -73,7 +57,7 @@ export function terminalDoor(parts: TerminalDoorParts) {
     })
   }
 
-  async function serve(line: Line, ticket: LoginTicket, size: TerminalSize, source: string): Promise<void> {
+  async function serve(line: MessageSocket, ticket: LoginTicket, size: TerminalSize, source: string): Promise<void> {
     const talk = ticket.kind === 'terminal' ? newTalk(line) : oldTalk(line)
     const gone = new AbortController()
     void line.closed.then(() => gone.abort())
@@ -127,7 +111,7 @@ export function terminalDoor(parts: TerminalDoorParts) {
     )
   }
 
-  async function serveBeside(line: Line, ticket: TerminalTicket & { kind: 'files' }): Promise<void> {
+  async function serveBeside(line: MessageSocket, ticket: TerminalTicket & { kind: 'files' }): Promise<void> {
     const beside = open.get(ticket.session_uid)
     const say = async (message: string): Promise<void> => line.send(JSON.stringify({ kind: 'error', message }))
     if (!beside || beside.files >= mostFileLines) {
@@ -191,7 +175,7 @@ async function passOutput(talk: Talk, terminal: Terminal): Promise<void> {
  * What is typed waits its turn, and the socket with it, but not without end: while the output stands still until the browser
  * says what it has shown, that word is behind the input in the same socket, so that the input has to be read, to a limit.
  */
-async function passInput(line: Line, talk: Talk, terminal: Terminal): Promise<void> {
+async function passInput(line: MessageSocket, talk: Talk, terminal: Terminal): Promise<void> {
   let waiting_bytes = 0
   let writing = Promise.resolve()
   for (;;) {
@@ -227,7 +211,7 @@ interface Talk {
   error(sentence: string): Promise<void>
 }
 
-function newTalk(line: Line): Talk {
+function newTalk(line: MessageSocket): Talk {
   let sent = 0
   /** What the terminal has worked off; undefined from one that does not say. */
   let shown: number | undefined
@@ -289,7 +273,7 @@ function newTalk(line: Line): Talk {
   }
 }
 
-function oldTalk(line: Line): Talk {
+function oldTalk(line: MessageSocket): Talk {
   const decoder = new StringDecoder('utf8')
   return {
     read(message) {

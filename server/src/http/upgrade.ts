@@ -4,7 +4,7 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
-import type { From } from '../domain/callers.ts'
+import type { From } from '../domain/callers/callers.ts'
 import type { Log } from '../kit/log.ts'
 
 export interface Upgrade {

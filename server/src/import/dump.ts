@@ -6,7 +6,7 @@ import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
 import { documents } from './documents.ts'
 import { isFields, reader, type Reader } from './fields.ts'
-import type { FoundFilter, FoundMember, Source } from './found.ts'
+import type { FoundFilter, FoundMember, Source } from './source.ts'
 
 const moved = ['users', 'namespaces', 'devices', 'tags', 'public_keys', 'firewall_rules', 'api_keys']
 const needed = ['users', 'namespaces']

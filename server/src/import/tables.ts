@@ -2,7 +2,7 @@
 // characters: one is made of the other, always the same, so that a second import finds them again.
 import { createHash } from 'node:crypto'
 import { reader, type Fields, type Reader } from './fields.ts'
-import type { Source } from './found.ts'
+import type { Source } from './source.ts'
 
 /** What the tables are read with; storage/shellhub.ts offers it. */
 export interface ForeignTables extends AsyncDisposable {

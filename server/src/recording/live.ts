@@ -1,9 +1,9 @@
 // Watching a session while it goes on: first the screen as it is now, made from the journal, then everything that is written
 // to the journal, as it comes. A viewer never slows the session down: what waits for one is bounded, and beyond that the
 // viewer is let go.
-import { drawnAt } from './drawn.ts'
+import { drawnAt } from './screen-snapshot.ts'
 import type { Size } from './journal.ts'
-import type { Keep } from './keep/keep.ts'
+import type { Keep } from './storage/storage.ts'
 import type { JournalWriter } from './writer.ts'
 
 /** Somebody who watches; nothing of it may throw. */

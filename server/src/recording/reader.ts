@@ -17,7 +17,7 @@ import {
   type IndexEntry,
   type JournalEvent,
 } from './journal.ts'
-import type { Reading } from './keep/keep.ts'
+import type { Reading } from './storage/storage.ts'
 
 export interface ReadBlock {
   readonly offset: number

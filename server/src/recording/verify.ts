@@ -18,7 +18,7 @@ import {
   type Header,
   type IndexEntry,
 } from './journal.ts'
-import type { Appending, Reading } from './keep/keep.ts'
+import type { Appending, Reading } from './storage/storage.ts'
 import { isSignedBy, type RecordingKey } from './key.ts'
 import { blocks, type ReadBlock } from './reader.ts'
 import { endBlocks } from './writer.ts'

@@ -1,10 +1,10 @@
 // A recording for a player: facts about it, and parts of it that begin anywhere. A part begins with the screen at a moment, or
 // goes on from another one at a position, which is the number of bytes of output before it: any number is one, so that nobody
 // can name a place that is none. What one part holds is bounded.
-import { drawnAt } from './drawn.ts'
+import { drawnAt } from './screen-snapshot.ts'
 import { shown } from './frames.ts'
 import type { Ending, Header, IndexEntry, JournalEvent, Size } from './journal.ts'
-import type { Reading } from './keep/keep.ts'
+import type { Reading } from './storage/storage.ts'
 import { events, placeBefore } from './reader.ts'
 
 /** A journal that is open, with what is known of its end. */

@@ -45,7 +45,7 @@ import {
   type Size,
 } from './journal.ts'
 import type { RecordingKey } from './key.ts'
-import type { Appending } from './keep/keep.ts'
+import type { Appending } from './storage/storage.ts'
 import type { Pace } from './pace.ts'
 
 export interface JournalWriter {

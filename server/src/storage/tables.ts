@@ -17,7 +17,7 @@ export interface Tables {
     name: string
     recovery_email: string | null
     former_recovery_email: string | null
-    /** Argon2id, PHC text; of people who came from elsewhere and have not signed in since, see domain/credentials.ts. */
+    /** Argon2id, PHC text; of people who came from elsewhere and have not signed in since, see domain/people/credentials.ts. */
     password: string
     confirmed: Flag
     /** Came by Register user, as any stranger can: that does not count as the set-up of the server. */

@@ -1,0 +1,204 @@
+// Streams between nodes: whoever holds a device's tunnel opens it for the node on which somebody wants to reach the device.
+// Two nodes share one connection, on which streams have windows of their own, so that a slow reader anywhere slows the
+// device and nobody else. The connection is TLS with a key that both derive from the installation's secret: a peer that does
+// not have it gets no further than the handshake, and there are no certificates to renew.
+//   a stream begins with: uint16 length, JSON of the request · the answer: byte 0, or uint16 length and a sentence
+import { hkdfSync } from 'node:crypto'
+import { once } from 'node:events'
+import { pipeline, type Duplex } from 'node:stream'
+import tls, { type TLSSocket } from 'node:tls'
+import { openMux, type Mux } from '@hawser/mux'
+import { Unreachable } from '../tunnel/tunnel.ts'
+
+export interface PeerRequest {
+  readonly kind: string
+  readonly [detail: string]: string | number
+}
+
+export interface PeerAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface Peers extends AsyncDisposable {
+  readonly port: number
+  /** A stream to what another node has. Throws Unreachable with that node's reason, or ours. */
+  open(address: PeerAddress, request: PeerRequest, signal: AbortSignal): Promise<Duplex>
+}
+
+export interface PeerOptions {
+  /** Where other nodes come in. */
+  readonly listen: PeerAddress
+  readonly masterKey: Buffer
+  /** Opens what a peer asks for; what it throws is told to the peer. */
+  serve(request: PeerRequest, signal: AbortSignal): Promise<Duplex>
+  onError(error: Error): void
+}
+
+const identity = 'hawser-node'
+/** With forward secrecy. AES first: processors of servers know it, and it took a fifth less of them; the other one for those that do not. */
+const ciphers = 'DHE-PSK-AES128-GCM-SHA256:ECDHE-PSK-CHACHA20-POLY1305'
+const connect_ms = 5_000
+const opening_ms = 30_000
+const mostRequest_bytes = 4_096
+const ping = { every_ms: 5_000, timeout_ms: 10_000 }
+/** Streams of everybody: a slow browser may leave a whole window of each unread. */
+const streams = { mostStreams: 20_000, window_bytes: 1024 * 1024, mostUnread_bytes: 512 * 1024 * 1024 }
+
+export async function startPeers(options: PeerOptions): Promise<Peers> {
+  const psk = Buffer.from(hkdfSync('sha256', options.masterKey, Buffer.alloc(0), 'hawser nodes 1', 32))
+  const secrets = { ciphers, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const
+  const sessions = new Set<Mux>()
+  const dialled = new Map<string, Promise<Mux>>()
+
+  const enter = (socket: TLSSocket): void => {
+    socket.on('error', () => undefined)
+    socket.setNoDelay(true)
+    const mux = openMux(socket, { role: 'server', ping, ...streams })
+    sessions.add(mux)
+    void mux.ended.then(() => sessions.delete(mux))
+    void (async () => {
+      for await (const stream of mux.incoming) void answer(stream)
+    })()
+  }
+
+  const answer = async (stream: Duplex): Promise<void> => {
+    const leaving = new AbortController()
+    stream.once('close', () => leaving.abort(new Unreachable('The other node left.')))
+    try {
+      const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(opening_ms)])
+      const request = JSON.parse(await readSized(stream, signal)) as PeerRequest
+      const found = await options.serve(request, signal)
+      stream.write(sized(''))
+      join(stream, found)
+    } catch (error) {
+      stream.end(sized((error as Error).message || 'It cannot be reached.'))
+    }
+  }
+
+  const server = tls.createServer({ ...secrets, dhparam: 'auto', pskCallback: (_, name) => (name === identity ? psk : null) }, enter)
+  server.on('tlsClientError', (error) => options.onError(error))
+  server.listen(options.listen.port, options.listen.host)
+  await once(server, 'listening')
+
+  const dial = async ({ host, port }: PeerAddress): Promise<Mux> => {
+    const socket = tls.connect({
+      host,
+      port,
+      ...secrets,
+      pskCallback: () => ({ psk, identity }),
+      // The key is the proof; there is no certificate that could have a name.
+      checkServerIdentity: () => undefined,
+    })
+    socket.setNoDelay(true)
+    try {
+      await once(socket, 'secureConnect', { signal: AbortSignal.timeout(connect_ms) })
+    } catch (cause) {
+      socket.destroy()
+      throw new Unreachable('The node that has the device does not answer.', { cause })
+    }
+    const mux = openMux(socket, { role: 'client', mostIncoming: 0, ping, ...streams })
+    sessions.add(mux)
+    return mux
+  }
+
+  const sessionWith = (address: PeerAddress): Promise<Mux> => {
+    const key = `${address.host}:${address.port}`
+    const there = dialled.get(key)
+    if (there) return there
+    const dialling = dial(address)
+    dialled.set(key, dialling)
+    const forget = (): void => {
+      if (dialled.get(key) === dialling) dialled.delete(key)
+    }
+    dialling.then((mux) => void mux.ended.then(() => (sessions.delete(mux), forget())), forget)
+    return dialling
+  }
+
+  return {
+    port: (server.address() as { port: number }).port,
+    async open(address, request, signal) {
+      const mux = await sessionWith(address)
+      const stream = mux.open(sized(JSON.stringify(request)))
+      const problem = await readSized(stream, signal).catch((cause: unknown) => {
+        stream.destroy()
+        throw new Unreachable('The node that has the device was lost.', { cause })
+      })
+      if (problem === '') return stream
+      stream.destroy()
+      throw new Unreachable(problem)
+    },
+    async [Symbol.asyncDispose]() {
+      for (const mux of sessions) mux.close()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** Passes on what comes from either to the other: a stream of a peer, and what it leads to here. */
+export function join(peer: Duplex, here: Duplex): void {
+  // Each direction ends by itself; an error in either ends both.
+  const settle = (error?: Error | null): void => {
+    if (!error) return
+    peer.destroy()
+    here.destroy()
+  }
+  together(peer, here)
+  pipeline(peer, here, settle)
+  pipeline(here, peer, settle)
+}
+
+/** What comes in one go leaves in one go: TLS hands over pieces of 16 KiB at most, and each would be a frame of its own. */
+function together(from: Duplex, to: Duplex): void {
+  let corked = false
+  from.on('data', () => {
+    if (corked) return
+    corked = true
+    to.cork()
+    setImmediate(() => {
+      corked = false
+      to.uncork()
+    })
+  })
+}
+
+function sized(text: string): Buffer {
+  const bytes = Buffer.from(text).subarray(0, mostRequest_bytes)
+  const out = Buffer.allocUnsafe(2 + bytes.length)
+  out.writeUInt16BE(bytes.length, 0)
+  out.set(bytes, 2)
+  return out
+}
+
+/** Takes exactly what was sized; what follows stays in the stream. */
+async function readSized(stream: Duplex, signal: AbortSignal): Promise<string> {
+  const length = (await take(stream, 2, signal)).readUInt16BE(0)
+  if (length > mostRequest_bytes) throw new Error('A request is too long.')
+  return length === 0 ? '' : (await take(stream, length, signal)).toString('utf8')
+}
+
+async function take(stream: Duplex, count: number, signal: AbortSignal): Promise<Buffer> {
+  for (;;) {
+    const bytes = stream.read(count) as Buffer | null
+    if (bytes?.length === count) return bytes
+    if (bytes) throw new Error('The stream ended too early.')
+    if (stream.destroyed || stream.readableEnded) throw stream.errored ?? new Error('The stream is over.')
+    await sign(stream, signal)
+  }
+}
+
+/** Resolves when there may be something to read, or never will be. */
+async function sign(stream: Duplex, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const events = ['readable', 'end', 'close'] as const
+  const onAbort = (): void => reject(signal.reason as Error)
+  for (const event of events) stream.on(event, resolve)
+  signal.addEventListener('abort', onAbort)
+  try {
+    if (signal.aborted) onAbort()
+    await promise
+  } finally {
+    for (const event of events) stream.off(event, resolve)
+    signal.removeEventListener('abort', onAbort)
+  }
+}

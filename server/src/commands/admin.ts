@@ -1,0 +1,285 @@
+// The administrator's commands. Each is a function from its arguments to lines of text, on the rooms of a server: the
+// running one when there is one (asked through control.ts), else rooms opened for the moment. Arguments are checked by the
+// contract's own rules, so that nothing gets in here which the interface would refuse.
+import { readFileSync } from 'node:fs'
+import { Role } from '@hawser/contract/access'
+import { Failure } from '@hawser/contract/failures'
+import { passwordLength, patterns } from '@hawser/contract/fields'
+import { hashPassword } from '../domain/people/credentials.ts'
+import { findOther, setPassword } from '../domain/people/identity.ts'
+import { readShellHubKey } from '../domain/callers/shellhub-tokens.ts'
+import { iso } from '../kit/clock.ts'
+import { newUuid } from '../kit/ids.ts'
+import type { Rooms } from '../compose/rooms.ts'
+
+interface Command {
+  readonly words: string
+  readonly arguments: readonly string[]
+  readonly optional?: readonly string[]
+  readonly doc: string
+  run(rooms: Rooms, ...given: string[]): Promise<string[]>
+}
+
+const must = (fits: boolean, sentence: string): void => {
+  if (!fits) throw new Failure('invalid', { message: sentence })
+}
+const matches = (pattern: string, text: string): boolean => new RegExp(pattern, 'u').test(text)
+
+function checkUser(username: string, email: string): void {
+  must(matches(patterns.username, username), 'The username needs 3 to 30 letters, digits or - _ . @')
+  must(matches(patterns.email, email) && email.length <= 254, 'The e-mail address is not valid.')
+}
+function checkPassword(password: string): void {
+  const { minLength, maxLength } = passwordLength
+  must(password.length >= minLength && password.length <= maxLength, `The password needs ${minLength} to ${maxLength} characters.`)
+}
+
+async function mustFindUser({ stores }: Rooms, username: string) {
+  const user = await stores.users.findByIdentifier(username.toLowerCase())
+  if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
+  return user
+}
+/** For what gives somebody rights: an address here is a confirmed one, and no user name. */
+async function mustFindMember({ stores }: Rooms, username: string) {
+  const user = await findOther(stores, username)
+  if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
+  return user
+}
+async function mustFindNamespace({ stores }: Rooms, name: string) {
+  const namespace = await stores.namespaces.findByName(name.toLowerCase())
+  if (!namespace) throw new Failure('notFound', { message: `There is no namespace ${name}.` })
+  return namespace
+}
+
+export const commands: readonly Command[] = [
+  {
+    words: 'user create',
+    arguments: ['username', 'password', 'email'],
+    doc: 'Makes a confirmed user.',
+    async run({ users }, username, password, email) {
+      checkUser(username, email)
+      checkPassword(password)
+      const user = await users.create({ name: username, username: username, password: password, email: email }, true)
+      return ['User created successfully', `Username: ${user.username}`, `Email: ${user.email}`]
+    },
+  },
+  {
+    words: 'user password',
+    arguments: ['username', 'password'],
+    doc: 'Sets a user’s password and ends all of the user’s tokens.',
+    async run(rooms, username, password) {
+      checkPassword(password)
+      const user = await mustFindUser(rooms, username)
+      const hash = await hashPassword(password)
+      await rooms.stores.transaction(async (inside) => {
+        if ((await inside.users.lock(user.id))?.epoch !== user.epoch)
+          throw new Failure('conflict', { message: `Somebody changed how ${username} signs in at this moment; look, and try again.` })
+        await setPassword(inside, user.id, hash)
+      })
+      return ['User password changed successfully', `Username: ${user.username}`]
+    },
+  },
+  {
+    words: 'user delete',
+    arguments: ['username'],
+    doc: 'Deletes a user, with the namespaces that the user owns.',
+    async run(rooms, username) {
+      const user = await mustFindUser(rooms, username)
+      for (const { tenant_id } of await rooms.stores.namespaces.ownedBy(user.id)) await rooms.namespaces.removeNamespace(tenant_id)
+      for (const { tenant_id } of await rooms.stores.namespaces.memberships(user.id)) await rooms.namespaces.leave(tenant_id, user.id)
+      await rooms.stores.users.remove(user.id)
+      return ['User deleted successfully', `Username: ${user.username}`]
+    },
+  },
+  {
+    words: 'user list',
+    arguments: [],
+    doc: 'Lists the users.',
+    async run({ stores }) {
+      return (await stores.users.list()).map((user) => `${user.username}\t${user.email}\t${user.confirmed ? 'confirmed' : 'unconfirmed'}`)
+    },
+  },
+  {
+    words: 'namespace create',
+    arguments: ['name', 'owner'],
+    optional: ['tenant'],
+    doc: 'Makes a namespace.',
+    async run(rooms, name, owner, tenant) {
+      must(matches(patterns.namespaceName, name), 'The name needs letters, digits and hyphens, at most 63.')
+      must(tenant === undefined || matches(patterns.uuid, tenant), 'The tenant must be a UUID in lower case.')
+      const user = await mustFindMember(rooms, owner)
+      if (tenant !== undefined && (await rooms.stores.namespaces.find(tenant)))
+        throw new Failure('conflict', { message: `There is a namespace with the tenant ${tenant} already.` })
+      const namespace = await rooms.namespaces.create(user.id, name, tenant)
+      return ['Namespace created successfully', `Namespace: ${namespace.name}`, `Tenant: ${namespace.tenant_id}`, `Owner: ${user.id}`]
+    },
+  },
+  {
+    words: 'namespace delete',
+    arguments: ['name'],
+    doc: 'Deletes a namespace with everything in it.',
+    async run(rooms, name) {
+      const namespace = await mustFindNamespace(rooms, name)
+      await rooms.namespaces.removeNamespace(namespace.tenant_id)
+      return ['Namespace deleted successfully', `Namespace: ${namespace.name}`]
+    },
+  },
+  {
+    words: 'namespace list',
+    arguments: [],
+    doc: 'Lists the namespaces: name, tenant, owner.',
+    async run({ stores }) {
+      return (await stores.namespaces.all()).map((row) => `${row.name}\t${row.tenant_id}\t${row.username}`)
+    },
+  },
+  {
+    words: 'namespace member add',
+    arguments: ['username', 'namespace', 'role'],
+    doc: 'Makes a user a member of a namespace.',
+    async run(rooms, username, name, role) {
+      const allowed = Role.enum.filter((value) => value !== 'owner')
+      const wanted = allowed.find((value) => value === role)
+      if (!wanted) throw new Failure('invalid', { message: `The role is one of ${allowed.join(', ')}.` })
+      const namespace = await mustFindNamespace(rooms, name)
+      const user = await mustFindMember(rooms, username)
+      await rooms.namespaces.join(namespace.tenant_id, user.id, wanted)
+      return [
+        'Member added successfully',
+        `Namespace: ${namespace.name}`,
+        `Tenant: ${namespace.tenant_id}`,
+        `Member: ${user.username}`,
+        `Role: ${wanted}`,
+      ]
+    },
+  },
+  {
+    words: 'namespace member remove',
+    arguments: ['username', 'namespace'],
+    doc: 'Ends a membership.',
+    async run(rooms, username, name) {
+      const namespace = await mustFindNamespace(rooms, name)
+      const user = await mustFindUser(rooms, username)
+      const member = await rooms.stores.namespaces.member(namespace.tenant_id, user.id)
+      if (!member) throw new Failure('notFound', { message: `${user.username} is not a member of ${namespace.name}.` })
+      if (member.role === 'owner') throw new Failure('forbidden', { message: 'The owner cannot be removed.' })
+      await rooms.namespaces.leave(namespace.tenant_id, user.id)
+      return ['Member removed successfully', `Namespace: ${namespace.name}`, `Tenant: ${namespace.tenant_id}`, `Member: ${user.username}`]
+    },
+  },
+  {
+    words: 'shellhub key add',
+    arguments: ['public-key-file'],
+    optional: ['namespace'],
+    doc: 'Takes device tokens that a ShellHub signed with this key: in all imported namespaces, or in this one.',
+    async run(rooms, text, name) {
+      const { stores, clock } = rooms
+      const key = readShellHubKey(text)
+      const namespaces = name === undefined ? await stores.namespaces.imported() : [await mustFindNamespace(rooms, name)]
+      must(namespaces.length > 0, 'No namespace here is known to come from a ShellHub: name the one that the key is for.')
+      for (const { tenant_id } of namespaces) await stores.shellHubKeys.add({ ...key, tenant_id, added_at: iso(clock.now()) })
+      return ['Key added successfully', ...namespaces.map((namespace) => `Namespace: ${namespace.name}`)]
+    },
+  },
+  {
+    words: 'shellhub key list',
+    arguments: [],
+    doc: 'Lists the keys of a ShellHub: namespace, fingerprint, since when.',
+    async run({ stores }) {
+      const names = new Map((await stores.namespaces.all()).map(({ tenant_id, name }) => [tenant_id, name]))
+      const rows = await stores.shellHubKeys.list()
+      return rows.map((row) => `${names.get(row.tenant_id) ?? row.tenant_id}\t${row.fingerprint}\t${row.added_at}`)
+    },
+  },
+  {
+    words: 'shellhub key remove',
+    arguments: ['namespace'],
+    doc: 'Takes device tokens of a ShellHub no more in this namespace.',
+    async run(rooms, name) {
+      const { tenant_id } = await mustFindNamespace(rooms, name)
+      if (!(await rooms.stores.shellHubKeys.remove(tenant_id)))
+        throw new Failure('notFound', { message: `There is no key of a ShellHub for ${name}.` })
+      return ['Key removed successfully', `Namespace: ${name}`]
+    },
+  },
+  {
+    words: 'recording key',
+    arguments: [],
+    doc: 'Prints the public key that signs recordings, for `hawser recording verify`.',
+    run: ({ recordingKey }) => Promise.resolve([recordingKey]),
+  },
+  {
+    words: 'announcement create',
+    arguments: ['title', 'markdown-file'],
+    doc: 'Publishes an announcement.',
+    async run({ stores, clock }, title, content) {
+      must(title.length >= 1 && title.length <= 90, 'The title needs 1 to 90 characters.')
+      const uuid = newUuid()
+      await stores.announcements.insert({ uuid, title: title, content: content, date: iso(clock.now()) })
+      return ['Announcement created successfully', `UUID: ${uuid}`, `Title: ${title}`]
+    },
+  },
+  {
+    words: 'announcement list',
+    arguments: [],
+    doc: 'Lists the announcements.',
+    async run({ stores }) {
+      const { items } = await stores.announcements.list({ page: 1, per_page: 1000 }, 'desc')
+      return items.map((item) => `${item.uuid}\t${item.date}\t${item.title}`)
+    },
+  },
+  {
+    words: 'announcement delete',
+    arguments: ['uuid'],
+    doc: 'Removes an announcement.',
+    async run({ stores }, uuid) {
+      if (!(await stores.announcements.remove(uuid))) throw new Failure('notFound', { message: `There is no announcement ${uuid}.` })
+      return ['Announcement deleted successfully']
+    },
+  },
+]
+
+export interface Parsed {
+  readonly words: string
+  readonly given: string[]
+}
+
+/** Finds the command, checks the number of arguments, and reads files here: the server may run as someone else. */
+export function parseCommand(args: readonly string[]): Parsed {
+  const command = commands.find(({ words }) => args.slice(0, words.split(' ').length).join(' ') === words)
+  if (!command) throw new Failure('invalid', { message: `There is no such command.\n\n${usage()}` })
+  const given = args.slice(command.words.split(' ').length)
+  const most = command.arguments.length + (command.optional?.length ?? 0)
+  if (given.length < command.arguments.length || given.length > most)
+    throw new Failure('invalid', { message: `Usage: hawser admin ${lineOf(command)}` })
+  const file = command.arguments.findIndex((name) => name.endsWith('-file'))
+  return { words: command.words, given: given.map((value, index) => (index === file ? textOf(value) : value)) }
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new Failure('invalid', { message: `The file ${file} cannot be read.`, cause })
+  }
+}
+
+export async function runCommand(rooms: Rooms, { words, given }: Parsed): Promise<string[]> {
+  const command = commands.find((candidate) => candidate.words === words)
+  if (!command) throw new Failure('invalid', { message: 'There is no such command.' })
+  return command.run(rooms, ...given)
+}
+
+const lineOf = (command: Command): string =>
+  [command.words, ...command.arguments.map((name) => `<${name}>`), ...(command.optional ?? []).map((name) => `[${name}]`)].join(' ')
+
+export function usage(): string {
+  const rows = [
+    ...commands.map((command) => [lineOf(command), command.doc] as const),
+    ['migrate', 'Brings the database schema up to date, or makes a new installation.'] as const,
+    ['config print', 'Prints the settings in force.'] as const,
+    ['backup <folder>', 'Copies database, master key and recordings there, while the server runs.'] as const,
+    ['restore <folder>', 'Puts a backup into an empty data folder.'] as const,
+  ]
+  const width = Math.max(...rows.map(([line]) => line.length))
+  return ['Usage: hawser admin <command>', '', ...rows.map(([line, doc]) => `  ${line.padEnd(width)}  ${doc}`)].join('\n')
+}

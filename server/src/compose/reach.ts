@@ -1,0 +1,277 @@
+// Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the news that end
+// them; devices that join by SSH instead; containers that are reached by way of their engine; what is recorded of sessions, and who watches them. A device that
+// is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
+import type { Server } from 'node:http'
+import { Failure } from '@hawser/contract/failures'
+import { terminalPath } from '@hawser/contract/terminals'
+import { tunnelPaths } from '@hawser/contract/tunnel'
+import { compatibleAlgorithms, fingerprintMd5, serverAlgorithms } from '@hawser/ssh'
+import type { Config } from '../config.ts'
+import { connectorSupervisor } from '../connectors/supervisor.ts'
+import { sessionName } from '../domain/sessions/live-sessions.ts'
+import { parseTarget } from '../domain/access/logins.ts'
+import { ticketName } from '../domain/sessions/terminals.ts'
+import { agentlessDoor } from '../gateway/agentless.ts'
+import { hostKeys } from '../gateway/host-keys.ts'
+import { vouchers, type WayTo } from '../gateway/device-leg.ts'
+import { startGateway, type Gateway } from '../gateway/listen.ts'
+import { probe } from '../gateway/probe.ts'
+import { startups } from '../gateway/startups.ts'
+import { terminalDoor } from '../http/terminal.ts'
+import type { Doors, Upgrade } from '../http/upgrade.ts'
+import { iso, minute_ms, second_ms } from '../kit/clock.ts'
+import { limiter as ownLimiter } from '../kit/limiter.ts'
+import type { Log } from '../kit/log.ts'
+import { sessionRecorder, type Wish } from '../recording/tap.ts'
+import type { Rooms } from './rooms.ts'
+import { acceptMessageSocket } from '../http/message-socket.ts'
+import { admission } from '../tunnel/admission.ts'
+import { tunnelDoors } from '../tunnel/endpoints.ts'
+import { deviceName, registry, type Registry } from '../tunnel/registry.ts'
+import { watchDoor, watchPath } from '../http/watch.ts'
+
+/** Tunnels that one device may open in ten seconds; it needs one. */
+const tunnelsPerDevice = { max: 10, window_ms: 10 * second_ms }
+/** Legs to devices that are made ready for one address while somebody types there. */
+const guesses = { max: 20, window_ms: minute_ms }
+/** Agents let go in a second when the server stops. */
+const farewells = 200
+
+export interface Reach {
+  readonly doors: Doors
+  readonly port: number
+  /** Where requests go that other nodes hand over. */
+  serveWith(server: Server): void
+  readonly tunnels: Pick<Registry, 'size' | 'find' | 'all'>
+  readonly sessions: Gateway['sessions']
+  /** Connections to the SSH gateway that have not logged in, and those that it refused. */
+  readonly door: { readonly strangers: number; readonly refused: number }
+  /** Ends everything in good order. */
+  stop(): Promise<void>
+}
+
+export async function openReach(rooms: Rooms, config: Config, log: Log): Promise<Reach> {
+  const { clock, bus, stores } = rooms
+  let http: Server | undefined
+  const neighbours =
+    rooms.clustered && config.HAWSER_NODE_ADDRESS
+      ? await (
+          await import('../cluster/neighbours.ts')
+        ).meetNeighbours({
+          bus,
+          masterKey: rooms.masterKey,
+          listen: config.HAWSER_NODE_ADDRESS,
+          onListening: (address) => (rooms.self.address = address),
+          log,
+          tunnel: (uid, least) => tunnels.find(uid, least),
+          http: () => http,
+        })
+      : undefined
+  const tunnels: Registry = registry({
+    ...rooms.tunnels,
+    isElsewhere: async (uid) => rooms.clustered && (await bus.seek(deviceName(uid))) !== undefined,
+    held({ uid }, number) {
+      bus.tell('tunnel.taken', { uid, number })
+      return bus.hold(deviceName(uid), (least) => (Number(least) <= number ? JSON.stringify(rooms.self.address) : undefined))
+    },
+    probe,
+    onError: (event, { uid }, err) => log.warn({ event, device: uid, err }),
+  })
+  rooms.self.hasTunnel = (uid) => tunnels.find(uid) !== undefined
+  const entries = tunnelDoors({
+    registry: tunnels,
+    admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
+    hold: rooms.hold,
+    perDevice: ownLimiter(clock, tunnelsPerDevice),
+    onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
+  })
+  const wayTo: WayTo = async (device) => tunnels.find(device.uid, device.tunnel) ?? neighbours?.wayTo(device)
+  const wanted = async (tenant_id: string): Promise<Wish> => {
+    const namespace = await stores.namespaces.find(tenant_id)
+    return { record: namespace?.session_record === 1, continueUnrecorded: namespace?.continue_unrecorded === 1 }
+  }
+  const failures = rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT)
+  const agentless = agentlessDoor({ rules: rooms.agentless, failures, enter: entries.bring, seen: tunnels.seen, log })
+  const arriving = startups(clock, { perSource: config.HAWSER_SSH_PER_SOURCE, rate: config.HAWSER_SSH_RATE_LIMIT })
+  const gateway = await startGateway({
+    listen: config.HAWSER_SSH,
+    hostKeys: await hostKeys({
+      kept: stores.hostKeys,
+      vault: rooms.vault,
+      now: () => iso(clock.now()),
+      later: rooms.background.later,
+    }),
+    algorithms: config.HAWSER_SSH_ALGORITHMS === 'modern' ? serverAlgorithms : compatibleAlgorithms,
+    trusted: config.HAWSER_TRUSTED_PROXIES,
+    startups: arriving,
+    idle_ms: config.HAWSER_SSH_IDLE * second_ms,
+    logins: rooms.logins,
+    parseTarget,
+    sessions: rooms.sessions,
+    failures,
+    agentless,
+    guesses: ownLimiter(clock, guesses),
+    find: wayTo,
+    signer: rooms.signer,
+    voucher: vouchers(),
+    loginKey: rooms.loginKeyOf,
+    recording: {
+      wanted,
+      recorder: ({ record, tenant_id, device_uid, username }, onFailed) =>
+        sessionRecorder({
+          recordings: rooms.recordings,
+          about: { tenant_id, session_uid: record.uid, device_uid, username },
+          wanted: { record: false, continueUnrecorded: false },
+          onBegun: () => record.note({ recorded: 1 }),
+          onFailed: (_, goesOn) => onFailed(goesOn),
+        }),
+    },
+    log,
+  })
+
+  const supervisor = connectorSupervisor({
+    ...rooms.supervision,
+    tunnels,
+    async approve({ uid, tenant_id }, { user, blob }) {
+      try {
+        await rooms.signer.sign({ uid, tenant_id }, fingerprintMd5(blob), JSON.stringify({ Username: user }))
+        return true
+      } catch {
+        return false
+      }
+    },
+    leading: () => rooms.node?.leading ?? true,
+    log,
+  })
+  rooms.background.later('connectors.start', () => supervisor.start())
+  rooms.node?.onLeading(() => rooms.background.later('connectors.start', () => supervisor.start()))
+
+  const endSessions = (device_uid: string): void => {
+    for (const session of gateway.sessions.values())
+      if (session.device_uid === device_uid) session.end('The device is no longer available.')
+  }
+  const leave = (uid: string): void => {
+    endSessions(uid)
+    tunnels.drop(uid, 'The device may not connect any more.')
+  }
+  /** News that were missed are found in the database. */
+  async function lookAgain(): Promise<void> {
+    await agentless.lookAgain()
+    for (const { device } of tunnels.all()) {
+      const row = await stores.of(device.tenant_id).devices.find(device.uid)
+      if (!row || row.status === 'rejected') leave(device.uid)
+      else tunnels.yield(device.uid, row.tunnel)
+    }
+    for (const session of gateway.sessions.values()) {
+      const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
+      if (device?.status !== 'accepted') session.end('The device is no longer available.')
+      const record = await stores.of(session.tenant_id).sessions.find(session.uid)
+      // One that was written off with its node, while we were cut off, names none; it is written again by whoever has it.
+      if (record?.active === 0 && record.node !== '') session.end('The session was closed by an administrator.')
+    }
+  }
+  const hearing = [
+    bus.hear('session.closed', ({ uid }) => gateway.sessions.get(uid)?.end('The session was closed by an administrator.')),
+    bus.hear('device.changed', ({ tenant_id, uid, status }) => {
+      if (status === 'rejected' || status === 'gone') leave(uid)
+      else if (status !== 'accepted') endSessions(uid)
+      supervisor.poke(tenant_id)
+    }),
+    bus.hear('enrolmentKey.removed', ({ tenant_id, fingerprint }) => agentless.left(tenant_id, fingerprint)),
+    bus.hear('tunnel.taken', ({ uid, number }) => tunnels.yield(uid, number)),
+    bus.missed(() => rooms.background.later('news.missed', lookAgain)),
+    bus.hear('connector.changed', ({ tenant_id, uid }) => supervisor.changed(tenant_id, uid)),
+    bus.hear('namespace.changed', ({ tenant_id }) => {
+      rooms.background.later('tunnels.left', async () => {
+        if (await stores.namespaces.find(tenant_id)) return
+        supervisor.forget(tenant_id)
+        for (const { device } of tunnels.all()) if (device.tenant_id === tenant_id) leave(device.uid)
+      })
+      rooms.background.later('recording.switched', async () => {
+        const sessions = [...gateway.sessions.values()].filter((session) => session.tenant_id === tenant_id)
+        if (sessions.length === 0) return
+        const wish = await wanted(tenant_id)
+        for (const session of sessions) session.record(wish)
+      })
+    }),
+  ]
+
+  // What a crash has cut off is closed while people already work.
+  const closed: Parameters<Rooms['recordings']['recover']>[0] = async ({ tenant_id, session_uid, channel }, ending) => {
+    log.warn({ event: 'recording.closed', session: session_uid, channel, ending })
+    await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
+  }
+  rooms.background.later('recording.recovery', () => rooms.recordings.recover(closed))
+  rooms.node?.onMourning(() => rooms.background.later('recording.inheritance', () => rooms.recordings.inherit(closed)))
+
+  let stopping = false
+  const watching = watchDoor({
+    gate: rooms.gate,
+    tickets: rooms.watchTickets,
+    watch: rooms.watch,
+    onError: (err) => log.error({ event: 'viewer.failed', err }),
+  })
+  const terminals = terminalDoor({
+    tickets: rooms.tickets,
+    terminal: gateway.terminal,
+    accept: acceptMessageSocket,
+    url: rooms.url,
+    onOpened: (about) => log.info({ event: 'terminal.opened', ...about }),
+    onError: (err) => log.error({ event: 'terminal.failed', err }),
+  })
+  hearing.push(
+    bus.hear('member.changed', (member) => {
+      watching.judge(member)
+      terminals.judge(member)
+    }),
+  )
+  const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
+    if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
+    return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.inTurn), path, upgrade)
+  }
+  /** What is not here another node may have; it is asked for by name. */
+  const orElsewhere = (here: Doors[string], name: (upgrade: Upgrade) => string | undefined): Doors[string] => {
+    if (!neighbours) return here
+    return async (upgrade) => {
+      const sought = name(upgrade)
+      if (sought === undefined || !(await neighbours.handOver(sought, upgrade))) await here(upgrade)
+    }
+  }
+  return {
+    doors: {
+      [tunnelPaths.lines]: (upgrade) => enter(tunnelPaths.lines, upgrade),
+      [tunnelPaths.streams]: (upgrade) => enter(tunnelPaths.streams, upgrade),
+      [tunnelPaths.pickUp]: orElsewhere((upgrade) => entries.pickUp(upgrade), entries.pickUpElsewhere),
+      [watchPath]: orElsewhere(
+        (upgrade) => watching.enter(upgrade),
+        ({ params: { uid = '' } }) => (gateway.sessions.has(uid) || !/^[0-9a-f]{64}$/.test(uid) ? undefined : sessionName(uid)),
+      ),
+      [terminalPath]: orElsewhere(
+        (upgrade) => terminals.enter(upgrade),
+        ({ query }) => (rooms.tickets.has(query.get('token') ?? '') ? undefined : ticketName(query.get('token') ?? '')),
+      ),
+    },
+    port: gateway.port,
+    serveWith: (server) => void (http = server),
+    tunnels,
+    sessions: gateway.sessions,
+    door: {
+      get strangers() {
+        return arriving.size
+      },
+      get refused() {
+        return gateway.refused
+      },
+    },
+    async stop() {
+      stopping = true
+      for (const ear of hearing) ear[Symbol.dispose]()
+      await gateway.stop(config.HAWSER_DRAIN * second_ms)
+      await supervisor.stop()
+      watching.close()
+      await neighbours?.stop()
+      terminals.close()
+      await tunnels.drain(Math.min(config.HAWSER_DRAIN, tunnels.size / farewells) * second_ms)
+    },
+  }
+}

@@ -1,0 +1,59 @@
+// API keys as members manage them. Only the SHA-256 of a key is kept (a key is random, so that is enough).
+import { rank, type Role } from '@hawser/contract/access'
+import { Failure } from '@hawser/contract/failures'
+import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { newUuid } from '../../kit/ids.ts'
+import { hashOf } from '../../kit/secrets.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { Rules } from '../callers/rules.ts'
+
+export function apiKeys({ stores, clock }: { stores: Stores; clock: Clock }): Rules<'apiKeys'> {
+  const mayGive = (own: Role, role: Role): void => {
+    if (rank(role) > rank(own)) throw new Failure('roleTooLow', { message: `A key may not have more than your own role, ${own}.` })
+  }
+  const taken = () => new Failure('conflict', { message: 'An API key with this name, or this very key, exists already.' })
+
+  async function orTaken(write: () => Promise<unknown>): Promise<void> {
+    try {
+      await write()
+    } catch (error) {
+      if (stores.isDuplicate(error)) throw taken()
+      throw error
+    }
+  }
+
+  /** Days from now as unix seconds; a year is a calendar year. */
+  function expiry(days: number): number {
+    if (days === -1) return -1
+    const at = new Date(clock.now())
+    if (days === 365) at.setUTCFullYear(at.getUTCFullYear() + 1)
+    else at.setTime(at.getTime() + days * day_ms)
+    return Math.floor(at.getTime() / 1000)
+  }
+
+  return {
+    async create({ body }, caller) {
+      if (caller.kind === 'key') throw new Failure('apiKeyRefused')
+      const role = body.role ?? caller.role
+      mayGive(caller.role, role)
+      const key = body.key ?? newUuid()
+      const now = iso(clock.now())
+      const row = { name: body.name, role, created_by: caller.id, expires_in: expiry(body.expires_at), created_at: now, updated_at: now }
+      await orTaken(() => stores.of(caller.tenant_id).apiKeys.insert({ ...row, hash: hashOf(key) }))
+      return { ...row, id: key, tenant_id: caller.tenant_id, user_id: caller.id }
+    },
+    async list({ query }, { tenant_id }) {
+      return stores.of(tenant_id).apiKeys.list(query, query.sort_by, query.order_by)
+    },
+    async update({ params, body }, { tenant_id, role }) {
+      if (body.role !== undefined) mayGive(role, body.role)
+      const mine = stores.of(tenant_id).apiKeys
+      if (!(await mine.find(params.key))) throw new Failure('notFound')
+      const change = { ...(body.name === undefined ? {} : { name: body.name }), ...(body.role === undefined ? {} : { role: body.role }) }
+      if (Object.keys(change).length > 0) await orTaken(() => mine.save(params.key, { ...change, updated_at: iso(clock.now()) }))
+    },
+    async remove({ params }, { tenant_id }) {
+      if (!(await stores.of(tenant_id).apiKeys.remove(params.key))) throw new Failure('notFound')
+    },
+  }
+}

@@ -1,0 +1,110 @@
+// Firewall rules as members manage them; how they are applied to a connection is in firewall-rules.ts.
+import { Failure } from '@hawser/contract/failures'
+import type { FirewallRule } from '@hawser/contract/firewall'
+import type { FirewallRow } from '../../storage/firewall.ts'
+import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import { requireRoom } from './firewall-rules.ts'
+import { checkPattern } from './patterns.ts'
+import type { Rules } from '../callers/rules.ts'
+import { filterTags, noticeOf, readFilter, requireTags, type Deactivated, type StoredFilter } from './tag-use.ts'
+
+interface Wanted {
+  action: 'allow' | 'deny'
+  active: boolean
+  filter: StoredFilter
+  priority: number
+  source_ip: string
+  username: string
+}
+
+const present = (row: FirewallRow): FirewallRule => ({
+  ...row,
+  id: String(row.id),
+  active: row.active === 1,
+  filter: readFilter(row.filter),
+})
+
+export interface FirewallParts {
+  stores: Stores
+  onDeactivated: (about: Deactivated) => void
+}
+
+export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firewall'> {
+  function checkPatterns(rule: Wanted): void {
+    checkPattern('source_ip', rule.source_ip)
+    checkPattern('username', rule.username)
+    if ('hostname' in rule.filter) checkPattern('filter.hostname', rule.filter.hostname)
+  }
+
+  /** `id`: of the rule that it replaces. */
+  async function stored(inside: StoresInTransaction, tenant_id: string, wanted: Wanted, id?: number) {
+    const { filter, active, action, priority, source_ip, username } = wanted
+    if ('tags' in filter) await requireTags(inside, tenant_id, filter.tags)
+    const others = (await inside.of(tenant_id).firewall.all()).filter((row) => row.id !== id)
+    requireRoom(
+      others.map((row) => ({ ...row, filter: readFilter(row.filter) })),
+      wanted,
+    )
+    return { action, priority, source_ip, username, active: active ? (1 as const) : (0 as const), filter: JSON.stringify(filter) }
+  }
+
+  async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, id: string): Promise<FirewallRow> {
+    const row = await inside.of(tenant_id).firewall.find(Number(id))
+    if (!row) throw new Failure('notFound')
+    return row
+  }
+
+  function changeFilter(
+    tenant_id: string,
+    id: string,
+    next: (inside: StoresInTransaction, filter: StoredFilter) => Promise<StoredFilter> | StoredFilter,
+  ): Promise<void> {
+    return stores.transaction(async (inside) => {
+      const row = await mustFind(inside, tenant_id, id)
+      await inside.of(tenant_id).firewall.save(row.id, { filter: JSON.stringify(await next(inside, readFilter(row.filter))) })
+    })
+  }
+
+  return {
+    create({ body }, { tenant_id }) {
+      checkPatterns(body)
+      return stores.transaction(async (inside) => {
+        const id = await inside.of(tenant_id).firewall.insert(await stored(inside, tenant_id, body))
+        return present(await mustFind(inside, tenant_id, String(id)))
+      })
+    },
+    async list({ query }, { tenant_id }) {
+      const { items, total } = await stores.of(tenant_id).firewall.list(query)
+      return { items: items.map(present), total }
+    },
+    async get({ params }, { tenant_id }) {
+      return present(await mustFind(stores, tenant_id, params.id))
+    },
+    update({ params, body }, { tenant_id }) {
+      checkPatterns(body)
+      return stores.transaction(async (inside) => {
+        const row = await mustFind(inside, tenant_id, params.id)
+        await inside.of(tenant_id).firewall.save(row.id, await stored(inside, tenant_id, body, row.id))
+        return present(await mustFind(inside, tenant_id, params.id))
+      })
+    },
+    async remove({ params }, { tenant_id }) {
+      if (!(await stores.of(tenant_id).firewall.remove(Number(params.id)))) throw new Failure('notFound')
+    },
+    addTag: ({ params, body }, { tenant_id }) =>
+      changeFilter(tenant_id, params.id, (inside, filter) => filterTags.add(inside, tenant_id, filter, body.tag)),
+    setTags: ({ params, body }, { tenant_id }) =>
+      changeFilter(tenant_id, params.id, (inside, filter) => filterTags.set(inside, tenant_id, filter, body.tags)),
+    async removeTag({ params, body: { tag } }, { tenant_id }) {
+      const rules = await stores.transaction(async (inside) => {
+        const row = await mustFind(inside, tenant_id, params.id)
+        const filter = filterTags.remove(readFilter(row.filter), tag)
+        const useless = row.active === 1 && 'tags' in filter && filter.tags.length === 0
+        await inside.of(tenant_id).firewall.save(row.id, { filter: JSON.stringify(filter), ...(useless ? { active: 0 } : {}) })
+        return useless ? [String(row.id)] : []
+      })
+      if (rules.length > 0) onDeactivated({ tenant_id, tag, rules })
+      return { answer: undefined, headers: { 'x-notice': noticeOf(rules) } }
+    },
+  }
+}

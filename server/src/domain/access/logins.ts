@@ -1,0 +1,179 @@
+// Who may log in to a device: which device a name means, whether the firewall lets the caller through, and what a public
+// key is good for. Each question stands alone and changes nothing, so that nothing which an earlier attempt brought about
+// can help a later one. What does not exist, is not accepted or belongs to somebody else is one and the same: not there.
+import type { Clock } from '../../kit/clock.ts'
+import type { DeviceRow } from '../../storage/devices.ts'
+import type { NamespaceRow } from '../../storage/namespaces.ts'
+import type { PublicKeyRow } from '../../storage/public-keys.ts'
+import type { Stores } from '../../storage/stores.ts'
+import { isOver } from '../billing/device-limit.ts'
+import { decide, keyFits, mostAsked } from './firewall-rules.ts'
+import { readFilter, type StoredFilter } from './tag-use.ts'
+
+/** An SSHID: the user on the device, and the device as `namespace.name` or by its uid. */
+export interface Target {
+  readonly username: string
+  readonly data: string
+}
+
+export interface Reachable {
+  readonly device: DeviceRow
+  readonly namespace: NamespaceRow
+}
+
+/** A public key, as it is found and as it is compared. */
+export interface KeyName {
+  /** MD5, as public keys are stored under; two keys can be made that share it. */
+  readonly fingerprint: string
+  /** The whole key, as OpenSSH writes it, without a comment. */
+  readonly line: string
+}
+
+/** A key that a client has shown; of a certificate, the plain key that it is for. */
+export interface LoginKey extends KeyName {
+  readonly type: string
+  readonly bits: number | null
+  readonly certificate?:
+    | {
+        /** Of the key that signed it. */
+        readonly authority: KeyName
+        judge(use: { principal: string; now: Date; address: string }): KeyVerdict
+      }
+    | undefined
+}
+
+export type KeyVerdict = { readonly allowed: true; readonly limits?: LoginLimits } | { readonly allowed: false; readonly because: string }
+
+/** What a certificate takes away from a login. */
+export interface LoginLimits {
+  /** The only command that may run. */
+  readonly forceCommand: string | undefined
+  /** Names of OpenSSH's extensions that it has, such as permit-pty. */
+  readonly permits: ReadonlySet<string>
+}
+
+export interface Logins {
+  find(data: string): Promise<Reachable | undefined>
+  firewall(to: Reachable, username: string, source: string): Promise<boolean>
+  /** Whether the namespace has no more devices than it may have; when a subscription ends, it is for the owner to choose some. */
+  withinLimit(to: Reachable): Promise<boolean>
+  key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyVerdict>
+  /**
+   * Whether the namespace has such a key for such a name. It is not looked whether there is such a device, so that the answer
+   * tells nothing about that; the tags of a filter are for `key` to look at.
+   */
+  offered(target: Target, source: string, key: LoginKey): Promise<KeyVerdict>
+  /** The line of a registered key, for those who only have its fingerprint. */
+  registered(to: Reachable, fingerprint: string): Promise<string | undefined>
+}
+
+const lineOf = ({ data }: PublicKeyRow): string => Buffer.from(data, 'base64').toString('utf8')
+
+const longest_username = 128
+const longest_data = 256
+const shortest_rsa = 2048
+
+/** Clients give everything before the last @: at the first @ of that the user's name ends. */
+export function parseTarget(sshid: string): Target | undefined {
+  const at = sshid.indexOf('@')
+  const target = { username: sshid.slice(0, at), data: sshid.slice(at + 1) }
+  if (at < 1 || target.data === '') return undefined
+  return target.username.length > longest_username || target.data.length > longest_data ? undefined : target
+}
+
+export interface LoginParts {
+  stores: Stores
+  clock: Clock
+  /** Whether there is a payment provider. */
+  billed: boolean
+  /** Firewall rules that could not be run within their bound; they let nobody through. */
+  onUnrunnable(tenant_id: string, rules: readonly string[]): void
+}
+
+export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Logins {
+  async function byName(data: string): Promise<Reachable | undefined> {
+    const dot = data.indexOf('.')
+    const namespace = await stores.namespaces.findByName(data.slice(0, dot).toLowerCase())
+    const device = await stores.of(namespace?.tenant_id ?? '').devices.findAcceptedByName(data.slice(dot + 1).toLowerCase())
+    return namespace && device && { device, namespace }
+  }
+
+  async function byUid(uid: string): Promise<Reachable | undefined> {
+    const tenant_id = (await stores.callers.namespaceOfDevice(uid.toLowerCase())) ?? ''
+    const namespace = await stores.namespaces.find(tenant_id)
+    const device = await stores.of(tenant_id).devices.find(uid.toLowerCase())
+    return namespace && device?.status === 'accepted' ? { device, namespace } : undefined
+  }
+
+  /** The namespace that a name is of, and what the device would be called, whether it is there or not. */
+  async function placeOf(data: string): Promise<{ tenant_id: string; name: string }> {
+    if (data.includes('.')) {
+      const dot = data.indexOf('.')
+      const namespace = await stores.namespaces.findByName(data.slice(0, dot).toLowerCase())
+      return { tenant_id: namespace?.tenant_id ?? '', name: data.slice(dot + 1).toLowerCase() }
+    }
+    const tenant_id = (await stores.callers.namespaceOfDevice(data.toLowerCase())) ?? ''
+    return { tenant_id, name: (await stores.of(tenant_id).devices.find(data.toLowerCase()))?.name ?? '' }
+  }
+
+  /** What a key is good for, for those whom `fits` says that its filter is about. */
+  async function judgeKey(
+    tenant_id: string,
+    username: string,
+    source: string,
+    key: LoginKey,
+    fits: (rule: { username: string; filter: StoredFilter }) => Promise<boolean>,
+  ): Promise<KeyVerdict> {
+    const refuse = (because: string): KeyVerdict => ({ allowed: false, because })
+    if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa)) return refuse('The key is too weak.')
+    // A certificate is worth what the registered key that signed it is worth, and not more than it says of itself.
+    const { fingerprint, line } = key.certificate?.authority ?? key
+    const row = await stores.of(tenant_id).publicKeys.find(fingerprint)
+    if (!row || lineOf(row) !== line) return refuse('The namespace does not know the key.')
+    // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
+    if (key.certificate && row.certificate_authority !== 1) return refuse('The key that signed it is no certificate authority.')
+    if (!key.certificate && row.certificate_authority === 1) return refuse('The key is a certificate authority, which only signs.')
+    if (!(await fits({ username: row.username, filter: readFilter(row.filter) })))
+      return refuse('The key is not for this user on this device.')
+    if (!key.certificate) return { allowed: true }
+    return key.certificate.judge({ principal: username, now: new Date(clock.now()), address: source })
+  }
+
+  const filtered = (device: DeviceRow) => ({ name: device.name, tags: JSON.parse(device.tags) as string[] })
+
+  return {
+    find: (data) => (data.includes('.') ? byName(data) : byUid(data)),
+
+    async firewall({ device }, username, source) {
+      // Read each time: a rule counts from the next attempt on, on every node.
+      const rules = (await stores.of(device.tenant_id).firewall.active(mostAsked + 1)).map((row) => ({
+        ...row,
+        id: String(row.id),
+        active: row.active === 1,
+        filter: readFilter(row.filter),
+      }))
+      const { allowed, unrunnable } = await decide(rules, { source_ip: source, username, device: filtered(device) })
+      if (unrunnable.length > 0) onUnrunnable(device.tenant_id, unrunnable)
+      return allowed
+    },
+
+    async withinLimit({ namespace: { tenant_id, max_devices } }) {
+      return !billed || max_devices <= 0 || !isOver({ accepted: await stores.namespaces.deviceCount(tenant_id), max_devices })
+    },
+
+    key: ({ device }, username, source, key) =>
+      judgeKey(device.tenant_id, username, source, key, (rule) => keyFits(rule, { username, device: filtered(device) })),
+
+    async offered({ username, data }, source, key) {
+      const { tenant_id, name } = await placeOf(data)
+      const fits = ({ username: pattern, filter }: { username: string; filter: StoredFilter }): Promise<boolean> =>
+        keyFits({ username: pattern, filter: 'tags' in filter ? { hostname: '.*' } : filter }, { username, device: { name, tags: [] } })
+      return judgeKey(tenant_id, username, source, key, fits)
+    },
+
+    async registered({ device }, fingerprint) {
+      const row = await stores.of(device.tenant_id).publicKeys.find(fingerprint)
+      return row && lineOf(row)
+    },
+  }
+}

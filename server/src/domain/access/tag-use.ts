@@ -1,0 +1,63 @@
+// Where tags are used. A filter may only name tags that something in the namespace carries, and a tag is renamed or
+// removed everywhere at once: on devices, in public keys and in firewall rules.
+import type { StoredFilter } from '@hawser/contract/fields'
+import { Failure } from '@hawser/contract/failures'
+import type { StoresInTransaction } from '../../storage/stores.ts'
+
+export type { StoredFilter }
+type Inside = Pick<StoresInTransaction, 'of'>
+
+/** Firewall rules that became inactive, because their last tag is gone. */
+export interface Deactivated {
+  readonly tenant_id: string
+  readonly tag: string
+  readonly rules: readonly string[]
+}
+
+export const noticeOf = (rules: readonly string[]): string =>
+  rules.length === 0 ? '' : `These firewall rules had no other tag and are inactive now: ${rules.join(', ')}.`
+
+const most_tags = 3
+
+export function readFilter(text: string): StoredFilter {
+  return JSON.parse(text) as StoredFilter
+}
+
+export async function tagsInUse(inside: Inside, tenant_id: string): Promise<Set<string>> {
+  const { devices, publicKeys, firewall } = inside.of(tenant_id)
+  const filters = [...(await publicKeys.all()), ...(await firewall.all())].map((row) => readFilter(row.filter))
+  return new Set([...(await devices.tags()), ...filters.flatMap((filter) => ('tags' in filter ? filter.tags : []))])
+}
+
+export async function requireTags(inside: Inside, tenant_id: string, tags: readonly string[]): Promise<void> {
+  const used = await tagsInUse(inside, tenant_id)
+  for (const tag of tags) if (!used.has(tag)) throw new Failure('notFound', { message: `Nothing in the namespace has the tag ${tag}.` })
+}
+
+/** The tags of a filter that is by tags; one by host name takes no tag operations. */
+function tagsOf(filter: StoredFilter): string[] {
+  if (!('tags' in filter)) throw new Failure('invalid', { message: 'This filter is by host name; it has no tags.' })
+  return filter.tags
+}
+
+/** The three tag operations on a stored filter; public keys and firewall rules share them. */
+export const filterTags = {
+  async add(inside: Inside, tenant_id: string, filter: StoredFilter, tag: string): Promise<StoredFilter> {
+    const tags = tagsOf(filter)
+    if (tags.includes(tag)) throw new Failure('conflict', { message: 'This tag is there already.' })
+    if (tags.length >= most_tags) throw new Failure('tooManyTags')
+    await requireTags(inside, tenant_id, [tag])
+    return { tags: [...tags, tag] }
+  },
+  async set(inside: Inside, tenant_id: string, filter: StoredFilter, tags: readonly string[]): Promise<StoredFilter> {
+    tagsOf(filter)
+    await requireTags(inside, tenant_id, tags)
+    return { tags: [...tags] }
+  },
+  /** May leave no tag at all; such a filter matches no device, and a firewall rule with it must not be active. */
+  remove(filter: StoredFilter, tag: string): StoredFilter {
+    const tags = tagsOf(filter)
+    if (!tags.includes(tag)) throw new Failure('notFound')
+    return { tags: tags.filter((other) => other !== tag) }
+  },
+}

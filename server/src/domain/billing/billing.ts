@@ -1,0 +1,212 @@
+// Billing: the namespace as a customer of the payment provider. Everything is asked of the provider first and written down
+// after it agreed, so that nothing of ours changes when it refuses or is away. A customer, and what belongs to it, is only ever
+// that of the caller's own namespace. Without a provider nothing is limited, and every operation says that there is none.
+import { Failure } from '@hawser/contract/failures'
+import type { Customer, Provider } from '../../billing/provider.ts'
+import { iso, type Clock } from '../../kit/clock.ts'
+import { newUuid } from '../../kit/ids.ts'
+import type { NamespaceRow } from '../../storage/namespaces.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { MemberCaller } from '../callers/callers.ts'
+import { hasRoom, isOver } from './device-limit.ts'
+import { countingEmail } from '../people/identity.ts'
+import type { Rules } from '../callers/rules.ts'
+import { isActive, isUnpaid, place_ms, readBilling, type BillingRecord, type Subscriptions } from './subscriptions.ts'
+import type { Usage } from './usage.ts'
+
+export interface BillingParts {
+  stores: Stores
+  clock: Clock
+  provider: Provider
+  subscriptions: Subscriptions
+  usage: Usage
+  /** Where people reach the console. */
+  url: string
+}
+
+const noCustomer = () => new Failure('notFound', { message: 'The namespace is no customer yet.', code: 'no_customer' })
+const noMethod = () => new Failure('notFound', { message: 'There is no such payment method.', code: 'no_payment_method' })
+const noSubscription = () => new Failure('notFound', { message: 'There is no subscription yet.', code: 'no_subscription' })
+const openInvoices = () =>
+  new Failure('paymentRequired', { message: 'An invoice is open; it has to be paid first.', code: 'open_invoices' })
+
+export const noProvider = () =>
+  new Failure('providerFailed', { message: 'This server has no payment provider.', code: 'provider_not_configured' })
+
+export function noBilling(): Rules<'billing'> {
+  const none = (): never => {
+    throw noProvider()
+  }
+  return {
+    getCustomer: none,
+    createCustomer: none,
+    getSubscription: none,
+    createSubscription: none,
+    attachPaymentMethod: none,
+    detachPaymentMethod: none,
+    setDefaultPaymentMethod: none,
+    portal: none,
+    evaluate: none,
+    report: none,
+    webhook: none,
+  }
+}
+
+export function billing({ stores, clock, provider, subscriptions, usage, url }: BillingParts): Rules<'billing'> {
+  async function namespaceOf({ tenant_id }: MemberCaller): Promise<NamespaceRow> {
+    const row = await stores.namespaces.find(tenant_id)
+    if (!row) throw new Failure('notFound')
+    return row
+  }
+
+  async function recordOf(caller: MemberCaller): Promise<BillingRecord> {
+    const record = readBilling(await namespaceOf(caller))
+    if (!record) throw noCustomer()
+    return record
+  }
+
+  /** Asks for the customer's subscription, and takes down what is said. */
+  async function present(tenant_id: string, customer_id: string) {
+    const asked_at = clock.now()
+    const state = await provider.findSubscription(customer_id, tenant_id)
+    await subscriptions.settle(tenant_id, customer_id, asked_at, state)
+    usage.wake()
+    return state
+  }
+
+  /** A method that is this customer's own. */
+  async function own(caller: MemberCaller, id: string): Promise<BillingRecord> {
+    const record = await recordOf(caller)
+    if ((await provider.ownerOfMethod(id)) !== record.customer_id) throw noMethod()
+    return record
+  }
+
+  /** A call that makes something: tried again after an answer was lost it makes nothing more, after a refusal it may. */
+  async function once<T>(tenant_id: string, what: string, make: (key: string) => Promise<T>): Promise<T> {
+    const key = await stores.billing.attempt(tenant_id, what, newUuid())
+    try {
+      const made = await make(key)
+      await stores.billing.endAttempt(tenant_id, what, key)
+      return made
+    } catch (error) {
+      if (error instanceof Failure && !provider.isPassing(error)) await stores.billing.endAttempt(tenant_id, what, key)
+      throw error
+    }
+  }
+
+  const shown = ({ id, name, email, default_method, methods }: Customer) => ({
+    id,
+    name,
+    email,
+    // Nobody keeps the code of a card, the provider neither.
+    payment_methods: methods.map((method) => ({ ...method, cvc: '', default: method.id === default_method })),
+  })
+
+  return {
+    async getCustomer(_, caller) {
+      const customer = await provider.findCustomer((await recordOf(caller)).customer_id)
+      if (!customer) throw noCustomer()
+      return shown(customer)
+    },
+
+    async createCustomer(_, caller) {
+      const row = await namespaceOf(caller)
+      const { tenant_id } = row
+      const record = readBilling(row)
+      const known = record && (await provider.findCustomer(record.customer_id))
+      if (known) return shown(known)
+      const owner = await stores.users.find(row.owner)
+      const made = await once(tenant_id, 'customer', async (key) => {
+        const customer = await provider.createCustomer({ tenant_id, name: row.name, email: owner ? countingEmail(owner) : '' }, key)
+        await subscriptions.begin(tenant_id, customer.id, clock.now())
+        return customer
+      })
+      return shown(made)
+    },
+
+    async getSubscription(_, caller) {
+      const { customer_id } = await recordOf(caller)
+      const state = await present(caller.tenant_id, customer_id)
+      if (!state) throw noSubscription()
+      if (isUnpaid(state.status)) throw openInvoices()
+      const { id, status, end_at } = state
+      return { id, active: isActive(status), status, end_at, invoices: await provider.invoices(id) }
+    },
+
+    async createSubscription(_, caller) {
+      const { tenant_id } = caller
+      const { customer_id } = await recordOf(caller)
+      const state = await present(tenant_id, customer_id)
+      if (state && isUnpaid(state.status)) throw openInvoices()
+      if (state && (isActive(state.status) || state.status === 'paused'))
+        throw new Failure('conflict', { message: 'There is a subscription already.', code: 'subscription_exists' })
+      const customer = await provider.findCustomer(customer_id)
+      if (!customer) throw noCustomer()
+      if (customer.default_method === undefined)
+        throw new Failure('notFound', { message: 'There is no payment method to charge yet.', code: 'no_payment_method' })
+      if (await provider.hasOpenInvoices(customer_id)) throw openInvoices()
+      await once(tenant_id, 'subscription', async (key) => {
+        const quantity = Math.max(1, await stores.namespaces.deviceCount(tenant_id))
+        const made = await provider.subscribe({ customer_id, tenant_id, quantity }, key)
+        // An event that came meanwhile may have asked too early to find it.
+        await subscriptions.settle(tenant_id, customer_id, clock.now(), made)
+      })
+      usage.wake()
+    },
+
+    async attachPaymentMethod({ body: { id } }, caller) {
+      const { customer_id } = await recordOf(caller)
+      const owner = await provider.ownerOfMethod(id)
+      if (owner === customer_id) return
+      if (owner !== null) throw noMethod()
+      await provider.attach(customer_id, id)
+    },
+
+    async detachPaymentMethod({ body: { id } }, caller) {
+      const { active, customer_id } = await own(caller, id)
+      if (active && (await provider.findCustomer(customer_id))?.default_method === id)
+        throw new Failure('invalid', {
+          message: 'The subscription is paid with this payment method; make another one the default first.',
+          code: 'default_payment_method',
+        })
+      await provider.detach(id)
+    },
+
+    async setDefaultPaymentMethod({ body: { id } }, caller) {
+      await provider.setDefault((await own(caller, id)).customer_id, id)
+    },
+
+    async portal(_, caller) {
+      return { url: await provider.portal((await recordOf(caller)).customer_id, `${url}/billing`) }
+    },
+
+    /** From what we know: whether devices can be reached is no question to somebody who may be away. */
+    async evaluate(_, caller) {
+      const { tenant_id, max_devices } = await namespaceOf(caller)
+      const accepted = await stores.namespaces.deviceCount(tenant_id)
+      const kept = (await stores.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))).length
+      return { can_accept: hasRoom({ accepted, kept, max_devices }), can_connect: !isOver({ accepted, max_devices }) }
+    },
+
+    async report({ query }, caller) {
+      const { subscription_id, active, customer_id } = await recordOf(caller)
+      if (subscription_id === null) throw noSubscription()
+      if (!active) throw new Failure('paymentRequired', { message: 'The subscription is not active.', code: 'subscription_inactive' })
+      if (query.action === 'device_accept') return usage.report(subscription_id, caller.tenant_id)
+      await provider.cancel(subscription_id)
+      await present(caller.tenant_id, customer_id)
+      return undefined
+    },
+
+    /** An event only says that something happened; what is true now is asked. So it may come twice, late and in any order. */
+    async webhook({ body }) {
+      const event = provider.readEvent(body.payload, body.signature, clock.now())
+      if (event.customer_id === undefined || !/^(customer|invoice)\./.test(event.type)) return
+      if (await stores.billing.isKnownEvent(event.id)) return
+      const namespace = await stores.billing.findByCustomer(event.customer_id)
+      // Fails when the provider is away: then it sends the event again.
+      if (namespace) await present(namespace.tenant_id, event.customer_id)
+      await stores.billing.rememberEvent(event.id, iso(clock.now()))
+    },
+  }
+}

@@ -1,0 +1,128 @@
+// Device tokens that a ShellHub signed, for devices that have moved from there. Running agents never ask for a new token
+// while they have no tunnel, so without this a moved device stays away until its agent is restarted. Such a token is worth
+// less than one of ours: it counts only in namespaces for which an administrator has given ShellHub's public key, only for
+// a device of that very namespace, and only at the gate's two doors for agents (see callers.ts). It is never a user's token.
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { decodeProtectedHeader, jwtVerify } from 'jose'
+import { Failure } from '@hawser/contract/failures'
+import { patterns } from '@hawser/contract/fields'
+import { day_ms, type Clock } from '../../kit/clock.ts'
+import { hashOf } from '../../kit/secrets.ts'
+import type { DeviceRow } from '../../storage/devices.ts'
+import type { Stores } from '../../storage/stores.ts'
+
+export interface SignedFor {
+  readonly uid: string
+  readonly tenant_id: string
+}
+
+export interface ShellHubTokens {
+  /** The device that the token was signed for, by a key that counts in the device's namespace. */
+  verify(token: string): Promise<SignedFor | undefined>
+  /** Whether there are such tokens in this namespace. */
+  countIn(tenant_id: string): Promise<boolean>
+  /** Whether the device opens its tunnel with a token of ours now, and with no other any more. */
+  replaced(device: Pick<DeviceRow, 'token_at' | 'connector' | 'enrolment_key'>): boolean
+}
+
+export interface ShellHubTokensParts {
+  stores: Pick<Stores, 'shellHubKeys' | 'callers'>
+  clock: Clock
+  /** After a key was added its tokens count for so long; undefined: until each device has come with a token of ours. */
+  days: number | undefined
+}
+
+interface TrustedKey {
+  readonly key: KeyObject
+  /** Where it counts, and since when. */
+  readonly namespaces: ReadonlyMap<string, number>
+}
+
+const reload_ms = 1000
+/** Clocks of machines differ; a token that ShellHub made a moment ago is not from the future. */
+const skew_s = 600
+const least_bits = 2048
+
+const fits = (pattern: string, text: unknown): text is string => typeof text === 'string' && new RegExp(pattern, 'u').test(text)
+
+export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): ShellHubTokens {
+  let loaded: { readonly at: number; readonly keys: Promise<readonly TrustedKey[]> } | undefined
+
+  async function load(): Promise<readonly TrustedKey[]> {
+    const found = new Map<string, { key: KeyObject; namespaces: Map<string, number> }>()
+    for (const { fingerprint, public_key, tenant_id, added_at } of await stores.shellHubKeys.list()) {
+      const trusted = found.get(fingerprint) ?? { key: createPublicKey(public_key), namespaces: new Map<string, number>() }
+      trusted.namespaces.set(tenant_id, Date.parse(added_at))
+      found.set(fingerprint, trusted)
+    }
+    return [...found.values()]
+  }
+
+  /** Read anew once a second at most: a key that was taken back on another node counts no longer than that. */
+  function trusted(): Promise<readonly TrustedKey[]> {
+    const now = clock.now()
+    if (!loaded || now - loaded.at >= reload_ms) {
+      const fresh = { at: now, keys: load() }
+      fresh.keys.catch(() => {
+        if (loaded === fresh) loaded = undefined
+      })
+      loaded = fresh
+    }
+    return loaded.keys
+  }
+
+  const counts = (since: number | undefined): boolean => since !== undefined && (days === undefined || clock.now() < since + days * day_ms)
+
+  return {
+    async verify(token) {
+      for (const { key, namespaces } of await trusted()) {
+        const claims = await deviceClaims(token, key, new Date(clock.now()))
+        if (!claims) continue
+        // Early tokens do not name the namespace; the uid does, being made of it.
+        const tenant_id = claims.tenant ?? (await stores.callers.namespaceOfDevice(claims.uid))
+        return tenant_id !== undefined && counts(namespaces.get(tenant_id)) ? { uid: claims.uid, tenant_id } : undefined
+      }
+      return undefined
+    },
+    async countIn(tenant_id) {
+      return (await trusted()).some(({ namespaces }) => counts(namespaces.get(tenant_id)))
+    },
+    replaced({ token_at, connector, enrolment_key }) {
+      // Containers and devices without an agent have never had a token, here or there.
+      return connector !== null || enrolment_key !== null || (days === undefined && token_at !== null)
+    },
+  }
+}
+
+async function deviceClaims(token: string, key: KeyObject, currentDate: Date): Promise<{ uid: string; tenant?: string } | undefined> {
+  try {
+    // ShellHub names no key; whoever names one means one of ours.
+    if (decodeProtectedHeader(token).kid !== undefined) return undefined
+    const { payload } = await jwtVerify(token, key, { algorithms: ['RS256'], currentDate, clockTolerance: skew_s })
+    const { claims, uid, tenant } = payload
+    if (claims !== 'device' || !fits(patterns.hex64, uid)) return undefined
+    if (tenant === undefined) return { uid }
+    return fits(patterns.uuid, tenant) ? { uid, tenant } : undefined
+  } catch {
+    // Malformed, forged or expired: to the caller all of these are the same.
+    return undefined
+  }
+}
+
+/** ShellHub's public key from the text of its file; refuses what is none. */
+export function readShellHubKey(text: string): { readonly fingerprint: string; readonly public_key: string } {
+  const refuse = (message: string, cause?: unknown): never => {
+    throw new Failure('invalid', { message, cause })
+  }
+  if (text.includes('PRIVATE KEY')) refuse('This is a private key: give ShellHub’s public one, the file api_public_key.')
+  let key: KeyObject
+  try {
+    key = createPublicKey(text)
+  } catch (cause) {
+    return refuse('This is no public key in PEM form: give ShellHub’s file api_public_key.', cause)
+  }
+  if (key.asymmetricKeyType !== 'rsa' || (key.asymmetricKeyDetails?.modulusLength ?? 0) < least_bits)
+    refuse(`ShellHub signs with an RSA key of ${least_bits} bits or more, and this is another one.`)
+  const public_key = key.export({ type: 'spki', format: 'pem' })
+  return { fingerprint: hashOf(public_key), public_key }
+}

@@ -1,0 +1,142 @@
+// Tokens: RS256 JWTs for users (72 hours) and devices (no end: agents never renew the one they use). The signing key is
+// kept sealed in the database, so that tokens outlive a restart; older keys still verify. Verifying costs far more than
+// remembering, so verified tokens are remembered in a bounded map, by which nothing is granted: the gate asks the
+// database about the user or device every time.
+import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
+import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
+import { Failure } from '@hawser/contract/failures'
+import { iso, type Clock } from '../../kit/clock.ts'
+import { hashOf, type Vault } from '../../kit/secrets.ts'
+import { newUuid } from '../../kit/ids.ts'
+import type { Stores } from '../../storage/stores.ts'
+
+export interface UserClaims {
+  readonly claims: 'user'
+  /** The token's own id. */
+  readonly jti: string
+  readonly id: string
+  /** Empty: no namespace. */
+  readonly tenant: string
+  readonly name: string
+  readonly mfa: boolean
+  /** `<user epoch>.<member epoch>`: ends the token when the password or the role changes. */
+  readonly ver: string
+  /** In seconds since 1970. */
+  readonly exp: number
+  /** When whatever is issued for it has to end: it comes from a token that outlived a password. In seconds since 1970. */
+  readonly until?: number
+}
+export interface DeviceClaims {
+  readonly claims: 'device'
+  readonly uid: string
+  readonly tenant: string
+}
+export type Claims = UserClaims | DeviceClaims
+
+export interface Tokens {
+  forUser(claims: Omit<UserClaims, 'claims' | 'jti' | 'exp'>): Promise<string>
+  forDevice(claims: Omit<DeviceClaims, 'claims'>): Promise<string>
+  verify(token: string): Promise<Claims | undefined>
+}
+
+export const user_token_hours = 72
+const remembered_tokens = 50_000
+const reload_ms = 1000
+/** Clocks of nodes differ; a token that another one made a moment ago is not from the future. */
+const skew_s = 600
+
+export async function tokens({ stores, vault, clock }: { stores: Stores; vault: Vault; clock: Clock }): Promise<Tokens> {
+  let keys = await loadKeys(stores, vault, clock)
+  const publicKeys = new Map(keys.map((key) => [key.kid, key.publicKey]))
+  let loaded_at = clock.now()
+  /** A node that started at the same moment on an empty database may have made a key, too. */
+  const keyOf = async (kid: string): Promise<KeyObject | undefined> => {
+    if (!publicKeys.has(kid) && clock.now() - loaded_at > reload_ms) {
+      loaded_at = clock.now()
+      keys = await loadKeys(stores, vault, clock)
+      for (const key of keys) publicKeys.set(key.kid, key.publicKey)
+    }
+    return publicKeys.get(kid)
+  }
+  const verified = new Map<string, { claims: Claims; exp: number }>()
+
+  const sign = (claims: DeviceClaims | Omit<UserClaims, 'jti' | 'exp'>, exp?: number): Promise<string> => {
+    const iat = Math.floor(clock.now() / 1000)
+    const signing = keys[0]!
+    const token = new SignJWT({ ...claims })
+      .setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid: signing.kid })
+      .setJti(newUuid())
+      .setIssuedAt(iat)
+    return (exp === undefined ? token : token.setNotBefore(iat).setExpirationTime(exp)).sign(signing.privateKey)
+  }
+
+  return {
+    forUser: (claims) =>
+      sign({ ...claims, claims: 'user' }, Math.min(claims.until ?? Infinity, Math.floor(clock.now() / 1000) + user_token_hours * 3600)),
+    forDevice: (claims) => sign({ ...claims, claims: 'device' }),
+
+    async verify(token) {
+      const now = clock.now() / 1000
+      const known = verified.get(token)
+      if (known) return known.exp > now ? known.claims : undefined
+      const read = await readToken(token, keyOf, new Date(clock.now()))
+      if (!read) return undefined
+      if (verified.size >= remembered_tokens) verified.delete(verified.keys().next().value!)
+      verified.set(token, read)
+      return read.claims
+    },
+  }
+}
+
+async function readToken(token: string, keyOf: (kid: string) => Promise<KeyObject | undefined>, currentDate: Date) {
+  try {
+    const { kid } = decodeProtectedHeader(token)
+    const key = await keyOf(kid ?? '')
+    if (!key) return undefined
+    const { payload } = await jwtVerify(token, key, { algorithms: ['RS256'], currentDate, clockTolerance: skew_s })
+    const claims = payload as unknown as Claims
+    // The tolerance is for the beginning of its time, not for the end.
+    if (payload.exp !== undefined && payload.exp <= currentDate.getTime() / 1000) return undefined
+    if (claims.claims !== 'user' && claims.claims !== 'device') return undefined
+    return { claims, exp: payload.exp ?? Infinity }
+  } catch {
+    // Malformed, forged or expired: to the caller all of these are the same.
+    return undefined
+  }
+}
+
+async function loadKeys(stores: Stores, vault: Vault, clock: Clock) {
+  let rows = await stores.signingKeys.list()
+  if (rows.length === 0) {
+    const pair = await promisify(generateKeyPair)('rsa', {
+      modulusLength: 2048,
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    })
+    await stores.signingKeys.insert({
+      kid: hashOf(pair.publicKey).slice(0, 16),
+      private_key: vault.seal('signing key', pair.privateKey),
+      public_key: pair.publicKey,
+      created_at: iso(clock.now()),
+    })
+    // Read back: of several nodes that start on an empty database all must settle on the same newest key.
+    rows = await stores.signingKeys.list()
+  }
+  return rows.map((row) => ({
+    kid: row.kid,
+    privateKey: createPrivateKey(openSealed(vault, row.private_key)),
+    publicKey: createPublicKey(row.public_key),
+  }))
+}
+
+/** The first thing that is unsealed at a start, so that it tells whoever brought the wrong key. */
+function openSealed(vault: Vault, sealed: string): string {
+  try {
+    return vault.open('signing key', sealed)
+  } catch (cause) {
+    const message =
+      'The master key is not the one that this database was sealed with. All nodes need the same: copy it, or set HAWSER_SECRET.'
+    throw new Failure('invalid', { message, cause })
+  }
+}

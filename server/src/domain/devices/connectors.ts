@@ -1,0 +1,179 @@
+// Connectors as members manage them, and as their supervisor sees them. TLS material is sealed at rest and its private key
+// never sent back. An engine that cannot be reached is no error of the caller: the status says so.
+import { createPrivateKey, generateKeyPair } from 'node:crypto'
+import { promisify } from 'node:util'
+import { Failure } from '@hawser/contract/failures'
+import type { Connector, ConnectorTls } from '@hawser/contract/connectors'
+import type { Bus } from '../../bus/bus.ts'
+import type { Engine, EngineAddress } from '../../connectors/engine.ts'
+import type { SupervisorParts } from '../../connectors/supervisor.ts'
+import { iso, type Clock } from '../../kit/clock.ts'
+import { newUuid } from '../../kit/ids.ts'
+import type { Vault } from '../../kit/secrets.ts'
+import type { ConnectorRow } from '../../storage/connectors.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { Rules } from '../callers/rules.ts'
+
+export interface ConnectorParts {
+  stores: Stores
+  vault: Vault
+  engine: Engine
+  bus: Bus
+  clock: Clock
+  /** Its containers are no devices any more. */
+  leave(tenant_id: string, uid: string): Promise<void>
+}
+
+export interface ConnectorRules extends Rules<'connectors'> {
+  readonly supervision: SupervisorParts['connectors']
+}
+
+/** Each is a connection that the server holds open. */
+const mostConnectors = 100
+const sealedIdentity = 'connector identity'
+
+export function connectors({ stores, vault, engine, bus, clock, leave }: ConnectorParts): ConnectorRules {
+  const sealTls = ({ ca, cert, key }: ConnectorTls): string => vault.seal('connector tls', JSON.stringify({ ca, cert, key }))
+  const openTls = (row: ConnectorRow): ConnectorTls | undefined =>
+    row.tls === null ? undefined : (JSON.parse(vault.open('connector tls', row.tls)) as ConnectorTls)
+
+  function present(row: ConnectorRow): Connector {
+    const tls = openTls(row)
+    return {
+      uid: row.uid,
+      tenant_id: row.tenant_id,
+      enable: row.enable === 1,
+      address: row.address,
+      port: row.port,
+      secure: row.secure === 1,
+      accept: row.accept === 1,
+      status: { State: row.state, Message: row.message, state: row.state, message: row.message },
+      tls: tls ? { ca: tls.ca, cert: tls.cert } : null,
+    }
+  }
+
+  async function mustFind(tenant_id: string, uid: string): Promise<ConnectorRow> {
+    const row = await stores.of(tenant_id).connectors.find(uid)
+    if (!row) throw new Failure('notFound')
+    return row
+  }
+
+  const addressOf = (row: ConnectorRow): EngineAddress => ({
+    address: row.address,
+    port: row.port,
+    secure: row.secure === 1,
+    tls: openTls(row),
+  })
+  const askEngine = async (row: ConnectorRow) => engine.info(addressOf(row))
+
+  /** Tries the engine when it is enabled; what came of it is the status. */
+  async function withStatus(row: ConnectorRow): Promise<ConnectorRow> {
+    if (row.enable === 0) return { ...row, state: 'disconnected', message: '' }
+    try {
+      await askEngine(row)
+      return { ...row, state: 'connected', message: '' }
+    } catch (error) {
+      return { ...row, state: 'failed', message: error instanceof Error ? error.message : 'failed' }
+    }
+  }
+
+  interface Wanted {
+    enable?: boolean
+    address?: string
+    port?: number
+    secure?: boolean
+    accept?: boolean
+    tls?: ConnectorTls | null
+  }
+
+  function apply(row: ConnectorRow, wanted: Wanted): ConnectorRow {
+    const next: ConnectorRow = {
+      ...row,
+      enable: (wanted.enable ?? row.enable === 1) ? 1 : 0,
+      address: wanted.address ?? row.address,
+      port: wanted.port ?? row.port,
+      secure: (wanted.secure ?? row.secure === 1) ? 1 : 0,
+      accept: (wanted.accept ?? row.accept === 1) ? 1 : 0,
+      tls: wanted.tls === undefined ? row.tls : wanted.tls === null ? null : sealTls(wanted.tls),
+    }
+    if (next.secure === 1 && next.tls === null) throw new Failure('invalid', { message: 'tls: a secure connection needs ca, cert and key' })
+    if (next.secure === 1 && next.address.startsWith('unix://'))
+      throw new Failure('invalid', { message: 'secure: a socket of the machine itself has no TLS' })
+    return next
+  }
+
+  /** Undefined if the connector is gone meanwhile. */
+  async function makeIdentity(tenant_id: string, uid: string): Promise<string | undefined> {
+    const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
+    const pem = privateKey.export({ type: 'pkcs1', format: 'pem' })
+    const mine = stores.of(tenant_id).connectors
+    await mine.keepIdentity(uid, vault.seal(sealedIdentity, pem))
+    return (await mine.find(uid))?.identity ?? undefined
+  }
+
+  return {
+    async create({ body }, { tenant_id }) {
+      const blank: ConnectorRow = {
+        uid: newUuid(),
+        tenant_id,
+        enable: 0,
+        address: '',
+        port: 0,
+        secure: 0,
+        accept: 0,
+        tls: null,
+        identity: null,
+        state: 'disconnected',
+        message: '',
+        created_at: iso(clock.now()),
+      }
+      const wanted = apply(blank, body)
+      const mine = stores.of(tenant_id).connectors
+      if ((await mine.list({ page: 1, per_page: 1 }, undefined)).total >= mostConnectors) throw new Failure('connectorLimit')
+      const row = await withStatus(wanted)
+      await mine.insert(row)
+      bus.tell('connector.changed', { tenant_id, uid: row.uid })
+      return present(row)
+    },
+    async list({ query }, { tenant_id }) {
+      const { items, total } = await stores.of(tenant_id).connectors.list(query, query.enable)
+      return { items: items.map(present), total }
+    },
+    async get({ params }, { tenant_id }) {
+      return present(await mustFind(tenant_id, params.uid))
+    },
+    async update({ params, body }, { tenant_id }) {
+      const row = await withStatus(apply(await mustFind(tenant_id, params.uid), body))
+      const { uid, tenant_id: _, created_at: __, identity: ___, ...change } = row
+      await stores.of(tenant_id).connectors.save(uid, change)
+      bus.tell('connector.changed', { tenant_id, uid })
+      return present(row)
+    },
+    async remove({ params }, { tenant_id }) {
+      if (!(await stores.of(tenant_id).connectors.remove(params.uid))) throw new Failure('notFound')
+      bus.tell('connector.changed', { tenant_id, uid: params.uid })
+      await leave(tenant_id, params.uid)
+    },
+    async info({ params }, { tenant_id }) {
+      const row = await mustFind(tenant_id, params.uid)
+      try {
+        return await askEngine(row)
+      } catch (error) {
+        throw new Failure('engineFailed', { ...(error instanceof Error ? { message: error.message } : {}), cause: error })
+      }
+    },
+
+    supervision: {
+      enabled: () => stores.enabledConnectors.list(),
+      async watched(tenant_id, uid) {
+        const row = await stores.of(tenant_id).connectors.find(uid)
+        if (row?.enable !== 1) return undefined
+        const identity = row.identity ?? (await makeIdentity(tenant_id, uid))
+        if (identity === undefined) return undefined
+        const key = createPrivateKey(vault.open(sealedIdentity, identity))
+        return { uid, tenant_id, engine: addressOf(row), accept: row.accept === 1, identity: key }
+      },
+      state: async ({ tenant_id, uid }, state, message) => void (await stores.of(tenant_id).connectors.saveState(uid, state, message)),
+    },
+  }
+}

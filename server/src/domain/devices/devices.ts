@@ -1,0 +1,329 @@
+// Devices as members see and manage them. Enrolment by agents is in enrolment.ts, presence in presence.ts, the rules of
+// status in device-status.ts.
+import { createHash } from 'node:crypto'
+import { statusChanges, type Device, type StatusChange } from '@hawser/contract/devices'
+import { Failure } from '@hawser/contract/failures'
+import type { Bus } from '../../bus/bus.ts'
+import { iso, type Clock } from '../../kit/clock.ts'
+import type { DeviceRow } from '../../storage/devices.ts'
+import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { MemberCaller } from '../callers/callers.ts'
+import { noProvider } from '../billing/billing.ts'
+import { hasRoom } from '../billing/device-limit.ts'
+import { change } from './device-status.ts'
+import { parseFilter } from '../access/filters.ts'
+import type { Presence } from './presence.ts'
+import type { Rules } from '../callers/rules.ts'
+import type { Signer } from '../access/signer.ts'
+import { place_ms } from '../billing/subscriptions.ts'
+
+export interface DeviceParts {
+  stores: Stores
+  presence: Presence
+  bus: Bus
+  clock: Clock
+  auth: Rules<'devices'>['auth']
+  signer: Signer
+  /** Whether namespaces may pay for more devices. */
+  billed: boolean
+  /** Whether the device has a tunnel, on any node. Throws when that cannot be found out. */
+  isConnected(uid: string): Promise<boolean>
+  onReplaced(replacement: Replacement): void
+}
+
+/** One device has taken the place of another. */
+export interface Replacement {
+  readonly tenant_id: string
+  readonly uid: string
+  /** What the newcomer was called before. */
+  readonly before: string
+  readonly replaced: { readonly uid: string; readonly name: string }
+  /** Who accepted it; empty: a connector did. */
+  readonly by: string
+}
+
+const most_tags = 3
+
+const filterable = {
+  uid: 'text',
+  name: 'text',
+  'identity.mac': 'text',
+  'info.id': 'text',
+  'info.pretty_name': 'text',
+  'info.version': 'text',
+  'info.arch': 'text',
+  'info.platform': 'text',
+  public_key: 'text',
+  tenant_id: 'text',
+  namespace: 'text',
+  status: 'text',
+  remote_addr: 'text',
+  last_seen: 'moment',
+  status_update_at: 'moment',
+  status_updated_at: 'moment',
+  created_at: 'moment',
+  online: 'boolean',
+  public_url: 'boolean',
+  acceptable: 'boolean',
+  'position.latitude': 'number',
+  'position.longitude': 'number',
+  tags: 'texts',
+} as const
+
+const columnOf = (sort: string) =>
+  (sort === 'status_updated_at' ? 'status_update_at' : sort.replace('identity.', '').replace('info.', 'info_')) as Parameters<
+    ReturnType<Stores['of']>['devices']['list']
+  >[0]['sort']
+
+/** Devices as the wire has them; sessions show theirs with it too. */
+export interface DeviceView {
+  many(tenant_id: string, rows: readonly DeviceRow[]): Promise<Device[]>
+}
+
+/** Deleted devices that still keep a place in the namespace. */
+const keptPlaces = (inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, clock: Clock): Promise<string[]> =>
+  inside.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))
+
+export function deviceView({ stores, presence, clock }: { stores: Stores; presence: Presence; clock: Clock }): DeviceView {
+  return {
+    async many(tenant_id, rows) {
+      if (rows.length === 0) return []
+      const namespace = await stores.namespaces.find(tenant_id)
+      if (!namespace) throw new Failure('notFound')
+      const { max_devices } = namespace
+      const accepted = max_devices > 0 ? await stores.namespaces.deviceCount(tenant_id) : 0
+      const kept = max_devices > 0 ? await keptPlaces(stores, tenant_id, clock) : []
+      const holders = await macHolders(tenant_id, rows)
+      const roomFor = (uid: string) => hasRoom({ accepted, kept: kept.filter((other) => other !== uid).length, max_devices })
+      const shown = (row: DeviceRow): Device => ({
+        uid: row.uid,
+        name: row.name,
+        identity: { mac: row.mac },
+        info: {
+          id: row.info_id,
+          pretty_name: row.info_pretty_name,
+          version: row.info_version,
+          arch: row.info_arch,
+          platform: row.info_platform,
+        },
+        public_key: row.public_key,
+        tenant_id: row.tenant_id,
+        ...presence.of(row),
+        namespace: namespace.name,
+        status: row.status,
+        status_update_at: row.status_update_at,
+        status_updated_at: row.status_update_at,
+        created_at: row.created_at,
+        remote_addr: row.remote_addr,
+        position: JSON.parse(row.position) as Device['position'],
+        tags: JSON.parse(row.tags) as string[],
+        public_url: row.public_url === 1,
+        public_url_address: row.public_url_address,
+        acceptable: row.status !== 'accepted' && roomFor(row.uid),
+      })
+      return rows.map((row) => {
+        const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
+        return replaces ? { ...shown(row), replaces } : shown(row)
+      })
+    },
+  }
+
+  /** The accepted devices that those of these rows which are not accepted would replace, by MAC. */
+  async function macHolders(tenant_id: string, rows: readonly DeviceRow[]): Promise<Map<string, { uid: string; name: string }>> {
+    const macs = new Set(rows.filter(({ status, mac }) => status !== 'accepted' && mac !== '').map(({ mac }) => mac))
+    const accepted = await stores.of(tenant_id).devices.acceptedByMacs([...macs])
+    return new Map(accepted.map(({ mac, uid, name }) => [mac, { uid, name }]))
+  }
+}
+
+export interface DeviceRules extends Rules<'devices'> {
+  /** Without a caller: the namespace has said before that it wants such devices. */
+  acceptFor(tenant_id: string, uid: string): Promise<void>
+}
+
+export function devices(parts: DeviceParts): DeviceRules {
+  const { stores, presence, bus, clock, auth, signer, billed } = parts
+  const view = deviceView({ stores, presence, clock })
+
+  async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, uid: string): Promise<DeviceRow> {
+    const row = await inside.of(tenant_id).devices.find(uid)
+    if (!row) throw new Failure('notFound')
+    return row
+  }
+
+  const nameTaken = () => new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
+
+  /** A transaction that may give a device an accepted name; another one may have taken it a moment ago. */
+  async function orNameTaken<T>(work: (inside: StoresInTransaction) => Promise<T>): Promise<T> {
+    try {
+      return await stores.transaction(work)
+    } catch (error) {
+      if (stores.isDuplicate(error)) throw nameTaken()
+      throw error
+    }
+  }
+
+  /** The accepted device that this one would replace, and whether somebody holds it. Asks other nodes, so never in a transaction. */
+  async function wouldReplace(tenant_id: string, uid: string): Promise<{ uid: string; connected: boolean } | undefined> {
+    const { mac, status } = await mustFind(stores, tenant_id, uid)
+    const holder = mac && status !== 'accepted' ? await stores.of(tenant_id).devices.findAcceptedByMac(mac) : undefined
+    return holder && { uid: holder.uid, connected: await parts.isConnected(holder.uid) }
+  }
+
+  /** Gives the name of the device that this one replaced, if it did. */
+  async function setStatus(uid: string, wish: StatusChange, tenant_id: string, by: string): Promise<string | undefined> {
+    const now = iso(clock.now())
+    const known = wish === 'accept' ? await wouldReplace(tenant_id, uid) : undefined
+    const replaced = await orNameTaken(async (inside) => {
+      const { devices: mine, sessions } = inside.of(tenant_id)
+      // Whoever accepts counts, so others who accept wait here until this one is counted.
+      const namespace = wish === 'accept' ? await inside.namespaces.hold(tenant_id) : undefined
+      const device = await mustFind(inside, tenant_id, uid)
+      const other = (row: DeviceRow | undefined) => (row && row.uid !== uid ? row : undefined)
+      const sameMac = device.mac ? other(await mine.findAcceptedByMac(device.mac)) : undefined
+      const kept = namespace && namespace.max_devices > 0 ? await keptPlaces(inside, tenant_id, clock) : []
+      const outcome = change(device, wish, {
+        // One that came between the question and now counts as connected: it was accepted a moment ago.
+        sameMac: sameMac && { ...sameMac, connected: known?.uid !== sameMac.uid || known.connected },
+        sameName: other(await mine.findAcceptedByName(device.name)),
+        accepted: await mine.countWithStatus('accepted'),
+        max_devices: namespace?.max_devices ?? -1,
+        kept: kept.filter((other) => other !== uid).length,
+        billed,
+      })
+      if (kept.includes(uid)) await inside.of(tenant_id).removedDevices.remove(uid)
+      if (outcome.kind === 'change') {
+        await mine.save(uid, { status: outcome.status, status_update_at: now })
+        if (outcome.endsSessions) await sessions.closeOfDevice(uid)
+        return undefined
+      }
+      await sessions.closeOfDevice(outcome.replaces)
+      await sessions.moveToDevice(outcome.replaces, uid)
+      await mine.remove(outcome.replaces)
+      await mine.save(uid, { status: 'accepted', status_update_at: now, name: sameMac!.name, tags: sameMac!.tags })
+      return { tenant_id, uid, before: device.name, replaced: { uid: outcome.replaces, name: sameMac!.name }, by }
+    })
+    if (replaced) {
+      presence.forget(replaced.replaced.uid)
+      bus.tell('device.changed', { tenant_id, uid: replaced.replaced.uid, status: 'gone' })
+      parts.onReplaced(replaced)
+    }
+    bus.tell('device.changed', { tenant_id, uid, status: statusChanges[wish] })
+    return replaced?.replaced.name
+  }
+
+  const nameOf = (caller: MemberCaller) => (caller.kind === 'key' ? `API key ${caller.name}` : caller.username)
+  const answered = (replaced: string | undefined) => ({ answer: undefined, headers: replaced ? { 'x-replaced-device': replaced } : {} })
+
+  async function update(uid: string, wanted: { name?: string; public_url?: boolean }, caller: MemberCaller): Promise<void> {
+    const { tenant_id } = caller
+    await orNameTaken(async (inside) => {
+      const device = await mustFind(inside, tenant_id, uid)
+      const mine = inside.of(tenant_id).devices
+      const name = wanted.name?.toLowerCase() ?? device.name
+      if (name !== device.name && (await mine.findAcceptedByName(name))) throw nameTaken()
+      const public_url = wanted.public_url ?? device.public_url === 1
+      const address = public_url && !device.public_url_address ? createHash('md5').update(uid).digest('hex') : device.public_url_address
+      await mine.save(uid, { name, public_url: public_url ? 1 : 0, public_url_address: address })
+    })
+    bus.tell('device.changed', { tenant_id, uid, status: (await mustFind(stores, tenant_id, uid)).status })
+  }
+
+  async function setTags(uid: string, caller: MemberCaller, next: (tags: string[]) => string[]): Promise<void> {
+    await stores.transaction(async (inside) => {
+      const device = await mustFind(inside, caller.tenant_id, uid)
+      await inside.of(caller.tenant_id).devices.save(uid, { tags: JSON.stringify(next(JSON.parse(device.tags) as string[])) })
+    })
+  }
+
+  return {
+    auth,
+    authSsh: async ({ body }, caller) => ({ signature: await signer.sign(caller, body.fingerprint, body.data) }),
+
+    async offline({ params }, caller) {
+      const device = await mustFind(stores, caller.tenant_id, params.uid)
+      if (caller.kind === 'device' && caller.uid !== device.uid) throw new Failure('notFound')
+      await presence.offline(device.uid)
+    },
+
+    async list({ query }, caller) {
+      const groups = parseFilter(query.filter, filterable)
+      await presence.settle()
+      const { items, total } = await stores.of(caller.tenant_id).devices.list({
+        status: query.status,
+        groups,
+        sort: columnOf(query.sort_by),
+        order: query.order_by,
+        page: query.page,
+        per_page: query.per_page,
+      })
+      return { items: await view.many(caller.tenant_id, items), total }
+    },
+
+    async get({ params }, caller) {
+      const row = await mustFind(stores, caller.tenant_id, params.uid)
+      return (await view.many(caller.tenant_id, [row]))[0]!
+    },
+
+    async remove({ params: { uid } }, { tenant_id }) {
+      await stores.transaction(async (inside) => {
+        const { devices: mine, sessions, removedDevices } = inside.of(tenant_id)
+        // As in setStatus: the namespace first, so that nobody counts meanwhile.
+        const namespace = billed ? await inside.namespaces.hold(tenant_id) : undefined
+        const device = await mustFind(inside, tenant_id, uid)
+        await sessions.removeOfDevice(uid)
+        await mine.remove(uid)
+        if (!namespace || namespace.max_devices <= 0 || device.status !== 'accepted') return
+        const kept = (await keptPlaces(inside, tenant_id, clock)).length
+        const accepted = await mine.countWithStatus('accepted')
+        if (hasRoom({ accepted, kept, max_devices: namespace.max_devices })) await removedDevices.keep(uid, iso(clock.now()))
+      })
+      presence.forget(uid)
+      bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
+    },
+
+    update: ({ params, body }, caller) => update(params.uid, body, caller),
+    rename: ({ params, body }, caller) => update(params.uid, body, caller),
+
+    acceptFor: async (tenant_id, uid) => void (await setStatus(uid, 'accept', tenant_id, '')),
+    accept: async ({ params }, caller) => answered(await setStatus(params.uid, 'accept', caller.tenant_id, nameOf(caller))),
+    async setStatus({ params }, caller) {
+      if (!Object.hasOwn(statusChanges, params.status))
+        throw new Failure('invalid', { message: 'status: one of accept, reject, pending, unused' })
+      return answered(await setStatus(params.uid, params.status as StatusChange, caller.tenant_id, nameOf(caller)))
+    },
+
+    addTag: ({ params, body }, caller) =>
+      setTags(params.uid, caller, (tags) => {
+        if (tags.includes(body.tag)) throw new Failure('conflict', { message: 'The device has this tag already.' })
+        if (tags.length >= most_tags) throw new Failure('tooManyTags')
+        return [...tags, body.tag]
+      }),
+    setTags: ({ params, body }, caller) => setTags(params.uid, caller, () => body.tags),
+    removeTag: ({ params }, caller) =>
+      setTags(params.uid, caller, (tags) => {
+        if (!tags.includes(params.tag)) throw new Failure('notFound')
+        return tags.filter((tag) => tag !== params.tag)
+      }),
+
+    async mostUsed(_, { tenant_id }) {
+      const rows = await stores.of(tenant_id).devices.mostUsed(3)
+      return { items: await view.many(tenant_id, rows), total: rows.length }
+    },
+
+    async choose({ body }, { tenant_id }) {
+      const choices = body.choices ?? body.devices?.map((device) => device.uid)
+      if (!choices) throw new Failure('invalid', { message: 'choices: a list of device uids is needed' })
+      // Without billing there is no limit to choose for, and who asks all the same would only lose devices.
+      if (!billed) throw noProvider()
+      const demoted = await stores.transaction(async (inside) => {
+        const mine = inside.of(tenant_id).devices
+        for (const uid of choices) if ((await mine.find(uid))?.status !== 'accepted') throw new Failure('notFound')
+        const uids = await mine.keepAccepted(choices, iso(clock.now()))
+        for (const uid of uids) await inside.of(tenant_id).sessions.closeOfDevice(uid)
+        return uids
+      })
+      for (const uid of demoted) bus.tell('device.changed', { tenant_id, uid, status: 'pending' })
+    },
+  }
+}

@@ -1,0 +1,71 @@
+// Enrolment keys as members manage them, and the login key of a namespace. An enrolment key is parsed before it is kept and
+// held to the same strength as a public key. The login key is made when it is first needed and kept sealed; only its public
+// half ever leaves the server.
+import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
+import { Failure } from '@hawser/contract/failures'
+import { mostEnrolmentKeys } from '@hawser/contract/enrolment-keys'
+import type { Bus } from '../../bus/bus.ts'
+import { iso, type Clock } from '../../kit/clock.ts'
+import type { Vault } from '../../kit/secrets.ts'
+import type { Stores } from '../../storage/stores.ts'
+import { soundKey, type KeyReader } from '../access/public-keys.ts'
+import type { Rules } from '../callers/rules.ts'
+
+export interface EnrolmentKeyParts {
+  stores: Stores
+  vault: Vault
+  bus: Bus
+  clock: Clock
+  keys: KeyReader
+  /** The public half as OpenSSH writes it, and its SHA-256 fingerprint. */
+  shown(key: KeyObject, comment: string): { public_key: string; fingerprint: string }
+}
+
+export interface EnrolmentKeyRules extends Rules<'enrolmentKeys'> {
+  /** With which we log in on the namespace's devices that have no agent. */
+  loginKeyOf(tenant_id: string): Promise<KeyObject>
+}
+
+const sealed = 'login key'
+
+export function enrolmentKeys({ stores, vault, bus, clock, keys, shown }: EnrolmentKeyParts): EnrolmentKeyRules {
+  async function loginKeyOf(tenant_id: string): Promise<KeyObject> {
+    const mine = stores.of(tenant_id).loginKeys
+    const kept = await mine.find()
+    if (kept !== undefined) return createPrivateKey(vault.open(sealed, kept))
+    const { privateKey } = await promisify(generateKeyPair)('ed25519')
+    await mine.keep(vault.seal(sealed, privateKey.export({ type: 'pkcs8', format: 'pem' })), iso(clock.now()))
+    // Of several that were made at once, one was kept.
+    return createPrivateKey(vault.open(sealed, (await mine.find())!))
+  }
+
+  return {
+    async list({ query }, { tenant_id }) {
+      return stores.of(tenant_id).enrolmentKeys.list(query)
+    },
+    async create({ body }, { tenant_id }) {
+      const { line, fingerprint } = soundKey(keys, body.public_key, 'public_key')
+      const mine = stores.of(tenant_id).enrolmentKeys
+      if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentKeys) throw new Failure('enrolmentKeyLimit')
+      const row = { fingerprint, name: body.name, public_key: line, created_at: iso(clock.now()) }
+      try {
+        await mine.insert(row)
+      } catch (error) {
+        if (stores.isDuplicate(error)) throw new Failure('conflict', { message: 'The namespace has this enrolment key already.' })
+        throw error
+      }
+      return { ...row, tenant_id }
+    },
+    async remove({ params: { fingerprint } }, { tenant_id }) {
+      if (!(await stores.of(tenant_id).enrolmentKeys.remove(fingerprint))) throw new Failure('notFound')
+      bus.tell('enrolmentKey.removed', { tenant_id, fingerprint })
+    },
+    async loginKey(_, { tenant_id }) {
+      const namespace = await stores.namespaces.find(tenant_id)
+      if (!namespace) throw new Failure('noNamespace')
+      return shown(await loginKeyOf(tenant_id), `hawser-${namespace.name}`)
+    },
+    loginKeyOf,
+  }
+}

@@ -1,0 +1,160 @@
+// Auth device, the hottest call: every agent makes it again and again. The first sight of a device inserts it as
+// pending; after that, while nothing about the device changed, the answer comes from memory (its token is signed once)
+// and only its presence is noted. News of a change to the device or its namespace drops what is remembered.
+import { Failure } from '@hawser/contract/failures'
+import { patterns } from '@hawser/contract/fields'
+import type { Bus } from '../../bus/bus.ts'
+import { neighbourhood } from '../../kit/address.ts'
+import { iso, type Clock } from '../../kit/clock.ts'
+import { deviceUid } from '../../kit/ids.ts'
+import type { Limiter } from '../../kit/limiter.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { Presence } from './presence.ts'
+import type { Rules } from '../callers/rules.ts'
+import type { Tokens } from '../callers/tokens.ts'
+
+export interface EnrolmentParts {
+  stores: Stores
+  tokens: Tokens
+  presence: Presence
+  bus: Bus
+  clock: Clock
+  /** Calls of one device: a thousand devices may share one address, so the address is not what is limited. */
+  callsPerDevice: Limiter
+  /** New devices from one address: else anyone who knows a namespace's id could fill it without end. */
+  newPerSource: Limiter
+  /** The disk is full: nothing is added that can wait. */
+  isFull(): boolean
+}
+
+interface Known {
+  readonly token: string
+  readonly name: string
+  readonly tenant_id: string
+  readonly facts: string
+}
+
+/** Devices that are remembered; one that is forgotten costs a look-up and a signature. */
+const remembered = 1_000_000
+const uuid = new RegExp(patterns.uuid)
+
+const noNamespace = () => new Failure('notFound', { message: 'There is no namespace with this tenant_id.' })
+
+/** The name of a device that gave none: its identity in the letters that a name may have. */
+export function nameFrom(hostname: string, mac: string): string {
+  const name = (hostname || mac)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_-]/g, '-')
+    .slice(0, 64)
+  return name || 'device'
+}
+
+/** What is so of every device when it is first seen. */
+export const freshDevice = (now: string) =>
+  ({
+    status: 'pending',
+    status_update_at: now,
+    created_at: now,
+    position: '{"latitude":0,"longitude":0}',
+    public_url: 0,
+    public_url_address: '',
+    tags: '[]',
+    last_seen: now,
+  }) as const
+
+export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
+  const { stores, tokens, presence, bus, clock } = parts
+  const known = new Map<string, Known>()
+  const namespaceNames = new Map<string, string>()
+  // What was read before some news must not be remembered after it: it may be about the very device that is gone.
+  let news = 0
+  bus.hear('device.changed', ({ uid }) => {
+    news++
+    known.delete(uid)
+  })
+  bus.hear('namespace.changed', ({ tenant_id }) => {
+    news++
+    namespaceNames.delete(tenant_id)
+    for (const [uid, device] of known) if (device.tenant_id === tenant_id) known.delete(uid)
+  })
+
+  bus.missed(() => {
+    news++
+    known.clear()
+    namespaceNames.clear()
+  })
+
+  return async function auth({ body }, caller) {
+    const mac = body.identity?.mac ?? ''
+    const hostname = body.hostname ?? ''
+    if (!mac && !hostname) throw new Failure('invalid', { message: 'hostname or identity.mac: one of them is needed' })
+    const { tenant_id } = body
+    const uid = deviceUid({ mac: body.identity ? mac : undefined, public_key: body.public_key, tenant_id })
+    const wait = parts.callsPerDevice.take(uid)
+    if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
+
+    const { id = '', pretty_name = '', version = '', arch = '', platform = '' } = body.info
+    const facts = `${id}\n${pretty_name}\n${version}\n${arch}\n${platform}\n${caller.source}`
+    let device = known.get(uid)
+    let namespace = namespaceNames.get(tenant_id)
+    if (device?.facts !== facts || namespace === undefined) {
+      const before = news
+      const found = uuid.test(tenant_id) ? await stores.namespaces.find(tenant_id) : undefined
+      if (!found) throw noNamespace()
+      namespace = found.name
+      device = await record()
+      if (news === before) {
+        namespaceNames.set(tenant_id, namespace)
+        if (known.size >= remembered) known.delete(known.keys().next().value!)
+        known.set(uid, device)
+      }
+    }
+    presence.seen(uid)
+    if (body.sessions?.length) await stores.of(tenant_id).sessions.touch(uid, body.sessions, iso(clock.now()))
+    return { uid, token: device.token, name: device.name, namespace }
+
+    /** Brings the stored device up to date, or makes it. */
+    async function record(): Promise<Known> {
+      const devices = stores.of(tenant_id).devices
+      const now = iso(clock.now())
+      const told = {
+        info_id: id,
+        info_pretty_name: pretty_name,
+        info_version: version,
+        info_arch: arch,
+        info_platform: platform,
+        remote_addr: caller.source,
+      }
+      const row = await devices.find(uid)
+      const name = row?.name ?? nameFrom(hostname, mac)
+      if (row) {
+        const changed = (Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])
+        if (changed) await devices.save(uid, told)
+      } else {
+        if (parts.isFull()) throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
+        const full = parts.newPerSource.take(neighbourhood(caller.source))
+        if (full > 0) throw new Failure('tooMany', { message: 'Too many new devices from one address; wait a little.', retryAfter: full })
+        try {
+          await devices.insert({
+            ...told,
+            uid,
+            name,
+            mac,
+            public_key: body.public_key,
+            ...freshDevice(now),
+            online: 1,
+            token_at: now,
+          })
+        } catch (error) {
+          // Another call of the same device was quicker; what it inserted is what we would have.
+          if (!stores.isDuplicate(error)) {
+            // The namespace may have been deleted a moment ago.
+            if (!(await stores.namespaces.find(tenant_id))) throw noNamespace()
+            throw error
+          }
+        }
+      }
+      return { token: known.get(uid)?.token ?? (await tokens.forDevice({ uid, tenant: tenant_id })), name, tenant_id, facts }
+    }
+  }
+}

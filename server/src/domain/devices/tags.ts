@@ -1,0 +1,73 @@
+// Tags of the whole namespace: what there is, and renaming or removing one everywhere in one transaction. An active
+// firewall rule whose last tag is deleted would match nothing and silently stop denying: it becomes inactive, and that is
+// said; so only those may delete the tag who may write the rule. A tag that no device carries any more still exists in the rule, which matches the next device that gets it.
+import { rank } from '@hawser/contract/access'
+import { Failure } from '@hawser/contract/failures'
+import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { Rules } from '../callers/rules.ts'
+import { noticeOf, readFilter, tagsInUse, type Deactivated } from '../access/tag-use.ts'
+
+export interface TagParts {
+  stores: Stores
+  onDeactivated: (about: Deactivated) => void
+}
+
+export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
+  /** Applies a change to every list that has the tag; gives the ids of the firewall rules that it made inactive. */
+  async function everywhere(
+    inside: StoresInTransaction,
+    tenant_id: string,
+    tag: string,
+    next: (tags: string[]) => string[],
+  ): Promise<string[]> {
+    const { devices, publicKeys, firewall } = inside.of(tenant_id)
+    for (const device of await devices.withTag(tag))
+      await devices.save(device.uid, { tags: JSON.stringify(next(JSON.parse(device.tags) as string[])) })
+    const changed = (filter: string): string[] | undefined => {
+      const parsed = readFilter(filter)
+      return 'tags' in parsed && parsed.tags.includes(tag) ? next(parsed.tags) : undefined
+    }
+    for (const key of await publicKeys.all()) {
+      const tags = changed(key.filter)
+      if (tags) await publicKeys.save(key.fingerprint, { filter: JSON.stringify({ tags }) })
+    }
+    const deactivated: string[] = []
+    for (const rule of await firewall.all()) {
+      const tags = changed(rule.filter)
+      if (!tags) continue
+      const useless = rule.active === 1 && tags.length === 0
+      await firewall.save(rule.id, { filter: JSON.stringify({ tags }), ...(useless ? { active: 0 } : {}) })
+      if (useless) deactivated.push(String(rule.id))
+    }
+    return deactivated
+  }
+
+  return {
+    async list(_, { tenant_id }) {
+      const items = [...(await tagsInUse(stores, tenant_id))].toSorted()
+      return { items, total: items.length }
+    },
+    rename: ({ params, body }, { tenant_id }) =>
+      stores.transaction(async (inside) => {
+        const used = await tagsInUse(inside, tenant_id)
+        if (!used.has(params.tag)) throw new Failure('notFound')
+        if (body.tag === params.tag) return
+        if (used.has(body.tag)) throw new Failure('conflict', { message: 'A tag with this name exists already.' })
+        await everywhere(inside, tenant_id, params.tag, (tags) => tags.map((tag) => (tag === params.tag ? body.tag : tag)))
+      }),
+    async remove({ params: { tag } }, { tenant_id, role }) {
+      const rules = await stores.transaction(async (inside) => {
+        if (!(await tagsInUse(inside, tenant_id)).has(tag)) throw new Failure('notFound')
+        const deactivated = await everywhere(inside, tenant_id, tag, (tags) => tags.filter((other) => other !== tag))
+        // Thrown inside, so that nothing is changed.
+        if (deactivated.length > 0 && rank(role) < rank('administrator'))
+          throw new Failure('roleTooLow', {
+            message: `These firewall rules have no other tag and would become inactive, which takes an administrator: ${deactivated.join(', ')}.`,
+          })
+        return deactivated
+      })
+      if (rules.length > 0) onDeactivated({ tenant_id, tag, rules })
+      return { answer: undefined, headers: { 'x-notice': noticeOf(rules) } }
+    },
+  }
+}

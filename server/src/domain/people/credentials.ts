@@ -1,0 +1,98 @@
+// Passwords: Argon2id, kept in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are hashed at a time
+// (each takes 19 MiB and a core), the others wait in a bounded line. Checking a password of nobody costs the same as
+// checking somebody's, so that time does not tell who exists.
+//
+// People who came from elsewhere (decision 25) bring hashes of other kinds, which are accepted until their first sign-in and
+// replaced then: bcrypt as it is, and SHA-256 wrapped in Argon2id as `$sha256$argon2id$…`, since bare it protects nothing.
+import { argon2, createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import { promisify } from 'node:util'
+import { Worker } from 'node:worker_threads'
+import { Failure } from '@hawser/contract/failures'
+import { turns } from '../../kit/concurrency.ts'
+
+const cost = { memory: 19_456, passes: 2, parallelism: 1 }
+const tag_bytes = 32
+const derive = promisify(argon2)
+const line = turns({ atOnce: 2, waiting: 200 })
+
+async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  const turn = line.take(work)
+  if (!turn) throw new Failure('tooMany', { message: 'Too many sign-ins at this moment; try again.', retryAfter: 5 })
+  return turn
+}
+
+const base64 = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/, '')
+
+export async function hashPassword(password: string): Promise<string> {
+  const nonce = randomBytes(16)
+  const hash = await inTurn(() => derive('argon2id', { message: password, nonce, tagLength: tag_bytes, ...cost }))
+  return `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${base64(nonce)}$${base64(hash)}`
+}
+
+const nobody = { memory: cost.memory, passes: cost.passes, parallelism: cost.parallelism, nonce: Buffer.alloc(16), tagLength: tag_bytes }
+
+/** The lowest cost that bcrypt has, and the highest for which somebody would still wait. */
+const bcrypt = /^\$2[aby]\$(?:0[4-9]|1[0-4])\$[./A-Za-z0-9]{53}$/
+const sha256 = /^[0-9a-f]{64}$/
+const wrapped = '$sha256'
+const sha256Of = (password: string): string => createHash('sha256').update(password).digest('hex')
+
+/** A hash of nothing, as costly as the ones that people bring: of 2^10 rounds. */
+const bcryptOfNobody = `$2a$10$${'.'.repeat(53)}`
+
+function bcryptMatches(password: string, hash: string): Promise<boolean> {
+  return inTurn(async () => {
+    const worker = new Worker(new URL('./bcrypt-worker.ts', import.meta.url), { workerData: { password, hash } })
+    const [answer] = (await once(worker, 'message')) as [boolean]
+    return answer
+  })
+}
+
+/** What is kept of a hash that was made elsewhere; undefined for one that could never be checked. */
+export async function adoptHash(hash: string): Promise<string | undefined> {
+  if (bcrypt.test(hash)) return hash
+  return sha256.test(hash) ? wrapped + (await hashPassword(hash)) : undefined
+}
+
+/** Whether a hash is to be replaced as soon as the password is known. */
+export function isForeign(stored: string): boolean {
+  return bcrypt.test(stored) || stored.startsWith(wrapped)
+}
+
+/**
+ * Whether the password is the one that was hashed; without a hash, the same work and always false. While somebody still has
+ * a bcrypt hash (`bcryptAround`), every check does the work of both kinds: else time would tell who has one, and so exists.
+ */
+export async function passwordMatches(password: string, stored = '', bcryptAround = false): Promise<boolean> {
+  if (bcrypt.test(stored)) {
+    const [right] = await Promise.all([bcryptMatches(password, stored), argon2Matches(password, '')])
+    return right
+  }
+  const right = stored.startsWith(wrapped)
+    ? argon2Matches(sha256Of(password), stored.slice(wrapped.length))
+    : argon2Matches(password, stored)
+  const [found] = await Promise.all([right, bcryptAround && bcryptMatches(password, bcryptOfNobody)])
+  return found
+}
+
+async function argon2Matches(password: string, stored: string): Promise<boolean> {
+  const parts = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(stored)
+  if (!parts) {
+    await inTurn(() => derive('argon2id', { message: password, ...nobody }))
+    return false
+  }
+  const [, memory, passes, parallelism, nonce, hash] = parts
+  const expected = Buffer.from(hash!, 'base64')
+  const found = await inTurn(() =>
+    derive('argon2id', {
+      message: password,
+      nonce: Buffer.from(nonce!, 'base64'),
+      tagLength: expected.length,
+      memory: Number(memory),
+      passes: Number(passes),
+      parallelism: Number(parallelism),
+    }),
+  )
+  return timingSafeEqual(found, expected)
+}

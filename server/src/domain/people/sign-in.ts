@@ -1,0 +1,60 @@
+// Who someone is, and the token that says so. Shared by users (password), MFA (second factor) and set-up: all of them
+// end in `session`, which picks the namespace and signs the token.
+import type { UserSession } from '@hawser/contract/users'
+import { neighbourhood } from '../../kit/address.ts'
+import { iso, type Clock } from '../../kit/clock.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { UserRow } from '../../storage/users.ts'
+import type { Tokens } from '../callers/tokens.ts'
+
+export interface SignIn {
+  /**
+   * A fresh token and the profile; for the asked namespace, else the preferred one, else the oldest membership. The token ends
+   * no later than `until`, and nor does any that is issued for it; in seconds since 1970.
+   */
+  session(user: UserRow, tenant?: string, until?: number): Promise<UserSession | undefined>
+  /** The same, and remembers when it happened. */
+  signedIn(user: UserRow): Promise<UserSession>
+}
+
+/** The subject under which wrong attempts at signing in are counted: one source and one user. */
+export function signInSubject(source: string, who: string): string {
+  return `sign-in ${neighbourhood(source)} ${who}`
+}
+
+export function signIn({ stores, tokens, clock }: { stores: Stores; tokens: Tokens; clock: Clock }): SignIn {
+  async function session(user: UserRow, tenant?: string, until?: number): Promise<UserSession | undefined> {
+    const memberships = await stores.namespaces.memberships(user.id)
+    const wanted = tenant ?? user.preferred_tenant
+    const found = memberships.find((membership) => membership.tenant_id === wanted)
+    if (tenant !== undefined && !found) return undefined
+    const chosen = found ?? memberships[0]
+    if (chosen && chosen.tenant_id !== user.preferred_tenant) await stores.users.save(user.id, { preferred_tenant: chosen.tenant_id })
+    const token = await tokens.forUser({
+      id: user.id,
+      tenant: chosen?.tenant_id ?? '',
+      name: user.username,
+      mfa: user.mfa_secret !== null,
+      ver: `${user.epoch}.${chosen?.epoch ?? ''}`,
+      ...(until === undefined ? {} : { until }),
+    })
+    return {
+      token,
+      id: user.id,
+      user: user.username,
+      name: user.name,
+      email: user.email,
+      recovery_email: user.recovery_email ?? '',
+      tenant: chosen?.tenant_id ?? '',
+      role: chosen?.role ?? '',
+      mfa: user.mfa_secret !== null,
+    }
+  }
+  return {
+    session,
+    async signedIn(user) {
+      await stores.users.save(user.id, { last_login_at: iso(clock.now()) })
+      return (await session(user))!
+    },
+  }
+}

@@ -1,0 +1,293 @@
+// Users: sign-in with a password, tokens, the profile, registration and the ways back in. Answers and timing do not
+// tell whether a user exists, except where the interface wants a 409 at registration.
+import { Failure } from '@hawser/contract/failures'
+import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { newUserId, newUuid } from '../../kit/ids.ts'
+import type { Lifetime } from '../../kit/lifetime.ts'
+import type { Vault } from '../../kit/secrets.ts'
+import type { Post } from '../../mail/mailer.ts'
+import type { Letters } from '../../mail/emails.ts'
+import type { TokenKind } from '../../storage/one-time-tokens.ts'
+import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { UserRow } from '../../storage/users.ts'
+import { callingUser, endOfIssued, type UserCaller } from '../callers/callers.ts'
+import { hashPassword, isForeign, passwordMatches } from './credentials.ts'
+import { countingEmail, lockAsRead, setPassword, withFormer, type Identity } from './identity.ts'
+import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
+import type { Rules } from '../callers/rules.ts'
+import { signInSubject, type SignIn } from './sign-in.ts'
+
+export interface UserParts {
+  stores: Stores
+  vault: Vault
+  clock: Clock
+  lockout: Lockout
+  signIn: SignIn
+  post: Post
+  letters: Letters
+  identity: Identity
+  background: Lifetime
+  registration: 'open' | 'closed'
+}
+
+/** Letters to one person about one thing: enough for the clumsy, too few to flood a mailbox. */
+const letters_per_hour = 5
+const mfa_token_ms = 30 * minute_ms
+
+export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministration } {
+  const { stores, vault, clock, lockout, signIn, identity, background } = parts
+
+  let bcryptGone = false
+  /** Asked until the last one is gone: more come only by an import, while the server stands still. */
+  async function bcryptAround(): Promise<boolean> {
+    bcryptGone ||= !(await stores.users.anyBcrypt())
+    return !bcryptGone
+  }
+
+  async function login(username: string, password: string, source: string) {
+    const identifier = username.toLowerCase()
+    const found = await stores.users.findByIdentifier(identifier)
+    const user = await lockout.judge(
+      signInSubject(source, found?.id ?? identifier),
+      signInPolicy,
+      (headers) => new Failure('wrongCredentials', { headers }),
+      async () => ((await passwordMatches(password, found?.password, await bcryptAround())) ? found : undefined),
+      // The count goes on to the second factor: else knowing the password would buy any number of codes.
+      (row) => row.mfa_secret !== null,
+    )
+    if (isForeign(user.password)) await stores.users.replaceHash(user.id, user.password, await hashPassword(password))
+    const headers = { 'x-account-lockout': '0' }
+    if (user.confirmed === 0) throw new Failure('unconfirmed', { headers })
+    if (user.mfa_secret !== null) {
+      const token = await stores.transaction(async (inside) => {
+        await lockAsRead(inside, user)
+        return issue(inside, 'mfa-sign-in', user.id, mfa_token_ms)
+      })
+      throw new Failure('mfaRequired', { headers: { ...headers, 'x-mfa-token': token } })
+    }
+    return { answer: await signIn.signedIn(user), headers }
+  }
+
+  /** A new single-use token of which only the mark is kept. */
+  async function issue(inside: StoresInTransaction, kind: TokenKind, user_id: string, lives_ms: number): Promise<string> {
+    const token = newUuid()
+    await inside.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at: iso(clock.now() + lives_ms) })
+    return token
+  }
+
+  /** Counts a letter to a person; false when there were too many in this hour. */
+  async function mayWrite(kind: string, user: UserRow): Promise<boolean> {
+    const now = clock.now()
+    return (await stores.attempts.count(`letter ${kind} ${user.id}`, iso(now), iso(now + hour_ms))) <= letters_per_hour
+  }
+
+  /** A link by letter. It happens after the answer, so that the answer takes as long for a stranger as for a user. */
+  function sendLink(kind: 'activation' | 'recovery', identifier: string, wanted: (user: UserRow) => boolean): void {
+    background.later(`letter.${kind}`, async () => {
+      const found = await stores.users.findByIdentifier(identifier.toLowerCase())
+      if (!found || !wanted(found) || !(await mayWrite(kind, found))) return
+      // Locked, so that the link goes to the address that counts when it begins to work: an undo ends it.
+      const letter = await stores.transaction(async (inside) => {
+        const user = await inside.users.lock(found.id)
+        if (!user || !wanted(user)) return undefined
+        await inside.tokens.removeOf(user.id, kind)
+        const token = await issue(inside, kind, user.id, day_ms)
+        const to = { to: countingEmail(user), name: user.name }
+        return kind === 'activation'
+          ? parts.letters.activation({ ...to, email: user.email, token })
+          : parts.letters.recovery({ ...to, id: user.id, token })
+      })
+      if (letter) await parts.post.send(letter)
+    })
+  }
+
+  async function namespaceToken(caller: UserCaller, tenant: string) {
+    const user = await callingUser(stores, caller)
+    const session = await signIn.session(user, tenant, endOfIssued(user, caller))
+    if (!session) throw new Failure('notFound')
+    return session
+  }
+
+  interface Profile {
+    name?: string
+    username?: string
+    email?: string
+    recovery_email?: string
+  }
+
+  /** The columns that a change of the profile writes, and no others: somebody else may be writing those. */
+  function columnsOf(user: UserRow, change: Profile): Partial<UserRow> {
+    const email = change.email?.toLowerCase() ?? user.email
+    const recovery_email = change.recovery_email === undefined ? user.recovery_email : change.recovery_email.toLowerCase() || null
+    if (change.recovery_email === '' && user.recovery_email !== null) throw new Failure('invalidFields', { fields: ['recovery_email'] })
+    if (recovery_email !== null && (recovery_email === email || recovery_email === user.email))
+      throw new Failure('invalidFields', { fields: ['email', 'recovery_email'] })
+    return {
+      ...(change.name === undefined ? {} : { name: change.name }),
+      ...(change.username === undefined ? {} : { username: change.username.toLowerCase() }),
+      ...(change.email === undefined ? {} : { email }),
+      ...(change.recovery_email === undefined ? {} : { recovery_email }),
+    }
+  }
+
+  /** All or nothing: an address that is refused must not leave a new password behind. */
+  async function change(caller: UserCaller, profile: Profile, passwords?: { current: string | undefined; next: string }): Promise<void> {
+    const user = await callingUser(stores, caller)
+    const { id } = user
+    const columns = withFormer(user, columnsOf(user, profile))
+    const changed = await identity.changed(user, columns)
+    const password = passwords && (await newHash(user, passwords.current, passwords.next))
+    let tell = (): void => {}
+    await orTaken(columns, id, () =>
+      stores.transaction(async (inside) => {
+        await lockAsRead(inside, user)
+        if (changed.length > 0) tell = await identity.keep(inside, user, changed)
+        if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
+        if (password !== undefined) await setPassword(inside, id, password, caller.token_id)
+      }),
+    )
+    tell()
+  }
+
+  async function newHash(user: UserRow, current: string | undefined, next: string): Promise<string> {
+    const wrong = () => new Failure('invalidFields', { fields: ['current_password'] })
+    if (!current) throw wrong()
+    await lockout.judge(`password ${user.id}`, fiveTries, wrong, async () => (await passwordMatches(current, user.password)) || undefined)
+    return hashPassword(next)
+  }
+
+  /** Refuses with the names of the fields that others hold; also when another request took them a moment ago. */
+  async function orTaken(
+    fields: { username?: string; email?: string },
+    except: string | undefined,
+    write: () => Promise<unknown>,
+  ): Promise<void> {
+    const refuse = async () => {
+      const taken = await stores.users.taken(fields, except)
+      if (taken.length > 0) throw new Failure('takenFields', { fields: taken })
+    }
+    await refuse()
+    try {
+      await write()
+    } catch (error) {
+      if (stores.isDuplicate(error)) await refuse()
+      throw error
+    }
+  }
+
+  /** Who is confirmed from the beginning was made by set-up or by the administrator; others have registered. */
+  async function create(fields: NewUser, confirmed: boolean): Promise<UserRow> {
+    const row: UserRow = {
+      id: newUserId(),
+      name: fields.name,
+      username: fields.username.toLowerCase(),
+      email: fields.email.toLowerCase(),
+      former_email: null,
+      recovery_email: null,
+      former_recovery_email: null,
+      password: await hashPassword(fields.password),
+      confirmed: confirmed ? 1 : 0,
+      registered: confirmed ? 0 : 1,
+      epoch: 1,
+      kept_token: null,
+      email_marketing: fields.email_marketing ? 1 : 0,
+      max_namespaces: -1,
+      preferred_tenant: null,
+      mfa_secret: null,
+      mfa_step: 0,
+      created_at: iso(clock.now()),
+      last_login_at: null,
+    }
+    await orTaken(row, undefined, () => stores.users.insert(row))
+    return row
+  }
+
+  return {
+    admin: { create },
+
+    login: ({ body }, caller) => login(body.username, body.password, caller.source),
+    auth: ({ body }, caller) => login(body.username, body.password, caller.source),
+
+    async refresh(_, caller) {
+      const user = await callingUser(stores, caller)
+      return (await signIn.session(user, undefined, endOfIssued(user, caller)))!
+    },
+    namespaceToken: ({ params }, caller) => namespaceToken(caller, params.tenant),
+    token: ({ params }, caller) => namespaceToken(caller, params.tenant),
+
+    update({ body }, caller) {
+      const { password, current_password, ...profile } = body
+      return change(caller, profile, password === undefined ? undefined : { current: current_password, next: password })
+    },
+    async updateData({ params, body }, caller) {
+      if (params.id !== caller.id) throw new Failure('forbidden')
+      await change(caller, body)
+    },
+    async updatePassword({ params, body }, caller) {
+      if (params.id !== caller.id) throw new Failure('forbidden')
+      await change(caller, {}, { current: body.current_password, next: body.new_password })
+    },
+
+    async register({ body }) {
+      if (parts.registration === 'closed') throw new Failure('registrationClosed')
+      const user = await create(body, false)
+      sendLink('activation', user.username, () => true)
+    },
+    resend({ body }) {
+      sendLink('activation', body.username, (user) => user.confirmed === 0)
+      background.later('letter.confirm-email', async () => {
+        const user = await stores.users.findByIdentifier(body.username.toLowerCase())
+        if (user?.former_email && (await mayWrite('confirm-email', user))) await identity.sendConfirmation(user.id, 'email')
+      })
+    },
+    confirmEmail: ({ body }) => identity.confirm(body.token),
+    async undoChange({ body }) {
+      const { user_id, passwordGone } = await identity.undo(body.token)
+      const user = passwordGone && (await stores.users.find(user_id))
+      if (user) sendLink('recovery', user.username, () => true)
+    },
+    async activate({ query }) {
+      const kind = 'activation'
+      const hash = vault.mark(kind, query.token)
+      const now = iso(clock.now())
+      const token = await stores.tokens.find(kind, hash, now)
+      const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
+      if (!user || user.email !== query.email.toLowerCase()) throw new Failure('wrongToken')
+      await stores.transaction(async (inside) => {
+        if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
+        await inside.users.save(user.id, { confirmed: 1 })
+      })
+    },
+    recover({ body }) {
+      const identifier = body.username ?? body.email
+      if (identifier === undefined) throw new Failure('invalid', { message: 'username or email: one of them is needed' })
+      sendLink('recovery', identifier, () => true)
+    },
+    async resetPassword({ params, body }) {
+      const kind = 'recovery'
+      const hash = vault.mark(kind, body.token)
+      const now = iso(clock.now())
+      const token = await stores.tokens.find(kind, hash, now)
+      if (!token || token.user_id !== params.uid) throw new Failure('wrongToken')
+      const password = await hashPassword(body.password)
+      await stores.transaction(async (inside) => {
+        await inside.users.lock(params.uid)
+        if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
+        await setPassword(inside, params.uid, password)
+      })
+    },
+  }
+}
+
+export interface NewUser {
+  name: string
+  username: string
+  email: string
+  password: string
+  email_marketing?: boolean
+}
+
+/** What set-up and the administrator's commands use besides. */
+export interface UserAdministration {
+  create(fields: NewUser, confirmed: boolean): Promise<UserRow>
+}

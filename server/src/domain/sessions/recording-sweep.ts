@@ -1,0 +1,39 @@
+// Removes recordings that nobody may see any more: those whose session is gone with its device or namespace, and those that
+// are older than the installation keeps them. Safe to repeat; what fails is tried again at the next sweep.
+import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import type { Recordings } from '../../recording/recordings.ts'
+import type { Stores } from '../../storage/stores.ts'
+
+const batch = 100
+
+export interface RecordingSweepParts {
+  stores: Stores
+  recordings: Pick<Recordings, 'remove'>
+  clock: Clock
+  /** 0: for ever. */
+  days: number
+}
+
+export function recordingSweep({ stores, recordings, clock, days }: RecordingSweepParts): () => Promise<void> {
+  async function unwanted(): Promise<number> {
+    const found = await stores.recordings.unwanted(batch)
+    for (const { tenant_id, session_uid, exists } of found) {
+      if (exists === null) await recordings.remove(tenant_id, session_uid)
+      await stores.recordings.forget(session_uid)
+    }
+    return found.length
+  }
+  async function old(): Promise<number> {
+    if (days === 0) return 0
+    const found = await stores.recordings.endedBefore(iso(clock.now() - days * day_ms), batch)
+    for (const { tenant_id, uid } of found) {
+      await recordings.remove(tenant_id, uid)
+      await stores.of(tenant_id).sessions.save(uid, { recorded: 0 })
+    }
+    return found.length
+  }
+  return async () => {
+    while ((await unwanted()) === batch);
+    while ((await old()) === batch);
+  }
+}

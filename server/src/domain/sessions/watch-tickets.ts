@@ -1,0 +1,113 @@
+// Tickets for watching a session from a browser, which cannot set headers, so that no sign-in stands in an address. A ticket is
+// good once, for half a minute and for one session. It is sealed under the master key, which all nodes have: the node on which
+// the session runs can read it without asking the one that gave it, and since no other node takes it, it is the one
+// that remembers which were taken.
+import { rank } from '@hawser/contract/access'
+import { Failure } from '@hawser/contract/failures'
+import { second_ms, type Clock } from '../../kit/clock.ts'
+import { newUid } from '../../kit/ids.ts'
+import type { Vault } from '../../kit/secrets.ts'
+import type { Stores } from '../../storage/stores.ts'
+import { outlivesPasswords, type From, type MemberCaller } from '../callers/callers.ts'
+
+/** Whoever had the ticket, as the namespace knows them now. Throws when they may not watch any more. */
+export type Holder = (from: From) => Promise<MemberCaller>
+
+export interface WatchTickets {
+  give(caller: MemberCaller, session_uid: string): string
+  /** Gives up the ticket. Throws wrongToken. */
+  take(ticket: string, session_uid: string): Holder
+}
+
+interface Ticket {
+  readonly id: string
+  readonly session_uid: string
+  readonly user_id: string
+  readonly tenant_id: string
+  /** Of the token that asked for it: a changed password makes another one. */
+  readonly epoch: number
+  /** Of the same token: the one that changes the password stays. */
+  readonly token_id: string
+  readonly ends_at: number
+}
+
+const life_ms = 30 * second_ms
+/** Nobody needs more at once. */
+const mostGiven = 20
+/** Of one person, of the last half minute. */
+const mostTaken = 200
+const purpose = 'watch ticket'
+
+/** Tickets of the last half minute, counted by person. */
+function recent(most: number) {
+  const tickets = new Map<string, Pick<Ticket, 'user_id' | 'ends_at'>>()
+  const counts = new Map<string, number>()
+
+  function drop(id: string): void {
+    const user_id = tickets.get(id)?.user_id
+    if (user_id === undefined) return
+    tickets.delete(id)
+    const left = (counts.get(user_id) ?? 0) - 1
+    if (left > 0) counts.set(user_id, left)
+    else counts.delete(user_id)
+  }
+
+  return {
+    drop,
+    has: (id: string): boolean => tickets.has(id),
+    /** Throws tooMany. */
+    add({ id, user_id, ends_at }: Ticket, now: number): void {
+      // They came in about the order in which they end.
+      for (const [old, end] of tickets) {
+        if (end.ends_at > now) break
+        drop(old)
+      }
+      const own = counts.get(user_id) ?? 0
+      if (own >= most) throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
+      tickets.set(id, { user_id, ends_at })
+      counts.set(user_id, own + 1)
+    },
+  }
+}
+
+export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: Vault; clock: Clock }): WatchTickets {
+  /** Those that we gave and that nobody brought to us. */
+  const given = recent(mostGiven)
+  const taken = recent(mostTaken)
+
+  function opened(sealed: string): Ticket {
+    try {
+      return JSON.parse(vault.open(purpose, sealed)) as Ticket
+    } catch (cause) {
+      throw new Failure('wrongToken', { cause })
+    }
+  }
+
+  return {
+    give(caller, session_uid) {
+      // The contract admits no keys; this is what the types do not say.
+      if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
+      const { id: user_id, tenant_id, epoch, token_id } = caller
+      const now = clock.now()
+      const ticket: Ticket = { id: newUid(), session_uid, user_id, tenant_id, epoch, token_id, ends_at: now + life_ms }
+      given.add(ticket, now)
+      return Buffer.from(vault.seal(purpose, JSON.stringify(ticket)), 'base64').toString('base64url')
+    },
+
+    take(sealed, session_uid) {
+      const ticket = opened(sealed)
+      const { id, user_id, tenant_id, epoch, token_id } = ticket
+      const now = clock.now()
+      if (ticket.session_uid !== session_uid || ticket.ends_at <= now || taken.has(id)) throw new Failure('wrongToken')
+      taken.add(ticket, now)
+      given.drop(id)
+      return async (from) => {
+        const standing = await stores.callers.user(user_id, tenant_id)
+        if (!standing || !outlivesPasswords(standing, epoch, token_id) || standing.role === null) throw new Failure('unauthenticated')
+        if (rank(standing.role) < rank('administrator')) throw new Failure('roleTooLow')
+        const { username, role } = standing
+        return { ...from, kind: 'user', id: user_id, token_id, epoch, exp: ticket.ends_at / second_ms, username, tenant_id, role }
+      }
+    },
+  }
+}

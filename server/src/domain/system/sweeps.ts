@@ -1,0 +1,38 @@
+// Sweeps: what has run out is removed, and devices that a crash left marked as online are marked as gone. Every sweep
+// is safe to repeat and to run on several nodes at once.
+import { day_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import type { Stores } from '../../storage/stores.ts'
+import { stale_ms } from '../sessions/live-sessions.ts'
+import { online_ms } from '../devices/presence.ts'
+import { place_ms } from '../billing/subscriptions.ts'
+
+const every_ms = 5 * minute_ms
+/** How far what is written may be behind what another node has in memory (see presence.ts). */
+const lag_ms = 5 * minute_ms
+/** The payment provider tries for days to tell us of an event; after that none comes again. */
+const event_ms = 30 * day_ms
+
+export interface SweepParts {
+  stores: Stores
+  clock: Clock
+  /** Removes recordings. */
+  recordings(): Promise<void>
+  onError: (error: unknown) => void
+}
+
+export async function sweeps({ stores, clock, recordings, onError }: SweepParts): Promise<Disposable> {
+  const sweep = async (): Promise<void> => {
+    const now = clock.now()
+    await stores.tokens.sweep(iso(now))
+    await stores.identityChanges.sweep(iso(now))
+    await stores.attempts.sweep(iso(now))
+    await stores.presence.forgetOlderThan(iso(now - online_ms - lag_ms))
+    await stores.liveSessions.closeOlderThan(iso(now - stale_ms))
+    await stores.billing.sweep({ places: iso(now - place_ms), events: iso(now - event_ms) })
+    await recordings()
+  }
+  await sweep()
+  const timer = setInterval(() => void sweep().catch(onError), every_ms)
+  timer.unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}

@@ -1,0 +1,123 @@
+// The server about itself: what agents ask first, how to install one, health, figures of a namespace, and the first
+// set-up, which needs the one-time code that the first start printed.
+import { interfaceVersion } from '@hawser/contract'
+import { Failure } from '@hawser/contract/failures'
+import { neighbourhood } from '../../kit/address.ts'
+import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { newUuid } from '../../kit/ids.ts'
+import type { Vault } from '../../kit/secrets.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { From } from '../callers/callers.ts'
+import { installScript } from '../devices/install.ts'
+import { fiveTries, type Lockout } from '../people/lockout.ts'
+import type { NamespaceAdministration } from '../namespaces/namespaces.ts'
+import type { Presence } from '../devices/presence.ts'
+import type { Rules } from '../callers/rules.ts'
+import type { SignIn } from '../people/sign-in.ts'
+import type { UserAdministration } from '../people/users.ts'
+
+export interface SystemParts {
+  stores: Stores
+  vault: Vault
+  clock: Clock
+  lockout: Lockout
+  signIn: SignIn
+  presence: Presence
+  users: UserAdministration
+  namespaces: NamespaceAdministration
+  /** The public address, where one is set. */
+  url: string
+  sshPort: number
+  /** Throws a Failure that says what is missing. */
+  ready: () => Promise<void>
+  /** Of the disk with the data folder. */
+  disk: () => 'ok' | 'low' | 'full'
+}
+
+/** host[:port] with nothing else in it: it comes from a header and ends up in a script. */
+const plainHost = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/
+
+export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Promise<string | undefined> } {
+  const { stores, vault, clock } = parts
+
+  const hostOf = (from: From): string => {
+    if (parts.url) return new URL(parts.url).host
+    return plainHost.test(from.host) ? from.host : 'localhost'
+  }
+  const addressOf = (from: From): string => parts.url || `${from.secure ? 'https' : 'http'}://${hostOf(from)}`
+
+  const setupToken = (hash: string) => ({ kind: 'setup' as const, hash, user_id: null, expires_at: iso(clock.now() + 365 * day_ms) })
+
+  return {
+    async info(_, from) {
+      const host = hostOf(from)
+      return {
+        version: interfaceVersion,
+        endpoints: { api: host, ssh: `${host.replace(/:\d+$/, '')}:${parts.sshPort}` },
+        setup: await stores.users.anyFounder(),
+      }
+    },
+
+    install: ({ query }, from) => installScript({ ...query, server: addressOf(from) }),
+
+    async healthcheck() {
+      await parts.ready()
+      const state = parts.disk()
+      return { answer: undefined, headers: state === 'ok' ? {} : { 'x-disk': state } }
+    },
+
+    async stats(_, { tenant_id }) {
+      // As lists do, so that both show the same.
+      await parts.presence.settle()
+      const tallies = await stores.of(tenant_id).devices.tallies()
+      const of = (subject: string): number => tallies.get(subject) ?? 0
+      return {
+        registered_devices: of('devices.accepted'),
+        online_devices: of('online.accepted'),
+        pending_devices: of('devices.pending'),
+        rejected_devices: of('devices.rejected'),
+        active_sessions: of('sessions.active'),
+      }
+    },
+
+    async setup({ body }, { source }) {
+      const hash = vault.mark('setup', body.code)
+      const wrong = () => new Failure('wrongToken')
+      const right = !(await stores.users.anyFounder()) && (await stores.tokens.find('setup', hash, iso(clock.now())))
+      // Wrong codes are counted for whoever sends them. The right one is never locked, however many others guess from the
+      // same address: it has 122 random bits, which nobody guesses.
+      if (!right) await parts.lockout.judge(`setup ${neighbourhood(source)}`, fiveTries, wrong, () => Promise.resolve(undefined))
+      const taken = body.namespace === undefined ? undefined : await stores.namespaces.findByName(body.namespace.toLowerCase())
+      if (taken) throw new Failure('takenFields', { fields: ['namespace'] })
+      if (!(await stores.tokens.spend('setup', hash, iso(clock.now())))) throw wrong()
+      try {
+        const user = await parts.users.create(body, true)
+        await parts.namespaces.create(user.id, body.namespace ?? nameOf(user.username))
+        return await parts.signIn.signedIn(user)
+      } catch (error) {
+        // Nobody was made, so the code is good for another try; once there is a user it is worth nothing anyway.
+        await stores.tokens.insert(setupToken(hash))
+        throw error
+      }
+    },
+
+    /** A fresh set-up code while nobody but strangers has an account; the code of an earlier start ends with it. */
+    async setupCode() {
+      if (await stores.users.anyFounder()) return undefined
+      const code = newUuid()
+      await stores.tokens.removeKind('setup')
+      await stores.tokens.insert(setupToken(vault.mark('setup', code)))
+      return code
+    },
+  }
+}
+
+/** A namespace for someone who named none. */
+function nameOf(username: string): string {
+  return (
+    username
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9-]/g, '-')
+      .replace(/^-+/, '') || 'home'
+  )
+}

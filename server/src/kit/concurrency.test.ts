@@ -1,0 +1,117 @@
+// Turns: how many run at once, in what order the others follow, when the line is full, and that a piece of work that
+// fails gives its place on like any other.
+import { describe, expect, test } from 'vitest'
+import { turns, turnsByKey } from './concurrency.ts'
+
+/** A piece of work that ends when it is told to, and remembers that it began. */
+function work(begun: string[], name: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const run = () => {
+    begun.push(name)
+    return promise
+  }
+  return { run, end: () => resolve(name), fail: (error: Error) => reject(error) }
+}
+
+/** What was taken; a full line fails the test. */
+function taking<T>(taken: Promise<T> | undefined): Promise<T> {
+  if (!taken) throw new Error('the line is full')
+  return taken
+}
+
+/** Lets everything that is ready happen. */
+const settle = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('turns', () => {
+  test('as many run as may at once, the others follow in the order they came', async () => {
+    const begun: string[] = []
+    const line = turns({ atOnce: 2, waiting: 10 })
+    const pieces = ['a', 'b', 'c', 'd'].map((name) => work(begun, name))
+    const taken = pieces.map((piece) => taking(line.take(piece.run)))
+    await settle()
+    expect(begun).toEqual(['a', 'b'])
+    pieces[1]!.end()
+    expect(await taken[1]).toBe('b')
+    await settle()
+    expect(begun).toEqual(['a', 'b', 'c'])
+    pieces[0]!.end()
+    await settle()
+    expect(begun).toEqual(['a', 'b', 'c', 'd'])
+    pieces[2]!.end()
+    pieces[3]!.end()
+    expect(await Promise.all(taken)).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  test('nobody joins a full line, and there is room again when one has left it', async () => {
+    const begun: string[] = []
+    const line = turns({ atOnce: 1, waiting: 1 })
+    const [first, second, third, fourth] = ['1', '2', '3', '4'].map((name) => work(begun, name))
+    const running = line.take(first!.run)
+    const waiting = line.take(second!.run)
+    expect(line.take(third!.run)).toBeUndefined()
+    first!.end()
+    await running
+    await settle()
+    const late = line.take(fourth!.run)
+    expect(late).toBeDefined()
+    second!.end()
+    fourth!.end()
+    expect([await waiting, await late]).toEqual(['2', '4'])
+    expect(begun).toEqual(['1', '2', '4'])
+  })
+
+  test('a failure reaches the one who asked, and the next gets the place', async () => {
+    const begun: string[] = []
+    const line = turns({ atOnce: 1, waiting: 5 })
+    const [bad, good] = ['bad', 'good'].map((name) => work(begun, name))
+    const taken = [line.take(bad!.run), line.take(good!.run)]
+    bad!.fail(new Error('the rope broke'))
+    good!.end()
+    await expect(taken[0]).rejects.toThrow('the rope broke')
+    expect(await taken[1]).toBe('good')
+    expect(await line.take(async () => 'again')).toBe('again')
+  })
+})
+
+describe('turns by key', () => {
+  test('one at a time for each key, and keys do not wait for each other', async () => {
+    const begun: string[] = []
+    const line = turnsByKey(10)
+    const [a1, a2, b1] = ['a1', 'a2', 'b1'].map((name) => work(begun, name))
+    const taken = [line.take('a', a1!.run), line.take('a', a2!.run), line.take('b', b1!.run)].map(taking)
+    await settle()
+    expect(begun).toEqual(['a1', 'b1'])
+    a1!.end()
+    await settle()
+    expect(begun).toEqual(['a1', 'b1', 'a2'])
+    a2!.end()
+    b1!.end()
+    expect(await Promise.all(taken)).toEqual(['a1', 'a2', 'b1'])
+  })
+
+  test('each key has a line of its own length', async () => {
+    const line = turnsByKey(1)
+    const held = [work([], 'a'), work([], 'b')]
+    const taken = [line.take('a', held[0]!.run), line.take('a', async () => 'next'), line.take('b', held[1]!.run)].map(taking)
+    expect(line.take('a', async () => 'too many')).toBeUndefined()
+    expect(line.take('b', async () => 'welcome')).toBeDefined()
+    for (const piece of held) piece.end()
+    await Promise.all(taken)
+  })
+
+  test('two pieces of one key never overlap, however many are asked for and fail', async () => {
+    const line = turnsByKey(1000)
+    let inside = 0
+    let most = 0
+    const piece = async (i: number) => {
+      most = Math.max(most, ++inside)
+      await settle()
+      inside--
+      if (i % 3 === 0) throw new Error('every third')
+      return i
+    }
+    const outcomes = await Promise.allSettled(Array.from({ length: 60 }, (_, i) => taking(line.take('one', () => piece(i)))))
+    expect(most).toBe(1)
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(40)
+  })
+})

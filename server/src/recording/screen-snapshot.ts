@@ -1,0 +1,116 @@
+// The screen of a journal at one of its places: the last of what was shown before it is played into a terminal without a
+// window. Reading begins at a place of the index, so that it takes as long for a large recording as for a small one. Terminals
+// are slow, so where the last of the output is nothing but lines that scroll by, only those that can still be seen are played.
+import { shown } from './frames.ts'
+import type { IndexEntry, JournalEvent, Size } from './journal.ts'
+import type { Reading } from './storage/storage.ts'
+import { events, placeBefore } from './reader.ts'
+import { screen, unfinishedTail } from './screen.ts'
+
+/** Of a long recording the end is enough: programs that fill the screen draw it anew long before. */
+const replayed_bytes = 512 * 1024
+/** Where lines are looked for; twice a screen of them is enough. */
+const lines_bytes = 64 * 1024
+
+export interface Drawn {
+  readonly size: Size
+  /** They bring a terminal of that size to show the same, and to wait for what was not whole yet. */
+  readonly bytes: Buffer
+  /** Output that was shown by then. */
+  readonly output_bytes: number
+}
+
+export interface Place {
+  /** Of the terminal at the start. */
+  readonly first: Size
+  readonly index: readonly IndexEntry[]
+  /** Whether the place of the index is not behind the one that is wanted. */
+  isBefore(entry: IndexEntry): boolean
+  /** Whether the event, with so much output before it, is behind the place. */
+  isBehind(event: JournalEvent, output_bytes: number): boolean
+}
+
+export async function drawnAt(file: Reading, { first, index, isBefore, isBehind }: Place): Promise<Drawn> {
+  const near = placeBefore(index, isBefore)
+  const from = near && placeBefore(index, (entry) => entry.output_bytes <= near.output_bytes - replayed_bytes)
+  let start: Size = from ?? first
+  let size = start
+  let count = from?.output_bytes ?? 0
+  let kept_bytes = 0
+  let steps: (Buffer | Size)[] = []
+  for await (const event of events(file, from)) {
+    if (isBehind(event, count)) break
+    if (event.kind === 'resize') {
+      size = { width: event.width, height: event.height }
+      steps.push(size)
+    }
+    const bytes = shown(event)
+    if (!bytes) continue
+    count += bytes.length
+    kept_bytes += bytes.length
+    steps.push(bytes)
+    if (kept_bytes < 2 * replayed_bytes) continue
+    // What is too old is left out now and then, not with every event.
+    for (let dropped = 0; dropped < steps.length; dropped++) {
+      const step = steps[dropped]!
+      if (!Buffer.isBuffer(step)) start = step
+      else if (kept_bytes - step.length < replayed_bytes) {
+        steps = steps.slice(dropped)
+        break
+      } else kept_bytes -= step.length
+    }
+  }
+  const resized = steps.findLastIndex((step) => !Buffer.isBuffer(step))
+  const latest = Buffer.concat(steps.slice(resized + 1).filter((step) => Buffer.isBuffer(step)))
+  const lines = lastLines(latest, size.height)
+  using terminal = screen(lines ? size : start)
+  if (lines) await terminal.show(lines)
+  else {
+    for (const step of together(steps)) {
+      if (Buffer.isBuffer(step)) await terminal.show(step)
+      else terminal.resize(step)
+    }
+  }
+  return { size: terminal.size, bytes: Buffer.concat([terminal.drawn(), unfinishedTail(latest.subarray(-4_096))]), output_bytes: count }
+}
+
+/** Outputs that follow each other become one: the terminal takes a turn of the event loop for whatever it is given. */
+function* together(steps: readonly (Buffer | Size)[]): Generator<Buffer | Size> {
+  let pieces: Buffer[] = []
+  for (const step of steps) {
+    if (Buffer.isBuffer(step)) pieces.push(step)
+    else {
+      yield Buffer.concat(pieces)
+      pieces = []
+      yield step
+    }
+  }
+  yield Buffer.concat(pieces)
+}
+
+/**
+ * The end of the output from which on nothing was done but to write lines below each other, if that is more than a screen and
+ * colours were set back before the first line that can be seen; undefined: the screen may show something older.
+ */
+function lastLines(output: Buffer, height: number): Buffer | undefined {
+  if (output.length < 2 * lines_bytes) return undefined
+  const end = output.subarray(-lines_bytes)
+  const tail = end.subarray(end.indexOf(0x0a) + 1)
+  const text = tail.toString('latin1')
+  if (text.replaceAll(lineSequences, '').includes('\u001b')) return undefined
+  // The first of those that can be seen stands behind this line feed.
+  let visible = text.length
+  for (let line = 0; line <= 2 * height && visible >= 0; line++) visible = text.lastIndexOf('\n', visible - 1)
+  if (visible <= 0) return undefined
+  if (!resets.test(text.slice(0, visible))) return undefined
+  // Lines that scroll in a part of the screen, or on the other screen, leave something else as it is.
+  return parted.test(output.toString('latin1')) ? undefined : tail
+}
+
+/** Colours, what stays within its line, and what a terminal does not show: of these, and text, lines are made. */
+// eslint-disable-next-line no-control-regex
+const lineSequences = /\x1b\[[\d;:]*[mKCDPX@]|\x1b\[\?(?:25|12|2004)[hl]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[?[\d;]*$/g
+// eslint-disable-next-line no-control-regex
+const resets = /\x1b\[0?m/
+// eslint-disable-next-line no-control-regex
+const parted = /\x1b\[(?:\d*;\d+r|\?(?:47|1047|1049|6|69)[hl]|4h)/
