@@ -1,5 +1,6 @@
-// `npm run demo`: everything at once on this machine, to look at. A server on fresh data, a user with a namespace, an agent
-// on this very machine, accepted, and a key to log in with. It prints where to go and ends with Ctrl-C, leaving nothing.
+// `npm run demo`: everything at once on this machine, to look at. A server on fresh data, a user with a
+// namespace, an agent on this very machine, accepted, and a key to log in with. It prints where to go and
+// ends with Ctrl-C, leaving nothing.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +19,12 @@ const password = 'demo-password'
 const children: ChildProcess[] = []
 
 /** Starts one of our programs and resolves when it has logged this event. */
-async function start(name: string, args: string[], env: Record<string, string>, event: string): Promise<void> {
+async function start(
+  name: string,
+  args: string[],
+  env: Record<string, string>,
+  event: string,
+): Promise<void> {
   const child = spawn(process.execPath, [...process.execArgv, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -78,7 +84,8 @@ async function main(): Promise<void> {
     },
   })
 
-  const single = process.getuid?.() === 0 ? {} : { HAWSER_SINGLE_USER_PASSWORD: '$6$demo$no-password-fits-this' }
+  const single =
+    process.getuid?.() === 0 ? {} : { HAWSER_SINGLE_USER_PASSWORD: '$6$demo$no-password-fits-this' }
   const settings = {
     HAWSER_SERVER_ADDRESS: url,
     HAWSER_TENANT_ID: signedIn.tenant,
@@ -98,7 +105,8 @@ async function main(): Promise<void> {
       '  Hawser is running with one device: this machine.',
       '',
       `    Console  ${url}  (user demo, password ${password})`,
-      // The server's keys are as new as its data: kept with the person's own, they would be an alarm at the next start.
+      // The server's keys are as new as its data: kept with the person's own, they would be an alarm at the
+      // next start.
       `    SSH      ssh -i ${keyFile} -o UserKnownHostsFile=${path.join(folder, 'known_hosts')} -p ${port} ${os.userInfo().username}@demo.this-machine@${host}`,
       '',
       '  Ctrl-C ends it and removes everything again.',
@@ -110,7 +118,8 @@ async function main(): Promise<void> {
 }
 
 let leaving: Promise<void> | undefined
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void (leaving ??= stop().then(() => process.exit(0))))
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => void (leaving ??= stop().then(() => process.exit(0))))
 try {
   await main()
 } catch (error) {

@@ -1,9 +1,10 @@
-// One command, two programs: `serve`, `admin`, `import` and `recording` are the server's, everything else is for people at a terminal.
+// One command, two programs: `serve`, `admin`, `import` and `recording` are the server's, everything else is
+// for people at a terminal.
 import module from 'node:module'
 import path from 'node:path'
 
-// Compiled code is kept between starts, which halves the time to the first answer. Beside our own code: whoever could write
-// it could write us, and in the folder for temporary files anybody could.
+// Compiled code is kept between starts, which halves the time to the first answer. Beside our own code:
+// whoever could write it could write us, and in the folder for temporary files anybody could.
 module.enableCompileCache(path.join(import.meta.dirname, 'node_modules/.hawser-compiled'))
 const args = process.argv.slice(2)
 if (args.join(' ') === 'serve') await prepareConsole()
@@ -12,12 +13,17 @@ const { main } = ['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '
   : await import('./cli/src/main.ts')
 await main(args)
 
-/** Builds the web console when it is missing or older than its sources. Without it the server still serves everything else. */
+/**
+ * Builds the web console when it is missing or older than its sources. Without it the server still serves
+ * everything else.
+ */
 async function prepareConsole(): Promise<void> {
   const { buildConsole } = await import('./console/build.ts')
   try {
     if (await buildConsole()) console.error('hawser: built the web console')
   } catch (error) {
-    console.error(`hawser: ${error instanceof Error ? error.message : String(error)}\nhawser: going on without it`)
+    console.error(
+      `hawser: ${error instanceof Error ? error.message : String(error)}\nhawser: going on without it`,
+    )
   }
 }

@@ -16,7 +16,10 @@ const lock = createHash('sha256')
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
   console.error('hawser: installing packages (once) …')
   // npm's own chatter goes to stderr, so that what our program prints on stdout can be piped.
-  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: root, stdio: ['ignore', 2, 2] })
+  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+  })
   if (done.status !== 0) {
     if (done.error) console.error(`hawser: ${done.error.message}: is npm installed?`)
     console.error('hawser: `npm ci` failed; the lines above say why. It needs the npm registry once.')

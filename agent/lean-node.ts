@@ -1,13 +1,15 @@
-// A Node for devices, made from the one that nodejs.org builds. That one carries 33 MB of symbols for debuggers, and since
-// version 25 it needs libatomic.so.1, which a bare Debian or Ubuntu does not have; it would not even start there. Of libatomic
-// it uses one function, at eight places in V8, always for eight bytes in their natural place, because of a compiler that does
-// not see that they are. So the file is written anew without symbols, with that function (a single instruction on x64, a loop
-// of two on arm64) in the unused end of its last page of code, and without the need. Whatever is not as it is described here
-// is refused, and the Node is then used as it is: a Node that needs no libatomic only loses its symbols.
+// A Node for devices, made from the one that nodejs.org builds. That one carries 33 MB of symbols for
+// debuggers, and since version 25 it needs libatomic.so.1, which a bare Debian or Ubuntu does not have; it
+// would not even start there. Of libatomic it uses one function, at eight places in V8, always for eight
+// bytes in their natural place, because of a compiler that does not see that they are. So the file is written
+// anew without symbols, with that function (a single instruction on x64, a loop of two on arm64) in the
+// unused end of its last page of code, and without the need. Whatever is not as it is described here is
+// refused, and the Node is then used as it is: a Node that needs no libatomic only loses its symbols.
 //
-// ELF, 64 bits, little-endian. The header says where the table of segments is (56 bytes each: type, flags, offset, address,
-// …, size in the file, size in memory). One segment is the dynamic section: pairs of a tag and a value, by which the loader
-// finds the names of the libraries, the versions it wants of each (a chain of records), the symbols and the relocations.
+// ELF, 64 bits, little-endian. The header says where the table of segments is (56 bytes each: type, flags,
+// offset, address, …, size in the file, size in memory). One segment is the dynamic section: pairs of a tag
+// and a value, by which the loader finds the names of the libraries, the versions it wants of each (a chain
+// of records), the symbols and the relocations.
 
 const library = 'libatomic.so.1'
 const wanted = '__atomic_compare_exchange'
@@ -29,7 +31,10 @@ const tags = {
 }
 const sizes = { segment: 56, entry: 16, relocation: 24, symbol: 24 }
 
-/** For each processor: its number, the relocation that puts an address of our own into its place, and the function. */
+/**
+ * For each processor: its number, the relocation that puts an address of our own into its place, and the
+ * function.
+ */
 const machines: Readonly<Record<number, { readonly relative: number; readonly code: Buffer }>> = {
   // x64. size, object, expected, desired are in rdi, rsi, rdx, rcx; the answer is in al.
   62: {
@@ -129,23 +134,32 @@ function withoutLibrary(file: Buffer, found: readonly Segment[]): void {
   const value = (tag: bigint): number => entries.find((entry) => entry.tag === tag)?.value ?? 0
   /** Where in the file is what will be at that address. */
   const placeOf = (address: number): number => {
-    const holder = found.find(({ type, address: from, size }) => type === segment.load && address >= from && address < from + size)
+    const holder = found.find(
+      ({ type, address: from, size }) => type === segment.load && address >= from && address < from + size,
+    )
     if (!holder) throw new Error('This program points out of itself.')
     return address - holder.address + holder.offset
   }
   const names = placeOf(value(tags.names))
-  const nameAt = (offset: number): string => file.toString('latin1', names + offset, file.indexOf(0, names + offset))
+  const nameAt = (offset: number): string =>
+    file.toString('latin1', names + offset, file.indexOf(0, names + offset))
 
   const needed = entries.findIndex(({ tag, value: name }) => tag === tags.needed && nameAt(name) === library)
   if (needed < 0) return
 
-  // The record of the versions that are wanted of the library is taken out of the chain. Symbols refer to it by a number.
+  // The record of the versions that are wanted of the library is taken out of the chain. Symbols refer to it
+  // by a number.
   const records: { readonly place: number; readonly next: number; readonly name: string }[] = []
-  for (let place = placeOf(value(tags.versions)); records.length < value(tags.versionCount); place += records.at(-1)!.next)
+  for (
+    let place = placeOf(value(tags.versions));
+    records.length < value(tags.versionCount);
+    place += records.at(-1)!.next
+  )
     records.push({ place, next: file.readUInt32LE(place + 12), name: nameAt(file.readUInt32LE(place + 4)) })
   const at = records.findIndex(({ name }) => name === library)
   const record = records[at]
-  if (!record || file.readUInt16LE(record.place + 2) !== 1) throw new Error(`${library} is wanted in a way that is not known here.`)
+  if (!record || file.readUInt16LE(record.place + 2) !== 1)
+    throw new Error(`${library} is wanted in a way that is not known here.`)
   const version = file.readUInt16LE(record.place + file.readUInt32LE(record.place + 8) + 6)
   const before = records[at - 1]
   if (before) file.writeUInt32LE(record.next === 0 ? 0 : before.next + record.next, before.place + 12)
@@ -159,7 +173,9 @@ function withoutLibrary(file: Buffer, found: readonly Segment[]): void {
     { start: value(tags.relocations), bytes: value(tags.relocationBytes) },
     { start: value(tags.plainRelocations), bytes: value(tags.plainRelocationBytes) },
   ]
-    .flatMap(({ start, bytes }) => Array.from({ length: bytes / sizes.relocation }, (_, n) => placeOf(start) + n * sizes.relocation))
+    .flatMap(({ start, bytes }) =>
+      Array.from({ length: bytes / sizes.relocation }, (_, n) => placeOf(start) + n * sizes.relocation),
+    )
     .filter((place) => file.readUInt16LE(versionOf + file.readUInt32LE(place + 12) * 2) === version)
   const code = addCode(file, found, machine.code)
   for (const place of wanting) {
@@ -186,9 +202,13 @@ function addCode(file: Buffer, found: readonly Segment[], code: Buffer): number 
   const gap = text ? -(text.offset + text.size) & 15 : 0
   const start = text ? text.offset + text.size + gap : 0
   const room = file.subarray(start, start + code.length)
-  const taken = found.some(({ type, offset }) => type === segment.load && offset > text!.offset && offset < start + code.length)
-  if (!text || taken || room.length < code.length || room.some((byte) => byte !== 0)) throw new Error('There is no room behind the code.')
+  const taken = found.some(
+    ({ type, offset }) => type === segment.load && offset > text!.offset && offset < start + code.length,
+  )
+  if (!text || taken || room.length < code.length || room.some((byte) => byte !== 0))
+    throw new Error('There is no room behind the code.')
   code.copy(file, start)
-  for (const place of [32, 40]) file.writeBigUInt64LE(BigInt(text.size + gap + code.length), text.header + place)
+  for (const place of [32, 40])
+    file.writeBigUInt64LE(BigInt(text.size + gap + code.length), text.header + place)
   return text.address + text.size + gap
 }

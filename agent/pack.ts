@@ -1,6 +1,6 @@
-// Packs the agent for devices: its sources as plain JavaScript (a Node that strips types holds 40 MB for it), the packages
-// it stands on, and for a tarball a Node to run it. Nothing is compiled; what is packed here runs on any Linux of the same
-// processor that has glibc 2.28 or newer.
+// Packs the agent for devices: its sources as plain JavaScript (a Node that strips types holds 40 MB for it),
+// the packages it stands on, and for a tarball a Node to run it. Nothing is compiled; what is packed here
+// runs on any Linux of the same processor that has glibc 2.28 or newer.
 //   pack.ts folder <folder>      the JavaScript alone, for the Node that is there
 //   pack.ts tarball <file> <arch>  everything, below hawser-agent/; the arch as Node names it, x64 or arm64
 import { createHash } from 'node:crypto'
@@ -29,14 +29,22 @@ const root = path.join(import.meta.dirname, '..')
 /** A file of the package: its bytes, another file, or a link. */
 type Content = { readonly bytes: Buffer } | { readonly file: string } | { readonly link: string }
 
-const sources = ['agent/src/**/*.ts', 'mux/src/**/*.ts', 'ssh/src/**/*.ts', 'engine/src/**/*.ts', 'contract/src/{tunnel,environment}.ts']
+const sources = [
+  'agent/src/**/*.ts',
+  'mux/src/**/*.ts',
+  'ssh/src/**/*.ts',
+  'engine/src/**/*.ts',
+  'contract/src/{tunnel,environment}.ts',
+]
 
 /** What the agent consists of, by its path in the package. */
 function contents(arch: string): Map<string, Content> {
   const found = new Map<string, Content>()
   for (const file of sources.flatMap((pattern) => globSync(pattern, { cwd: root })).toSorted()) {
     if (file.endsWith('.test.ts') || file.endsWith('.d.ts')) continue
-    found.set(file.replace(/\.ts$/, '.js'), { bytes: Buffer.from(plain(readFileSync(path.join(root, file), 'utf8'))) })
+    found.set(file.replace(/\.ts$/, '.js'), {
+      bytes: Buffer.from(plain(readFileSync(path.join(root, file), 'utf8'))),
+    })
   }
   for (const name of ['agent', 'mux', 'ssh', 'engine', 'contract']) {
     const text = readFileSync(path.join(root, name, 'package.json'), 'utf8')
@@ -120,13 +128,15 @@ export async function packTarball(file: string, arch: string): Promise<void> {
 }
 
 /**
- * POSIX ustar: for each file a block of 512 bytes (name 100, mode 8, uid 8, gid 8, size 12, mtime 12, checksum 8, type 1,
- * link 100, magic "ustar" NUL "00", owner 32, group 32, device 16, prefix 155), then its bytes up to the next block; at
- * the end two empty blocks. Numbers are octal. Times are zero, so that the same sources give the same tarball.
+ * POSIX ustar: for each file a block of 512 bytes (name 100, mode 8, uid 8, gid 8, size 12, mtime 12,
+ * checksum 8, type 1, link 100, magic "ustar" NUL "00", owner 32, group 32, device 16, prefix 155), then its
+ * bytes up to the next block; at the end two empty blocks. Numbers are octal. Times are zero, so that the
+ * same sources give the same tarball.
  */
 async function* tar(files: readonly [string, Content, number][]): AsyncGenerator<Buffer> {
   for (const [name, content, mode] of files) {
-    const size = 'bytes' in content ? content.bytes.length : 'file' in content ? statSync(content.file).size : 0
+    const size =
+      'bytes' in content ? content.bytes.length : 'file' in content ? statSync(content.file).size : 0
     yield header(`hawser-agent/${name}`, mode, size, 'link' in content ? content.link : undefined)
     if ('bytes' in content) yield content.bytes
     else if ('file' in content) yield* createReadStream(content.file) as AsyncIterable<Buffer>

@@ -1,5 +1,5 @@
-// `npm run agent`: the agent from this checkout, in the form in which devices run it. The process becomes the agent, so that
-// signals and exit codes are its own.
+// `npm run agent`: the agent from this checkout, in the form in which devices run it. The process becomes the
+// agent, so that signals and exit codes are its own.
 import path from 'node:path'
 import { packFolder } from './pack.ts'
 

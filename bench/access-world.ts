@@ -1,5 +1,6 @@
-// Everything for bench/access.ts: a server program on fresh data with one person, one namespace and one key to log in with;
-// agents in the form in which devices run them; and a sshd beside them that the same key opens.
+// Everything for bench/access.ts: a server program on fresh data with one person, one namespace and one key
+// to log in with; agents in the form in which devices run them; and a sshd beside them that the same key
+// opens.
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -42,11 +43,20 @@ export interface Agent extends Running {
 }
 
 /** What would be measured instead of what we want to measure. */
-const unlimited = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_SSH_PER_SOURCE: '100000', HAWSER_SSH_RATE_LIMIT: '0/10' }
+const unlimited = {
+  HAWSER_TRUSTED_PROXIES: 'none',
+  HAWSER_SSH_PER_SOURCE: '100000',
+  HAWSER_SSH_RATE_LIMIT: '0/10',
+}
 /** Empty: what a server takes by itself. */
 const usual = { HAWSER_TRUSTED_PROXIES: 'none', HAWSER_RATE_LIMIT: '', HAWSER_DEVICE_RATE_LIMIT: '' }
 
-export async function buildWorld({ folder, before, profiles, usualLimits = false }: Settings): Promise<World> {
+export async function buildWorld({
+  folder,
+  before,
+  profiles,
+  usualLimits = false,
+}: Settings): Promise<World> {
   await using building = new AsyncDisposableStack()
   const data = path.join(folder, 'data')
   await plantFleet(data, 0, () => undefined)
@@ -61,13 +71,22 @@ export async function buildWorld({ folder, before, profiles, usualLimits = false
   const keys = makeKey(folder, 'client_key')
   const sshd = building.use(await startSshd(folder, before, keys))
   const api = client({ url: `http://127.0.0.1:${server.port}`, token: await signIn(server.port) })
-  const body = { data: Buffer.from(keys.line).toString('base64'), name: 'bench', username: '.*', filter: { hostname: '.*' } }
+  const body = {
+    data: Buffer.from(keys.line).toString('base64'),
+    name: 'bench',
+    username: '.*',
+    filter: { hostname: '.*' },
+  }
   await api.publicKeys.create({ body })
   const main = packFolder(path.join(folder, 'agent'))
   const ending = building.move()
 
-  async function startAgent(name: string, { env = {}, port = server.port }: AgentOptions = {}): Promise<Agent> {
-    const single = process.getuid?.() === 0 ? {} : { HAWSER_SINGLE_USER_PASSWORD: '$6$bench$no-password-fits-this' }
+  async function startAgent(
+    name: string,
+    { env = {}, port = server.port }: AgentOptions = {},
+  ): Promise<Agent> {
+    const single =
+      process.getuid?.() === 0 ? {} : { HAWSER_SINGLE_USER_PASSWORD: '$6$bench$no-password-fits-this' }
     const running = ending.use(
       startProcess([...before, process.execPath, ...profiling(profiles), collectable, main], {
         HAWSER_SERVER_ADDRESS: `http://127.0.0.1:${port}`,
@@ -108,7 +127,9 @@ export async function buildWorld({ folder, before, profiles, usualLimits = false
 /** A token of the namespace's owner. */
 export async function signIn(port: number): Promise<string> {
   const { username, password } = owner
-  const { body } = await client({ url: `http://127.0.0.1:${port}` }).users.login({ body: { username, password } })
+  const { body } = await client({ url: `http://127.0.0.1:${port}` }).users.login({
+    body: { username, password },
+  })
   return body.token
 }
 
@@ -119,6 +140,11 @@ export async function plantAgents(folder: string, count: number): Promise<{ data
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   writeFileSync(keyFile, privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 })
   // A tenth of a fleet is not accepted.
-  await plantFleet(data, Math.ceil(count / 90) * 100, () => undefined, publicKey.export({ type: 'pkcs1', format: 'pem' }))
+  await plantFleet(
+    data,
+    Math.ceil(count / 90) * 100,
+    () => undefined,
+    publicKey.export({ type: 'pkcs1', format: 'pem' }),
+  )
   return { data, keyFile }
 }

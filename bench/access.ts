@@ -1,7 +1,8 @@
-// How quick and how small reaching a device is, through gateway, tunnel and agent, against OpenSSH straight to an sshd.
-// All programs are processes of their own on this machine, which has to serve both ends. Logins and transfers are those of
-// OpenSSH's client; new sessions per second, and sessions that are held, are those of our own client (bench/session-load.ts),
-// the many agents those of bench/tunnel-load.ts. Both sides start /bin/sh in an empty home. Words choose a part of it:
+// How quick and how small reaching a device is, through gateway, tunnel and agent, against OpenSSH straight
+// to an sshd. All programs are processes of their own on this machine, which has to serve both ends. Logins
+// and transfers are those of OpenSSH's client; new sessions per second, and sessions that are held, are those
+// of our own client (bench/session-load.ts), the many agents those of bench/tunnel-load.ts. Both sides start
+// /bin/sh in an empty home. Words choose a part of it:
 //   npm run bench -- access transfer versions setup rate sessions data tunnels     parts, all unless stated
 //   … size=64 rounds=3 setups=20 sessions=100 agents=1000 seconds=75      MiB, turns, logins, sessions, agents, idle time
 //   … profile=<path>                                                      write CPU profiles of server and agents there
@@ -11,8 +12,30 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { buildWorld, plantAgents, type Agent, type Settings, type World } from './access-world.ts'
 import { collect, collectable } from './collect.ts'
-import { atLeast, atMost, below, compare, inTurns, line, median, percentile, single, table, type Measurement, type Row } from './kit.ts'
-import { childless, clientArgs, familyMemory_mb, openMaster, plainLogin, runClient, zeros, type Master } from './openssh.ts'
+import {
+  atLeast,
+  atMost,
+  below,
+  compare,
+  inTurns,
+  line,
+  median,
+  percentile,
+  single,
+  table,
+  type Measurement,
+  type Row,
+} from './kit.ts'
+import {
+  childless,
+  clientArgs,
+  familyMemory_mb,
+  openMaster,
+  plainLogin,
+  runClient,
+  zeros,
+  type Master,
+} from './openssh.ts'
 import { ask, freePort, startHawser, startProcess, type Running } from './programs.ts'
 import { startRelay, type Passed, type Relay } from './relay.ts'
 import type { SessionOrder } from './session-load.ts'
@@ -33,7 +56,8 @@ const longest_return_s = 200
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
 export default async function access(...words: string[]): Promise<void> {
-  const option = (name: string): string | undefined => words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
+  const option = (name: string): string | undefined =>
+    words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
   const number = (name: string, usual: number): number => Math.max(1, Number(option(name) ?? usual) || usual)
   const named = words.filter((word) => !word.includes('='))
   const unknown = named.find((word) => !(parts as readonly string[]).includes(word))
@@ -44,7 +68,8 @@ export default async function access(...words: string[]): Promise<void> {
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
   const before = plainLogin(folder)
-  if (before.length === 0) say('both sides start the shell of this user as it is: a private /etc/passwd cannot be had here')
+  if (before.length === 0)
+    say('both sides start the shell of this user as it is: a private /etc/passwd cannot be had here')
   const settings: Settings = { folder, before, profiles: option('profile') }
 
   const rows: Row[] = []
@@ -54,8 +79,10 @@ export default async function access(...words: string[]): Promise<void> {
     await using idle = wants('data') ? await startIdle(world) : undefined
     const agent = await world.startAgent('gantry')
     if (wants('setup')) rows.push(...(await setups(world, agent, number('setups', 40))))
-    if (wants('transfer')) rows.push(...(await transfers(settings, world, agent, number('size', 256), number('rounds', 3))))
-    if (wants('versions')) rows.push(...(await versions(settings, world, agent, number('size', 256), number('rounds', 3))))
+    if (wants('transfer'))
+      rows.push(...(await transfers(settings, world, agent, number('size', 256), number('rounds', 3))))
+    if (wants('versions'))
+      rows.push(...(await versions(settings, world, agent, number('size', 256), number('rounds', 3))))
     if (wants('rate')) rows.push(...(await rates(world, agent)))
     if (wants('sessions')) rows.push(...(await sessions(world, agent, number('sessions', 500))))
     if (idle) rows.push(...(await idle.rows(number('seconds', 75))))
@@ -88,17 +115,31 @@ async function setups({ sshd, straight, server }: World, agent: Agent, count: nu
   const figures = await inTurns(sides, count)
   const compared = compare(figures.ours, figures.sshd)
   const p95 = (values: readonly number[]): number => percentile(Float64Array.from(values).toSorted(), 95)
-  const mean = (values: readonly number[]): number[] => [values.reduce((sum, one) => sum + one, 0) / values.length]
+  const mean = (values: readonly number[]): number[] => [
+    values.reduce((sum, one) => sum + one, 0) / values.length,
+  ]
   return [
     line('set-up, median', 'ms', compared, atMost(0.3, compared.ratio)),
     line('set-up, p95', 'ms', compare([p95(figures.ours)], [p95(figures.sshd)])),
     line('set-up: processor of the gateway, mean', 'ms', compare(mean(cpu.gateway!), mean(cpu.sshd!))),
-    line('set-up: processor of the agent and what it starts, mean', 'ms', compare(mean(cpu.agent!), mean(cpu.sshd!))),
+    line(
+      'set-up: processor of the agent and what it starts, mean',
+      'ms',
+      compare(mean(cpu.agent!), mean(cpu.sshd!)),
+    ),
   ]
 }
 
-/** sshd's processor time is that of all its processes, the program it runs included; the agent's is its own. */
-async function transfers({ folder }: Settings, world: World, agent: Agent, size: number, rounds: number): Promise<Row[]> {
+/**
+ * sshd's processor time is that of all its processes, the program it runs included; the agent's is its own.
+ */
+async function transfers(
+  { folder }: Settings,
+  world: World,
+  agent: Agent,
+  size: number,
+  rounds: number,
+): Promise<Row[]> {
   const { sshd, server, straight } = world
   const rows: Row[] = []
   for (const cipher of ciphers) {
@@ -109,7 +150,9 @@ async function transfers({ folder }: Settings, world: World, agent: Agent, size:
     for (const way of ['download', 'upload'] as const) {
       const cpu: Record<string, number[]> = { gateway: [], agent: [], sshd: [] }
       const run = (over: Master, mibs: number): Promise<number> =>
-        way === 'download' ? over.run(`head -c ${mibs * mib} /dev/zero`) : over.run('cat > /dev/null', zeros(folder, mibs * mib))
+        way === 'download'
+          ? over.run(`head -c ${mibs * mib} /dev/zero`)
+          : over.run('cat > /dev/null', zeros(folder, mibs * mib))
       const per_mib = (seconds: number): number => (seconds * 1000) / size
       const sides = {
         ours: async (): Promise<number> => {
@@ -131,7 +174,12 @@ async function transfers({ folder }: Settings, world: World, agent: Agent, size:
       const figures = await inTurns(sides, rounds)
       const compared = compare(figures.ours, figures.sshd)
       rows.push(
-        line(`${way}, ${short}`, 'MiB/s', compared, cipher === ciphers[0] ? atLeast(0.5, compared.ratio) : undefined),
+        line(
+          `${way}, ${short}`,
+          'MiB/s',
+          compared,
+          cipher === ciphers[0] ? atLeast(0.5, compared.ratio) : undefined,
+        ),
         line(`${way}, ${short}: processor of the gateway`, 'ms/MiB', compare(cpu.gateway!, cpu.sshd!)),
         line(`${way}, ${short}: processor of the agent`, 'ms/MiB', compare(cpu.agent!, cpu.sshd!)),
       )
@@ -141,11 +189,21 @@ async function transfers({ folder }: Settings, world: World, agent: Agent, size:
 }
 
 /** What agents of the field cost the gateway, in both versions of the tunnel, against our own agent. */
-async function versions({ folder }: Settings, world: World, agent: Agent, size: number, rounds: number): Promise<Row[]> {
+async function versions(
+  { folder }: Settings,
+  world: World,
+  agent: Agent,
+  size: number,
+  rounds: number,
+): Promise<Row[]> {
   const { server } = world
   const cipher = ciphers[0]!
   say(`transferring ${size} MiB with agents of the field`)
-  const agents = { ours: agent, 'version 1': await world.startOldAgent('capstan', 1), 'version 2': await world.startOldAgent('davit', 2) }
+  const agents = {
+    ours: agent,
+    'version 1': await world.startOldAgent('capstan', 1),
+    'version 2': await world.startOldAgent('davit', 2),
+  }
   type Name = keyof typeof agents
   const names = Object.keys(agents) as Name[]
   await using open = new AsyncDisposableStack()
@@ -155,7 +213,9 @@ async function versions({ folder }: Settings, world: World, agent: Agent, size: 
   for (const way of ['download', 'upload'] as const) {
     const cpu = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>
     const run = (over: Master, mibs: number): Promise<number> =>
-      way === 'download' ? over.run(`head -c ${mibs * mib} /dev/zero`) : over.run('cat > /dev/null', zeros(folder, mibs * mib))
+      way === 'download'
+        ? over.run(`head -c ${mibs * mib} /dev/zero`)
+        : over.run('cat > /dev/null', zeros(folder, mibs * mib))
     const side = (name: Name) => async (): Promise<number> => {
       const before = server.cpu_s()
       const took_ms = await run(masters[name], size)
@@ -163,26 +223,40 @@ async function versions({ folder }: Settings, world: World, agent: Agent, size: 
       return size / (took_ms / 1000)
     }
     for (const name of names) await run(masters[name], Math.ceil(size / 4))
-    const figures = await inTurns({ ours: side('ours'), 'version 1': side('version 1'), 'version 2': side('version 2') }, rounds)
+    const figures = await inTurns(
+      { ours: side('ours'), 'version 1': side('version 1'), 'version 2': side('version 2') },
+      rounds,
+    )
     for (const name of ['version 1', 'version 2'] as const) {
       const compared = compare(cpu[name], cpu.ours)
       rows.push(
         line(`${way}, agents of ${name} : our agent`, 'MiB/s', compare(figures[name], figures.ours)),
-        line(`${way}, agents of ${name} : our agent: processor of the gateway`, 'ms/MiB', compared, atMost(1.2, compared.ratio)),
+        line(
+          `${way}, agents of ${name} : our agent: processor of the gateway`,
+          'ms/MiB',
+          compared,
+          atMost(1.2, compared.ratio),
+        ),
       )
     }
   }
   return rows
 }
 
-const startSessionLoad = (): Running => startProcess([process.execPath, 'bench/session-load.ts'], {}, { ipc: true })
+const startSessionLoad = (): Running =>
+  startProcess([process.execPath, 'bench/session-load.ts'], {}, { ipc: true })
 const whom = ({ port, user, keys }: Agent['through']) => ({ port, user, keyFile: keys.file })
 
 async function rates({ straight }: World, agent: Agent): Promise<Row[]> {
   say(`logging in with ${clients} clients at a time`)
   await using load = startSessionLoad()
   const side = (to: Agent['through'], p95s: number[]) => async () => {
-    const measured = await ask<Measurement>(load, { do: 'measure', ...whom(to), seconds: 2, clients } satisfies SessionOrder)
+    const measured = await ask<Measurement>(load, {
+      do: 'measure',
+      ...whom(to),
+      seconds: 2,
+      clients,
+    } satisfies SessionOrder)
     p95s.push(measured.p95)
     return measured.perSecond
   }
@@ -202,7 +276,11 @@ async function sessions(world: World, first: Agent, count: number): Promise<Row[
   say(`holding ${count} sessions`)
   await using load = startSessionLoad()
   const open = (to: Agent['through'], wanted: number) =>
-    ask<{ opened: number; refused?: string }>(load, { do: 'open', ...whom(to), count: wanted } satisfies SessionOrder)
+    ask<{ opened: number; refused?: string }>(load, {
+      do: 'open',
+      ...whom(to),
+      count: wanted,
+    } satisfies SessionOrder)
   const close = () => ask(load, { do: 'close' } satisfies SessionOrder)
   const second = await world.startAgent('winch')
   // Some before counting: code is compiled and loaded with the first.
@@ -229,7 +307,11 @@ async function sessions(world: World, first: Agent, count: number): Promise<Row[
       const sharing = name === 'gateway' ? held : opened
       const each = (kind: keyof Memory): number[] => [(after[name][kind] - before[name].clean_kb) / sharing]
       return [
-        line(`memory of the ${name}, a live session at ${sharing}`, 'KB', compare(each('resident_kb'), [sshd_kb])),
+        line(
+          `memory of the ${name}, a live session at ${sharing}`,
+          'KB',
+          compare(each('resident_kb'), [sshd_kb]),
+        ),
         line('  of it not garbage', 'KB', compare(each('clean_kb'), [sshd_kb])),
       ]
     }),
@@ -267,14 +349,20 @@ interface Idle extends AsyncDisposable {
 /** Two agents that do nothing, one of them told to save, each behind a relay. */
 async function startIdle(world: World): Promise<Idle> {
   await using starting = new AsyncDisposableStack()
-  const watch = async (name: string, env: Record<string, string>): Promise<{ relay: Relay; before: Passed }> => {
+  const watch = async (
+    name: string,
+    env: Record<string, string>,
+  ): Promise<{ relay: Relay; before: Passed }> => {
     const relay = starting.use(await startRelay(world.server.port))
     await world.startAgent(name, { env, port: relay.port })
     // Until what belongs to the beginning is over.
     await wait(2000)
     return { relay, before: relay.passed() }
   }
-  const watched = { usual: await watch('buoy', {}), 'low data': await watch('pump', { HAWSER_LOW_DATA: '1' }) }
+  const watched = {
+    usual: await watch('buoy', {}),
+    'low data': await watch('pump', { HAWSER_LOW_DATA: '1' }),
+  }
   const started = performance.now()
   const ending = starting.move()
   return {
@@ -289,7 +377,12 @@ async function startIdle(world: World): Promise<Idle> {
         const all = a_day('line_bytes')
         return [
           single(`idle agent, ${name}: bytes both ways`, 'MB/day', a_day('bytes')),
-          single(`idle agent, ${name}: with the headers of TCP and IP`, 'MB/day', all, name === 'usual' ? undefined : below(1, all, 'MB')),
+          single(
+            `idle agent, ${name}: with the headers of TCP and IP`,
+            'MB/day',
+            all,
+            name === 'usual' ? undefined : below(1, all, 'MB'),
+          ),
         ]
       })
     },
@@ -297,11 +390,18 @@ async function startIdle(world: World): Promise<Idle> {
   }
 }
 
-/** Many agents that hold a tunnel and do nothing, and their return after the server was stopped and started again. */
+/**
+ * Many agents that hold a tunnel and do nothing, and their return after the server was stopped and started
+ * again.
+ */
 async function tunnels({ folder, profiles }: Settings, count: number): Promise<Row[]> {
   say(`planting ${count} devices`)
   const { data, keyFile } = await plantAgents(folder, count)
-  await using load = startProcess([process.execPath, '--max-old-space-size=8192', 'bench/tunnel-load.ts'], {}, { ipc: true })
+  await using load = startProcess(
+    [process.execPath, '--max-old-space-size=8192', 'bench/tunnel-load.ts'],
+    {},
+    { ipc: true },
+  )
   const tell = <T>(order: TunnelOrder): Promise<T> => ask<T>(load, order)
   const port = await freePort()
   const rows: Row[] = []
@@ -333,7 +433,11 @@ async function tunnels({ folder, profiles }: Settings, count: number): Promise<R
       single('tunnels at a time', '', up, { text: count.toLocaleString('en'), met: up >= count }),
       single(`memory of the server, an idle tunnel at ${up}`, 'KB', each_kb, below(25, each_kb, 'KB')),
       single('  of it not garbage', 'KB', (after.clean_kb - before.clean_kb) / up),
-      single('  of it not garbage, before there was a tunnel: enrolled', 'KB', (enrolled.clean_kb - before.clean_kb) / up),
+      single(
+        '  of it not garbage, before there was a tunnel: enrolled',
+        'KB',
+        (enrolled.clean_kb - before.clean_kb) / up,
+      ),
       single(`server with ${up} idle tunnels`, 'MB', resident_kb / 1024),
       single(`server with ${up} idle tunnels: processor`, '% of one', share),
       single('opening a tunnel: processor', 'ms', (opened_cpu_s * 1000) / up),
@@ -346,7 +450,12 @@ async function tunnels({ folder, profiles }: Settings, count: number): Promise<R
   return rows
 }
 
-async function returns(data: string, port: number, count: number, tell: <T>(order: TunnelOrder) => Promise<T>): Promise<Row[]> {
+async function returns(
+  data: string,
+  port: number,
+  count: number,
+  tell: <T>(order: TunnelOrder) => Promise<T>,
+): Promise<Row[]> {
   const started = performance.now()
   const before = await tell<Count>({ do: 'count' })
   await using server = await startHawser(data, { port })
@@ -357,11 +466,21 @@ async function returns(data: string, port: number, count: number, tell: <T>(orde
   while (seconds() < longest_return_s && now.up < count) {
     await wait(250)
     now = await tell<Count>({ do: 'count' })
-    for (const percent of [50, 90, 99, 100]) if (now.up >= (count * percent) / 100 && !reached.has(percent)) reached.set(percent, seconds())
+    for (const percent of [50, 90, 99, 100])
+      if (now.up >= (count * percent) / 100 && !reached.has(percent)) reached.set(percent, seconds())
   }
-  const rows = [...reached].map(([percent, after_s]) => single(`return after a restart at 400/s: ${percent} % back after`, 's', after_s))
-  if (now.up < count) rows.push(single(`return after a restart: back after ${longest_return_s} s`, '', now.up))
+  const rows = [...reached].map(([percent, after_s]) =>
+    single(`return after a restart at 400/s: ${percent} % back after`, 's', after_s),
+  )
+  if (now.up < count)
+    rows.push(single(`return after a restart: back after ${longest_return_s} s`, '', now.up))
   rows.push(single('return after a restart: refusals an agent', '', (now.refusals - before.refusals) / count))
-  rows.push(single('return after a restart: processor of the server an agent', 'ms', median([(server.cpu_s() * 1000) / count])))
+  rows.push(
+    single(
+      'return after a restart: processor of the server an agent',
+      'ms',
+      median([(server.cpu_s() * 1000) / count]),
+    ),
+  )
   return rows
 }

@@ -1,7 +1,7 @@
-// How quick and how small the HTTP interface is: Auth device, devices, lists up to a million, sign-in, memory, start.
-// Everything is a ratio measured in turns in one run: calls against a bare Fastify route with the same point look-up
-// (bare.ts), lists against the same list of the smallest fleet, sign-in against one bare Argon2id, memory and start
-// against the bare program. Words choose a part of it, in any order:
+// How quick and how small the HTTP interface is: Auth device, devices, lists up to a million, sign-in,
+// memory, start. Everything is a ratio measured in turns in one run: calls against a bare Fastify route with
+// the same point look-up (bare.ts), lists against the same list of the smallest fleet, sign-in against one
+// bare Argon2id, memory and start against the bare program. Words choose a part of it, in any order:
 //   npm run bench -- api 1k,100k lists     sizes (1k, 100k, 1M unless stated) and parts (start, login, auth, get, lists)
 //   … folder=<path>                        keep the fleets there for the next run instead of making them anew
 //   … profile=<path>                       write CPU profiles of the servers there
@@ -13,12 +13,40 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
 import { hashPassword } from '../server/src/domain/people/credentials.ts'
-import { authBody, digitsOf, goneTag, isGone, owner, plantBare, plantFleet, rareTag, siteTag, uidOf } from './fleet.ts'
-import { atLeast, atMost, below, compare, inTurns, interleaved, line, measure, median, table, type Row } from './kit.ts'
+import {
+  authBody,
+  digitsOf,
+  goneTag,
+  isGone,
+  owner,
+  plantBare,
+  plantFleet,
+  rareTag,
+  siteTag,
+  uidOf,
+} from './fleet.ts'
+import {
+  atLeast,
+  atMost,
+  below,
+  compare,
+  inTurns,
+  interleaved,
+  line,
+  measure,
+  median,
+  table,
+  type Row,
+} from './kit.ts'
 import { openLoad, requestBytes, type Load } from './load.ts'
 import { startBare, startHawser, type Program } from './programs.ts'
 
-const sizes: Readonly<Record<string, number>> = { '1k': 1000, '10k': 10_000, '100k': 100_000, '1M': 1_000_000 }
+const sizes: Readonly<Record<string, number>> = {
+  '1k': 1000,
+  '10k': 10_000,
+  '100k': 100_000,
+  '1M': 1_000_000,
+}
 const parts = ['start', 'login', 'auth', 'get', 'lists'] as const
 type Part = (typeof parts)[number]
 
@@ -41,11 +69,14 @@ interface Harbour extends Fleet {
 }
 
 export default async function api(...words: string[]): Promise<void> {
-  const option = (name: string): string | undefined => words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
+  const option = (name: string): string | undefined =>
+    words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
   const named = words.filter((word) => !word.includes('=')).flatMap((word) => word.split(','))
   const unknown = named.find((word) => !(word in sizes) && !(parts as readonly string[]).includes(word))
   if (unknown !== undefined)
-    throw new Error(`api: "${unknown}" is neither a size (${Object.keys(sizes).join(', ')}) nor a part (${parts.join(', ')})`)
+    throw new Error(
+      `api: "${unknown}" is neither a size (${Object.keys(sizes).join(', ')}) nor a part (${parts.join(', ')})`,
+    )
   const wantedParts = parts.filter((part) => named.includes(part))
   const wants = (part: Part): boolean => wantedParts.length === 0 || wantedParts.includes(part)
   const wantedSizes = Object.keys(sizes).filter((size) => named.includes(size))
@@ -88,7 +119,9 @@ async function plantAll(folder: string, names: readonly string[]): Promise<Fleet
     })
     if (planted) {
       const { seconds, rows_per_second, file_mb } = planted
-      say(`planted ${name} in ${seconds.toFixed(1)} s: ${Math.round(rows_per_second)} rows/s, ${Math.round(file_mb)} MB`)
+      say(
+        `planted ${name} in ${seconds.toFixed(1)} s: ${Math.round(rows_per_second)} rows/s, ${Math.round(file_mb)} MB`,
+      )
     }
     fleets.push(fleet)
   }
@@ -101,14 +134,22 @@ async function signIn(load: Load): Promise<string> {
   return (JSON.parse(answer.body) as { token: string }).token
 }
 
-async function open(fleet: Fleet, profiles: string | undefined, cleanUp: AsyncDisposableStack): Promise<Harbour> {
+async function open(
+  fleet: Fleet,
+  profiles: string | undefined,
+  cleanUp: AsyncDisposableStack,
+): Promise<Harbour> {
   const server = cleanUp.use(await startHawser(fleet.folder, { profiles }))
-  say(`serving ${fleet.name}: healthy after ${Math.round(server.healthy_ms)} ms, ${Math.round(server.resident_mb())} MB`)
+  say(
+    `serving ${fleet.name}: healthy after ${Math.round(server.healthy_ms)} ms, ${Math.round(server.resident_mb())} MB`,
+  )
   const load = cleanUp.use(await openLoad(server.port, connections))
   return { ...fleet, server, load, token: await signIn(load) }
 }
 
-/** Start-up and memory: a first start (nothing there, nothing compiled), a usual one, and the bare program. */
+/**
+ * Start-up and memory: a first start (nothing there, nothing compiled), a usual one, and the bare program.
+ */
 async function starts(folder: string, smallest: Fleet, largest: Fleet): Promise<Row[]> {
   say('starting and stopping')
   const idle_ms = 1000
@@ -120,7 +161,9 @@ async function starts(folder: string, smallest: Fleet, largest: Fleet): Promise<
   async function first(): Promise<number> {
     const fresh = mkdtempSync(path.join(folder, 'first-'))
     try {
-      await using program = await startHawser(path.join(fresh, 'data'), { env: { NODE_COMPILE_CACHE: path.join(fresh, 'cache') } })
+      await using program = await startHawser(path.join(fresh, 'data'), {
+        env: { NODE_COMPILE_CACHE: path.join(fresh, 'cache') },
+      })
       return program.healthy_ms
     } finally {
       rmSync(fresh, { recursive: true, force: true })
@@ -172,10 +215,15 @@ async function starts(folder: string, smallest: Fleet, largest: Fleet): Promise<
   ]
 }
 
-/** One sign-in after the other, against one Argon2id after the other with the very parameters of a stored password. */
+/**
+ * One sign-in after the other, against one Argon2id after the other with the very parameters of a stored
+ * password.
+ */
 async function logins({ load }: Harbour): Promise<Row> {
   say('signing in')
-  const [, memory, passes, parallelism] = /m=(\d+),t=(\d+),p=(\d+)/.exec(await hashPassword(owner.password))!.map(Number)
+  const [, memory, passes, parallelism] = /m=(\d+),t=(\d+),p=(\d+)/
+    .exec(await hashPassword(owner.password))!
+    .map(Number)
   const derive = promisify(argon2)
   const cost = { memory: memory!, passes: passes!, parallelism: parallelism!, tagLength: 32 }
   const { username, password } = owner
@@ -183,19 +231,33 @@ async function logins({ load }: Harbour): Promise<Row> {
   const seconds = 0.5
   const signIns = async () => (await measure(() => load.call(request), { seconds })).perSecond
   const hashes = async () =>
-    (await measure(() => derive('argon2id', { message: password, nonce: randomBytes(16), ...cost }), { seconds })).perSecond
+    (
+      await measure(() => derive('argon2id', { message: password, nonce: randomBytes(16), ...cost }), {
+        seconds,
+      })
+    ).perSecond
   return line('login, one after the other', '/s', await interleaved(signIns, hashes, 15))
 }
 
 /** Calls per second of both, and the processor time that one call takes, which a busy machine blurs less. */
-async function calls(what: string, harbour: Harbour, bare: Program, ours: Buffer[], theirs: Buffer[], aim?: number): Promise<Row[]> {
+async function calls(
+  what: string,
+  harbour: Harbour,
+  bare: Program,
+  ours: Buffer[],
+  theirs: Buffer[],
+  aim?: number,
+): Promise<Row[]> {
   using bareLoad = await openLoad(bare.port, connections)
   const cpu = { ours: [] as number[], bare: [] as number[] }
   const side = (load: Load, program: Program, requests: Buffer[], times: number[]) => {
     let next = 0
     return async (seconds = 0.5) => {
       const before = program.cpu_s()
-      const measured = await measure(() => load.call(requests[next++ % requests.length]!), { seconds, concurrency: connections })
+      const measured = await measure(() => load.call(requests[next++ % requests.length]!), {
+        seconds,
+        concurrency: connections,
+      })
       times.push(((program.cpu_s() - before) / measured.calls) * 1e6)
       return measured.perSecond
     }
@@ -216,8 +278,11 @@ async function calls(what: string, harbour: Harbour, bare: Program, ours: Buffer
 }
 
 const callersOf = ({ count }: Harbour): number[] => {
-  // Spread over the whole fleet, its tags and its names: a stride that shares no divisor with the fleet or their cycles.
-  return Array.from({ length: Math.min(count, most_callers) }, (_, k) => (k * 7919) % count).filter((i) => !isGone(i))
+  // Spread over the whole fleet, its tags and its names: a stride that shares no divisor with the fleet or
+  // their cycles.
+  return Array.from({ length: Math.min(count, most_callers) }, (_, k) => (k * 7919) % count).filter(
+    (i) => !isGone(i),
+  )
 }
 
 function auths(harbour: Harbour, bare: Program): Promise<Row[]> {
@@ -256,13 +321,26 @@ const listKinds: readonly ListKind[] = [
   { what: 'tags eq, a fiftieth, long gone', query: { ...accepted, filter: property('tags', 'eq', goneTag) } },
   { what: 'tags eq, twenty devices', query: { ...accepted, filter: property('tags', 'eq', rareTag) } },
   { what: 'tags contains, a fifth', query: { ...accepted, filter: property('tags', 'contains', 'site-1') } },
-  { what: 'tags contains, twenty devices', query: { ...accepted, filter: property('tags', 'contains', rareTag.slice(0, -1)) } },
+  {
+    what: 'tags contains, twenty devices',
+    query: { ...accepted, filter: property('tags', 'contains', rareTag.slice(0, -1)) },
+  },
   { what: 'name contains, a fifth', query: { ...accepted, filter: property('name', 'contains', 'winc') } },
-  { what: 'name contains, one device', query: { ...accepted, filter: property('name', 'contains', digitsOf(7)) } },
-  { what: 'name contains, none', query: { ...accepted, filter: property('name', 'contains', 'trawler') }, empty: true },
+  {
+    what: 'name contains, one device',
+    query: { ...accepted, filter: property('name', 'contains', digitsOf(7)) },
+  },
+  {
+    what: 'name contains, none',
+    query: { ...accepted, filter: property('name', 'contains', 'trawler') },
+    empty: true,
+  },
 ]
 
-/** The time of one page, one after the other, in each fleet in turns; the reference is the smallest that has the page. */
+/**
+ * The time of one page, one after the other, in each fleet in turns; the reference is the smallest that has
+ * the page.
+ */
 async function lists(harbours: readonly Harbour[]): Promise<Row[]> {
   const rows: Row[] = []
   for (const { what, query, empty = false } of listKinds) {
@@ -274,7 +352,8 @@ async function lists(harbours: readonly Harbour[]): Promise<Row[]> {
     for (const { name, load, token } of able) {
       const request = requestBytes('GET', `/api/devices?${new URLSearchParams(query).toString()}`, { token })
       const found = JSON.parse((await load.call(request)).body) as unknown[]
-      if ((found.length === 0) !== empty) throw new Error(`the list "${what}" of ${name} has ${found.length} devices`)
+      if ((found.length === 0) !== empty)
+        throw new Error(`the list "${what}" of ${name} has ${found.length} devices`)
       sides[name] = async () => (await measure(() => load.call(request), { seconds: 0.1 })).p50
       await sides[name]()
     }
@@ -282,7 +361,9 @@ async function lists(harbours: readonly Harbour[]): Promise<Row[]> {
     const [reference, ...larger] = able
     for (const { name } of larger) {
       const compared = compare(figures[name]!, figures[reference!.name]!)
-      rows.push(line(`list ${what}: ${name} against ${reference!.name}`, 'ms', compared, atMost(1.5, compared.ratio)))
+      rows.push(
+        line(`list ${what}: ${name} against ${reference!.name}`, 'ms', compared, atMost(1.5, compared.ratio)),
+      )
     }
   }
   if (rows.length === 0) say('lists: one size alone has nothing to be compared with')

@@ -1,11 +1,19 @@
-// A program for bench/hostile.ts: what somebody does who wants to stop the server, or to fill its memory. Each attack takes as
-// little of this machine as an attacker elsewhere would: bytes are made beforehand and sent, nothing that comes is looked at.
-// Attackers come from addresses of their own (127.66.0.x), so that what is limited by address does not meet bystanders.
+// A program for bench/hostile.ts: what somebody does who wants to stop the server, or to fill its memory.
+// Each attack takes as little of this machine as an attacker elsewhere would: bytes are made beforehand and
+// sent, nothing that comes is looked at. Attackers come from addresses of their own (127.66.0.x), so that
+// what is limited by address does not meet bystanders.
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { client } from '@hawser/contract/client'
-import { allAlgorithms, clientAlgorithms, openClient, parsePrivateKey, startSession, type Connection } from '../ssh/src/index.ts'
+import {
+  allAlgorithms,
+  clientAlgorithms,
+  openClient,
+  parsePrivateKey,
+  startSession,
+  type Connection,
+} from '../ssh/src/index.ts'
 import { Message } from '../ssh/src/messages.ts'
 import { message, Writer } from '../ssh/src/wire.ts'
 import { rudeTransport } from '../ssh/test/pairs.ts'
@@ -48,9 +56,15 @@ async function dial(port: number, source: string): Promise<net.Socket> {
 }
 
 /** Many at a time, each with its own address, again and again. */
-async function* crowd(until: number, size: number, once: (index: number) => Promise<boolean>): AsyncGenerator<boolean> {
+async function* crowd(
+  until: number,
+  size: number,
+  once: (index: number) => Promise<boolean>,
+): AsyncGenerator<boolean> {
   while (going(until)) {
-    const done = await Promise.all(Array.from({ length: size }, async (_, index) => once(index).catch(() => false)))
+    const done = await Promise.all(
+      Array.from({ length: size }, async (_, index) => once(index).catch(() => false)),
+    )
     yield* done
     // Who is refused at once does not spin.
     await wait(20)
@@ -69,7 +83,17 @@ function packet(payload: Uint8Array): Buffer {
 
 function kexInitFor(kex: string, hostKey: string): Buffer {
   const writer = new Writer(512).byte(Message.kexInit).raw(Buffer.alloc(16, 9)).names([kex]).names([hostKey])
-  for (const list of [['aes128-gcm@openssh.com'], ['aes128-gcm@openssh.com'], [], [], ['none'], ['none'], [], []]) writer.names(list)
+  for (const list of [
+    ['aes128-gcm@openssh.com'],
+    ['aes128-gcm@openssh.com'],
+    [],
+    [],
+    ['none'],
+    ['none'],
+    [],
+    [],
+  ])
+    writer.names(list)
   return packet(writer.boolean(false).uint32(0).bytes())
 }
 
@@ -106,7 +130,9 @@ function post(port: number, source: string, path: string, body: string, token?: 
   return new Promise((resolve) => {
     const socket = net.connect({ port, host: '127.0.0.1', localAddress: source })
     let came = ''
-    socket.on('error', () => undefined).on('close', () => resolve(Number(/^HTTP\/1\.1 (\d+)/.exec(came)?.[1] ?? 0)))
+    socket
+      .on('error', () => undefined)
+      .on('close', () => resolve(Number(/^HTTP\/1\.1 (\d+)/.exec(came)?.[1] ?? 0)))
     socket.on('data', (chunk) => (came = (came + chunk.toString('latin1')).slice(0, 1_000)))
     socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
   })
@@ -119,9 +145,19 @@ export const attacks = {
   'deeply nested JSON to an open operation': ({ httpPort }, until) =>
     crowd(until, 8, async (index) => (await post(httpPort, from(1 + index), '/api/login', deep)) === 401),
 
-  'firewall rules that take long, and attempts that meet them': async function* ({ httpPort, sshPort, sshid, token }, until) {
+  'firewall rules that take long, and attempts that meet them': async function* (
+    { httpPort, sshPort, sshid, token },
+    until,
+  ) {
     const api = client({ url: `http://127.0.0.1:${httpPort}`, token })
-    const body = { action: 'deny', active: true, filter: { hostname: '.*' }, priority: 1, source_ip: 'x', username: '' } as const
+    const body = {
+      action: 'deny',
+      active: true,
+      filter: { hostname: '.*' },
+      priority: 1,
+      source_ip: 'x',
+      username: '',
+    } as const
     for (let made = 0; made < 60 && going(until); made += 1) {
       const username = `${'\\p{L}{0,450}'.repeat(3)}${made}$`
       yield await api.firewall.create({ body: { ...body, username } }).then(
@@ -232,9 +268,15 @@ export const attacks = {
     crowd(until, 4, async (index) => {
       const socket = await dial(sshPort, from(90 + index))
       try {
-        const unauthenticated = await openClient(socket, { checkHostKey: () => true, algorithms: allAlgorithms })
+        const unauthenticated = await openClient(socket, {
+          checkHostKey: () => true,
+          algorithms: allAlgorithms,
+        })
         for (let tries = 0; tries < 6; tries += 1)
-          await unauthenticated.attempt(`root@harbour.nobody-${tries}`, { method: 'password', password: 'guess' })
+          await unauthenticated.attempt(`root@harbour.nobody-${tries}`, {
+            method: 'password',
+            password: 'guess',
+          })
         return true
       } finally {
         socket.destroy()
@@ -246,7 +288,10 @@ export type AttackName = keyof typeof attacks
 
 async function renewing(socket: net.Socket, until: number): Promise<boolean> {
   try {
-    const transport = await rudeTransport(socket, { ...clientAlgorithms, kex: ['diffie-hellman-group16-sha512'] })
+    const transport = await rudeTransport(socket, {
+      ...clientAlgorithms,
+      kex: ['diffie-hellman-group16-sha512'],
+    })
     let rounds = 0
     const junk = message(Message.ignore, 33_000).string(Buffer.alloc(32 * 1024))
     for (; going(until) && !socket.destroyed; rounds += 1) {

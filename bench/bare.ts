@@ -1,5 +1,6 @@
-// What our HTTP interface is measured against: Fastify with nothing around it and one prepared look-up in SQLite, on a
-// table of the same devices. No credentials, no checks, no presence, no metrics: the least that such a route can cost.
+// What our HTTP interface is measured against: Fastify with nothing around it and one prepared look-up in
+// SQLite, on a table of the same devices. No credentials, no checks, no presence, no metrics: the least that
+// such a route can cost.
 //   node bare.ts <database file> <port>
 import fastify from 'fastify'
 import { DatabaseSync } from 'node:sqlite'
@@ -35,18 +36,25 @@ const device = {
 } as const
 
 /** As much as Auth device answers with: the public key is about as long as a token. */
-const enrolled = { type: 'object', properties: { uid: text, public_key: text, name: text, tenant_id: text } } as const
+const enrolled = {
+  type: 'object',
+  properties: { uid: text, public_key: text, name: text, tenant_id: text },
+} as const
 
 export async function serveBare(file: string, port: number): Promise<AsyncDisposable> {
   const database = new DatabaseSync(file, { readOnly: true })
   const find = database.prepare('select * from devices where uid = ?')
   const app = fastify()
   app.get('/healthcheck', () => ({}))
-  app.get<{ Params: { uid: string } }>('/devices/:uid', { schema: { response: { 200: device } } }, async ({ params }) =>
-    find.get(params.uid),
+  app.get<{ Params: { uid: string } }>(
+    '/devices/:uid',
+    { schema: { response: { 200: device } } },
+    async ({ params }) => find.get(params.uid),
   )
-  app.post<{ Params: { uid: string } }>('/devices/:uid/auth', { schema: { response: { 200: enrolled } } }, async ({ params }) =>
-    find.get(params.uid),
+  app.post<{ Params: { uid: string } }>(
+    '/devices/:uid/auth',
+    { schema: { response: { 200: enrolled } } },
+    async ({ params }) => find.get(params.uid),
   )
   await app.listen({ port, host: '127.0.0.1' })
   return {

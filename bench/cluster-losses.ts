@@ -1,5 +1,6 @@
-// What it takes until everything is back when something of a cluster is lost: a node, the database, NATS, or all nodes at once.
-// A part of bench/cluster.ts. The agents are real ones in one process that wait as ours do (bench/tunnel-load.ts).
+// What it takes until everything is back when something of a cluster is lost: a node, the database, NATS, or
+// all nodes at once. A part of bench/cluster.ts. The agents are real ones in one process that wait as ours do
+// (bench/tunnel-load.ts).
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -56,7 +57,11 @@ async function agentsOf(folder: string, port: number, count: number) {
   const keyFile = path.join(folder, `agents-${count}.key`)
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   writeFileSync(keyFile, privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 })
-  const load = startProcess([process.execPath, '--max-old-space-size=8192', 'bench/tunnel-load.ts'], {}, { ipc: true })
+  const load = startProcess(
+    [process.execPath, '--max-old-space-size=8192', 'bench/tunnel-load.ts'],
+    {},
+    { ipc: true },
+  )
   const tell = <T>(order: TunnelOrder): Promise<T> => ask<T>(load, order)
   await tell({ do: 'enrol', port, keyFile, count })
   return { tell, cpu_s: load.cpu_s, [Symbol.asyncDispose]: () => load[Symbol.asyncDispose]() }
@@ -82,7 +87,11 @@ export async function lostNode({ folder, nodes, api, to, say }: LossParts, count
   await doomed.start()
   const most_s = Math.max(...outages) / 1000
   return [
-    single(`a node killed: its ${outages.length} agents are back on others, median`, 's', median(outages) / 1000),
+    single(
+      `a node killed: its ${outages.length} agents are back on others, median`,
+      's',
+      median(outages) / 1000,
+    ),
     single('a node killed: the last of them', 's', most_s, below(15, most_s, 's')),
     single('a node killed: its session is closed in the records', 's', closed_s),
   ]
@@ -96,7 +105,9 @@ export async function lostDatabase({ nodes, postgres, say }: LossParts): Promise
   const refused_s = (performance.now() - down) / 1000
   await postgres.up()
   const up = performance.now()
-  await until(async () => (await Promise.all(nodes.map(({ port }) => statusOf(port)))).every((status) => status === 200))
+  await until(async () =>
+    (await Promise.all(nodes.map(({ port }) => statusOf(port)))).every((status) => status === 200),
+  )
   return [
     single('the database stopped: calls get 503 with Retry-After', 's', refused_s),
     single('the database is back: all nodes serve', 's', (performance.now() - up) / 1000),
@@ -109,17 +120,27 @@ export async function lostNats({ nodes, nats, to, say }: LossParts): Promise<Row
   await until(async () => (await statusOf(nodes[0]!.port)) === 503)
   await nats.start()
   const up = performance.now()
-  await until(async () => (await Promise.all(nodes.map(({ port }) => statusOf(port)))).every((status) => status === 200))
+  await until(async () =>
+    (await Promise.all(nodes.map(({ port }) => statusOf(port)))).every((status) => status === 200),
+  )
   const heard_s = (performance.now() - up) / 1000
   await until(async () => (await runClient([...clientArgs(to(nodes[1]!.ssh)), 'true'])) > 0)
   return [
     single('NATS is back: all nodes hear each other', 's', heard_s),
-    single('NATS is back: a device is reached through another node, that login included', 's', (performance.now() - up) / 1000),
+    single(
+      'NATS is back: a device is reached through another node, that login included',
+      's',
+      (performance.now() - up) / 1000,
+    ),
   ]
 }
 
 /** All nodes are killed at once and started again, and all agents come back. */
-export async function fullRestart({ folder, nodes, say }: LossParts, count: number, rate: number): Promise<Row[]> {
+export async function fullRestart(
+  { folder, nodes, say }: LossParts,
+  count: number,
+  rate: number,
+): Promise<Row[]> {
   say(`enrolling ${count} agents`)
   await using agents = await agentsOf(folder, nodes[0]!.port, count)
   say(`opening ${count} tunnels`)
@@ -131,13 +152,17 @@ export async function fullRestart({ folder, nodes, say }: LossParts, count: numb
   await Promise.all(nodes.map(kill))
   await Promise.all(nodes.map((node) => node.start()))
   const healthy_s = seconds()
-  const used_s = (): [number, number] => [nodes.reduce((sum, { program }) => sum + program.cpu_s(), 0), agents.cpu_s()]
+  const used_s = (): [number, number] => [
+    nodes.reduce((sum, { program }) => sum + program.cpu_s(), 0),
+    agents.cpu_s(),
+  ]
   const [nodesBefore_s, agentsBefore_s] = used_s()
   const reached = new Map<number, number>()
   let now = await agents.tell<Count>({ do: 'count' })
   await until(async () => {
     now = await agents.tell<Count>({ do: 'count' })
-    for (const percent of [50, 90, 99, 100]) if (now.up >= (count * percent) / 100 && !reached.has(percent)) reached.set(percent, seconds())
+    for (const percent of [50, 90, 99, 100])
+      if (now.up >= (count * percent) / 100 && !reached.has(percent)) reached.set(percent, seconds())
     return now.up >= count
   }, 250)
   const [nodesAfter_s, agentsAfter_s] = used_s()
@@ -154,6 +179,10 @@ export async function fullRestart({ folder, nodes, say }: LossParts, count: numb
     ),
     single(`${what}: refusals an agent`, '', (now.refusals - before.refusals) / count),
     single(`${what}: processor of the nodes an agent`, 'ms', ((nodesAfter_s - nodesBefore_s) * 1000) / count),
-    single(`${what}: processor of the agents themselves`, 'ms', ((agentsAfter_s - agentsBefore_s) * 1000) / count),
+    single(
+      `${what}: processor of the agents themselves`,
+      'ms',
+      ((agentsAfter_s - agentsBefore_s) * 1000) / count,
+    ),
   ]
 }

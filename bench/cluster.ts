@@ -1,7 +1,8 @@
-// What several nodes cost and bear: a session through the node that has the device's tunnel, against one through another node.
-// Three nodes on a real PostgreSQL and a real NATS server, all on this machine, which has to serve all of them. Also: how many
-// devices a second are looked up on NATS, how many heartbeats a second PostgreSQL's node takes, how long it takes until all is
-// back when something was lost (bench/cluster-losses.ts), and a simulation of 100,000 agents (bench/simulation.ts).
+// What several nodes cost and bear: a session through the node that has the device's tunnel, against one
+// through another node. Three nodes on a real PostgreSQL and a real NATS server, all on this machine, which
+// has to serve all of them. Also: how many devices a second are looked up on NATS, how many heartbeats a
+// second PostgreSQL's node takes, how long it takes until all is back when something was lost
+// (bench/cluster-losses.ts), and a simulation of 100,000 agents (bench/simulation.ts).
 //   npm run bench -- cluster setup transfer directory heartbeats losses return simulation     parts, all unless stated
 //   npm run bench -- cluster size=64 rounds=3 setups=20 agents=10000 rate=200     MiB, turns, logins, agents, tunnels a second and node
 import { execFile } from 'node:child_process'
@@ -16,9 +17,26 @@ import { natsBus } from '../server/src/bus/nats.ts'
 import { startNats } from '../tests/harness/nats.ts'
 import { startPostgres } from '../tests/harness/postgres.ts'
 import { authBody, owner, tenant_id } from './fleet.ts'
-import { fullRestart, lostDatabase, lostNats, lostNode, type BenchNode, type LossParts } from './cluster-losses.ts'
+import {
+  fullRestart,
+  lostDatabase,
+  lostNats,
+  lostNode,
+  type BenchNode,
+  type LossParts,
+} from './cluster-losses.ts'
 import { atLeast, compare, inTurns, line, measure, single, table, type Row } from './kit.ts'
-import { clientArgs, makeKey, openMaster, plainLogin, runClient, user, zeros, type Destination, type Master } from './openssh.ts'
+import {
+  clientArgs,
+  makeKey,
+  openMaster,
+  plainLogin,
+  runClient,
+  user,
+  zeros,
+  type Destination,
+  type Master,
+} from './openssh.ts'
 import { freePort, root, startHawser, startProcess, type Program } from './programs.ts'
 import { simulate, type Simulated } from './simulation.ts'
 
@@ -39,7 +57,8 @@ export default async function cluster(...words: string[]): Promise<void> {
   if (parts.some((part) => part !== 'simulation' && wants(part))) {
     await using world = await openWorld(rate)
     const [first, second] = world.nodes
-    if (wants('setup')) rows.push(...(await setups(world.to(second!.ssh), world.to(first!.ssh), number('setups', 30))))
+    if (wants('setup'))
+      rows.push(...(await setups(world.to(second!.ssh), world.to(first!.ssh), number('setups', 30))))
     if (wants('transfer')) {
       const [size, rounds] = [number('size', 128), number('rounds', 3)]
       rows.push(...(await transfers(world.folder, world.to(second!.ssh), world.to(first!.ssh), size, rounds)))
@@ -82,7 +101,11 @@ async function openWorld(rate: number): Promise<World> {
   }
   const node = async (name: string): Promise<BenchNode> => {
     const [ssh, port] = [await freePort(), await freePort()]
-    const env = { ...shared, HAWSER_NODE_ADDRESS: `127.0.0.1:${await freePort()}`, HAWSER_SSH: `127.0.0.1:${ssh}` }
+    const env = {
+      ...shared,
+      HAWSER_NODE_ADDRESS: `127.0.0.1:${await freePort()}`,
+      HAWSER_SSH: `127.0.0.1:${ssh}`,
+    }
     const start = (): Promise<Program> => startHawser(path.join(folder, name), { port, env })
     const one: BenchNode = {
       ssh,
@@ -97,16 +120,28 @@ async function openWorld(rate: number): Promise<World> {
   const admin = (...args: string[]) =>
     promisify(execFile)(process.execPath, ['hawser.ts', 'admin', ...args], {
       cwd: root,
-      env: { PATH: process.env['PATH'], ...shared, HAWSER_NODE_ADDRESS: '127.0.0.1:0', HAWSER_DATA: path.join(folder, 'first') },
+      env: {
+        PATH: process.env['PATH'],
+        ...shared,
+        HAWSER_NODE_ADDRESS: '127.0.0.1:0',
+        HAWSER_DATA: path.join(folder, 'first'),
+      },
     })
   await admin('user', 'create', owner.username, owner.password, 'olga@example.com')
   await admin('namespace', 'create', 'harbour', owner.username, tenant_id)
   const url = `http://127.0.0.1:${nodes[0]!.port}`
-  const { body } = await client({ url }).users.login({ body: { username: owner.username, password: owner.password } })
+  const { body } = await client({ url }).users.login({
+    body: { username: owner.username, password: owner.password },
+  })
   const api = client({ url, token: body.token })
   const keys = makeKey(folder, 'client_key')
   await api.publicKeys.create({
-    body: { data: Buffer.from(keys.line).toString('base64'), name: 'bench', username: '.*', filter: { hostname: '.*' } },
+    body: {
+      data: Buffer.from(keys.line).toString('base64'),
+      name: 'bench',
+      username: '.*',
+      filter: { hostname: '.*' },
+    },
   })
   const agent = opened.use(
     startProcess([...plainLogin(folder), process.execPath, packFolder(path.join(folder, 'agent'))], {
@@ -133,7 +168,10 @@ async function simulated(options: Simulated): Promise<Row[]> {
     ...[...back_s].map(([percent, after_s]) => single(`${what}: ${percent} % back after`, 's', after_s)),
     single('  refusals an agent, mean', '', refusals.mean),
     single('  refusals of the unluckiest', '', refusals.most),
-    single('  most let in by a node within a second', '/s', peakAdmitted, { text: `≤ ${rate}`, met: peakAdmitted <= rate }),
+    single('  most let in by a node within a second', '/s', peakAdmitted, {
+      text: `≤ ${rate}`,
+      met: peakAdmitted <= rate,
+    }),
     single('  most that came to a node within a second', '/s', peakAsked),
     single('  messages about who has what, the most within a second', '/s', directory.peak),
     single('  heartbeats when all are back', '/s', beats.mean),
@@ -149,7 +187,13 @@ async function setups(across: Destination, here: Destination, count: number): Pr
   return [line('set-up through another node, median', 'ms', compare(figures.across, figures.here))]
 }
 
-async function transfers(folder: string, across: Destination, here: Destination, size: number, rounds: number): Promise<Row[]> {
+async function transfers(
+  folder: string,
+  across: Destination,
+  here: Destination,
+  size: number,
+  rounds: number,
+): Promise<Row[]> {
   const rows: Row[] = []
   await using one = await openMaster(folder, across, cipher)
   await using other = await openMaster(folder, here, cipher)
@@ -173,13 +217,17 @@ async function transfers(folder: string, across: Destination, here: Destination,
 async function lookUps(servers: string): Promise<Row> {
   const devices = 10_000
   say(`looking up ${devices} devices`)
-  const bus = (name: string) => natsBus({ servers, prefix: 'bench', name, masterKey: Buffer.alloc(32), onEvent: () => undefined })
+  const bus = (name: string) =>
+    natsBus({ servers, prefix: 'bench', name, masterKey: Buffer.alloc(32), onEvent: () => undefined })
   await using holder = await bus('holder')
   await using seeker = await bus('seeker')
   for (let at = 0; at < devices; at += 1) holder.hold(`device.${at}`, () => 'here')
   await holder.seek('nobody')
   let at = 0
-  const { perSecond } = await measure(() => seeker.seek(`device.${at++ % devices}`), { seconds: 3, concurrency: 64 })
+  const { perSecond } = await measure(() => seeker.seek(`device.${at++ % devices}`), {
+    seconds: 3,
+    concurrency: 64,
+  })
   return single('look-ups of devices on NATS', '/s', perSecond)
 }
 

@@ -1,6 +1,7 @@
-// Collects the garbage of another Node from outside, over its debugger, so that what a program holds can be told from what it
-// has not yet thrown away. The debugger is started by the signal that Node has for it and only then: before, the program runs
-// as it always does. Its Node wants the flag below, for a port of its own.
+// Collects the garbage of another Node from outside, over its debugger, so that what a program holds can be
+// told from what it has not yet thrown away. The debugger is started by the signal that Node has for it and
+// only then: before, the program runs as it always does. Its Node wants the flag below, for a port of its
+// own.
 import type { Running } from './programs.ts'
 
 export const collectable = '--inspect-port=127.0.0.1:0'
@@ -25,7 +26,10 @@ export async function collect(running: Running): Promise<number> {
   const questions = [
     { method: 'HeapProfiler.collectGarbage' },
     { method: 'HeapProfiler.collectGarbage' },
-    { method: 'Runtime.evaluate', params: { expression: 'process.memoryUsage().heapUsed + process.memoryUsage().external' } },
+    {
+      method: 'Runtime.evaluate',
+      params: { expression: 'process.memoryUsage().heapUsed + process.memoryUsage().external' },
+    },
   ]
   const ask = (id: number): void => socket.send(JSON.stringify({ id, ...questions[id] }))
   socket.addEventListener('open', () => ask(0))

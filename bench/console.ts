@@ -1,6 +1,6 @@
-// How quickly the console is there, in a real browser: what is fetched, when something is drawn, when the page can be used,
-// and how much of that the scripts take. Against a bare page of the same server, which is what the browser and the network
-// cost by themselves. Each load is that of a new visitor, with nothing kept.
+// How quickly the console is there, in a real browser: what is fetched, when something is drawn, when the
+// page can be used, and how much of that the scripts take. Against a bare page of the same server, which is
+// what the browser and the network cost by themselves. Each load is that of a new visitor, with nothing kept.
 //   npm run bench -- console rounds=5
 import { chromium, type Browser } from 'playwright-core'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -25,7 +25,10 @@ export default async function consoleBench(...words: string[]): Promise<void> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-bench-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   await using server = await startHawser(folder)
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] })
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu'],
+  })
   try {
     const url = `http://127.0.0.1:${server.port}`
     const loads: Load[] = []
@@ -69,7 +72,9 @@ async function load(browser: Browser, url: string, sign: string): Promise<Load> 
     await page.goto(url)
     await page.locator(sign).first().waitFor()
     const usable_ms = performance.now() - before
-    const drawn_ms = await page.evaluate<number>(`performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0`)
+    const drawn_ms = await page.evaluate<number>(
+      `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0`,
+    )
     const { metrics } = await session.send('Performance.getMetrics')
     const script_s = metrics.find(({ name }) => name === 'ScriptDuration')?.value ?? 0
     return { usable_ms, drawn_ms, script_ms: script_s * 1000, sent_kb: bytes / 1000, requests }

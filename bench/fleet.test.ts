@@ -1,4 +1,5 @@
-// The made-up fleet is what the server itself would have stored: it knows the devices again and counts them right.
+// The made-up fleet is what the server itself would have stored: it knows the devices again and counts them
+// right.
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -12,17 +13,24 @@ test('a server finds the planted devices, their tags and their numbers', async (
   try {
     const planted = await plantFleet(folder, 300, () => undefined)
     expect(planted?.rows_per_second).toBeGreaterThan(0)
-    expect(await plantFleet(folder, 300, () => undefined), 'a fleet that is there is left alone').toBeUndefined()
+    expect(
+      await plantFleet(folder, 300, () => undefined),
+      'a fleet that is there is left alone',
+    ).toBeUndefined()
     await using service = await startService({ folder })
     const known = await service.api().devices.auth({ body: authBody(299) })
     expect(known.body).toMatchObject({ uid: uidOf(299), name: authBody(299).hostname, namespace: 'harbour' })
 
-    const { body } = await service.api().users.login({ body: { username: owner.username, password: owner.password } })
+    const { body } = await service
+      .api()
+      .users.login({ body: { username: owner.username, password: owner.password } })
     const api = service.api({ token: body.token })
-    const total = async (query: Parameters<typeof api.devices.list>[0]) => (await api.devices.list(query)).total
+    const total = async (query: Parameters<typeof api.devices.list>[0]) =>
+      (await api.devices.list(query)).total
     expect(await total({})).toBe(300)
     expect(await total({ query: { status: 'accepted' } })).toBe(270)
-    const tagged = (value: string) => encodeFilter([{ type: 'property', params: { name: 'tags', operator: 'eq', value } }])
+    const tagged = (value: string) =>
+      encodeFilter([{ type: 'property', params: { name: 'tags', operator: 'eq', value } }])
     expect(await total({ query: { filter: tagged(rareTag) } })).toBe(20)
     expect(await total({ query: { filter: tagged(siteTag(7)) } })).toBe(6)
   } finally {

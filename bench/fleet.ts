@@ -1,6 +1,7 @@
-// A made-up fleet: any number of devices that look like real ones (keys of a real length, tags, versions, a spread of
-// statuses and times), the same for the same number, written straight into the database of a server that is not yet
-// running. Device i is the same device whatever the size of the fleet, so that sizes can be compared.
+// A made-up fleet: any number of devices that look like real ones (keys of a real length, tags, versions, a
+// spread of statuses and times), the same for the same number, written straight into the database of a server
+// that is not yet running. Device i is the same device whatever the size of the fleet, so that sizes can be
+// compared.
 import { createHash } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
@@ -23,13 +24,19 @@ const systems = [
   ['alpine', 'Alpine Linux v3.20', 'arm64'],
 ] as const
 
-/** A tag of twenty devices in a fleet of any size; one of the fiftieth that was not seen for longest; tags of a fiftieth each. */
+/**
+ * A tag of twenty devices in a fleet of any size; one of the fiftieth that was not seen for longest; tags of
+ * a fiftieth each.
+ */
 export const rareTag = 'canary'
 export const goneTag = 'retired'
 export const siteTag = (i: number): string => `site-${String(i % 50).padStart(2, '0')}`
 
-/** Seven digits of its own for each of the first ten million: the factor shares no divisor with their number. */
-export const digitsOf = (i: number): string => String((i * 6_364_137 + 1_442_695) % 10_000_000).padStart(7, '0')
+/**
+ * Seven digits of its own for each of the first ten million: the factor shares no divisor with their number.
+ */
+export const digitsOf = (i: number): string =>
+  String((i * 6_364_137 + 1_442_695) % 10_000_000).padStart(7, '0')
 
 /** The fiftieth that was not seen for longest and does not call any more. */
 export const isGone = (i: number): boolean => digitsOf(i) >= '9800000'
@@ -49,7 +56,9 @@ export function authBody(i: number, public_key = publicKeyOf(i)) {
     info: { id, pretty_name, version: `v0.${16 + (i % 3)}.${i % 7}`, arch, platform: 'native' },
     sessions: [],
     hostname: `${kinds[i % kinds.length]!}-${digits}`,
-    identity: { mac: `02:00:${digits.slice(0, 2)}:${digits.slice(2, 4)}:${digits.slice(4, 6)}:0${digits.slice(6)}` },
+    identity: {
+      mac: `02:00:${digits.slice(0, 2)}:${digits.slice(2, 4)}:${digits.slice(4, 6)}:0${digits.slice(6)}`,
+    },
     public_key,
     tenant_id,
   }
@@ -87,7 +96,11 @@ function rowOf(i: number, now: number, public_key: string | undefined) {
     position: '{"latitude":0,"longitude":0}',
     public_url: 0,
     public_url_address: '',
-    tags: JSON.stringify([siteTag(i), ...(isGone(i) ? [goneTag] : i % 2 === 0 ? ['edge'] : []), ...(i < 20 ? [rareTag] : [])]),
+    tags: JSON.stringify([
+      siteTag(i),
+      ...(isGone(i) ? [goneTag] : i % 2 === 0 ? ['edge'] : []),
+      ...(i < 20 ? [rareTag] : []),
+    ]),
     last_seen: iso(now - 600_000 - scattered * 250),
     online: 0,
   } as const
@@ -104,8 +117,9 @@ const rows_per_transaction = 20_000
 const planting_cache_kib = 1024 * 1024
 
 /**
- * Makes the data folder of a server with this many devices in one namespace, with the triggers and indexes in force. With a
- * public key it is that of all devices, which are told apart by their addresses: a million keys would take days to make.
+ * Makes the data folder of a server with this many devices in one namespace, with the triggers and indexes in
+ * force. With a public key it is that of all devices, which are told apart by their addresses: a million keys
+ * would take days to make.
  */
 export async function plantFleet(
   folder: string,
@@ -127,14 +141,17 @@ export async function plantFleet(
       },
     })
     await plantOwner(stores(opened), iso(now))
-    // Only while planting: a million random inserts into fifteen indexes want more of the file in memory than a server.
+    // Only while planting: a million random inserts into fifteen indexes want more of the file in memory than
+    // a server.
     await sql.raw(`pragma cache_size = ${-planting_cache_kib}`).execute(opened.db)
     await sql`pragma synchronous = off`.execute(opened.db)
     for (let start = 0; start < count; start += rows_per_transaction) {
       const end = Math.min(start + rows_per_transaction, count)
       await opened.db.transaction().execute(async (trx) => {
         for (let from = start; from < end; from += rows_per_statement) {
-          const rows = Array.from({ length: Math.min(rows_per_statement, end - from) }, (_, k) => rowOf(from + k, now, public_key))
+          const rows = Array.from({ length: Math.min(rows_per_statement, end - from) }, (_, k) =>
+            rowOf(from + k, now, public_key),
+          )
           await trx.insertInto('devices').values(rows).execute()
         }
       })
@@ -192,7 +209,9 @@ export function plantBare(folder: string): string {
       online integer not null);
   `)
   // Those that it has: later ones of the server's are of no use to the bare routes.
-  const columns = database.prepare("select group_concat(name) as names from pragma_table_info('devices')").get() as { names: string }
+  const columns = database
+    .prepare("select group_concat(name) as names from pragma_table_info('devices')")
+    .get() as { names: string }
   database.exec(`insert into devices (${columns.names}) select ${columns.names} from fleet.devices`)
   database.close()
   return file

@@ -1,7 +1,7 @@
-// What everybody else feels while somebody attacks: /healthcheck and `ssh … true` of a bystander during each attack, against
-// the quiet around it (in turns: machines have bad moments of their own), how much memory it
-// makes the server hold, and how far it grows with the garbage. The server has its usual limits; attackers and
-// bystanders come from different addresses. Words choose attacks by a part of their names:
+// What everybody else feels while somebody attacks: /healthcheck and `ssh … true` of a bystander during each
+// attack, against the quiet around it (in turns: machines have bad moments of their own), how much memory it
+// makes the server hold, and how far it grows with the garbage. The server has its usual limits; attackers
+// and bystanders come from different addresses. Words choose attacks by a part of their names:
 //   npm run bench -- hostile rekey json           those whose names have one of these words
 //   … seconds=6                                   of each attack, and of each quiet time; in turns, four times
 //   … profile=<path>                              write CPU profiles of server and agent there
@@ -61,7 +61,9 @@ export default async function hostile(...words: string[]): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
       await felt(world, agent, seconds, quiet, () => wait(seconds * 1000))
       await using attacker = startAttacker()
-      const attacked = await felt(world, agent, seconds, during, () => ask<Attacked>(attacker, { ...target, attack, seconds }))
+      const attacked = await felt(world, agent, seconds, during, () =>
+        ask<Attacked>(attacker, { ...target, attack, seconds }),
+      )
       tries += attacked?.tries ?? 0
       refused += attacked?.refused ?? 0
       // What it left to be cleared away belongs neither to it nor to the quiet.
@@ -74,7 +76,9 @@ export default async function hostile(...words: string[]): Promise<void> {
     await wait((seconds * 1000 * 2) / 3)
     const held_mb = (await collect(world.server)) - before_mb
     await attacking
-    say(`  ${tries} times, ${refused} refused; ${during.logins.length} logins of the bystander, ${during.failed} failed`)
+    say(
+      `  ${tries} times, ${refused} refused; ${during.logins.length} logins of the bystander, ${during.failed} failed`,
+    )
     rows.push(
       compared(`${attack}: /healthcheck`, during.checks, quiet.checks, 50),
       compared(`${attack}: /healthcheck`, during.checks, quiet.checks, 99),
@@ -94,9 +98,17 @@ function startAttacker(): Running {
 }
 
 function compared(what: string, during: readonly number[], quiet: readonly number[], percent: number): Row {
-  const [a, b] = [during, quiet].map((times) => percentile(Float64Array.from(times).toSorted(), percent)) as [number, number]
+  const [a, b] = [during, quiet].map((times) => percentile(Float64Array.from(times).toSorted(), percent)) as [
+    number,
+    number,
+  ]
   const ratio = a / b
-  return line(`${what}, p${percent}`, 'ms', { a, b, ratio, lowest: ratio, highest: ratio }, percent === 99 ? atMost(3, ratio) : undefined)
+  return line(
+    `${what}, p${percent}`,
+    'ms',
+    { a, b, ratio, lowest: ratio, highest: ratio },
+    percent === 99 ? atMost(3, ratio) : undefined,
+  )
 }
 
 interface Felt {
@@ -110,8 +122,16 @@ interface Felt {
 
 const nothingFelt = (): Felt => ({ checks: [], logins: [], failed: 0, first_mb: 0, peak_mb: 0 })
 
-/** Adds what bystanders and the memory show while something goes on: until it is over, and at least that long. */
-async function felt<T>({ server }: World, agent: Agent, seconds: number, sum: Felt, meanwhile: () => Promise<T>): Promise<T> {
+/**
+ * Adds what bystanders and the memory show while something goes on: until it is over, and at least that long.
+ */
+async function felt<T>(
+  { server }: World,
+  agent: Agent,
+  seconds: number,
+  sum: Felt,
+  meanwhile: () => Promise<T>,
+): Promise<T> {
   let over = false
   const until = performance.now() + seconds * 1000
   const isGoing = (): boolean => !over || performance.now() < until

@@ -1,7 +1,18 @@
 // The measuring itself: percentiles, turns and columns, on numbers that are known beforehand.
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { atLeast, below, compare, inTurns, interleaved, line, measure, percentile, single, table } from './kit.ts'
+import {
+  atLeast,
+  below,
+  compare,
+  inTurns,
+  interleaved,
+  line,
+  measure,
+  percentile,
+  single,
+  table,
+} from './kit.ts'
 
 test('a percentile is the nearest rank', () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -45,7 +56,11 @@ test('a comparison takes turns and gives the median of the ratios', async () => 
 test('any number of sides take turns, every other round backwards', async () => {
   const order: string[] = []
   const side = (name: string) => () => Promise.resolve(order.push(name))
-  expect(await inTurns({ a: side('a'), b: side('b'), c: side('c') }, 2)).toEqual({ a: [1, 6], b: [2, 5], c: [3, 4] })
+  expect(await inTurns({ a: side('a'), b: side('b'), c: side('c') }, 2)).toEqual({
+    a: [1, 6],
+    b: [2, 5],
+    c: [3, 4],
+  })
   expect(order.join('')).toBe('abccba')
 })
 

@@ -1,6 +1,6 @@
-// The few tools that benches share: a loop that measures, a comparison that is fair, and a table to print. A claim
-// about speed is a ratio from one run on one machine, with both sides taken in turns: absolute numbers from different
-// runs say more about the machine's mood than about the code.
+// The few tools that benches share: a loop that measures, a comparison that is fair, and a table to print. A
+// claim about speed is a ratio from one run on one machine, with both sides taken in turns: absolute numbers
+// from different runs say more about the machine's mood than about the code.
 
 export interface Measurement {
   readonly calls: number
@@ -19,13 +19,17 @@ export interface Measuring {
 }
 
 /** Calls `fn` again and again for that long. A call that fails ends the measurement. */
-export async function measure(fn: () => unknown, { seconds, concurrency = 1 }: Measuring): Promise<Measurement> {
+export async function measure(
+  fn: () => unknown,
+  { seconds, concurrency = 1 }: Measuring,
+): Promise<Measurement> {
   const times: number[] = []
   const started = performance.now()
   const end = started + seconds * 1000
   async function loop(): Promise<void> {
     for (let before = performance.now(); before < end; before = performance.now()) {
-      // Only a promise is awaited: a turn of the event loop would be most of what a quick synchronous call costs.
+      // Only a promise is awaited: a turn of the event loop would be most of what a quick synchronous call
+      // costs.
       const result = fn()
       if (result instanceof Promise) await result
       times.push(performance.now() - before)
@@ -50,8 +54,9 @@ export function percentile(sorted: ArrayLike<number>, percent: number): number {
 }
 
 /**
- * Takes a figure from every side in each round, so that whatever else the machine does meets all of them. Every other
- * round goes backwards, because whoever comes later finds warmer caches. Gives each side's figures, round by round.
+ * Takes a figure from every side in each round, so that whatever else the machine does meets all of them.
+ * Every other round goes backwards, because whoever comes later finds warmer caches. Gives each side's
+ * figures, round by round.
  */
 export async function inTurns<Name extends string>(
   sides: Readonly<Record<Name, () => Promise<number>>>,
@@ -91,7 +96,11 @@ export function compare(a: readonly number[], b: readonly number[]): Comparison 
 }
 
 /** Takes a figure from each of two sides in turns and compares. */
-export async function interleaved(a: () => Promise<number>, b: () => Promise<number>, rounds: number): Promise<Comparison> {
+export async function interleaved(
+  a: () => Promise<number>,
+  b: () => Promise<number>,
+  rounds: number,
+): Promise<Comparison> {
   const figures = await inTurns({ a, b }, rounds)
   return compare(figures.a, figures.b)
 }
@@ -109,9 +118,18 @@ export const below = (aim: number, value: number, unit: string): Aim => ({
 
 export type Row = Readonly<Record<string, string | number>>
 
-/** A comparison as a row of the table. An aim that is missed is said and is no failure: the machine may have been busy. */
-export function line(what: string, unit: string, { a, b, ratio, lowest, highest }: Comparison, aim?: Aim): Row {
-  const short = (value: number): string => (value < 100 ? value.toPrecision(2) : Math.round(value).toLocaleString('en'))
+/**
+ * A comparison as a row of the table. An aim that is missed is said and is no failure: the machine may have
+ * been busy.
+ */
+export function line(
+  what: string,
+  unit: string,
+  { a, b, ratio, lowest, highest }: Comparison,
+  aim?: Aim,
+): Row {
+  const short = (value: number): string =>
+    value < 100 ? value.toPrecision(2) : Math.round(value).toLocaleString('en')
   const range = `${short(lowest)}–${short(highest)}`
   return { what, unit, ours: a, reference: b, ratio, range, ...verdict(aim) }
 }
@@ -125,14 +143,19 @@ function verdict(aim: Aim | undefined): { aim: string; verdict: string } {
   return { aim: aim?.text ?? '', verdict: aim ? (aim.met ? 'met' : 'MISSED') : '' }
 }
 
-/** Prints rows as aligned columns, in the order of the first row's fields; numbers with three digits that matter. */
+/**
+ * Prints rows as aligned columns, in the order of the first row's fields; numbers with three digits that
+ * matter.
+ */
 export function table(rows: readonly Row[], print: (line: string) => void = console.log): void {
   const names = Object.keys(rows[0] ?? {})
   const numeric = names.map((name) => rows.every((row) => typeof row[name] === 'number' || row[name] === ''))
   const lines = [names, ...rows.map((row) => names.map((name) => cell(row[name])))]
   const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
   for (const line of lines) {
-    const cells = line.map((text, column) => (numeric[column] ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0)))
+    const cells = line.map((text, column) =>
+      numeric[column] ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0),
+    )
     print(cells.join('  ').trimEnd())
   }
 }

@@ -5,7 +5,9 @@ import { expect, test } from 'vitest'
 import { openLoad, requestBytes } from './load.ts'
 
 /** A server that does as it is told with every chunk that comes; each of our requests is one. */
-async function serve(answer: (socket: net.Socket, request: string) => void): Promise<{ port: number } & AsyncDisposable> {
+async function serve(
+  answer: (socket: net.Socket, request: string) => void,
+): Promise<{ port: number } & AsyncDisposable> {
   const sockets = new Set<net.Socket>()
   const server = net.createServer((socket) => {
     sockets.add(socket.setNoDelay(true).on('error', () => undefined))
@@ -23,18 +25,26 @@ async function serve(answer: (socket: net.Socket, request: string) => void): Pro
   }
 }
 
-const ok = (body: string): string => `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+const ok = (body: string): string =>
+  `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
 test('an answer that comes in pieces is read whole', async () => {
   await using server = await serve((socket, request) => {
     const bytes = Buffer.from(ok(request.split(' ')[1] ?? ''))
     const [third, half] = [Math.floor(bytes.length / 3), bytes.length - 2]
     socket.write(bytes.subarray(0, third), () => {
-      setImmediate(() => socket.write(bytes.subarray(third, half), () => setImmediate(() => socket.write(bytes.subarray(half)))))
+      setImmediate(() =>
+        socket.write(bytes.subarray(third, half), () =>
+          setImmediate(() => socket.write(bytes.subarray(half))),
+        ),
+      )
     })
   })
   using load = await openLoad(server.port, 2)
-  const [first, second] = await Promise.all([load.call(requestBytes('GET', '/moor')), load.call(requestBytes('GET', '/hülle'))])
+  const [first, second] = await Promise.all([
+    load.call(requestBytes('GET', '/moor')),
+    load.call(requestBytes('GET', '/hülle')),
+  ])
   expect([first.body, second.body]).toEqual(['/moor', '/hülle'])
 })
 
@@ -54,7 +64,9 @@ test('a body is sent with its length and a token with its scheme', async () => {
 })
 
 test('a refusal fails the call and says why', async () => {
-  await using server = await serve((socket) => socket.write('HTTP/1.1 429 Too Many\r\nContent-Length: 4\r\n\r\nwait'))
+  await using server = await serve((socket) =>
+    socket.write('HTTP/1.1 429 Too Many\r\nContent-Length: 4\r\n\r\nwait'),
+  )
   using load = await openLoad(server.port, 1)
   await expect(load.call(requestBytes('GET', '/'))).rejects.toThrow('answered 429: wait')
 })

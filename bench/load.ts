@@ -1,6 +1,7 @@
-// The load of the HTTP benches: a few connections that stay open, one request under way on each. Requests are bytes
-// made beforehand and answers are read only as far as needed (status, Content-Length), so that what is measured is the
-// server and not its client. Everything ends: a call without an answer for half a minute fails.
+// The load of the HTTP benches: a few connections that stay open, one request under way on each. Requests are
+// bytes made beforehand and answers are read only as far as needed (status, Content-Length), so that what is
+// measured is the server and not its client. Everything ends: a call without an answer for half a minute
+// fails.
 import net from 'node:net'
 
 export interface HttpAnswer {
@@ -23,13 +24,19 @@ export interface RequestParts {
 }
 
 /** A whole request as bytes. */
-export function requestBytes(method: 'GET' | 'POST', address: string, { token, body }: RequestParts = {}): Buffer {
+export function requestBytes(
+  method: 'GET' | 'POST',
+  address: string,
+  { token, body }: RequestParts = {},
+): Buffer {
   const text = body === undefined ? '' : JSON.stringify(body)
   const lines = [
     `${method} ${address} HTTP/1.1`,
     'Host: 127.0.0.1',
     ...(token === undefined ? [] : [`Authorization: Bearer ${token}`]),
-    ...(body === undefined ? [] : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(text)}`]),
+    ...(body === undefined
+      ? []
+      : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(text)}`]),
   ]
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${text}`)
 }

@@ -1,5 +1,5 @@
-// A program for bench/access.ts: an agent as the field has them, of either version of the tunnel, in a process of its own so
-// that its processor time is not the gateway's.
+// A program for bench/access.ts: an agent as the field has them, of either version of the tunnel, in a
+// process of its own so that its processor time is not the gateway's.
 //   bench/old-agent.ts <url> <tenant> <version> <name>
 import { client } from '@hawser/contract/client'
 import { startOldAgent } from '../tests/harness/old-agent.ts'

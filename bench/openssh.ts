@@ -1,9 +1,18 @@
-// OpenSSH as the yardstick: its server, and its client as the load for every server. Keys and settings are of a folder of
-// the bench, and so is the login: where the system lets us, sshd and agents see a private copy of /etc/passwd in which our
-// user has /bin/sh and an empty home, because what somebody's profile does at each login is not what is measured.
+// OpenSSH as the yardstick: its server, and its client as the load for every server. Keys and settings are of
+// a folder of the bench, and so is the login: where the system lets us, sshd and agents see a private copy of
+// /etc/passwd in which our user has /bin/sh and an empty home, because what somebody's profile does at each
+// login is not what is measured.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -105,7 +114,16 @@ export function clientArgs({ port, user, keys }: Destination, ...options: string
     'IdentitiesOnly=yes',
     'BatchMode=yes',
   ]
-  return ['-F', 'none', '-i', keys.file, '-p', String(port), ...settings.flatMap((one) => ['-o', one]), `${user}@127.0.0.1`]
+  return [
+    '-F',
+    'none',
+    '-i',
+    keys.file,
+    '-p',
+    String(port),
+    ...settings.flatMap((one) => ['-o', one]),
+    `${user}@127.0.0.1`,
+  ]
 }
 
 /** Runs the client to its end and gives the time in milliseconds. `input` is a file. */

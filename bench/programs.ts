@@ -1,5 +1,6 @@
-// Programs under measurement run as processes of their own, as they do in earnest: started on a free port, awaited
-// until healthy, asked for the memory and processor time they took (from /proc, so Linux only), stopped at the end.
+// Programs under measurement run as processes of their own, as they do in earnest: started on a free port,
+// awaited until healthy, asked for the memory and processor time they took (from /proc, so Linux only),
+// stopped at the end.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -18,7 +19,9 @@ export interface Running extends AsyncDisposable {
   cpu_s(): number
   /** The same with all processes that it has started. */
   family_cpu_s(): number
-  /** What the parentheses of the pattern match in what it prints; waits for it. Rejects when it ends without. */
+  /**
+   * What the parentheses of the pattern match in what it prints; waits for it. Rejects when it ends without.
+   */
   printed(pattern: RegExp): Promise<string>
 }
 
@@ -79,13 +82,18 @@ export async function startBare(file: string, options: ProgramOptions = {}): Pro
 
 async function start(args: readonly string[], port: number, options: ProgramOptions): Promise<Program> {
   const started = performance.now()
-  const running = startProcess([process.execPath, ...profiling(options.profiles), ...(options.flags ?? []), ...args], options.env)
+  const running = startProcess(
+    [process.execPath, ...profiling(options.profiles), ...(options.flags ?? []), ...args],
+    options.env,
+  )
   const { child } = running
   while (!(await healthy(port))) {
     const late = performance.now() - started > longest_start_ms
     if (late || child.exitCode !== null || child.signalCode !== null) {
       await running[Symbol.asyncDispose]()
-      throw new Error(`${args.join(' ')} ${late ? 'did not become healthy' : 'ended'}: ${await running.printed(/([^]*)/)}`)
+      throw new Error(
+        `${args.join(' ')} ${late ? 'did not become healthy' : 'ended'}: ${await running.printed(/([^]*)/)}`,
+      )
     }
     await wait(poll_every_ms)
   }
@@ -102,14 +110,19 @@ export interface ProcessOptions {
   readonly ipc?: boolean
 }
 
-/** Starts a process in our folder with nothing of the caller's environment but the usual; it ends with the bench at the latest. */
+/**
+ * Starts a process in our folder with nothing of the caller's environment but the usual; it ends with the
+ * bench at the latest.
+ */
 export function startProcess(
   [program = '', ...args]: readonly string[],
   env: Readonly<Record<string, string>> = {},
   { ipc = false }: ProcessOptions = {},
 ): Running {
   const { PATH, HOME, TMPDIR, TZ } = process.env
-  const inherited = Object.fromEntries(Object.entries({ PATH, HOME, TMPDIR, TZ }).filter(([, value]) => value !== undefined))
+  const inherited = Object.fromEntries(
+    Object.entries({ PATH, HOME, TMPDIR, TZ }).filter(([, value]) => value !== undefined),
+  )
   const child = spawn(program, args, {
     cwd: root,
     env: { ...inherited, ...env },
@@ -122,7 +135,8 @@ export function startProcess(
       said = (said + chunk).slice(-4000)
       for (const look of looking) look()
     })
-  // Whatever ends the bench, nothing it started is left behind; first, because what it writes to may be removed then.
+  // Whatever ends the bench, nothing it started is left behind; first, because what it writes to may be
+  // removed then.
   const kill = (): void => void child.kill('SIGKILL')
   process.prependOnceListener('exit', kill)
   const ended = once(child, 'exit').finally(() => process.off('exit', kill))
@@ -166,7 +180,10 @@ export async function ask<T>({ child }: Running, order: object): Promise<T> {
   const gone = new AbortController()
   const { signal } = gone
   try {
-    const [answer] = (await Promise.race([once(child, 'message', { signal }), once(child, 'exit', { signal })])) as [unknown]
+    const [answer] = (await Promise.race([
+      once(child, 'message', { signal }),
+      once(child, 'exit', { signal }),
+    ])) as [unknown]
     if (typeof answer !== 'object' || answer === null) throw new Error('a helper of the bench ended')
     if ('failed' in answer) throw new Error(`a helper of the bench failed: ${String(answer.failed)}`)
     return answer as T
@@ -191,7 +208,10 @@ function residentOf(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 }
 
-/** Behind the name in parentheses: utime and stime are the 12th and 13th fields, those of children that have ended follow. */
+/**
+ * Behind the name in parentheses: utime and stime are the 12th and 13th fields, those of children that have
+ * ended follow.
+ */
 function times(pid: number): number[] {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
   return fields.slice(11, 15).map((ticks) => Number(ticks) / ticks_per_second)

@@ -1,9 +1,11 @@
-// What recording costs, and how quick recordings are: each figure with recording against the same without, in turns, through
-// gateway, tunnel and agent on this machine; and a recording of a gigabyte that is opened and seeked in. Words choose a part:
+// What recording costs, and how quick recordings are: each figure with recording against the same without, in
+// turns, through gateway, tunnel and agent on this machine; and a recording of a gigabyte that is opened and
+// seeked in. Words choose a part:
 //   npm run bench -- recording throughput echo viewers seek console     parts, all unless stated
 //   … size=64 rounds=5 keys=300 viewers=16 large=1024 profile=<path>    MiB, turns, keystrokes, who watches, MiB, CPU profiles
-// The output goes over a terminal, because only that is recorded, so its throughput is a terminal's. The large recording is
-// read in this process, by what answers the player, from files that the system has in memory if it has room for them.
+// The output goes over a terminal, because only that is recorded, so its throughput is a terminal's. The
+// large recording is read in this process, by what answers the player, from files that the system has in
+// memory if it has room for them.
 import { generateKeyPairSync, randomInt } from 'node:crypto'
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import net from 'node:net'
@@ -29,7 +31,8 @@ const keysInTurn = 25
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
 export default async function recording(...words: string[]): Promise<void> {
-  const option = (name: string): string | undefined => words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
+  const option = (name: string): string | undefined =>
+    words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
   const number = (name: string, usual: number): number => Math.max(1, Number(option(name) ?? usual) || usual)
   const named = words.filter((word) => !word.includes('='))
   const unknown = named.find((word) => !(parts as readonly string[]).includes(word))
@@ -46,9 +49,11 @@ export default async function recording(...words: string[]): Promise<void> {
     await using world = await buildWorld(settings)
     const agent = await world.startAgent('gantry')
     const api = await signedIn(world.server.port)
-    if (wants('throughput')) rows.push(...(await throughput(settings, world, agent, api, number('size', 64), number('rounds', 5))))
+    if (wants('throughput'))
+      rows.push(...(await throughput(settings, world, agent, api, number('size', 64), number('rounds', 5))))
     if (wants('echo')) rows.push(...(await echoes(settings, agent, api, number('keys', 300))))
-    if (wants('viewers')) rows.push(...(await viewers(world, agent, api, number('viewers', 16), number('keys', 300))))
+    if (wants('viewers'))
+      rows.push(...(await viewers(world, agent, api, number('viewers', 16), number('keys', 300))))
   }
   if (wants('seek')) rows.push(...(await seeks(folder, number('large', 1024))))
   if (wants('console')) rows.push(await firstLoad())
@@ -69,7 +74,10 @@ const record = (api: Signed, session_record: boolean) =>
 
 /** Bytes of all journals. */
 const kept_bytes = (folder: string): number =>
-  globSync('data/recordings/**/*.journal', { cwd: folder }).reduce((sum, file) => sum + statSync(path.join(folder, file)).size, 0)
+  globSync('data/recordings/**/*.journal', { cwd: folder }).reduce(
+    (sum, file) => sum + statSync(path.join(folder, file)).size,
+    0,
+  )
 
 async function throughput(
   { folder }: Settings,
@@ -81,7 +89,8 @@ async function throughput(
 ): Promise<Row[]> {
   say(`showing ${size} MiB on a terminal`)
   const cpu: Record<'on' | 'off', number[]> = { on: [], off: [] }
-  const run = (mibs: number) => runClient(['-tt', ...clientArgs(agent.through), `head -c ${mibs * mib} /dev/zero | tr '\\0' 'x'`])
+  const run = (mibs: number) =>
+    runClient(['-tt', ...clientArgs(agent.through), `head -c ${mibs * mib} /dev/zero | tr '\\0' 'x'`])
   const side = (which: 'on' | 'off') => async (): Promise<number> => {
     await record(api, which === 'on')
     const before = server.cpu_s()
@@ -99,7 +108,11 @@ async function throughput(
   return [
     line('output on a terminal, recorded against not', 'MiB/s', compared, atLeast(0.9, compared.ratio)),
     line('output on a terminal: processor of the server', 'ms/MiB', compare(cpu.on, cpu.off)),
-    single('bytes on disk per byte of output, a lot at once', '', (kept_bytes(folder) - before) / (rounds * size * mib)),
+    single(
+      'bytes on disk per byte of output, a lot at once',
+      '',
+      (kept_bytes(folder) - before) / (rounds * size * mib),
+    ),
   ]
 }
 
@@ -110,12 +123,15 @@ interface Typist extends AsyncDisposable {
 
 /** Somebody at a terminal that shows what is typed. */
 async function openTypist({ through }: Agent): Promise<Typist> {
-  const connection: Connection = await connect(net.connect({ port: through.port, host: '127.0.0.1', noDelay: true }), {
-    user: through.user,
-    proofs: [{ method: 'publickey', key: through.keys.key }],
-    checkHostKey: () => true,
-    algorithms: { ...clientAlgorithms, kex: [kex] },
-  })
+  const connection: Connection = await connect(
+    net.connect({ port: through.port, host: '127.0.0.1', noDelay: true }),
+    {
+      user: through.user,
+      proofs: [{ method: 'publickey', key: through.keys.key }],
+      checkHostKey: () => true,
+      algorithms: { ...clientAlgorithms, kex: [kex] },
+    },
+  )
   const size = { columns: 80, rows: 24, width: 0, height: 0 }
   const { channel } = await startSession(connection, {
     program: { type: 'exec', command: 'stty raw echo; echo ready; cat >/dev/null' },
@@ -164,7 +180,11 @@ async function echoes({ folder }: Settings, agent: Agent, api: Signed, keys: num
   await record(api, false)
   await wait(200)
   return [
-    line('a key until it is shown, recorded against not, median', 'ms', compare([median(times.on)], [median(times.off)])),
+    line(
+      'a key until it is shown, recorded against not, median',
+      'ms',
+      compare([median(times.on)], [median(times.off)]),
+    ),
     line('a key until it is shown, recorded against not, p95', 'ms', compare(p95(times.on), p95(times.off))),
     single('added to a key by recording, median', 'ms', median(times.on) - median(times.off)),
     single('bytes on disk per byte of output, key by key', '', (kept_bytes(folder) - before) / typed),
@@ -181,7 +201,13 @@ async function newest(api: Signed, recorded: boolean): Promise<string> {
   throw new Error('the session is not recorded')
 }
 
-async function viewers({ server }: World, agent: Agent, api: Signed, count: number, keys: number): Promise<Row[]> {
+async function viewers(
+  { server }: World,
+  agent: Agent,
+  api: Signed,
+  count: number,
+  keys: number,
+): Promise<Row[]> {
   say(`${count} viewers`)
   await record(api, true)
   await using typist = await openTypist(agent)
@@ -211,12 +237,17 @@ async function viewers({ server }: World, agent: Agent, api: Signed, count: numb
   return [
     single(`viewers at a time of one session, of ${count}`, '', stayed.length),
     single('the screen for one who comes, median', 'ms', median(stayed.map(({ first_ms }) => first_ms))),
-    line(`a key until it is shown, ${stayed.length} viewers against none, median`, 'ms', compare([median(watched)], [median(alone)])),
+    line(
+      `a key until it is shown, ${stayed.length} viewers against none, median`,
+      'ms',
+      compare([median(watched)], [median(alone)]),
+    ),
   ]
 }
 
 /** As a build or a log shows it: lines, some of them in colours. */
-const lines = (at: number): string => `\u001b[${31 + (at % 6)}m[${at}]\u001b[0m compiling module-${at} ${'·'.repeat(at % 40)}\r\n`
+const lines = (at: number): string =>
+  `\u001b[${31 + (at % 6)}m[${at}]\u001b[0m compiling module-${at} ${'·'.repeat(at % 40)}\r\n`
 /** As a program that fills the screen does it: here and there, so that nothing scrolls away. */
 const drawing = (at: number): string =>
   `\u001b[${1 + (at % 40)};${1 + (at % 70)}H\u001b[${31 + (at % 6)}m${'#'.repeat(at % 40)}\u001b[0m ${at}`
@@ -231,12 +262,23 @@ async function seeks(folder: string, size: number): Promise<Row[]> {
   return rows
 }
 
-async function seeksIn(folder: string, what: string, size: number, piece: (at: number) => string): Promise<Row[]> {
+async function seeksIn(
+  folder: string,
+  what: string,
+  size: number,
+  piece: (at: number) => string,
+): Promise<Row[]> {
   const keep = diskKeep(folder)
   const key = keyFrom(generateKeyPairSync('ed25519').privateKey)
   const clock = { time: Date.now(), now: () => clock.time }
   const made = () => recordings({ keep, key, clock, onFailed: (error) => say(error.message) })
-  const about = { tenant_id, session_uid: 'f'.repeat(64), device_uid: 'd'.repeat(64), username: 'root', term: 'xterm' }
+  const about = {
+    tenant_id,
+    session_uid: 'f'.repeat(64),
+    device_uid: 'd'.repeat(64),
+    username: 'root',
+    term: 'xterm',
+  }
   const writing = made()
   const large = await writing.begin({ ...about, width: 120, height: 40 })
   const chunk = Buffer.from(Array.from({ length: 400 }, (_, at) => piece(at)).join(''))
@@ -289,6 +331,9 @@ async function firstLoad(): Promise<Row> {
   await buildConsole()
   const html = readFileSync(path.join(built, 'index.html'), 'utf8')
   const files = [...html.matchAll(/(?:src|href)="\/(assets\/[^"]+)"/g)].map(([, file]) => file!)
-  const bytes = files.reduce((sum, file) => sum + gzipSync(readFileSync(path.join(built, file)), { level: 9 }).length, html.length)
+  const bytes = files.reduce(
+    (sum, file) => sum + gzipSync(readFileSync(path.join(built, file)), { level: 9 }).length,
+    html.length,
+  )
   return single('console: first load, compressed', 'KB', bytes / 1000, below(300, bytes / 1000, 'KB'))
 }

@@ -6,7 +6,9 @@ import { expect, test } from 'vitest'
 import { startRelay } from './relay.ts'
 
 test('a relay counts the bytes of both sides and passes them on', async () => {
-  const echo = net.createServer({ allowHalfOpen: true }, (socket) => void socket.pipe(socket)).listen(0, '127.0.0.1')
+  const echo = net
+    .createServer({ allowHalfOpen: true }, (socket) => void socket.pipe(socket))
+    .listen(0, '127.0.0.1')
   await once(echo, 'listening')
   try {
     using relay = await startRelay((echo.address() as AddressInfo).port)

@@ -1,5 +1,5 @@
-// A relay between an agent and its server that counts what passes: bytes, and the pieces in which they came, from which
-// follows about what a line would have carried. It changes nothing and joins nothing.
+// A relay between an agent and its server that counts what passes: bytes, and the pieces in which they came,
+// from which follows about what a line would have carried. It changes nothing and joins nothing.
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 

@@ -1,8 +1,16 @@
-// A program for bench/access.ts: many SSH clients in one process, on our own package, because a process for each would be most
-// of what is measured. They log in with a key, run `true` again and again, or hold sessions open with `cat`.
+// A program for bench/access.ts: many SSH clients in one process, on our own package, because a process for
+// each would be most of what is measured. They log in with a key, run `true` again and again, or hold
+// sessions open with `cat`.
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
-import { clientAlgorithms, connect, parsePrivateKey, startSession, type Connection, type PrivateKey } from '../ssh/src/index.ts'
+import {
+  clientAlgorithms,
+  connect,
+  parsePrivateKey,
+  startSession,
+  type Connection,
+  type PrivateKey,
+} from '../ssh/src/index.ts'
 import { measure } from './kit.ts'
 import { kex } from './openssh.ts'
 import { takeOrders } from './programs.ts'
@@ -44,7 +52,8 @@ async function runTrue(whom: Whom): Promise<void> {
   const { channel, exit } = await startSession(connection, { program: { type: 'exec', command: 'true' } })
   while (await channel.read());
   const how = await exit
-  if (how?.type !== 'exit-status' || how.status !== 0) throw new Error('the server did not say that all is well')
+  if (how?.type !== 'exit-status' || how.status !== 0)
+    throw new Error('the server did not say that all is well')
 }
 
 async function hold(whom: Whom): Promise<void> {
@@ -73,7 +82,8 @@ async function holdMany(whom: Whom, count: number): Promise<{ opened: number; re
 }
 
 takeOrders(async (order: SessionOrder) => {
-  if (order.do === 'measure') return measure(() => runTrue(order), { seconds: order.seconds, concurrency: order.clients })
+  if (order.do === 'measure')
+    return measure(() => runTrue(order), { seconds: order.seconds, concurrency: order.clients })
   if (order.do === 'open') return holdMany(order, order.count)
   await Promise.all(open.splice(0).map((connection) => connection.end()))
   return {}

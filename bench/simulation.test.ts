@@ -5,7 +5,8 @@ test('after a full restart all agents are back, never faster than the rate, and 
   const rate = 100
   const outcome = await simulate({ agents: 5_000, nodes: 3, rate, lost: 3, down_s: 5 })
   expect(outcome.peakAdmitted).toBeLessThanOrEqual(rate)
-  // What the rate alone asks for, the time that the nodes were away, and the last of the agents' waits by then.
+  // What the rate alone asks for, the time that the nodes were away, and the last of the agents' waits by
+  // then.
   expect(outcome.back_s.get(100)).toBeLessThan(2 * (5_000 / (3 * rate)) + 5 + 8)
   expect(outcome.refusals.mean).toBeLessThan(2)
   expect(outcome.refusals.most).toBeLessThan(10)
@@ -28,8 +29,11 @@ test('more agents than turns can be promised to come back all the same, in waves
   expect(outcome.refusals.most).toBeLessThan(20)
 })
 
-test.each([5, 60])('10,000 agents are back within a minute after three nodes were away for %i seconds', async (down_s) => {
-  const outcome = await simulate({ agents: 10_000, nodes: 3, rate: 200, lost: 3, down_s })
-  expect(outcome.back_s.get(100)! - down_s).toBeLessThan(60)
-  expect(outcome.peakAdmitted).toBeLessThanOrEqual(200)
-})
+test.each([5, 60])(
+  '10,000 agents are back within a minute after three nodes were away for %i seconds',
+  async (down_s) => {
+    const outcome = await simulate({ agents: 10_000, nodes: 3, rate: 200, lost: 3, down_s })
+    expect(outcome.back_s.get(100)! - down_s).toBeLessThan(60)
+    expect(outcome.peakAdmitted).toBeLessThanOrEqual(200)
+  },
+)

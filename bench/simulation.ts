@@ -1,7 +1,8 @@
-// Any number of agents and nodes in one process, in a time of their own: what happens when nodes go and all of their agents come
-// back. What decides is the real code: the agents' waits (agent/src/backoff.ts), the servers' admission and its turns, the
-// registry of tunnels with its numbers, and what it says on the bus. What is left out is what takes real time: connections,
-// cryptography, the database. So it says how the herd moves, not what the machines can bear.
+// Any number of agents and nodes in one process, in a time of their own: what happens when nodes go and all
+// of their agents come back. What decides is the real code: the agents' waits (agent/src/backoff.ts), the
+// servers' admission and its turns, the registry of tunnels with its numbers, and what it says on the bus.
+// What is left out is what takes real time: connections, cryptography, the database. So it says how the herd
+// moves, not what the machines can bear.
 import { backoff, type Backoff } from '../agent/src/backoff.ts'
 import type { Bus } from '../server/src/bus/bus.ts'
 import { localBus } from '../server/src/bus/local.ts'
@@ -28,7 +29,10 @@ export interface Outcome {
   readonly peakAdmitted: number
   /** The most that came to one node within a second of the clock, let in or not. */
   readonly peakAsked: number
-  /** Names held or let go, questions, and news about them, of all nodes within a second of the clock: the most, and in all. */
+  /**
+   * Names held or let go, questions, and news about them, of all nodes within a second of the clock: the
+   * most, and in all.
+   */
   readonly directory: { readonly peak: number; readonly total: number; readonly seeks: number }
   /** Heartbeats of all agents within a second of the clock, when all are back. */
   readonly heartbeats: { readonly mean: number; readonly peak: number }
@@ -63,7 +67,14 @@ interface Directory {
   seeks: number
 }
 
-export async function simulate({ agents: count, nodes: nodeCount, rate, lost, down_s, seed = 1 }: Simulated): Promise<Outcome> {
+export async function simulate({
+  agents: count,
+  nodes: nodeCount,
+  rate,
+  lost,
+  down_s,
+  seed = 1,
+}: Simulated): Promise<Outcome> {
   const random = randomFrom(seed)
   const time = timeline()
   const directory: Directory = { names: new Map(), perSecond: new Map(), seeks: 0 }
@@ -92,7 +103,13 @@ export async function simulate({ agents: count, nodes: nodeCount, rate, lost, do
       },
     })
     bus.hear('tunnel.taken', ({ uid, number }) => own.yield(uid, number))
-    return { admission: admission(time, { max: rate, window_ms: 1_000 }, random), registry: own, admitted: [], asked: new Map(), up: true }
+    return {
+      admission: admission(time, { max: rate, window_ms: 1_000 }, random),
+      registry: own,
+      admitted: [],
+      asked: new Map(),
+      up: true,
+    }
   })
 
   let back = 0
@@ -129,7 +146,12 @@ export async function simulate({ agents: count, nodes: nodeCount, rate, lost, do
   }
 
   // At work: every node has its share.
-  const agents = Array.from({ length: count }, (_, at): Agent => ({ uid: String(at), pause: backoff(random), refusals: 0, beats: false }))
+  const agents = Array.from({ length: count }, (_, at): Agent => ({
+    uid: String(at),
+    pause: backoff(random),
+    refusals: 0,
+    beats: false,
+  }))
   for (const [at, agent] of agents.entries()) {
     const tunnel = tunnelOf(agent, () => time.after(agent.pause.next_ms(), () => come(agent)))
     await nodes[at % nodeCount]!.registry.offer(tunnel)
@@ -144,7 +166,8 @@ export async function simulate({ agents: count, nodes: nodeCount, rate, lost, do
     for (const tunnel of node.registry.all()) tunnel.close('The node was killed.')
     time.after(down_s * 1000, () => Promise.resolve(void (node.up = true)))
   }
-  // Those that are lost hold nothing any more, and nobody had to say so: their connections to NATS are gone with them.
+  // Those that are lost hold nothing any more, and nobody had to say so: their connections to NATS are gone
+  // with them.
   await new Promise((resolve) => setImmediate(resolve))
   directory.perSecond.clear()
   await time.run(() => back >= leaving, longest_s * 1000)
@@ -152,10 +175,17 @@ export async function simulate({ agents: count, nodes: nodeCount, rate, lost, do
   await time.run(() => false, done_ms + watched_s * 1000)
 
   const admitted = nodes.map((node) => mostWithin(node.admitted, 1_000))
-  const late = [...beats].filter(([at]) => at > second(done_ms) && at < second(done_ms) + watched_s).map(([, n]) => n)
+  const late = [...beats]
+    .filter(([at]) => at > second(done_ms) && at < second(done_ms) + watched_s)
+    .map(([, n]) => n)
   const owned = nodes.flatMap(({ registry: own }) => [...own.all()].map(({ device }) => device.uid))
   return {
-    back_s: new Map(percents.map((percent) => [percent, (back_at[Math.ceil((leaving * percent) / 100) - 1] ?? Number.NaN) / 1000])),
+    back_s: new Map(
+      percents.map((percent) => [
+        percent,
+        (back_at[Math.ceil((leaving * percent) / 100) - 1] ?? Number.NaN) / 1000,
+      ]),
+    ),
     refusals: {
       mean: agents.reduce((sum, { refusals }) => sum + refusals, 0) / Math.max(1, leaving),
       most: agents.reduce((most, { refusals }) => Math.max(most, refusals), 0),
@@ -167,7 +197,10 @@ export async function simulate({ agents: count, nodes: nodeCount, rate, lost, do
       total: [...directory.perSecond.values()].reduce((sum, n) => sum + n, 0),
       seeks: directory.seeks,
     },
-    heartbeats: { mean: late.reduce((sum, n) => sum + n, 0) / Math.max(1, late.length), peak: Math.max(0, ...late) },
+    heartbeats: {
+      mean: late.reduce((sum, n) => sum + n, 0) / Math.max(1, late.length),
+      peak: Math.max(0, ...late),
+    },
     doubles: owned.length - new Set(owned).size,
   }
 }
@@ -190,7 +223,9 @@ function tunnelOf({ uid }: Agent, onLost: () => void): Tunnel {
   }
 }
 
-/** The buses of several nodes in one process. What each says to the others is counted as NATS would see it. */
+/**
+ * The buses of several nodes in one process. What each says to the others is counted as NATS would see it.
+ */
 function sharedBus(count: number, directory: Directory, now: () => number): Bus[] {
   const { names, perSecond } = directory
   const said = (): void => add(perSecond, second(now()))
@@ -234,7 +269,12 @@ function timeline(): Timeline {
   let now = 0
   const swap = (a: number, b: number): void => void ([heap[a], heap[b]] = [heap[b]!, heap[a]!])
   function up(at: number): void {
-    for (let parent = (at - 1) >> 1; at > 0 && heap[parent]!.at > heap[at]!.at; at = parent, parent = (at - 1) >> 1) swap(at, parent)
+    for (
+      let parent = (at - 1) >> 1;
+      at > 0 && heap[parent]!.at > heap[at]!.at;
+      at = parent, parent = (at - 1) >> 1
+    )
+      swap(at, parent)
   }
   function down(at: number): void {
     for (;;) {

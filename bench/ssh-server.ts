@@ -1,5 +1,6 @@
-// A program for bench/ssh.ts: an SSH server on our own package or on npm's `ssh2`, whichever its first word says, that lets in
-// one key and runs nothing: what it is asked for it does itself, so that its processor time is that of the protocol.
+// A program for bench/ssh.ts: an SSH server on our own package or on npm's `ssh2`, whichever its first word
+// says, that lets in one key and runs nothing: what it is asked for it does itself, so that its processor
+// time is that of the protocol.
 //   true         ends at once               hold         stays until it is let go
 //   down <n>     n bytes come               up           takes whatever comes
 // It prints the port on which it listens, and collects garbage at SIGUSR2 if its Node lets it.
@@ -23,7 +24,8 @@ async function serveOurs(socket: net.Socket): Promise<void> {
   const connection = await acceptConnection(socket, {
     hostKeys: [parsedHostKey],
     methods: ['publickey'],
-    authenticate: (attempt) => Promise.resolve('key' in attempt && attempt.key.blob.equals(allowedBlob) ? 'accept' : 'refuse'),
+    authenticate: (attempt) =>
+      Promise.resolve('key' in attempt && attempt.key.blob.equals(allowedBlob) ? 'accept' : 'refuse'),
     channelTypes: ['session'],
   })
   for await (const opening of connection.channels) void runOurs(opening.accept()).catch(() => undefined)
@@ -42,7 +44,10 @@ async function runOurs(channel: Channel): Promise<void> {
 
 /** As far as we use it; the package has no types of its own. */
 interface Ssh2 {
-  readonly Server: new (options: { readonly hostKeys: readonly string[] }, onClient: (client: Ssh2Client) => void) => net.Server
+  readonly Server: new (
+    options: { readonly hostKeys: readonly string[] },
+    onClient: (client: Ssh2Client) => void,
+  ) => net.Server
   readonly utils: { parseKey(text: string): { verify(blob: Buffer, signature: Buffer): boolean } }
 }
 interface Ssh2Client {
@@ -62,7 +67,11 @@ interface Ssh2Attempt {
 interface Ssh2Session {
   on(
     event: 'exec',
-    hear: (accept: () => Duplex & { exit(status: number): void }, _: unknown, info: { readonly command: string }) => void,
+    hear: (
+      accept: () => Duplex & { exit(status: number): void },
+      _: unknown,
+      info: { readonly command: string },
+    ) => void,
   ): this
 }
 
@@ -103,7 +112,9 @@ async function runSsh2(stream: Duplex & { exit(status: number): void }, command:
 
 const parsedHostKey = parsePrivateKey(hostKey)
 const listener =
-  kind === 'ours' ? net.createServer({ noDelay: true }, (socket) => void serveOurs(socket).catch(() => undefined)) : serveSsh2()
+  kind === 'ours'
+    ? net.createServer({ noDelay: true }, (socket) => void serveOurs(socket).catch(() => undefined))
+    : serveSsh2()
 // So that a profile is written.
 process.once('SIGTERM', () => process.exit(0))
 process.on('SIGUSR2', () => {

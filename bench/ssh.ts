@@ -1,8 +1,9 @@
-// How quick and how small the SSH package is, over one hop: against OpenSSH's sshd and npm's `ssh2` as servers.
-// The load is OpenSSH's client, for all of them in turns, unless a row says "our client". Our server and ssh2's run nothing
-// (bench/ssh-server.ts); sshd starts a shell and a program for each session, and their processor time counts with its own:
-// it is made for that, so the comparison is with what it replaces and not with its cipher. Transfers go over a connection
-// that stands already. Words choose a part of it, in any order:
+// How quick and how small the SSH package is, over one hop: against OpenSSH's sshd and npm's `ssh2` as
+// servers. The load is OpenSSH's client, for all of them in turns, unless a row says "our client". Our server
+// and ssh2's run nothing (bench/ssh-server.ts); sshd starts a shell and a program for each session, and their
+// processor time counts with its own: it is made for that, so the comparison is with what it replaces and not
+// with its cipher. Transfers go over a connection that stands already. Words choose a part of it, in any
+// order:
 //   npm run bench -- ssh transfer setup memory     parts, all unless stated
 //   … size=64 rounds=3 setups=50 clients=100       MiB of a transfer, turns, logins, connections at a time
 //   … profile=<path>                               write CPU profiles of our server there
@@ -56,7 +57,8 @@ interface Bench {
 }
 
 export default async function ssh(...words: string[]): Promise<void> {
-  const option = (name: string): string | undefined => words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
+  const option = (name: string): string | undefined =>
+    words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
   const number = (name: string, usual: number): number => Math.max(1, Number(option(name) ?? usual) || usual)
   const named = words.filter((word) => !word.includes('='))
   const unknown = named.find((word) => !(parts as readonly string[]).includes(word))
@@ -67,7 +69,8 @@ export default async function ssh(...words: string[]): Promise<void> {
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
   const before = plainLogin(folder)
-  if (before.length === 0) say('sshd starts the shell of this user as it is: a private /etc/passwd cannot be had here')
+  if (before.length === 0)
+    say('sshd starts the shell of this user as it is: a private /etc/passwd cannot be had here')
   installSsh2()
   const bench: Bench = {
     folder,
@@ -94,7 +97,15 @@ function installSsh2(): void {
     say('installing ssh2 for the comparison (once)')
     const done = spawnSync(
       'npm',
-      ['ci', '--prefix', import.meta.dirname, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'],
+      [
+        'ci',
+        '--prefix',
+        import.meta.dirname,
+        '--ignore-scripts',
+        '--no-audit',
+        '--no-fund',
+        '--loglevel=error',
+      ],
       {
         cwd: root,
         stdio: ['ignore', 2, 2],
@@ -105,17 +116,36 @@ function installSsh2(): void {
   if (!hasAddon() && !buildAddon()) say('the addon of ssh2 cannot be built here and is left out')
 }
 
-/** As its own script would, but for one call that V8 has given up and another of the same meaning; see decision 14. */
+/**
+ * As its own script would, but for one call that V8 has given up and another of the same meaning; see
+ * decision 14.
+ */
 function buildAddon(): boolean {
   const headers = path.join(path.dirname(process.execPath), '../include/node')
   const source = path.join(ssh2Folder, 'lib/protocol/crypto/src/binding.cc')
   if (!existsSync(path.join(headers, 'node.h'))) return false
   mkdirSync(addonFolder, { recursive: true })
   const patched = path.join(addonFolder, 'binding.cc')
-  writeFileSync(patched, readFileSync(source, 'utf8').replaceAll('context->GetIsolate()', 'v8::Isolate::GetCurrent()'))
-  const defines = ['NODE_GYP_MODULE_NAME=sshcrypto', 'BUILDING_NODE_EXTENSION', 'REAL_OPENSSL_MAJOR=3', 'OPENSSL_API_COMPAT=0x10100000L']
+  writeFileSync(
+    patched,
+    readFileSync(source, 'utf8').replaceAll('context->GetIsolate()', 'v8::Isolate::GetCurrent()'),
+  )
+  const defines = [
+    'NODE_GYP_MODULE_NAME=sshcrypto',
+    'BUILDING_NODE_EXTENSION',
+    'REAL_OPENSSL_MAJOR=3',
+    'OPENSSL_API_COMPAT=0x10100000L',
+  ]
   const folders = [headers, path.join(import.meta.dirname, 'node_modules/nan')]
-  const flags = ['-O3', '-shared', '-fPIC', '-std=gnu++20', '-w', ...folders.map((one) => `-I${one}`), ...defines.map((one) => `-D${one}`)]
+  const flags = [
+    '-O3',
+    '-shared',
+    '-fPIC',
+    '-std=gnu++20',
+    '-w',
+    ...folders.map((one) => `-I${one}`),
+    ...defines.map((one) => `-D${one}`),
+  ]
   const draft = path.join(addonFolder, 'draft.node')
   if (spawnSync('g++', [...flags, patched, '-o', draft]).status !== 0) return false
   renameSync(draft, path.join(addonFolder, 'sshcrypto.node'))
@@ -124,7 +154,11 @@ function buildAddon(): boolean {
 
 async function startServer({ folder, keys, before, profiles }: Bench, kind: Kind): Promise<Server> {
   if (kind === 'sshd') return { ...(await startSshd(folder, before, keys)), kind }
-  const flags = ['--expose-gc', ...(kind === 'ssh2' ? ['--no-addons'] : []), ...(kind === 'ours' ? profiling(profiles) : [])]
+  const flags = [
+    '--expose-gc',
+    ...(kind === 'ssh2' ? ['--no-addons'] : []),
+    ...(kind === 'ours' ? profiling(profiles) : []),
+  ]
   const program = [
     'bench/ssh-server.ts',
     kind === 'ours' ? 'ours' : 'ssh2',
@@ -142,7 +176,12 @@ async function startAll(bench: Bench, cleanUp: AsyncDisposableStack): Promise<Se
 }
 
 /** Rows of one figure of ours against that of each other. */
-function against(what: string, unit: string, figures: Readonly<Record<string, number[]>>, aim?: (ours: number) => Aim): Row[] {
+function against(
+  what: string,
+  unit: string,
+  figures: Readonly<Record<string, number[]>>,
+  aim?: (ours: number) => Aim,
+): Row[] {
   const others = Object.keys(figures).filter((kind) => kind !== 'ours')
   return others.map((kind, index) => {
     const compared = compare(figures.ours!, figures[kind]!)
@@ -161,10 +200,13 @@ async function transfers(bench: Bench, size: number, rounds: number): Promise<Ro
     const cpu = { down: {} as Record<string, number[]>, up: {} as Record<string, number[]> }
     const sides: Record<string, () => Promise<number>> = {}
     for (const server of servers) {
-      const master = standing.use(await openMaster(bench.folder, { ...server, user, keys: bench.keys }, cipher))
+      const master = standing.use(
+        await openMaster(bench.folder, { ...server, user, keys: bench.keys }, cipher),
+      )
       const run = (way: 'down' | 'up', mibs: number): Promise<number> => {
         const isSshd = server.kind === 'sshd'
-        if (way === 'up') return master.run(isSshd ? 'cat > /dev/null' : 'up', zeros(bench.folder, mibs * mib))
+        if (way === 'up')
+          return master.run(isSshd ? 'cat > /dev/null' : 'up', zeros(bench.folder, mibs * mib))
         return master.run(isSshd ? `head -c ${mibs * mib} /dev/zero` : `down ${mibs * mib}`)
       }
       for (const way of ['down', 'up'] as const) {
@@ -186,7 +228,10 @@ async function transfers(bench: Bench, size: number, rounds: number): Promise<Ro
       ['up', 'upload'],
     ] as const) {
       const speeds = Object.fromEntries(bench.kinds.map((kind) => [kind, figures[`${way} ${kind}`]!]))
-      rows.push(...against(`${name}, ${short}`, 'MiB/s', speeds), ...against(`${name}, ${short}: processor`, 'ms/MiB', cpu[way], aim))
+      rows.push(
+        ...against(`${name}, ${short}`, 'MiB/s', speeds),
+        ...against(`${name}, ${short}: processor`, 'ms/MiB', cpu[way], aim),
+      )
     }
   }
   return rows
@@ -224,16 +269,49 @@ async function setups(bench: Bench, count: number): Promise<Row[]> {
   const rows: Row[] = []
   const row = (what: string, ours: number[], theirs: number[], aim?: number): void => {
     const compared = compare(ours, theirs)
-    rows.push(line(`${what}, median`, 'ms', compared, aim === undefined ? undefined : atMost(aim, compared.ratio)))
+    rows.push(
+      line(`${what}, median`, 'ms', compared, aim === undefined ? undefined : atMost(aim, compared.ratio)),
+    )
     const [a, b] = [p95(ours), p95(theirs)]
-    rows.push({ what: `${what}, p95`, unit: 'ms', ours: a, reference: b, ratio: a / b, range: '', aim: '', verdict: '' })
+    rows.push({
+      what: `${what}, p95`,
+      unit: 'ms',
+      ours: a,
+      reference: b,
+      ratio: a / b,
+      range: '',
+      aim: '',
+      verdict: '',
+    })
   }
   for (const kind of bench.kinds)
-    if (kind !== 'ours') row(`set-up, ${kex}, against ${kind}`, figures.ours!, figures[kind]!, kind === 'sshd' ? 0.25 : undefined)
-  const mean = (values: readonly number[]): number[] => [values.reduce((sum, one) => sum + one, 0) / values.length]
-  rows.push(...against('set-up: processor, mean', 'ms', Object.fromEntries(Object.entries(cpu).map(([kind, all]) => [kind, mean(all)]))))
-  row('set-up, our client, against sshd', figures[`ours, our client, ${kex}`]!, figures[`sshd, our client, ${kex}`]!)
-  row('set-up, our client, ML-KEM against curve25519', figures[`ours, our client, ${mlkem}`]!, figures[`ours, our client, ${kex}`]!)
+    if (kind !== 'ours')
+      row(
+        `set-up, ${kex}, against ${kind}`,
+        figures.ours!,
+        figures[kind]!,
+        kind === 'sshd' ? 0.25 : undefined,
+      )
+  const mean = (values: readonly number[]): number[] => [
+    values.reduce((sum, one) => sum + one, 0) / values.length,
+  ]
+  rows.push(
+    ...against(
+      'set-up: processor, mean',
+      'ms',
+      Object.fromEntries(Object.entries(cpu).map(([kind, all]) => [kind, mean(all)])),
+    ),
+  )
+  row(
+    'set-up, our client, against sshd',
+    figures[`ours, our client, ${kex}`]!,
+    figures[`sshd, our client, ${kex}`]!,
+  )
+  row(
+    'set-up, our client, ML-KEM against curve25519',
+    figures[`ours, our client, ${mlkem}`]!,
+    figures[`ours, our client, ${kex}`]!,
+  )
   return rows
 }
 
@@ -251,10 +329,14 @@ async function logIn(port: number, keys: Keys, method: string): Promise<void> {
   const session = await startSession(connection, { program: { type: 'exec', command: 'true' } })
   while (await session.channel.read());
   const exit = await session.exit
-  if (exit?.type !== 'exit-status' || exit.status !== 0) throw new Error('the server did not say that all is well')
+  if (exit?.type !== 'exit-status' || exit.status !== 0)
+    throw new Error('the server did not say that all is well')
 }
 
-/** What the server holds for each connection that does nothing, and then for each with a session. Garbage is collected before. */
+/**
+ * What the server holds for each connection that does nothing, and then for each with a session. Garbage is
+ * collected before.
+ */
 async function memory(bench: Bench, clients: number): Promise<Row[]> {
   say(`holding ${clients} connections`)
   const idle: Record<string, number[]> = {}
@@ -273,27 +355,38 @@ async function memory(bench: Bench, clients: number): Promise<Row[]> {
   ]
 }
 
-async function holding(bench: Bench, kind: Kind, count: number): Promise<{ idle_kb: number; live_kb: number }> {
+async function holding(
+  bench: Bench,
+  kind: Kind,
+  count: number,
+): Promise<{ idle_kb: number; live_kb: number }> {
   await using server = await startServer(bench, kind)
   const opened: Connection[] = []
   const fill = async (upTo: number): Promise<void> => {
     while (opened.length < upTo)
       opened.push(
-        ...(await Promise.all(Array.from({ length: Math.min(10, upTo - opened.length) }, () => open(server.port, bench.keys, kex)))),
+        ...(await Promise.all(
+          Array.from({ length: Math.min(10, upTo - opened.length) }, () =>
+            open(server.port, bench.keys, kex),
+          ),
+        )),
       )
   }
   const used_kb = async (): Promise<number> => {
     if (kind === 'sshd') return familyMemory_mb(server.pid) * 1024
     // Twice: what a first collection lets go of, a second one frees.
     for (let times = 0; times < 2; times++) {
-      const collected = new Promise<void>((resolve) => void server.child.stdout!.once('data', () => resolve()))
+      const collected = new Promise<void>(
+        (resolve) => void server.child.stdout!.once('data', () => resolve()),
+      )
       server.child.kill('SIGUSR2')
       await collected
       await wait(200)
     }
     return server.resident_mb() * 1024
   }
-  // A few before counting, so that code is compiled; not all, because memory that was needed once is not always given back.
+  // A few before counting, so that code is compiled; not all, because memory that was needed once is not
+  // always given back.
   await fill(Math.min(count, 50))
   await Promise.all(opened.splice(0).map((connection) => connection.end()))
   if (kind === 'sshd') await childless(server.pid)
@@ -301,7 +394,9 @@ async function holding(bench: Bench, kind: Kind, count: number): Promise<{ idle_
   await fill(count)
   const idle_kb = ((await used_kb()) - before) / count
   await Promise.all(
-    opened.map((connection) => startSession(connection, { program: { type: 'exec', command: kind === 'sshd' ? 'cat' : 'hold' } })),
+    opened.map((connection) =>
+      startSession(connection, { program: { type: 'exec', command: kind === 'sshd' ? 'cat' : 'hold' } }),
+    ),
   )
   const live_kb = ((await used_kb()) - before) / count
   await Promise.all(opened.map((connection) => connection.end()))

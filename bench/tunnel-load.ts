@@ -1,7 +1,8 @@
-// A program for bench/access.ts and bench/cluster.ts: many agents in one process. Each enrols over HTTP and then holds its
-// tunnel with the agent's own code, proof of the key included. One that loses its tunnel is back at once; one that is refused,
-// or finds nobody, waits ten seconds: so do agents in the field, and the server must stand it. Told to wait as ours do, they do
-// that instead. Of several ports each agent takes any at every try, as a balancer would do for it, and the next where nobody is.
+// A program for bench/access.ts and bench/cluster.ts: many agents in one process. Each enrols over HTTP and
+// then holds its tunnel with the agent's own code, proof of the key included. One that loses its tunnel is
+// back at once; one that is refused, or finds nobody, waits ten seconds: so do agents in the field, and the
+// server must stand it. Told to wait as ours do, they do that instead. Of several ports each agent takes any
+// at every try, as a balancer would do for it, and the next where nobody is.
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -16,7 +17,12 @@ export type TunnelOrder =
   /** Until there are so many. */
   | { readonly do: 'enrol'; readonly port: number; readonly keyFile: string; readonly count: number }
   /** Answered when so many of them are up. */
-  | { readonly do: 'hold'; readonly port: number | readonly number[]; readonly count: number; readonly asOurs?: boolean }
+  | {
+      readonly do: 'hold'
+      readonly port: number | readonly number[]
+      readonly count: number
+      readonly asOurs?: boolean
+    }
   /** How long agents were without a tunnel since the last time this was asked. */
   | { readonly do: 'outages' }
   | { readonly do: 'count' }
@@ -58,7 +64,9 @@ async function enrol(port: number, keyFile: string, count: number): Promise<void
     while (agents.length < count) {
       const i = next++
       if (!isAccepted(i)) continue
-      const { body } = await load.call(requestBytes('POST', '/api/devices/auth', { body: authBody(i, publicKey) }))
+      const { body } = await load.call(
+        requestBytes('POST', '/api/devices/auth', { body: authBody(i, publicKey) }),
+      )
       const { uid, token } = JSON.parse(body) as Agent
       agents.push({ uid, token })
     }
@@ -67,7 +75,12 @@ async function enrol(port: number, keyFile: string, count: number): Promise<void
 }
 
 /** One agent's life; `first` hears when its tunnel is up for the first time. */
-async function live(agent: Agent, ports: readonly number[], asOurs: boolean, first: () => void): Promise<void> {
+async function live(
+  agent: Agent,
+  ports: readonly number[],
+  asOurs: boolean,
+  first: () => void,
+): Promise<void> {
   const ending = new AbortController()
   held.set(agent, ending)
   const pause = backoff()
@@ -98,14 +111,25 @@ async function live(agent: Agent, ports: readonly number[], asOurs: boolean, fir
 }
 
 /** What a server has answered. */
-const statusOf = (error: unknown): number | undefined => (error instanceof UpgradeFailed ? error.status : undefined)
+const statusOf = (error: unknown): number | undefined =>
+  error instanceof UpgradeFailed ? error.status : undefined
 
 /** Holds a tunnel to any of the ports at which somebody is. */
-async function tryAll(ports: readonly number[], agent: Agent, signal: AbortSignal, onUp: () => void): Promise<void> {
+async function tryAll(
+  ports: readonly number[],
+  agent: Agent,
+  signal: AbortSignal,
+  onUp: () => void,
+): Promise<void> {
   const from = Math.floor(Math.random() * ports.length)
   for (const [index] of ports.entries()) {
     const port = ports[(from + index) % ports.length]!
-    const parts = { server: `http://127.0.0.1:${port}`, key: key!, serve: () => Promise.resolve(), log: () => undefined }
+    const parts = {
+      server: `http://127.0.0.1:${port}`,
+      key: key!,
+      serve: () => Promise.resolve(),
+      log: () => undefined,
+    }
     try {
       return await holdTunnel(parts, agent, signal, onUp)
     } catch (error) {

@@ -1,6 +1,7 @@
-// Builds the console when its build is missing or older than its sources, which a stamp in the build tells: the hash of
-// everything that goes into it. Vite runs in a process of its own and writes beside the build, which is then replaced as a
-// whole: a server that runs meanwhile never serves half of one. Assets also lie there compressed, as browsers take them.
+// Builds the console when its build is missing or older than its sources, which a stamp in the build tells:
+// the hash of everything that goes into it. Vite runs in a process of its own and writes beside the build,
+// which is then replaced as a whole: a server that runs meanwhile never serves half of one. Assets also lie
+// there compressed, as browsers take them.
 import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { globSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,8 +16,17 @@ const stamp = path.join(built, '.stamp')
 
 function sourcesHash(): string {
   const hash = createHash('sha256')
-  const ours = ['console/index.html', 'console/build.ts', 'console/vite.config.ts', 'console/package.json', 'package-lock.json']
-  const files = [...ours, ...globSync('{console,contract}/src/**/*.*', { cwd: root }).filter((file) => !file.includes('.test.'))]
+  const ours = [
+    'console/index.html',
+    'console/build.ts',
+    'console/vite.config.ts',
+    'console/package.json',
+    'package-lock.json',
+  ]
+  const files = [
+    ...ours,
+    ...globSync('{console,contract}/src/**/*.*', { cwd: root }).filter((file) => !file.includes('.test.')),
+  ]
   for (const file of files.toSorted())
     hash
       .update(`${file}\0`)
@@ -52,14 +62,21 @@ export async function buildConsole(): Promise<boolean> {
 }
 
 async function runVite(outDir: string): Promise<void> {
-  const child = spawn(process.execPath, [path.join(root, 'node_modules/vite/bin/vite.js'), 'build', folder, '--logLevel', 'warn'], {
-    cwd: root,
-    env: { ...process.env, NODE_ENV: 'production', HAWSER_CONSOLE_OUT: outDir },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const child = spawn(
+    process.execPath,
+    [path.join(root, 'node_modules/vite/bin/vite.js'), 'build', folder, '--logLevel', 'warn'],
+    {
+      cwd: root,
+      env: { ...process.env, NODE_ENV: 'production', HAWSER_CONSOLE_OUT: outDir },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
   let printed = ''
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk: string) => (printed += chunk))
-  const code = await new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (chunk: string) => (printed += chunk))
+  const code = await new Promise<number | null>((resolve, reject) =>
+    child.on('error', reject).on('close', resolve),
+  )
   if (code !== 0) throw new Error(`the console could not be built:\n${printed.trim()}`)
 }
 
@@ -68,6 +85,9 @@ function compress(assets: string): void {
     const file = path.join(assets, name)
     const content = readFileSync(file)
     writeFileSync(`${file}.gz`, gzipSync(content, { level: 9 }))
-    writeFileSync(`${file}.br`, brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }))
+    writeFileSync(
+      `${file}.br`,
+      brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+    )
   }
 }

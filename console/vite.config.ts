@@ -1,5 +1,5 @@
-// How the console is built: one page, hashed names (so that assets may be kept for ever), nothing inline (so that the
-// policy of the page can be `self` and no more), no source maps.
+// How the console is built: one page, hashed names (so that assets may be kept for ever), nothing inline (so
+// that the policy of the page can be `self` and no more), no source maps.
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 
@@ -18,7 +18,10 @@ export default defineConfig({
     reportCompressedSize: false,
     // The mark keeps its name: the reference of the API, which is not built here, shows it too.
     rolldownOptions: {
-      output: { assetFileNames: ({ names }) => (names.includes('mark.svg') ? 'assets/mark.svg' : 'assets/[name]-[hash][extname]') },
+      output: {
+        assetFileNames: ({ names }) =>
+          names.includes('mark.svg') ? 'assets/mark.svg' : 'assets/[name]-[hash][extname]',
+      },
     },
   },
 })

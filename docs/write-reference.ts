@@ -1,19 +1,32 @@
-// Writes docs/reference/ from the contract: what every operation takes and gives, who may call it, how it can fail, and
-// the OpenAPI document; and from the table of settings how a server is configured. The pages are checked in, so that
-// they can be read without running anything; a test compares them with what `referencePages` gives, so that they cannot
-// fall behind. A new page is one more row of `pages`.
+// Writes docs/reference/ from the contract: what every operation takes and gives, who may call it, how it can
+// fail, and the OpenAPI document; and from the table of settings how a server is configured. The pages are
+// checked in, so that they can be read without running anything; a test compares them with what
+// `referencePages` gives, so that they cannot fall behind. A new page is one more row of `pages`.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { addresses, type NamedOperation, operations } from '@hawser/contract'
 import { type Access, rank, type Role, roles } from '@hawser/contract/access'
 import { failures, type FailureKind } from '@hawser/contract/failures'
-import { type DocumentedOperation, type Field, fieldsOf, nouns, openapi, rulesOf, type Schema, typeOf } from '@hawser/contract/openapi'
+import {
+  type DocumentedOperation,
+  type Field,
+  fieldsOf,
+  nouns,
+  openapi,
+  rulesOf,
+  type Schema,
+  typeOf,
+} from '@hawser/contract/openapi'
 import { allFailures } from '@hawser/contract/operation'
 import { settings } from '../server/src/config.ts'
 
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
 const document = openapi({ version })
 const documented = new Map(
-  Object.values(document.paths).flatMap((methods) => Object.values(methods).map((entry) => [entry.operationId, entry] as const)),
+  Object.values(document.paths).flatMap((methods) =>
+    Object.values(methods).map((entry) => [entry.operationId, entry] as const),
+  ),
 )
 const notice = '<!-- Written by `npm run reference` from the code; changes made here are lost. -->'
 
@@ -37,7 +50,8 @@ function page(...parts: readonly string[]): string {
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   if (rows.length === 0) return ''
   // A bar ends a cell even inside code, and a pattern may have one.
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
 }
 
@@ -49,7 +63,9 @@ const anchor = (id: string) => id.toLowerCase().replaceAll('.', '')
 
 function operationsPage(): string {
   const contents = Object.entries(nouns).map(([noun, [title, sentence]]) => {
-    const links = operations.filter((named) => named.noun === noun).map(({ id, verb }) => `[${verb}](#${anchor(id)})`)
+    const links = operations
+      .filter((named) => named.noun === noun)
+      .map(({ id, verb }) => `[${verb}](#${anchor(id)})`)
     return `- [${title}](#${title.toLowerCase().replaceAll(' ', '-')}): ${sentence}\n  ${links.join(' · ')}`
   })
   const chapters = Object.entries(nouns).flatMap(([noun, [title, sentence]]) => [
@@ -102,7 +118,13 @@ function inputTable(entry: DocumentedOperation): string {
 }
 
 function inputRow(field: Field, where: string): string[] {
-  return [code(field.name), where, field.required ? 'yes' : '', [field.type, ...field.rules].join('; '), field.description]
+  return [
+    code(field.name),
+    where,
+    field.required ? 'yes' : '',
+    [field.type, ...field.rules].join('; '),
+    field.description,
+  ]
 }
 
 function fieldTable(fields: readonly Field[]): string {
@@ -170,8 +192,15 @@ function accessPage(): string {
 
 function failuresPage(): string {
   const rows = Object.entries(failures).map(([kind, { status, message }]) => {
-    const ending = operations.filter(({ op }) => allFailures(op).includes(kind as FailureKind)).map(({ id }) => code(id))
-    const where = ending.length === operations.length ? 'all' : ending.length === 0 ? 'none in particular' : ending.join(', ')
+    const ending = operations
+      .filter(({ op }) => allFailures(op).includes(kind as FailureKind))
+      .map(({ id }) => code(id))
+    const where =
+      ending.length === operations.length
+        ? 'all'
+        : ending.length === 0
+          ? 'none in particular'
+          : ending.join(', ')
     return [code(kind), String(status), message, where]
   })
   return page(

@@ -1,5 +1,5 @@
-// The agent as one file, an executable or a script: it is the agent, or one of the programs that the agent starts. Each is
-// loaded only in the process that needs it.
+// The agent as one file, an executable or a script: it is the agent, or one of the programs that the agent
+// starts. Each is loaded only in the process that needs it.
 import { isSea } from 'node:sea'
 import { areOneFile, whichProgram } from '../agent/src/own-programs.ts'
 

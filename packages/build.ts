@@ -1,7 +1,15 @@
-// `npm run package`: writes everything that is given to others into dist/, with the sums by which they can check it, and says
-// how large it is. `npm run package -- x64` makes the executables for one processor only.
+// `npm run package`: writes everything that is given to others into dist/, with the sums by which they can
+// check it, and says how large it is. `npm run package -- x64` makes the executables for one processor only.
 import { createHash } from 'node:crypto'
-import { chmodSync, copyFileSync, createReadStream, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  createReadStream,
+  mkdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -38,7 +46,9 @@ const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1).padStar
 async function main(asked: readonly string[]): Promise<void> {
   const unknown = asked.filter((word) => !architectures.some((arch) => arch === word))
   if (unknown.length > 0)
-    throw new Error(`There is nothing to be made for ${unknown.join(' ')}: say ${architectures.join(' or ')}, or nothing.`)
+    throw new Error(
+      `There is nothing to be made for ${unknown.join(' ')}: say ${architectures.join(' or ')}, or nothing.`,
+    )
   rmSync(dist, { recursive: true, force: true })
   mkdirSync(path.join(dist, 'npm'), { recursive: true })
   const made: string[] = []

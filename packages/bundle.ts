@@ -11,11 +11,16 @@ export type Product = (typeof products)[number]
 /** What people call them. */
 export const programs: Readonly<Record<Product, string>> = { agent: 'hawser-agent', cli: 'hawser' }
 
-export const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string }
+export const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
+  version: string
+}
 
 export type Form = 'executable' | 'npm'
 
-/** The Nodes on which the npm packages run. The agent needs what only new ones have; the command line can do with less. */
+/**
+ * The Nodes on which the npm packages run. The agent needs what only new ones have; the command line can do
+ * with less.
+ */
 export const oldestNode: Readonly<Record<Product, string>> = { agent: '24.15.0', cli: '20.12.0' }
 
 export async function bundle(product: Product, form: Form): Promise<string> {
@@ -24,11 +29,15 @@ export async function bundle(product: Product, form: Form): Promise<string> {
     cwd: root,
     platform: 'node',
     resolve: {
-      alias: form === 'executable' ? { '@lydell/node-pty/requireBinary.js': path.join(import.meta.dirname, 'native-pty.ts') } : {},
+      alias:
+        form === 'executable'
+          ? { '@lydell/node-pty/requireBinary.js': path.join(import.meta.dirname, 'native-pty.ts') }
+          : {},
     },
     transform: {
       target: form === 'executable' ? `node${process.versions.node}` : `node${oldestNode[product]}`,
-      // The optional parts of ws are looked for in the folders above the program, where anybody might have put something.
+      // The optional parts of ws are looked for in the folders above the program, where anybody might have
+      // put something.
       define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
     },
     // What cannot be found would be a warning, and a program that fails only when it gets there.

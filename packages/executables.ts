@@ -1,8 +1,18 @@
-// An executable is a Node with our script in it, which Node itself puts together (`--build-sea`). For the processor of this
-// machine it also carries what V8 compiled of the script, so that it starts faster; for another one nobody here can compile.
-// Nothing from outside changes how its Node runs: neither NODE_OPTIONS nor words on its command line.
+// An executable is a Node with our script in it, which Node itself puts together (`--build-sea`). For the
+// processor of this machine it also carries what V8 compiled of the script, so that it starts faster; for
+// another one nobody here can compile. Nothing from outside changes how its Node runs: neither NODE_OPTIONS
+// nor words on its command line.
 import { execFile } from 'node:child_process'
-import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { bundle, hashOf, programs, type Product } from './bundle.ts'
@@ -28,12 +38,15 @@ export async function executable(product: Product, arch: Architecture): Promise<
   mkdirSync(kept, { recursive: true })
   const draft = mkdtempSync(path.join(kept, 'building-'))
   try {
-    const [main, output, recipe] = ['main.mjs', 'output', 'recipe.json'].map((name) => path.join(draft, name)) as [string, string, string]
+    const [main, output, recipe] = ['main.mjs', 'output', 'recipe.json'].map((name) =>
+      path.join(draft, name),
+    ) as [string, string, string]
     writeFileSync(main, script)
     writeFileSync(recipe, JSON.stringify({ ...settings, main, output }))
     await promisify(execFile)(process.execPath, ['--build-sea', recipe], { cwd: draft, timeout: building_ms })
     // Those of older sources, a hundred megabytes each.
-    for (const old of globSync(`${programs[product]}-linux-${arch}-*`, { cwd: kept })) rmSync(path.join(kept, old), { force: true })
+    for (const old of globSync(`${programs[product]}-linux-${arch}-*`, { cwd: kept }))
+      rmSync(path.join(kept, old), { force: true })
     renameSync(output, file)
   } finally {
     rmSync(draft, { recursive: true, force: true })

@@ -3,11 +3,17 @@ import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { root, type Form, type Product } from './bundle.ts'
 
-const within: Readonly<Record<Product, readonly string[]>> = { agent: ['ws', '@lydell/node-pty'], cli: ['typebox'] }
+const within: Readonly<Record<Product, readonly string[]>> = {
+  agent: ['ws', '@lydell/node-pty'],
+  cli: ['typebox'],
+}
 
 export function licences(products: readonly Product[], form: Form): string {
   const names = [
-    ...new Set([...products.flatMap((product) => within[product]), ...(form === 'executable' ? [`node-linux-${process.arch}`] : [])]),
+    ...new Set([
+      ...products.flatMap((product) => within[product]),
+      ...(form === 'executable' ? [`node-linux-${process.arch}`] : []),
+    ]),
   ]
   const texts = names.map((name) => {
     const [file] = globSync('{LICENSE,license}{,.md,.txt}', { cwd: path.join(root, 'node_modules', name) })

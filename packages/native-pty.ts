@@ -1,6 +1,7 @@
-// The native part of node-pty in an executable, in place of the module that looks for it in a folder of packages. It lies in
-// the executable, but the system loads code from files only, so it is one for a moment: in a new folder that only we may
-// enter, removed at once. The places where nobody else can write come first; some devices forbid to run code from some places.
+// The native part of node-pty in an executable, in place of the module that looks for it in a folder of
+// packages. It lies in the executable, but the system loads code from files only, so it is one for a moment:
+// in a new folder that only we may enter, removed at once. The places where nobody else can write come first;
+// some devices forbid to run code from some places.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'

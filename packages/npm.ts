@@ -1,6 +1,6 @@
-// The npm packages: the same script as in the executables, for the Node that is there. The command line needs nothing else.
-// The agent needs the native part of node-pty and a newer Node than most systems have, so npm brings both, for the processor
-// of the device.
+// The npm packages: the same script as in the executables, for the Node that is there. The command line needs
+// nothing else. The agent needs the native part of node-pty and a newer Node than most systems have, so npm
+// brings both, for the processor of the device.
 import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -12,7 +12,8 @@ import { architectures } from './parts.ts'
 const about: Readonly<Record<Product, { readonly description: string; readonly readme: string }>> = {
   agent: {
     description: 'The Hawser agent: makes this Linux machine reachable by SSH through a Hawser server.',
-    readme: 'As root: `hawser-agent install --server https://hawser.example.com --tenant <id of your namespace>`.',
+    readme:
+      'As root: `hawser-agent install --server https://hawser.example.com --tenant <id of your namespace>`.',
   },
   cli: {
     description: 'The command line of Hawser: reach your devices by SSH through a Hawser server.',
@@ -31,7 +32,10 @@ export async function npmPackage(product: Product, folder: string): Promise<stri
     copyFileSync(path.join(import.meta.dirname, 'starter.mjs'), path.join(draft, `bin/${name}.mjs`))
     copyFileSync(path.join(root, 'LICENSE'), path.join(draft, 'LICENSE'))
     writeFileSync(path.join(draft, 'LICENSES.txt'), licences([product], 'npm'))
-    writeFileSync(path.join(draft, 'README.md'), `# ${name}\n\n${about[product].description}\n\n${about[product].readme}\n`)
+    writeFileSync(
+      path.join(draft, 'README.md'),
+      `# ${name}\n\n${about[product].description}\n\n${about[product].readme}\n`,
+    )
     writeFileSync(path.join(draft, 'package.json'), `${JSON.stringify(manifest(product), null, 2)}\n`)
     await promisify(execFile)('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: draft })
   } finally {
@@ -58,7 +62,9 @@ function manifest(product: Product): object {
     ...(product === 'agent'
       ? {
           os: ['linux'],
-          optionalDependencies: Object.fromEntries(brought.map((each) => [each, packages[`node_modules/${each}`]!.version])),
+          optionalDependencies: Object.fromEntries(
+            brought.map((each) => [each, packages[`node_modules/${each}`]!.version]),
+          ),
         }
       : {}),
   }

@@ -1,4 +1,5 @@
-// What people copy from deploy/ must be true: every setting that is named there exists. (The guides: tests/guides/pages.test.ts.)
+// What people copy from deploy/ must be true: every setting that is named there exists. (The guides:
+// tests/guides/pages.test.ts.)
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,7 +1,8 @@
-// `npm test`: makes sure that the programs which the tests use are there, then hands everything to vitest, arguments
-// and exit code untouched (`npm test -- tests/storage` runs a part). `npm run test:long` (`--long`) runs what takes minutes a
-// file: files named *.long.test.ts, and the fuzzers of tests/fuzz with a million inputs each. What is missing is installed or named, once and
-// before anything runs; a test that cannot run is never skipped in silence.
+// `npm test`: makes sure that the programs which the tests use are there, then hands everything to vitest,
+// arguments and exit code untouched (`npm test -- tests/storage` runs a part). `npm run test:long` (`--long`)
+// runs what takes minutes a file: files named *.long.test.ts, and the fuzzers of tests/fuzz with a million
+// inputs each. What is missing is installed or named, once and before anything runs; a test that cannot run
+// is never skipped in silence.
 import { spawn, spawnSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import path from 'node:path'
@@ -11,7 +12,10 @@ const root = path.join(import.meta.dirname, '..')
 const isLong = process.argv[2] === '--long'
 const args = process.argv.slice(isLong ? 3 : 2)
 
-const all = globSync('**/*.test.ts', { cwd: root, exclude: (name) => name === 'node_modules' || name.endsWith('/node_modules') })
+const all = globSync('**/*.test.ts', {
+  cwd: root,
+  exclude: (name) => name === 'node_modules' || name.endsWith('/node_modules'),
+})
 const testFiles = all.filter((file) => (isLong ? isLongTest(file) || isFuzzer(file) : !isLongTest(file)))
 const lacking = () => missing(needs, toBeRun(testFiles, args), isThere)
 const apt = isThere({ command: 'apt-get' })
@@ -27,10 +31,15 @@ if (todo.kind === 'install') {
 if (todo.kind === 'refuse') fail(todo.message)
 
 // Every test file is a process, and most start others: compiled code is kept for all of them.
-const env = { LONG_TESTS: isLong ? '1' : '', NODE_COMPILE_CACHE: path.join(root, 'node_modules/.hawser-compiled'), ...process.env }
+const env = {
+  LONG_TESTS: isLong ? '1' : '',
+  NODE_COMPILE_CACHE: path.join(root, 'node_modules/.hawser-compiled'),
+  ...process.env,
+}
 const vitest = path.join(root, 'node_modules/vitest/vitest.mjs')
 const child = spawn(process.execPath, [vitest, 'run', ...args], { cwd: root, stdio: 'inherit', env })
-// The terminal sends Ctrl-C to the whole group, others signal only us. Either way vitest decides when it is done.
+// The terminal sends Ctrl-C to the whole group, others signal only us. Either way vitest decides when it is
+// done.
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 for (const signal of signals) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => {
@@ -45,7 +54,9 @@ function aptGet(words: string[]): void {
   // Twenty times what the largest installation prints; at the limit Node would kill apt-get half-way.
   const done = spawnSync('apt-get', words, { env, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
   if (done.status !== 0) {
-    fail(`${done.stdout}${done.stderr}\ntests: \`apt-get ${words.join(' ')}\` failed; the lines above say why.`)
+    fail(
+      `${done.stdout}${done.stderr}\ntests: \`apt-get ${words.join(' ')}\` failed; the lines above say why.`,
+    )
   }
 }
 

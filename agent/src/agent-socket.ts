@@ -1,6 +1,7 @@
-// The socket behind which a program finds the keys of the person's own SSH agent. Every connection to it becomes a channel
-// back to the client. The socket lies in a folder that only the user may enter, and that folder in one of root's that
-// nobody else may change: so the paths that we remove at the end are still the ones we made.
+// The socket behind which a program finds the keys of the person's own SSH agent. Every connection to it
+// becomes a channel back to the client. The socket lies in a folder that only the user may enter, and that
+// folder in one of root's that nobody else may change: so the paths that we remove at the end are still the
+// ones we made.
 import { chmod, chown, mkdir, rmdir, unlink } from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'

@@ -1,5 +1,6 @@
-// The agent's life: enrol, hold the tunnel, come back when it is lost. It waits longer after each failure, as long as the
-// server asks for, and never in step with others; a token that is refused is replaced by enrolling anew.
+// The agent's life: enrol, hold the tunnel, come back when it is lost. It waits longer after each failure, as
+// long as the server asks for, and never in step with others; a token that is refused is replaced by
+// enrolling anew.
 import type { Duplex } from 'node:stream'
 import { UpgradeFailed } from '@hawser/mux'
 import { backoff } from './backoff.ts'
@@ -25,14 +26,21 @@ export interface Stand {
 }
 
 /** Resolves when the signal stops it. */
-export async function runAgent(config: AgentConfig, log: Log, signal: AbortSignal, stand?: Stand): Promise<void> {
+export async function runAgent(
+  config: AgentConfig,
+  log: Log,
+  signal: AbortSignal,
+  stand?: Stand,
+): Promise<void> {
   const identity = loadIdentity(config.keyFile)
   const enrol = enrolment(config, identity, stand?.facts)
   const pause = backoff()
   let device: Enrolled | undefined
   let beating: NodeJS.Timeout | undefined
 
-  /** Loaded with the first connection: most devices wait for one most of the time, and memory is scarce there. */
+  /**
+   * Loaded with the first connection: most devices wait for one most of the time, and memory is scarce there.
+   */
   let parts: Promise<Pick<SshdOptions, 'hostKeys' | 'approveKey'> & { serveOne: Stand['serve'] }> | undefined
   const load = async () => {
     const [{ keyApproval }, { privateKeyFrom }, serveOne] = await Promise.all([
@@ -40,7 +48,11 @@ export async function runAgent(config: AgentConfig, log: Log, signal: AbortSigna
       import('@hawser/ssh'),
       stand ? stand.serve : thisMachine(config, log),
     ])
-    return { serveOne, hostKeys: [privateKeyFrom(identity.key)], approveKey: keyApproval(config.server, () => device!) }
+    return {
+      serveOne,
+      hostKeys: [privateKeyFrom(identity.key)],
+      approveKey: keyApproval(config.server, () => device!),
+    }
   }
   const serve = async (stream: Duplex, ending: AbortSignal): Promise<void> => {
     const { serveOne, ...shared } = await (parts ??= load())
@@ -76,7 +88,12 @@ export async function runAgent(config: AgentConfig, log: Log, signal: AbortSigna
       log({ level: 'warn', event: 'connection.failed', why: messageOf(error) })
       // The device was removed or rejected, or the server is another one: the token is no good any more.
       if (error instanceof UpgradeFailed && (error.status === 401 || error.status === 403)) device = undefined
-      asked_s = error instanceof Refused ? error.retryAfter_s : error instanceof UpgradeFailed ? Number(error.retryAfter) || 0 : undefined
+      asked_s =
+        error instanceof Refused
+          ? error.retryAfter_s
+          : error instanceof UpgradeFailed
+            ? Number(error.retryAfter) || 0
+            : undefined
     } finally {
       clearInterval(beating)
     }

@@ -1,5 +1,5 @@
-// Calls to the server's HTTP interface, with no more than they need: an agent lives on small machines, and node:http is
-// there anyway. Every call has a time limit, and an answer a largest size.
+// Calls to the server's HTTP interface, with no more than they need: an agent lives on small machines, and
+// node:http is there anyway. Every call has a time limit, and an answer a largest size.
 import http from 'node:http'
 import https from 'node:https'
 
@@ -29,7 +29,9 @@ export function call({ method, url, token, body, signal }: Call): Promise<Answer
       accept: 'application/json',
       'user-agent': 'hawser-agent',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+      ...(body === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
     }
     const limits = AbortSignal.any([AbortSignal.timeout(limit_ms), ...(signal ? [signal] : [])])
     const asked = request(url, { method, headers, signal: limits, agent: false }, (response) => {

@@ -1,8 +1,9 @@
-// Starting programs so that they get what they are meant to have and nothing else: the rights of the user, a session of
-// their own, three descriptors. Node marks all that it opens as not to be inherited; the masters of pseudo-terminals, which
-// node-pty's native part opens, are the one exception, and whoever inherits one could read and type on somebody else's
-// terminal and keep it from being hung up. Node has no call that marks them either. So they are noted here, and every child
-// gets /dev/null in their place. Whatever lives longer than a moment must be started with `stdioWith`.
+// Starting programs so that they get what they are meant to have and nothing else: the rights of the user, a
+// session of their own, three descriptors. Node marks all that it opens as not to be inherited; the masters
+// of pseudo-terminals, which node-pty's native part opens, are the one exception, and whoever inherits one
+// could read and type on somebody else's terminal and keep it from being hung up. Node has no call that marks
+// them either. So they are noted here, and every child gets /dev/null in their place. Whatever lives longer
+// than a moment must be started with `stdioWith`.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import type { Exit } from '@hawser/ssh'
@@ -22,8 +23,8 @@ export function keepToOurselves(fd: number): () => void {
 const closeOnExec = 0o2000000
 
 /**
- * Closes what we have from whoever started us, beside the first three: Node marks only what it opens itself. To be called
- * before anything else is opened.
+ * Closes what we have from whoever started us, beside the first three: Node marks only what it opens itself.
+ * To be called before anything else is opened.
  */
 export function closeInherited(): void {
   for (const name of readdirSync('/proc/self/fd')) {
@@ -57,8 +58,8 @@ export interface Started {
 }
 
 /**
- * Throws if it cannot be started. `account` is who the program is to be; undefined for a program of ours that sees to it
- * itself. The descriptors are opened at the last moment.
+ * Throws if it cannot be started. `account` is who the program is to be; undefined for a program of ours that
+ * sees to it itself. The descriptors are opened at the last moment.
  */
 export async function start(
   command: Command,
@@ -69,13 +70,16 @@ export async function start(
   const rights = account && rightsToTake(account)
   const taking = rights ? await commandWith(rights, command) : command
   const { file, args } = account && process.getuid?.() === 0 ? asLogin(account.uid, taking) : taking
-  // `detached` makes it the leader of a session and a group, so that a signal reaches all that it has started.
+  // `detached` makes it the leader of a session and a group, so that a signal reaches all that it has
+  // started.
   const child = spawn(file, args, { env, cwd: '/', detached: true, stdio: stdioWith(stdio()) })
   const { pid } = child
   if (pid === undefined) {
     const cause = await new Promise((resolve) => void child.once('error', resolve))
     throw new Error('The program could not be started.', { cause })
   }
-  const ended = new Promise<Exit>((resolve) => void child.once('exit', (status, signal) => resolve(exitOf(status, signal))))
+  const ended = new Promise<Exit>(
+    (resolve) => void child.once('exit', (status, signal) => resolve(exitOf(status, signal))),
+  )
   return { child, pid, ended }
 }

@@ -1,5 +1,5 @@
-// The agent's settings. A name is looked for as HAWSER_<NAME>, then SHELLHUB_<NAME>, then bare, so that a device which ran
-// the original's agent needs no change. All mistakes are listed together.
+// The agent's settings. A name is looked for as HAWSER_<NAME>, then SHELLHUB_<NAME>, then bare, so that a
+// device which ran the original's agent needs no change. All mistakes are listed together.
 import os from 'node:os'
 import path from 'node:path'
 
@@ -40,7 +40,10 @@ export function readCommon(environment: Environment) {
   }
   /** Throws all that was wrong. */
   const finish = (): void => {
-    if (problems.length > 0) throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+    if (problems.length > 0)
+      throw new ConfigError(
+        `These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`,
+      )
   }
 
   const server = find('SERVER_ADDRESS').replace(/\/+$/, '')
@@ -49,15 +52,28 @@ export function readCommon(environment: Environment) {
   const tenant_id = find('TENANT_ID')
   must('TENANT_ID', uuid.test(tenant_id), 'the id of the namespace is needed; the console shows it')
   const keepalive = find('KEEPALIVE_INTERVAL') || '30'
-  must('KEEPALIVE_INTERVAL', /^\d{1,5}$/.test(keepalive) && Number(keepalive) > 0, 'seconds are expected, for example 30')
+  must(
+    'KEEPALIVE_INTERVAL',
+    /^\d{1,5}$/.test(keepalive) && Number(keepalive) > 0,
+    'seconds are expected, for example 30',
+  )
   const lowData = /^(1|true|yes)$/i.test(find('LOW_DATA'))
-  return { find, must, finish, common: { server, tenant_id: tenant_id.toLowerCase(), keepalive_ms: Number(keepalive) * 1000, lowData } }
+  return {
+    find,
+    must,
+    finish,
+    common: { server, tenant_id: tenant_id.toLowerCase(), keepalive_ms: Number(keepalive) * 1000, lowData },
+  }
 }
 
 export function readConfig(environment: Environment, isRoot: boolean): AgentConfig {
   const { find, must, finish, common } = readCommon(environment)
   const preferredHostname = find('PREFERRED_HOSTNAME')
-  must('PREFERRED_HOSTNAME', /^[a-zA-Z0-9_.-]{0,64}$/.test(preferredHostname), 'up to 64 letters, digits and - _ . are expected')
+  must(
+    'PREFERRED_HOSTNAME',
+    /^[a-zA-Z0-9_.-]{0,64}$/.test(preferredHostname),
+    'up to 64 letters, digits and - _ . are expected',
+  )
   const singleUserPassword = find('SINGLE_USER_PASSWORD') || find('SIMPLE_USER_PASSWORD')
   must(
     'SINGLE_USER_PASSWORD',
@@ -69,7 +85,10 @@ export function readConfig(environment: Environment, isRoot: boolean): AgentConf
   finish()
   return {
     ...common,
-    keyFile: path.resolve(find('PRIVATE_KEY') || (isRoot ? '/etc/hawser-agent.key' : path.join(os.homedir(), '.hawser-agent.key'))),
+    keyFile: path.resolve(
+      find('PRIVATE_KEY') ||
+        (isRoot ? '/etc/hawser-agent.key' : path.join(os.homedir(), '.hawser-agent.key')),
+    ),
     preferredHostname,
     preferredIdentity: find('PREFERRED_IDENTITY'),
     singleUserPassword,

@@ -1,9 +1,9 @@
-// `hawser-agent connector`: every running container of an engine on this machine is a device of its own, with its own key and
-// its own tunnel. A container is known by its id; when it stops its tunnel goes, and when it is gone for good its key, too.
-// One container's trouble is its own: the others go on.
-// Settings beside the agent's: DOCKER_HOST (unix:///var/run/docker.sock), with DOCKER_TLS_VERIFY and DOCKER_CERT_PATH as the
-// engine's own tools have them; PRIVATE_KEYS, the folder of the keys; CONNECTOR_LABEL, `name` or `name=value`, which
-// containers must have to be offered.
+// `hawser-agent connector`: every running container of an engine on this machine is a device of its own, with
+// its own key and its own tunnel. A container is known by its id; when it stops its tunnel goes, and when it
+// is gone for good its key, too. One container's trouble is its own: the others go on. Settings beside the
+// agent's: DOCKER_HOST (unix:///var/run/docker.sock), with DOCKER_TLS_VERIFY and DOCKER_CERT_PATH as the
+// engine's own tools have them; PRIVATE_KEYS, the folder of the keys; CONNECTOR_LABEL, `name` or
+// `name=value`, which containers must have to be offered.
 import { readFileSync, rmSync } from 'node:fs'
 import { isIP } from 'node:net'
 import os from 'node:os'
@@ -38,13 +38,22 @@ export interface ConnectorConfig {
 const shown = 12
 const defaultEngine = 'unix:///var/run/docker.sock'
 
-export function readConnectorConfig(environment: Readonly<Record<string, string | undefined>>, isRoot: boolean): ConnectorConfig {
+export function readConnectorConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  isRoot: boolean,
+): ConnectorConfig {
   const { find, must, finish, common } = readCommon(environment)
   const host = find('DOCKER_HOST') || defaultEngine
   const kind = /^(unix|tcp|http|https):\/\//.exec(host)?.[1]
-  must('DOCKER_HOST', kind !== undefined, `unix:///path or tcp://host:port is expected, for example ${defaultEngine}`)
+  must(
+    'DOCKER_HOST',
+    kind !== undefined,
+    `unix:///path or tcp://host:port is expected, for example ${defaultEngine}`,
+  )
   finish()
-  const keys = find('PRIVATE_KEYS') || (isRoot ? '/etc/hawser-agent-keys' : path.join(os.homedir(), '.hawser-agent-keys'))
+  const keys =
+    find('PRIVATE_KEYS') ||
+    (isRoot ? '/etc/hawser-agent-keys' : path.join(os.homedir(), '.hawser-agent-keys'))
   const [name = '', value] = find('CONNECTOR_LABEL').split(/=(.*)/s)
   return {
     common,
@@ -66,10 +75,17 @@ function tcp(host: string, secure: boolean, find: (name: string) => string): Eng
   const folder = find('DOCKER_CERT_PATH') || path.join(os.homedir(), '.docker')
   try {
     const read = (file: string): Buffer => readFileSync(path.join(folder, file))
-    const secureContext = createSecureContext({ ca: read('ca.pem'), cert: read('cert.pem'), key: read('key.pem'), minVersion: 'TLSv1.2' })
+    const secureContext = createSecureContext({
+      ca: read('ca.pem'),
+      cert: read('cert.pem'),
+      key: read('key.pem'),
+      minVersion: 'TLSv1.2',
+    })
     return { ...to, tls: { secureContext, servername: isIP(plain) ? '' : plain } }
   } catch (error) {
-    throw new ConfigError(`HAWSER_DOCKER_CERT_PATH: ca.pem, cert.pem and key.pem in ${folder} cannot be used: ${(error as Error).message}`)
+    throw new ConfigError(
+      `HAWSER_DOCKER_CERT_PATH: ca.pem, cert.pem and key.pem in ${folder} cannot be used: ${(error as Error).message}`,
+    )
   }
 }
 
@@ -106,7 +122,9 @@ export async function runConnector(config: ConnectorConfig, log: Log, signal: Ab
       singleUserPassword: '',
     }
     const ended = runAgent(agent, about, stopping.signal, standFor(client, container, facts, check))
-      .catch((error: unknown) => about({ level: 'error', event: 'container.failed', why: (error as Error).message }))
+      .catch((error: unknown) =>
+        about({ level: 'error', event: 'container.failed', why: (error as Error).message }),
+      )
       .finally(() => void running.delete(id))
     running.set(id, { stopping, ended })
   }
@@ -120,7 +138,9 @@ export async function runConnector(config: ConnectorConfig, log: Log, signal: Ab
   const supervised = supervise({
     open: (stopped) => engineClient({ way: () => config.engine, signal: stopped }),
     async found({ containers, more }, facts) {
-      const wanted = new Map(containers.filter((each) => each.running && fits(each)).map((each) => [each.id, each]))
+      const wanted = new Map(
+        containers.filter((each) => each.running && fits(each)).map((each) => [each.id, each]),
+      )
       await stop([...running.keys()].filter((id) => !wanted.has(id)))
       for (const [id, container] of wanted) {
         seen.add(id)
@@ -135,8 +155,14 @@ export async function runConnector(config: ConnectorConfig, log: Log, signal: Ab
       }
     },
     lost: async () => stop(running.keys()),
-    state: async (state, message) => log({ level: state === 'failed' ? 'warn' : 'info', event: `engine.${state}`, why: message }),
-    onError: (error) => log({ level: 'debug', event: 'engine.lost', why: error instanceof Error ? error.message : String(error) }),
+    state: async (state, message) =>
+      log({ level: state === 'failed' ? 'warn' : 'info', event: `engine.${state}`, why: message }),
+    onError: (error) =>
+      log({
+        level: 'debug',
+        event: 'engine.lost',
+        why: error instanceof Error ? error.message : String(error),
+      }),
   })
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve()
@@ -146,9 +172,20 @@ export async function runConnector(config: ConnectorConfig, log: Log, signal: Ab
   await stop(running.keys())
 }
 
-function standFor(client: EngineClient, { id, image }: Container, { arch }: EngineFacts, check: Passwords): Stand {
+function standFor(
+  client: EngineClient,
+  { id, image }: Container,
+  { arch }: EngineFacts,
+  check: Passwords,
+): Stand {
   return {
-    facts: () => ({ id: 'docker', pretty_name: image, version: `hawser-${version}`, arch, platform: 'connector' }),
+    facts: () => ({
+      id: 'docker',
+      pretty_name: image,
+      version: `hawser-${version}`,
+      arch,
+      platform: 'connector',
+    }),
     serve: async (stream, shared) =>
       serveContainer(stream, {
         ...shared,
@@ -158,7 +195,8 @@ function standFor(client: EngineClient, { id, image }: Container, { arch }: Engi
         async checkPassword({ name }, password) {
           const entry = readShadow((await findShadow(client, id, name)) ?? '')
           const standing = entry && standingOf(entry, today_days(Date.now()))
-          if (!entry || standing?.closed !== undefined || standing?.noPassword !== undefined) return check.pretend(password)
+          if (!entry || standing?.closed !== undefined || standing?.noPassword !== undefined)
+            return check.pretend(password)
           return check.matches(password, entry.hash)
         },
       }),

@@ -1,5 +1,5 @@
-// Enrolment: the device says who it is and gets its token. The same call, made again and again, keeps it known as online
-// and brings the facts up to date.
+// Enrolment: the device says who it is and gets its token. The same call, made again and again, keeps it
+// known as online and brings the facts up to date.
 import { createHash } from 'node:crypto'
 import os from 'node:os'
 import { call } from './call.ts'
@@ -26,7 +26,11 @@ export class Refused extends Error {
   }
 }
 
-export function enrolment(config: AgentConfig, identity: Identity, told: () => Facts = facts): (signal: AbortSignal) => Promise<Enrolled> {
+export function enrolment(
+  config: AgentConfig,
+  identity: Identity,
+  told: () => Facts = facts,
+): (signal: AbortSignal) => Promise<Enrolled> {
   const mac = config.preferredIdentity || macAddress()
   const hostname = config.preferredHostname || ownName(os.hostname(), identity.publicKey)
   return async (signal) => {
@@ -42,9 +46,15 @@ export function enrolment(config: AgentConfig, identity: Identity, told: () => F
       },
       signal,
     })
-    const { uid, token, name, namespace, message } = (answer.body ?? {}) as Partial<Enrolled> & { message?: string }
+    const { uid, token, name, namespace, message } = (answer.body ?? {}) as Partial<Enrolled> & {
+      message?: string
+    }
     if (answer.status !== 200 || !uid || !token || name === undefined || namespace === undefined)
-      throw new Refused(answer.status, message ?? `The server answered ${answer.status}.`, answer.retryAfter_s)
+      throw new Refused(
+        answer.status,
+        message ?? `The server answered ${answer.status}.`,
+        answer.retryAfter_s,
+      )
     return { uid, token, name, namespace }
   }
 }

@@ -56,7 +56,10 @@ test('the first file that says something about the language is right', async () 
     path: '/opt/bin:/usr/bin',
   })
   const nothing = path.join(folder, 'nothing')
-  expect(await deviceVariables([nothing], nothing)).toEqual({ language: { LANG: 'C.UTF-8' }, path: undefined })
+  expect(await deviceVariables([nothing], nothing)).toEqual({
+    language: { LANG: 'C.UTF-8' },
+    path: undefined,
+  })
 })
 
 test('what the client sends comes before the device, and what we say before both', () => {

@@ -1,14 +1,21 @@
-// The variables of a program that somebody starts: what sshd would set, what the device says about language and paths, and of
-// the client's own only those on a short list, and those that the server says the namespace names. Everything else that a
-// client sends is dropped here (LD_PRELOAD runs code, PATH and BASH_ENV choose it). Values of listed variables are harmless text, because the tools that give up root's rights
-// read them, too.
+// The variables of a program that somebody starts: what sshd would set, what the device says about language
+// and paths, and of the client's own only those on a short list, and those that the server says the namespace
+// names. Everything else that a client sends is dropped here (LD_PRELOAD runs code, PATH and BASH_ENV choose
+// it). Values of listed variables are harmless text, because the tools that give up root's rights read them,
+// too.
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { readNamed } from '@hawser/contract/environment'
 import type { Account } from './users.ts'
 
 /** Whose variables pass: a name, or a beginning of names with `*`. */
-export const passedOn: readonly string[] = ['LANG', 'LC_*', 'COLORTERM', 'TERM_PROGRAM', 'TERM_PROGRAM_VERSION']
+export const passedOn: readonly string[] = [
+  'LANG',
+  'LC_*',
+  'COLORTERM',
+  'TERM_PROGRAM',
+  'TERM_PROGRAM_VERSION',
+]
 
 const language = /^(?:LANG|LC_[A-Z]+|LANGUAGE)$/
 const harmless = /^[\w .,:;@+=~-]{0,128}$/
@@ -45,7 +52,9 @@ export interface DeviceVariables {
 }
 
 export function mayPass(name: string, value: string): boolean {
-  const listed = passedOn.some((entry) => (entry.endsWith('*') ? /^LC_[A-Z]{1,32}$/.test(name) : entry === name))
+  const listed = passedOn.some((entry) =>
+    entry.endsWith('*') ? /^LC_[A-Z]{1,32}$/.test(name) : entry === name,
+  )
   return (listed && harmless.test(value)) || readNamed(name, value) !== undefined
 }
 
@@ -60,7 +69,11 @@ export function environmentOf(options: EnvironmentOptions): Record<string, strin
   const { account, deviceName, client, server, sent, terminal, agentSocket, device } = options
   return {
     ...device.language,
-    ...Object.fromEntries([...sent].flatMap(([name, value]) => (mayPass(name, value) ? [[readNamed(name, value) ?? name, value]] : []))),
+    ...Object.fromEntries(
+      [...sent].flatMap(([name, value]) =>
+        mayPass(name, value) ? [[readNamed(name, value) ?? name, value]] : [],
+      ),
+    ),
     HOME: account.home,
     SHELL: account.shell,
     USER: account.name,
@@ -82,11 +95,15 @@ function terminalName(name: string): string {
 }
 
 /** Read anew for each program: settings of a device change while its agent runs. */
-export async function deviceVariables(files: readonly string[] = languageFiles, paths: string = pathFile): Promise<DeviceVariables> {
+export async function deviceVariables(
+  files: readonly string[] = languageFiles,
+  paths: string = pathFile,
+): Promise<DeviceVariables> {
   const text = async (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '')
   const found: Record<string, string> = {}
   for (const file of files) {
-    for (const [name, value] of assignments(await text(file))) if (language.test(name) && harmless.test(value)) found[name] ??= value
+    for (const [name, value] of assignments(await text(file)))
+      if (language.test(name) && harmless.test(value)) found[name] ??= value
   }
   const path = assignments(await text(paths)).find(([name]) => name === 'PATH')?.[1]
   return { language: Object.keys(found).length === 0 ? { LANG: 'C.UTF-8' } : found, path: path || undefined }

@@ -1,5 +1,6 @@
-// The child behind errands.ts: takes the rights of the user before it hears of anything, then connects and listens as it is
-// told and hands the sockets over. Ends when the agent is gone or lets go of it, and takes its socket files along.
+// The child behind errands.ts: takes the rights of the user before it hears of anything, then connects and
+// listens as it is told and hands the sockets over. Ends when the agent is gone or lets go of it, and takes
+// its socket files along.
 import type net from 'node:net'
 import { errandsHere, type Errand, type Report } from './errands.ts'
 import { readRights, takeRights } from './rights.ts'

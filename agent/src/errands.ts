@@ -1,7 +1,7 @@
-// Socket files, opened and made with the rights of the user. Root could connect to any socket on the device and put one in
-// any folder, so an agent that is root does neither by itself: a child that has taken the user's rights does it and hands the
-// sockets over. The child is started when it is first needed and ends with its connection. Where there are no rights to
-// take, the same is done here.
+// Socket files, opened and made with the rights of the user. Root could connect to any socket on the device
+// and put one in any folder, so an agent that is root does neither by itself: a child that has taken the
+// user's rights does it and hands the sockets over. The child is started when it is first needed and ends
+// with its connection. Where there are no rights to take, the same is done here.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { unlink } from 'node:fs/promises'
 import net from 'node:net'
@@ -19,8 +19,14 @@ export interface Errands extends AsyncDisposable {
 }
 
 /** From here to the child, and the answers. Arrivals have the path instead of a number. */
-export type Errand = { readonly number: number; readonly errand: 'connect' | 'listen' | 'stop'; readonly file: string }
-export type Report = { readonly number: number; readonly failure?: string; readonly done?: boolean } | { readonly arrived: string }
+export type Errand = {
+  readonly number: number
+  readonly errand: 'connect' | 'listen' | 'stop'
+  readonly file: string
+}
+export type Report =
+  | { readonly number: number; readonly failure?: string; readonly done?: boolean }
+  | { readonly arrived: string }
 
 const limit_ms = 10_000
 const mostAtATime = 128
@@ -51,7 +57,8 @@ export function errandsHere(): Errands {
       })
     },
     async listen(file, arrived) {
-      if (servers.has(file)) throw Object.assign(new Error('We listen there already.'), { code: 'EADDRINUSE' })
+      if (servers.has(file))
+        throw Object.assign(new Error('We listen there already.'), { code: 'EADDRINUSE' })
       const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, arrived)
       server.maxConnections = mostAtATime
       await new Promise<void>((resolve, reject) => {
@@ -70,7 +77,10 @@ export function errandsHere(): Errands {
 function errandsOfChild(account: Account): Errands {
   let child: ChildProcess | undefined
   let next = 0
-  const waiting = new Map<number, { resolve: (socket?: net.Socket) => void; reject: (error: Error) => void }>()
+  const waiting = new Map<
+    number,
+    { resolve: (socket?: net.Socket) => void; reject: (error: Error) => void }
+  >()
   const arrivals = new Map<string, (socket: net.Socket) => void>()
 
   const start = (): ChildProcess => {
@@ -129,7 +139,8 @@ function errandsOfChild(account: Account): Errands {
       return socket
     },
     async listen(file, arrived) {
-      if (arrivals.has(file)) throw Object.assign(new Error('We listen there already.'), { code: 'EADDRINUSE' })
+      if (arrivals.has(file))
+        throw Object.assign(new Error('We listen there already.'), { code: 'EADDRINUSE' })
       arrivals.set(file, arrived)
       await ask('listen', file).catch((error: unknown) => {
         arrivals.delete(file)

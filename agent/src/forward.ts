@@ -1,7 +1,8 @@
-// Forwarded connections: to a port or a socket file that the device can reach (-L, -D, -J), and from one on the device (-R).
-// What a user may not do with a shell is not possible here either: ports below 1024 are root's, socket files are opened with
-// the user's rights (errands.ts), and what is listened on is on the loopback only, as sshd does unless told otherwise.
-// Where to may be forwarded at all is the server's policy. Numbers of listeners and of connections are bounded.
+// Forwarded connections: to a port or a socket file that the device can reach (-L, -D, -J), and from one on
+// the device (-R). What a user may not do with a shell is not possible here either: ports below 1024 are
+// root's, socket files are opened with the user's rights (errands.ts), and what is listened on is on the
+// loopback only, as sshd does unless told otherwise. Where to may be forwarded at all is the server's policy.
+// Numbers of listeners and of connections are bounded.
 import net, { type AddressInfo } from 'node:net'
 import {
   joinSocket,
@@ -42,7 +43,11 @@ export interface Forwards extends AsyncDisposable {
   request(request: GlobalRequest): Promise<void>
 }
 
-export function forwardsOf(connection: Connection, account: Account, log: (event: Record<string, unknown>) => void): Forwards {
+export function forwardsOf(
+  connection: Connection,
+  account: Account,
+  log: (event: Record<string, unknown>) => void,
+): Forwards {
   const errands = errandsFor(account)
   /** By address and port as they were asked for. */
   const ports = new Map<string, net.Server[]>()
@@ -57,11 +62,15 @@ export function forwardsOf(connection: Connection, account: Account, log: (event
   }
 
   const dial = async (opening: Opening): Promise<net.Socket> => {
-    if (opening.type === 'direct-streamlocal@openssh.com') return keep(await errands.connect(readPath(opening.payload)))
+    if (opening.type === 'direct-streamlocal@openssh.com')
+      return keep(await errands.connect(readPath(opening.payload)))
     const { host, port } = readTcpForward(opening.payload)
     const socket = keep(net.connect({ host, port, allowHalfOpen: true, noDelay: true }))
     await new Promise<void>((resolve, reject) => {
-      const limit = setTimeout(() => socket.destroy(Object.assign(new Error('It took too long.'), { code: 'ETIMEDOUT' })), dial_ms)
+      const limit = setTimeout(
+        () => socket.destroy(Object.assign(new Error('It took too long.'), { code: 'ETIMEDOUT' })),
+        dial_ms,
+      )
       socket.once('connect', resolve).once('error', reject)
       socket.once('close', () => reject(new Error('The connection ended.')))
       socket.once('connect', () => clearTimeout(limit)).once('close', () => clearTimeout(limit))
@@ -136,7 +145,8 @@ export function forwardsOf(connection: Connection, account: Account, log: (event
 
   return {
     async open(opening) {
-      if (dialling >= mostDialling) return opening.refuse(OpenFailure.resourceShortage, 'Too many connections are being opened.')
+      if (dialling >= mostDialling)
+        return opening.refuse(OpenFailure.resourceShortage, 'Too many connections are being opened.')
       dialling += 1
       let socket: net.Socket
       try {
@@ -150,10 +160,12 @@ export function forwardsOf(connection: Connection, account: Account, log: (event
       await joinSocket(opening.accept(), socket)
     },
     async request(request) {
-      const answer = await (request.name.startsWith('cancel-') ? cancel(request) : listen(request)).catch((error: unknown) => {
-        log({ event: 'forward.refused', type: request.name, code: codeOf(error) })
-        return undefined
-      })
+      const answer = await (request.name.startsWith('cancel-') ? cancel(request) : listen(request)).catch(
+        (error: unknown) => {
+          log({ event: 'forward.refused', type: request.name, code: codeOf(error) })
+          return undefined
+        },
+      )
       if (answer) request.accept(answer)
       else request.refuse()
     },

@@ -1,8 +1,17 @@
-// Who the device is: its private key and the address of its first network card, from which the server derives the uid.
-// The key is also the host key of the agent's SSH server, by which the server knows the device again: whoever has the file
-// is the device, so only its owner can read it.
+// Who the device is: its private key and the address of its first network card, from which the server derives
+// the uid. The key is also the host key of the agent's SSH server, by which the server knows the device
+// again: whoever has the file is the device, so only its owner can read it.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { chmodSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 
 export interface Identity {
@@ -15,7 +24,8 @@ export function loadIdentity(file: string): Identity {
   if (!existsSync(file)) makeKey(file)
   chmodSync(file, 0o600)
   const key = createPrivateKey(readFileSync(file))
-  if (key.asymmetricKeyType !== 'rsa') throw new Error(`${file} holds a ${key.asymmetricKeyType} key; an RSA key is expected`)
+  if (key.asymmetricKeyType !== 'rsa')
+    throw new Error(`${file} holds a ${key.asymmetricKeyType} key; an RSA key is expected`)
   return { key, publicKey: createPublicKey(key).export({ type: 'pkcs1', format: 'pem' }) }
 }
 
@@ -48,5 +58,7 @@ export function macAddress(folder = '/sys/class/net'): string | undefined {
   const cards = (existsSync(folder) ? readdirSync(folder) : [])
     .filter((card) => card !== 'lo' && read(card, 'type') === ethernet)
     .toSorted((a, b) => Number(read(a, 'ifindex')) - Number(read(b, 'ifindex')))
-  return cards.map((card) => read(card, 'address')).find((address) => /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(address))
+  return cards
+    .map((card) => read(card, 'address'))
+    .find((address) => /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(address))
 }

@@ -1,6 +1,6 @@
-// A login by public key is the server's to vouch for: it shows a key of its own, and the agent asks the server over HTTP to
-// sign with that very key that it is making this login. Whoever reaches the agent's SSH server in another way has no such
-// key, or none that the server signs for.
+// A login by public key is the server's to vouch for: it shows a key of its own, and the agent asks the
+// server over HTTP to sign with that very key that it is making this login. Whoever reaches the agent's SSH
+// server in another way has no such key, or none that the server signs for.
 import { createPublicKey, verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import { fingerprintMd5 } from '@hawser/ssh'
@@ -15,7 +15,10 @@ export interface KeyLogin {
 export type ApproveKey = (login: KeyLogin, signal?: AbortSignal) => Promise<boolean>
 
 /** The name is the one that the device had when it enrolled; the server does not insist on it. */
-export function keyApproval(server: string, device: () => { readonly token: string; readonly name: string }): ApproveKey {
+export function keyApproval(
+  server: string,
+  device: () => { readonly token: string; readonly name: string },
+): ApproveKey {
   return async ({ user, blob }, signal) => {
     const { token, name } = device()
     const data = JSON.stringify({ Username: user, Namespace: name })
@@ -29,7 +32,10 @@ export function keyApproval(server: string, device: () => { readonly token: stri
     const { signature } = (answer.body ?? {}) as { signature?: unknown }
     if (answer.status !== 200 || typeof signature !== 'string') return false
     const key = rsaKey(blob)
-    return key !== undefined && promisify(verify)('sha256', Buffer.from(data), key, Buffer.from(signature, 'base64'))
+    return (
+      key !== undefined &&
+      promisify(verify)('sha256', Buffer.from(data), key, Buffer.from(signature, 'base64'))
+    )
   }
 }
 

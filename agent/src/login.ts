@@ -1,13 +1,16 @@
-// Who gets in, for one connection. Every attempt is judged alone, by what it proves itself; the only thing remembered is what
-// the server said about a key, because it answers once. A key that is merely offered makes us ask the server and nothing
-// else. Refusals leave in step, so that their time does not tell an unknown user from a wrong password, a locked account or
-// a key that the server did not approve.
+// Who gets in, for one connection. Every attempt is judged alone, by what it proves itself; the only thing
+// remembered is what the server said about a key, because it answers once. A key that is merely offered makes
+// us ask the server and nothing else. Refusals leave in step, so that their time does not tell an unknown
+// user from a wrong password, a locked account or a key that the server did not approve.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attempt, Decision, ShownKey } from '@hawser/ssh'
 import type { Account, Admission, Users } from './users.ts'
 
 /** Somebody shows a key: the server says whether it stands behind this login. */
-export type ApproveKey = (login: { readonly user: string; readonly blob: Buffer }, signal?: AbortSignal) => Promise<boolean>
+export type ApproveKey = (
+  login: { readonly user: string; readonly blob: Buffer },
+  signal?: AbortSignal,
+) => Promise<boolean>
 
 export interface LoginOptions {
   readonly users: Users
@@ -48,9 +51,13 @@ export function login({ users, approveKey, log }: LoginOptions): Login {
 
   const judge = async (attempt: Attempt): Promise<Admission> => {
     if (attempt.method === 'password') return users.admitWithPassword(attempt.user, attempt.password)
-    if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return { refused: 'no such method' }
+    if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer')
+      return { refused: 'no such method' }
     // Also for users who do not exist: asking takes the longest.
-    const [approved, admission] = await Promise.all([approve(attempt.user, attempt.key, attempt.signal), users.admit(attempt.user)])
+    const [approved, admission] = await Promise.all([
+      approve(attempt.user, attempt.key, attempt.signal),
+      users.admit(attempt.user),
+    ])
     return approved ? admission : { refused: 'key not approved' }
   }
 

@@ -19,7 +19,8 @@ const log = (event: Record<string, unknown>): void => {
 async function main(args: readonly string[]): Promise<void> {
   const [command] = args
   if (command === '--version') return void process.stdout.write(`${version}\n`)
-  if (command === 'info') return void process.stdout.write(`${JSON.stringify({ ...facts(), mac: macAddress() }, null, 2)}\n`)
+  if (command === 'info')
+    return void process.stdout.write(`${JSON.stringify({ ...facts(), mac: macAddress() }, null, 2)}\n`)
   if (command === 'install' || command === 'uninstall') {
     if (args.some((word) => /^(-h|--help)$/.test(word))) {
       const { usage } = await import('./install/options.ts')

@@ -1,7 +1,7 @@
-// What the system knows about a name: the lines of passwd and shadow, and the groups. Users may come from a directory, which
-// only the system's own name services (NSS) can ask; `getent` and `id` do that for us, at the price of three processes per
-// login. Where /etc/nsswitch.conf puts the files first, what a file says is what NSS would say, so it is read here instead.
-// Nothing is remembered between two questions.
+// What the system knows about a name: the lines of passwd and shadow, and the groups. Users may come from a
+// directory, which only the system's own name services (NSS) can ask; `getent` and `id` do that for us, at
+// the price of three processes per login. Where /etc/nsswitch.conf puts the files first, what a file says is
+// what NSS would say, so it is read here instead. Nothing is remembered between two questions.
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { runTool, tool } from './tools.ts'
@@ -47,26 +47,34 @@ export function nameServices(files: NameFiles, getent: string | null = tool('get
   return {
     /** The line of somebody; undefined if there is none. */
     async line(database: 'passwd' | 'shadow', name: string): Promise<string | undefined> {
-      // `getent` also takes numbers of users, and a directory may not mind upper and lower case: only the very name counts.
-      const find = (text: string): string | undefined => text.split('\n').find((line) => line.startsWith(`${name}:`))
+      // `getent` also takes numbers of users, and a directory may not mind upper and lower case: only the
+      // very name counts.
+      const find = (text: string): string | undefined =>
+        text.split('\n').find((line) => line.startsWith(`${name}:`))
       const services = await servicesOf(database)
       const inFile = services?.[0] === 'files' ? find(await read(files[database])) : undefined
-      if (inFile !== undefined || getent === null || (services?.length === 1 && services[0] === 'files')) return inFile
+      if (inFile !== undefined || getent === null || (services?.length === 1 && services[0] === 'files'))
+        return inFile
       return find((await runTool(getent, [database, name])).output)
     },
     /** The groups of somebody, the first one included. */
     async groups(name: string, gid: number): Promise<number[]> {
       const services = await servicesOf('group')
-      const elsewhere = services?.filter((service) => service !== 'files' && (service !== 'systemd' || moreMemberships.some(existsSync)))
+      const elsewhere = services?.filter(
+        (service) => service !== 'files' && (service !== 'systemd' || moreMemberships.some(existsSync)),
+      )
       const id = tool('id')
       if (getent !== null && id !== undefined && elsewhere?.length !== 0) {
         const { status, output } = await runTool(id, ['-G', '--', name])
         const numbers = output.trim().split(/\s+/).map(Number)
-        if (status === 0 && numbers.every((number) => Number.isSafeInteger(number))) return [...new Set([gid, ...numbers])]
+        if (status === 0 && numbers.every((number) => Number.isSafeInteger(number)))
+          return [...new Set([gid, ...numbers])]
       }
       // name : password : gid : members
       const lines = (await read(files.group)).split('\n').map((line) => line.split(':'))
-      const mine = lines.filter(([, , number, members]) => /^\d+$/.test(number ?? '') && members?.split(',').includes(name))
+      const mine = lines.filter(
+        ([, , number, members]) => /^\d+$/.test(number ?? '') && members?.split(',').includes(name),
+      )
       return [...new Set([gid, ...mine.map(([, , number]) => Number(number))])]
     },
   }

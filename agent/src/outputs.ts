@@ -1,8 +1,9 @@
-// The output of a program on its way to whoever reads it. One piece at a time: the next is taken from the program when the one
-// before has left, so that a slow reader stops the program and nothing piles up here.
-// All that a program has written is passed on, also after it ended. Processes that it left behind may hold its output open,
-// though, some of them for ever. sshd waits for them; we wait for as long as something keeps coming, and not for more than
-// a pipe can hold, since what lies in the pipe when the program ends is all that it has written itself.
+// The output of a program on its way to whoever reads it. One piece at a time: the next is taken from the
+// program when the one before has left, so that a slow reader stops the program and nothing piles up here.
+// All that a program has written is passed on, also after it ended. Processes that it left behind may hold
+// its output open, though, some of them for ever. sshd waits for them; we wait for as long as something keeps
+// coming, and not for more than a pipe can hold, since what lies in the pipe when the program ends is all
+// that it has written itself.
 import type { Readable } from 'node:stream'
 
 /** Silence after the end of the program, not counting the time that the reader takes. */
@@ -11,7 +12,11 @@ const silence_ms = 1_000
 const leftover_bytes = 1024 * 1024
 
 /** Resolves when there is no more; rejects when the reader is gone. Either way the output is closed. */
-export async function passOutput(output: Readable, ended: Promise<unknown>, write: (bytes: Buffer) => Promise<void>): Promise<void> {
+export async function passOutput(
+  output: Readable,
+  ended: Promise<unknown>,
+  write: (bytes: Buffer) => Promise<void>,
+): Promise<void> {
   let over = false
   let waiting = false
   let left_bytes = leftover_bytes
@@ -44,7 +49,10 @@ export async function passOutput(output: Readable, ended: Promise<unknown>, writ
   }
 }
 
-/** A terminal whose last program is gone gives an error (EIO) instead of an end, and so does an output that we closed. */
+/**
+ * A terminal whose last program is gone gives an error (EIO) instead of an end, and so does an output that we
+ * closed.
+ */
 async function nextOf(pieces: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
   try {
     const piece = await pieces.next()

@@ -1,7 +1,8 @@
-// Whether a password is right, by the system's own means where it has them: `unix_chkpwd`, the program behind PAM, knows
-// every kind of hash that the system writes. Where there is none the SHA hashes are computed here and the others by perl's
-// crypt(3); what nothing on the device can compute is refused with a sentence, never let through.
-// A password is written to a pipe only, never an argument. Few checks run at a time: each of them is meant to be slow.
+// Whether a password is right, by the system's own means where it has them: `unix_chkpwd`, the program behind
+// PAM, knows every kind of hash that the system writes. Where there is none the SHA hashes are computed here
+// and the others by perl's crypt(3); what nothing on the device can compute is refused with a sentence, never
+// let through. A password is written to a pipe only, never an argument. Few checks run at a time: each of
+// them is meant to be slow.
 import { checkShaCrypt, isShaCrypt } from './sha-crypt.ts'
 import { runTool, tool } from './tools.ts'
 import { turns } from './turns.ts'
@@ -14,7 +15,8 @@ const longest_bytes = 511
 const nobodys = '$6$hawser.nobody$'
 
 /** Reads password and setting, each ended by NUL, and writes the hash. */
-const cryptInPerl = 'undef $/; my ($password, $setting) = split /\\0/, <STDIN>; print crypt($password, $setting) // ""'
+const cryptInPerl =
+  'undef $/; my ($password, $setting) = split /\\0/, <STDIN>; print crypt($password, $setting) // ""'
 
 export interface PasswordsOptions {
   /** The program of PAM and perl; each is looked for if it is not given, and null for none. */
@@ -29,7 +31,8 @@ export function passwords(options: PasswordsOptions) {
   const { unixChkpwd = tool('unix_chkpwd') ?? null, perl = tool('perl') ?? null, log } = options
   const inTurn = turns(mostAtATime, mostWaiting)
 
-  const possible = (password: string): boolean => !password.includes('\0') && Buffer.byteLength(password) <= longest_bytes
+  const possible = (password: string): boolean =>
+    !password.includes('\0') && Buffer.byteLength(password) <= longest_bytes
 
   const compute = async (password: string, hash: string): Promise<boolean> => {
     const problem = unable(hash)

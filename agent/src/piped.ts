@@ -7,10 +7,16 @@ import { rightsToTake, type Command } from './rights.ts'
 import type { Account } from './users.ts'
 
 /** Throws if it cannot be started; see `start` about the account. */
-export async function startOnPipes(command: Command, env: Record<string, string>, account: Account | undefined): Promise<RunningProgram> {
+export async function startOnPipes(
+  command: Command,
+  env: Record<string, string>,
+  account: Account | undefined,
+): Promise<RunningProgram> {
   const pipes = await makePipes(account && rightsToTake(account))
   try {
-    const { child, pid, ended } = await start(command, env, account, () => (pipes ? [...pipes.program] : ['pipe', 'pipe', 'pipe']))
+    const { child, pid, ended } = await start(command, env, account, () =>
+      pipes ? [...pipes.program] : ['pipe', 'pipe', 'pipe'],
+    )
     const { stdin, stdout, stderr }: { stdin: Writable; stdout: Readable; stderr: Readable } = pipes
       ? pipes.open()
       : { stdin: child.stdin!, stdout: child.stdout!, stderr: child.stderr! }
@@ -24,7 +30,8 @@ export async function startOnPipes(command: Command, env: Record<string, string>
       ended,
       write: async (bytes) => writeTo(stdin, bytes),
       endInput() {
-        // What was written has been taken already. `end` would want to shut down a socket, which a pipe is not.
+        // What was written has been taken already. `end` would want to shut down a socket, which a pipe is
+        // not.
         stdin.destroy()
       },
       resize: () => undefined,

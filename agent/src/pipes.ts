@@ -1,9 +1,10 @@
-// Pipes between us and a program. Node itself would make socket pairs, which are no files: a script that writes to
-// /dev/stderr or reads /dev/stdin fails on them (ENXIO), though it works behind every sshd. (Named pipes are no way out: who
-// opens one that nobody writes to any more waits for ever.) Node has no call that makes a pipe, but every shell does: a
-// pipeline of thirteen that do nothing has twelve of them, and they can be opened by way of /proc while it lives. That is
-// enough for four programs; what is not needed yet lies ready. The ends are given to the user, who could not open them again
-// otherwise. Where all that is not possible (no /proc, say), socket pairs are better than nothing.
+// Pipes between us and a program. Node itself would make socket pairs, which are no files: a script that
+// writes to /dev/stderr or reads /dev/stdin fails on them (ENXIO), though it works behind every sshd. (Named
+// pipes are no way out: who opens one that nobody writes to any more waits for ever.) Node has no call that
+// makes a pipe, but every shell does: a pipeline of thirteen that do nothing has twelve of them, and they can
+// be opened by way of /proc while it lives. That is enough for four programs; what is not needed yet lies
+// ready. The ends are given to the user, who could not open them again otherwise. Where all that is not
+// possible (no /proc, say), socket pairs are better than nothing.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, constants, fchownSync, openSync } from 'node:fs'
 import { Socket } from 'node:net'
@@ -25,8 +26,8 @@ const limit_ms = 5_000
 const setsAtOnce = 4
 
 /**
- * Each keeps its pipe where no redirection touches it, says who it is and waits for the end of our line to it; nothing is ever
- * read from the pipes between them.
+ * Each keeps its pipe where no redirection touches it, says who it is and waits for the end of our line to
+ * it; nothing is ever read from the pipes between them.
  */
 const pipeline = `s() { exec 5>&1; read pid rest < /proc/self/stat; echo "$1 $pid" >&3; read end <&4; }; exec 3>&1 4<&0; ${Array.from({ length: setsAtOnce * 3 + 1 }, (_, at) => `s ${at}`).join(' | ')}`
 
@@ -48,7 +49,12 @@ export async function makePipes(owner: Rights | undefined): Promise<Pipes | unde
 }
 
 async function makeSets(): Promise<void> {
-  const shell = spawn('/bin/sh', ['-c', pipeline], { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'], detached: true })
+  const shell = spawn('/bin/sh', ['-c', pipeline], {
+    env: {},
+    cwd: '/',
+    stdio: ['pipe', 'pipe', 'ignore'],
+    detached: true,
+  })
   const limit = setTimeout(() => stop(shell), limit_ms)
   const opened: number[] = []
   try {
@@ -76,7 +82,11 @@ function openEnds(set: number[], owner: Rights | undefined): Pipes | undefined {
   try {
     const [stdin, stdout, stderr] = set as [number, number, number]
     // The program's ends are of the kind that waits, as it expects; ours are not.
-    const ours = [open(stdin, O_WRONLY | O_NONBLOCK), open(stdout, O_RDONLY | O_NONBLOCK), open(stderr, O_RDONLY | O_NONBLOCK)] as const
+    const ours = [
+      open(stdin, O_WRONLY | O_NONBLOCK),
+      open(stdout, O_RDONLY | O_NONBLOCK),
+      open(stderr, O_RDONLY | O_NONBLOCK),
+    ] as const
     const theirs = [open(stdin, O_RDONLY), open(stdout, O_WRONLY), open(stderr, O_WRONLY)] as const
     if (owner) for (const fd of theirs) fchownSync(fd, owner.uid, owner.gid)
     return {

@@ -1,4 +1,5 @@
-// A program that runs for a session, whether on a pseudo-terminal or on pipes: one face for both, and what they share.
+// A program that runs for a session, whether on a pseudo-terminal or on pipes: one face for both, and what
+// they share.
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import type { Exit, Size } from '@hawser/ssh'
@@ -9,7 +10,9 @@ export interface RunningProgram {
   readonly terminal: string | undefined
   readonly stdout: Readable
   readonly stderr: Readable | undefined
-  /** How the program itself ended; processes that it left behind may still hold its outputs. Never rejects. */
+  /**
+   * How the program itself ended; processes that it left behind may still hold its outputs. Never rejects.
+   */
   readonly ended: Promise<Exit>
   /** Resolves when the program can take more; false once it takes nothing any more. */
   write(bytes: Buffer): Promise<boolean>
@@ -24,7 +27,20 @@ export interface RunningProgram {
 }
 
 /** What a client may send (RFC 4254 section 6.10). */
-const sendable = new Set(['ABRT', 'ALRM', 'FPE', 'HUP', 'INT', 'KILL', 'PIPE', 'QUIT', 'SEGV', 'TERM', 'USR1', 'USR2'])
+const sendable = new Set([
+  'ABRT',
+  'ALRM',
+  'FPE',
+  'HUP',
+  'INT',
+  'KILL',
+  'PIPE',
+  'QUIT',
+  'SEGV',
+  'TERM',
+  'USR1',
+  'USR2',
+])
 /** From the hang-up to the end of whoever ignores it. */
 const patience_ms = 5_000
 

@@ -1,8 +1,9 @@
-// A program on a pseudo-terminal. Of node-pty only the native part is used, and of that only opening and resizing, because
-// the rest has holes that others fell into: it throws the last output away when nobody has read it 200 ms after the end, it
-// writes in a way that stops the whole process while a program does not read, it drops the user's groups or keeps root's,
-// and its children inherit the masters of all other terminals (children.ts). The program is started like any other one and
-// opens the terminal itself (shell.ts), which makes it its controlling terminal.
+// A program on a pseudo-terminal. Of node-pty only the native part is used, and of that only opening and
+// resizing, because the rest has holes that others fell into: it throws the last output away when nobody has
+// read it 200 ms after the end, it writes in a way that stops the whole process while a program does not
+// read, it drops the user's groups or keeps root's, and its children inherit the masters of all other
+// terminals (children.ts). The program is started like any other one and opens the terminal itself
+// (shell.ts), which makes it its controlling terminal.
 import { chmodSync, chownSync, closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ReadStream } from 'node:tty'
@@ -31,7 +32,12 @@ interface Terminal {
 }
 
 /** Throws if it cannot be started. The command has to open the terminal that the variable SSH_TTY names. */
-export async function startOnPty(command: Command, env: Record<string, string>, account: Account, pty: Pty): Promise<RunningProgram> {
+export async function startOnPty(
+  command: Command,
+  env: Record<string, string>,
+  account: Account,
+  pty: Pty,
+): Promise<RunningProgram> {
   const { device, master, slave, native, forget } = openTerminal(pty, account)
   const stdout = new ReadStream(master)
   let open = true
@@ -41,7 +47,11 @@ export async function startOnPty(command: Command, env: Record<string, string>, 
   })
   try {
     await setModes(device, pty.modes)
-    const { pid, ended } = await start(command, { ...env, SSH_TTY: device }, account, () => [slave, slave, slave])
+    const { pid, ended } = await start(command, { ...env, SSH_TTY: device }, account, () => [
+      slave,
+      slave,
+      slave,
+    ])
     const { signal, hangUp } = signalsFor(pid, ended)
     return {
       pid,
@@ -135,7 +145,9 @@ function groupOfTerminals(): number | undefined {
   }
 }
 
-/** The group of processes that has the terminal: the eighth field of /proc/PID/stat, counted behind the name. */
+/**
+ * The group of processes that has the terminal: the eighth field of /proc/PID/stat, counted behind the name.
+ */
 function foregroundOf(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\)/s, '').trim().split(' ')

@@ -1,8 +1,9 @@
-// How a program comes to run as the user who logged in when the agent is root: with the user's id, group and all of the
-// user's other groups, and with nothing left of root. Node's own `spawn` can change the first two but always drops the rest
-// (libuv calls setgroups(0)), so that members of `docker` or `dialout` would lose what they may do. So the program is
-// started by `setpriv` of util-linux where it is there (4 ms), else by a Node that takes the rights and then replaces itself
-// by the program (60 ms, but it needs nothing of the device).
+// How a program comes to run as the user who logged in when the agent is root: with the user's id, group and
+// all of the user's other groups, and with nothing left of root. Node's own `spawn` can change the first two
+// but always drops the rest (libuv calls setgroups(0)), so that members of `docker` or `dialout` would lose
+// what they may do. So the program is started by `setpriv` of util-linux where it is there (4 ms), else by a
+// Node that takes the rights and then replaces itself by the program (60 ms, but it needs nothing of the
+// device).
 import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { ownProgram } from './own-programs.ts'
@@ -22,9 +23,17 @@ export function writeRights({ uid, gid, groups }: Rights): [string, string, stri
 }
 
 export function readRights([uid, gid, groups]: readonly string[]): Rights {
-  const rights = { uid: Number(uid), gid: Number(gid), groups: (groups ?? '').split(',').filter(Boolean).map(Number) }
+  const rights = {
+    uid: Number(uid),
+    gid: Number(gid),
+    groups: (groups ?? '').split(',').filter(Boolean).map(Number),
+  }
   // A number that is missing would be root's.
-  if (![rights.uid, rights.gid, ...rights.groups].every((number) => Number.isSafeInteger(number)) || !uid || !gid) {
+  if (
+    ![rights.uid, rights.gid, ...rights.groups].every((number) => Number.isSafeInteger(number)) ||
+    !uid ||
+    !gid
+  ) {
     throw new TypeError('These are no rights.')
   }
   return rights
@@ -42,18 +51,22 @@ export function takeRights({ uid, gid, groups }: Rights): void {
   process.setgroups!([...groups])
   process.setgid!(gid)
   process.setuid!(uid)
-  if (process.getuid!() !== uid || process.geteuid!() !== uid || process.getgid!() !== gid) throw new Error('Root could not be left.')
+  if (process.getuid!() !== uid || process.geteuid!() !== uid || process.getgid!() !== gid)
+    throw new Error('Root could not be left.')
 }
 
 /**
- * What audit logs call a process's user, whatever it becomes later (sudo, su): set once, at the login, by the process itself
- * and while it is root.
+ * What audit logs call a process's user, whatever it becomes later (sudo, su): set once, at the login, by the
+ * process itself and while it is root.
  */
 const loginUid = '/proc/self/loginuid'
 
 /** The command with that noted before it. */
 export function asLogin(uid: number, { file, args }: Command): Command {
-  return { file: '/bin/sh', args: ['-c', `{ echo "$0" >${loginUid}; } 2>/dev/null; exec "$@"`, String(uid), file, ...args] }
+  return {
+    file: '/bin/sh',
+    args: ['-c', `{ echo "$0" >${loginUid}; } 2>/dev/null; exec "$@"`, String(uid), file, ...args],
+  }
 }
 
 export interface Command {
@@ -64,11 +77,18 @@ export interface Command {
 let setpriv: Promise<string | null> | undefined
 
 /** The command that runs another one with these rights, in the same process. */
-export async function commandWith(rights: Rights, command: Command, way?: 'setpriv' | 'node'): Promise<Command> {
+export async function commandWith(
+  rights: Rights,
+  command: Command,
+  way?: 'setpriv' | 'node',
+): Promise<Command> {
   const program = way === 'node' ? null : await (setpriv ??= findSetpriv())
   if (program !== null) {
     const [uid, gid, groups] = writeRights(rights)
-    return { file: program, args: ['--reuid', uid, '--regid', gid, '--groups', groups, '--', command.file, ...command.args] }
+    return {
+      file: program,
+      args: ['--reuid', uid, '--regid', gid, '--groups', groups, '--', command.file, ...command.args],
+    }
   }
   return ownProgram('rights-child', [...writeRights(rights), command.file, ...command.args])
 }
@@ -77,6 +97,17 @@ export async function commandWith(rights: Rights, command: Command, way?: 'setpr
 async function findSetpriv(): Promise<string | null> {
   const program = tool('setpriv')
   if (program === undefined) return null
-  const works = await runTool(program, ['--reuid', '65534', '--regid', '65534', '--groups', '65534', '--', '/bin/sh', '-c', 'exit 42'])
+  const works = await runTool(program, [
+    '--reuid',
+    '65534',
+    '--regid',
+    '65534',
+    '--groups',
+    '65534',
+    '--',
+    '/bin/sh',
+    '-c',
+    'exit 42',
+  ])
   return works.status === 42 ? program : null
 }

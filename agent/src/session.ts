@@ -1,7 +1,15 @@
-// One session channel, from what the client wants to how it ended. The order at the end is what clients rely on: all output,
-// then how the program ended, then EOF and CLOSE. When the channel goes first, whatever it ran is hung up.
+// One session channel, from what the client wants to how it ended. The order at the end is what clients rely
+// on: all output, then how the program ended, then EOF and CLOSE. When the channel goes first, whatever it
+// ran is hung up.
 import { clientVariable } from '@hawser/contract/tunnel'
-import { receiveSession, type Channel, type Exit, type Program, type Session, type SessionRequest } from '@hawser/ssh'
+import {
+  receiveSession,
+  type Channel,
+  type Exit,
+  type Program,
+  type Session,
+  type SessionRequest,
+} from '@hawser/ssh'
 import { deviceVariables, environmentOf, mayPass, readEndpoint, type Endpoint } from './environment.ts'
 import { ownCode } from './folders.ts'
 import { passOutput } from './outputs.ts'
@@ -46,11 +54,23 @@ export async function serveSession(channel: Channel, options: SessionOptions): P
   const { type } = session.program
   log({ event: 'session.started', user: account.name, type, terminal })
   const exit = await run(session, { ...options, client: client ?? options.client })
-  log({ event: 'session.ended', user: account.name, type, exit, lasted_ms: Math.round(performance.now() - began_ms) })
+  log({
+    event: 'session.ended',
+    user: account.name,
+    type,
+    exit,
+    lasted_ms: Math.round(performance.now() - began_ms),
+  })
 }
 
 /** Not among them: X11, for there is no display here to forward to, and signals, for nothing runs yet. */
-const wanted = new Set<SessionRequest['type']>(['shell', 'exec', 'pty-req', 'window-change', 'auth-agent-req@openssh.com'])
+const wanted = new Set<SessionRequest['type']>([
+  'shell',
+  'exec',
+  'pty-req',
+  'window-change',
+  'auth-agent-req@openssh.com',
+])
 
 function isAllowed(request: SessionRequest): boolean {
   if (request.type === 'env') return request.name === clientVariable || mayPass(request.name, request.value)
@@ -82,7 +102,11 @@ async function run(session: Session, options: SessionOptions): Promise<Exit | un
   }
 }
 
-async function startProgram(session: Session, program: Program, options: SessionOptions): Promise<RunningProgram> {
+async function startProgram(
+  session: Session,
+  program: Program,
+  options: SessionOptions,
+): Promise<RunningProgram> {
   const { account, deviceName, client, server } = options
   const { pty } = session
   if (program.type === 'subsystem') return startOnPipes(sftpCommand(account), ownCode(), undefined)
@@ -104,8 +128,14 @@ function isShellOnTerminal({ program }: Session, { terminal }: RunningProgram): 
   return process.getuid?.() === 0 && program.type === 'shell' && terminal !== undefined
 }
 
-function record({ pid, terminal }: RunningProgram, { account, client, records = {} }: SessionOptions): () => void {
-  return recordLogin({ user: account.name, terminal: terminal!, pid, host: client.address }, { files: records })
+function record(
+  { pid, terminal }: RunningProgram,
+  { account, client, records = {} }: SessionOptions,
+): () => void {
+  return recordLogin(
+    { user: account.name, terminal: terminal!, pid, host: client.address },
+    { files: records },
+  )
 }
 
 /** Joins the channel and the program until the program has ended. */
@@ -116,7 +146,9 @@ async function follow(session: Session, running: RunningProgram): Promise<Exit> 
   const events = passEvents(session, running)
   const outputs = [
     passOutput(running.stdout, running.ended, async (bytes) => channel.write(bytes)),
-    ...(running.stderr ? [passOutput(running.stderr, running.ended, async (bytes) => channel.write(bytes, 1))] : []),
+    ...(running.stderr
+      ? [passOutput(running.stderr, running.ended, async (bytes) => channel.write(bytes, 1))]
+      : []),
   ]
   // A reader that is gone is no failure: the channel says so, too.
   await Promise.all(outputs.map(async (output) => output.catch(() => undefined)))
@@ -130,7 +162,8 @@ async function passInput(channel: Channel, running: RunningProgram): Promise<voi
   let wanted = true
   try {
     // Also what the program does not want is taken, or the client would wait for ever.
-    for await (const { bytes, stream } of channel) if (stream === 0 && wanted) wanted = await running.write(bytes)
+    for await (const { bytes, stream } of channel)
+      if (stream === 0 && wanted) wanted = await running.write(bytes)
   } catch {
     // The connection broke off; the program is being hung up.
   }

@@ -1,5 +1,5 @@
-// The child behind sftp.ts: takes the rights of the user, then serves files on its input and output until the input ends.
-// Everything it needs is loaded by then, since the user may not be allowed to read our own files.
+// The child behind sftp.ts: takes the rights of the user, then serves files on its input and output until the
+// input ends. Everything it needs is loaded by then, since the user may not be allowed to read our own files.
 import { once } from 'node:events'
 import { chdir, stdin, stdout, umask } from 'node:process'
 import { localFiles, serveSftp } from '@hawser/ssh'

@@ -1,5 +1,5 @@
-// Files for the user who logged in. When the agent is root they are served by a child that has taken the user's rights, so
-// that the kernel decides what may be read and written; else by us, who are that user.
+// Files for the user who logged in. When the agent is root they are served by a child that has taken the
+// user's rights, so that the kernel decides what may be read and written; else by us, who are that user.
 import { localFiles, serveSftp, type Session } from '@hawser/ssh'
 import { ownProgram } from './own-programs.ts'
 import { writeRights, type Command } from './rights.ts'

@@ -1,12 +1,16 @@
-// The password hashes $5$ (SHA-256) and $6$ (SHA-512), after "Unix crypt using SHA-256 and SHA-512" by Ulrich Drepper.
+// The password hashes $5$ (SHA-256) and $6$ (SHA-512), after "Unix crypt using SHA-256 and SHA-512" by Ulrich
+// Drepper.
 //   $6$salt$hash   or   $6$rounds=N$salt$hash     5000 rounds unless told; N is brought between 1000 and 999999999
-// The rounds are done in portions, so that a hash with many of them does not stop everybody else on the device.
+// The rounds are done in portions, so that a hash with many of them does not stop everybody else on the
+// device.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 
 interface Kind {
   readonly digest: 'sha256' | 'sha512'
-  /** The bytes of the digest in the order in which they are written, three at a time, most significant first. */
+  /**
+   * The bytes of the digest in the order in which they are written, three at a time, most significant first.
+   */
   readonly order: readonly (readonly number[])[]
 }
 
@@ -18,8 +22,15 @@ const longestSalt = 16
 const portion = 500
 const letters = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Each group is the one before with its bytes rotated and advanced by one; the last one is what is left over. */
-function groups(count: number, first: readonly [number, number, number], turned: 'left' | 'right', last: readonly number[]): number[][] {
+/**
+ * Each group is the one before with its bytes rotated and advanced by one; the last one is what is left over.
+ */
+function groups(
+  count: number,
+  first: readonly [number, number, number],
+  turned: 'left' | 'right',
+  last: readonly number[],
+): number[][] {
   const all: number[][] = []
   let [a, b, c] = first
   for (let group = 0; group < count; group += 1) {
@@ -49,7 +60,12 @@ function readSetting(setting: string): Setting | undefined {
   const [, number, told, salt = ''] = read
   const rounds = told === undefined ? usualRounds : Math.min(mostRounds, Math.max(leastRounds, Number(told)))
   const kept = salt.slice(0, longestSalt)
-  return { kind, rounds, salt: Buffer.from(kept), prefix: `$${number}$${told === undefined ? '' : `rounds=${rounds}$`}${kept}$` }
+  return {
+    kind,
+    rounds,
+    salt: Buffer.from(kept),
+    prefix: `$${number}$${told === undefined ? '' : `rounds=${rounds}$`}${kept}$`,
+  }
 }
 
 /** Whether it is a hash of these kinds. */
@@ -57,7 +73,9 @@ export function isShaCrypt(hash: string): boolean {
   return readSetting(hash) !== undefined
 }
 
-/** The hash of a password with the kind, the rounds and the salt of another hash, or of a setting without one. */
+/**
+ * The hash of a password with the kind, the rounds and the salt of another hash, or of a setting without one.
+ */
 export async function shaCrypt(password: string, setting: string): Promise<string> {
   const read = readSetting(setting)
   if (!read) throw new TypeError('This is no setting of SHA-crypt.')

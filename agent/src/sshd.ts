@@ -1,5 +1,6 @@
-// The SSH server of the agent: one call serves one inner connection, from the key exchange until it ends, and leaves nothing
-// behind. Who may come in is login.ts, what is run session.ts, what is forwarded forward.ts; here they are put together.
+// The SSH server of the agent: one call serves one inner connection, from the key exchange until it ends, and
+// leaves nothing behind. Who may come in is login.ts, what is run session.ts, what is forwarded forward.ts;
+// here they are put together.
 import type { Duplex } from 'node:stream'
 import { acceptConnection, type Opening, type PrivateKey, type ServerConnection } from '@hawser/ssh'
 import { openAgentSocket, type AgentSocket } from './agent-socket.ts'

@@ -26,7 +26,19 @@ test.each([
 })
 
 test('what means nothing here or makes no sense is left out', () => {
-  expect(words([128, 38_400], [129, 38_400], [91, 1], [92, 0], [30, 1], [52, 1], [99, 1], [1, 32], [1, 4_000_000_000])).toBe('')
+  expect(
+    words(
+      [128, 38_400],
+      [129, 38_400],
+      [91, 1],
+      [92, 0],
+      [30, 1],
+      [52, 1],
+      [99, 1],
+      [1, 32],
+      [1, 4_000_000_000],
+    ),
+  ).toBe('')
 })
 
 test('UTF-8 is on unless a client does not want it', () => {

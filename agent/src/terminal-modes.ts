@@ -1,6 +1,7 @@
-// The modes of a terminal that a client asks for (RFC 4254 section 8), as words of `stty`. Only `stty` can set them from
-// here: Node has no termios. Left out are those that mean nothing on a pseudo-terminal or would break it: speeds, parity,
-// character sizes and modem lines, and the raw MIN and TIME, which have no number in the protocol anyway.
+// The modes of a terminal that a client asks for (RFC 4254 section 8), as words of `stty`. Only `stty` can
+// set them from here: Node has no termios. Left out are those that mean nothing on a pseudo-terminal or would
+// break it: speeds, parity, character sizes and modem lines, and the raw MIN and TIME, which have no number
+// in the protocol anyway.
 
 /** Opcode and name of the special characters. */
 const characters: Readonly<Record<number, string>> = {
@@ -47,7 +48,10 @@ const switches: Readonly<Record<number, string>> = {
   75: 'onlret',
 }
 
-/** Apart, because not every `stty` knows it and one unknown word spoils the others. On unless a client says no. */
+/**
+ * Apart, because not every `stty` knows it and one unknown word spoils the others. On unless a client says
+ * no.
+ */
 const utf8 = 42
 
 /** A character that is switched off. */
@@ -66,7 +70,10 @@ export function sttyWords(modes: ReadonlyMap<number, number>): readonly [string[
   return [words, [modes.get(utf8) === 0 ? '-iutf8' : 'iutf8']]
 }
 
-/** In the one notation that all kinds of `stty` read: a hat for control characters, else the character or its number. */
+/**
+ * In the one notation that all kinds of `stty` read: a hat for control characters, else the character or its
+ * number.
+ */
 function writeCharacter(value: number): string | undefined {
   if (value === disabled) return 'undef'
   if (value === 0) return '^@'

@@ -1,5 +1,6 @@
-// The programs of the device that we ask for help (getent, id, unix_chkpwd, mkfifo …): found once in the usual folders, run
-// without a shell, with an environment of their own, a time limit and a limit on what they may print.
+// The programs of the device that we ask for help (getent, id, unix_chkpwd, mkfifo …): found once in the
+// usual folders, run without a shell, with an environment of their own, a time limit and a limit on what they
+// may print.
 import { execFile } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import path from 'node:path'
@@ -39,13 +40,24 @@ export interface Outcome {
 }
 
 /** Never throws: what could not be run has no status. */
-export async function runTool(file: string, args: readonly string[], input: string | Buffer = ''): Promise<Outcome> {
+export async function runTool(
+  file: string,
+  args: readonly string[],
+  input: string | Buffer = '',
+): Promise<Outcome> {
   return new Promise((resolve) => {
     const child = execFile(
       file,
       args,
-      { env: { PATH: systemPath, LC_ALL: 'C' }, cwd: '/', timeout: limit_ms, killSignal: 'SIGKILL', maxBuffer: most_bytes },
-      (error, output) => resolve({ status: error ? (typeof error.code === 'number' ? error.code : null) : 0, output }),
+      {
+        env: { PATH: systemPath, LC_ALL: 'C' },
+        cwd: '/',
+        timeout: limit_ms,
+        killSignal: 'SIGKILL',
+        maxBuffer: most_bytes,
+      },
+      (error, output) =>
+        resolve({ status: error ? (typeof error.code === 'number' ? error.code : null) : 0, output }),
     )
     // It may end before it has read everything.
     child.stdin?.on('error', () => undefined)

@@ -1,5 +1,6 @@
-// The tunnel: a WebSocket to the server, held open and made again whenever it is lost. On it the server opens streams; each
-// names its use: an SSH connection to this device, the end of one, or a proof that this agent holds the device's key.
+// The tunnel: a WebSocket to the server, held open and made again whenever it is lost. On it the server opens
+// streams; each names its use: an SSH connection to this device, the end of one, or a proof that this agent
+// holds the device's key.
 import { sign, type KeyObject } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import {
@@ -35,7 +36,11 @@ export async function holdTunnel(
 ): Promise<void> {
   const url = `${parts.server.replace(/^http/, 'ws')}${tunnelPaths.streams}`
   const carrier = await dialBytes(url, { headers: { authorization: `Bearer ${device.token}` }, signal })
-  using mux = openMux(carrier, { role: 'server', mostStreams, ping: { every_ms: ping_ms, timeout_ms: pong_ms } })
+  using mux = openMux(carrier, {
+    role: 'server',
+    mostStreams,
+    ping: { every_ms: ping_ms, timeout_ms: pong_ms },
+  })
   const stop = (): void => mux.close()
   signal.addEventListener('abort', stop, { once: true })
   onUp()
@@ -71,7 +76,11 @@ export async function holdTunnel(
   const accept = async (): Promise<void> => {
     for await (const stream of mux.incoming) {
       void take(stream).catch((error: unknown) => {
-        parts.log({ level: 'warn', event: 'stream.failed', why: error instanceof Error ? error.message : String(error) })
+        parts.log({
+          level: 'warn',
+          event: 'stream.failed',
+          why: error instanceof Error ? error.message : String(error),
+        })
         stream.destroy()
       })
     }

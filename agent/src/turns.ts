@@ -1,9 +1,12 @@
-// At most so many at a time, the others one after the other in the order in which they came, and not more than so many of
-// those: whoever comes then is told at once.
+// At most so many at a time, the others one after the other in the order in which they came, and not more
+// than so many of those: whoever comes then is told at once.
 
 export type Turns = <T>(work: () => Promise<T>, full: T) => Promise<T>
 
-/** What it returns resolves with the result of the work, or with the second argument when too many wait already. */
+/**
+ * What it returns resolves with the result of the work, or with the second argument when too many wait
+ * already.
+ */
 export function turns(most: number, mostWaiting: number): Turns {
   const waiting: (() => void)[] = []
   let running = 0

@@ -11,7 +11,8 @@ const file = (name: string, text: string): string => {
   writeFileSync(path.join(folder, name), text)
   return path.join(folder, name)
 }
-const hash = '$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1'
+const hash =
+  '$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1'
 const right = 'Hello world!'
 const checks = passwords({ unixChkpwd: null, perl: null, log: () => undefined })
 const noLogin = path.join(folder, 'nologin')
@@ -29,14 +30,31 @@ broken:x:many:1005::/:/bin/sh
 bare:x:1006:1006:::/bin/sh
 `,
   )
-  const shadow = file('shadow', ['root', 'olga', 'guest', 'gone', 'bare'].map((name) => `${name}:${hash}:19000:0:99999:7:::\n`).join(''))
-  const group = file('group', 'root:x:0:\nolga:x:1001:\ndialout:x:20:small,olga\ndocker:x:999:olga\nodd:x::olga\n')
-  users = systemUsers({ passwords: checks, getent: null, files: { passwd, shadow, group, noLogin: [noLogin] } })
+  const shadow = file(
+    'shadow',
+    ['root', 'olga', 'guest', 'gone', 'bare'].map((name) => `${name}:${hash}:19000:0:99999:7:::\n`).join(''),
+  )
+  const group = file(
+    'group',
+    'root:x:0:\nolga:x:1001:\ndialout:x:20:small,olga\ndocker:x:999:olga\nodd:x::olga\n',
+  )
+  users = systemUsers({
+    passwords: checks,
+    getent: null,
+    files: { passwd, shadow, group, noLogin: [noLogin] },
+  })
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('a user has an account with all groups', async () => {
-  const account = { name: 'olga', uid: 1001, gid: 1001, groups: [1001, 20, 999], home: '/home/olga', shell: '/bin/sh' }
+  const account = {
+    name: 'olga',
+    uid: 1001,
+    gid: 1001,
+    groups: [1001, 20, 999],
+    home: '/home/olga',
+    shell: '/bin/sh',
+  }
   expect(await users.admit('olga')).toEqual({ account })
   expect(await users.admitWithPassword('olga', right)).toEqual({ account })
   expect(await users.admitWithPassword('olga', 'wrong')).toEqual({ refused: 'wrong password' })
@@ -61,14 +79,18 @@ test('where the files come first, what they say is not asked of anybody else; wh
     return 'account' in admission ? admission.account.groups : admission.refused
   }
   expect(await groups('passwd: files\nshadow: files\ngroup: files\n')).toEqual([1001, 20, 999])
-  expect(await groups('passwd:\tfiles ldap # as ever\nshadow: files\ngroup: files\n')).toEqual([1001, 20, 999])
+  expect(await groups('passwd:\tfiles ldap # as ever\nshadow: files\ngroup: files\n')).toEqual([
+    1001, 20, 999,
+  ])
   expect(await groups('')).toEqual([1001, 20, 999])
   for (const passwd of ['compat', 'sss files', 'files [SUCCESS=continue] sss'])
     expect(await groups(`passwd: ${passwd}\nshadow: files\ngroup: files\n`)).toBe('unknown user')
 })
 
 test('where nothing is said about shell and home there are usual ones, and a hash may be in passwd itself', async () => {
-  expect(await users.admitWithPassword('small', right)).toMatchObject({ account: { shell: '/bin/sh', groups: [1002, 20] } })
+  expect(await users.admitWithPassword('small', right)).toMatchObject({
+    account: { shell: '/bin/sh', groups: [1002, 20] },
+  })
   expect(await users.admit('bare')).toMatchObject({ account: { home: '/' } })
 })
 

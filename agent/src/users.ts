@@ -1,6 +1,7 @@
-// Who may log in on this device, and as whom. Two kinds of users stand behind one face: those of the system, when the agent
-// runs as root, and the agent's own user alone, when it does not. Nothing is remembered between two questions: an account
-// that was locked a moment ago is locked. A reason for a refusal is for the log, never for whoever knocks.
+// Who may log in on this device, and as whom. Two kinds of users stand behind one face: those of the system,
+// when the agent runs as root, and the agent's own user alone, when it does not. Nothing is remembered
+// between two questions: an account that was locked a moment ago is locked. A reason for a refusal is for the
+// log, never for whoever knocks.
 import { existsSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -25,12 +26,18 @@ export type Admission = { readonly account: Account } | { readonly refused: stri
 export interface Users {
   /** Somebody whose key was approved. */
   admit(name: string): Promise<Admission>
-  /** Somebody with a password. It takes as long to refuse a user who does not exist as to refuse a wrong password. */
+  /**
+   * Somebody with a password. It takes as long to refuse a user who does not exist as to refuse a wrong
+   * password.
+   */
   admitWithPassword(name: string, password: string): Promise<Admission>
 }
 
 /** The users of the system for root, else the one whose password has this hash. */
-export function usersOf(hash: string, log: (event: Record<string, unknown>) => void = () => undefined): Users {
+export function usersOf(
+  hash: string,
+  log: (event: Record<string, unknown>) => void = () => undefined,
+): Users {
   const checks = passwords({ log })
   if (hash === '') return systemUsers({ passwords: checks })
   const problem = checks.unable(hash)
@@ -43,14 +50,20 @@ export interface SystemFiles extends NameFiles {
   readonly noLogin: readonly string[]
 }
 
-const usualFiles: SystemFiles = { ...usualNameFiles, noLogin: ['/run/nologin', '/var/run/nologin', '/etc/nologin'] }
+const usualFiles: SystemFiles = {
+  ...usualNameFiles,
+  noLogin: ['/run/nologin', '/var/run/nologin', '/etc/nologin'],
+}
 
 const noShells = new Set(['nologin', 'false'])
 
 export interface SystemUsersOptions {
   readonly passwords: Passwords
   readonly files?: Partial<SystemFiles>
-  /** Asks the name services of the system (NSS), so that users of a directory are known; null reads the files instead. */
+  /**
+   * Asks the name services of the system (NSS), so that users of a directory are known; null reads the files
+   * instead.
+   */
   readonly getent?: string | null
   now_ms?(): number
 }
@@ -61,7 +74,9 @@ export function systemUsers(options: SystemUsersOptions): Users {
   const files = { ...usualFiles, ...options.files }
   const names = nameServices(files, options.getent)
 
-  const find = async (name: string): Promise<{ account: Account; shadow: ShadowEntry | undefined } | undefined> => {
+  const find = async (
+    name: string,
+  ): Promise<{ account: Account; shadow: ShadowEntry | undefined } | undefined> => {
     if (!isName(name)) return undefined
     const [line, shadowLine] = await Promise.all([names.line('passwd', name), names.line('shadow', name)])
     const account = line === undefined ? undefined : readAccount(line)
@@ -73,7 +88,13 @@ export function systemUsers(options: SystemUsersOptions): Users {
     return { account: { ...account, groups: await names.groups(name, account.gid) }, shadow }
   }
 
-  const judge = ({ account, shadow }: { account: Account; shadow: ShadowEntry | undefined }): string | undefined => {
+  const judge = ({
+    account,
+    shadow,
+  }: {
+    account: Account
+    shadow: ShadowEntry | undefined
+  }): string | undefined => {
     if (noShells.has(path.basename(account.shell)) || !isProgram(account.shell)) return 'no login shell'
     if (account.uid !== 0 && files.noLogin.some((file) => existsSync(file))) return 'no logins now'
     return shadow && standingOf(shadow, today_days(now_ms())).closed
@@ -102,8 +123,8 @@ export function systemUsers(options: SystemUsersOptions): Users {
 }
 
 /**
- * The agent's own user, under that user's name alone; for an agent that does not run as root. Under any other name the rules
- * of the server for users, of keys and of the firewall, would mean nothing here.
+ * The agent's own user, under that user's name alone; for an agent that does not run as root. Under any other
+ * name the rules of the server for users, of keys and of the firewall, would mean nothing here.
  */
 export function singleUser(options: { readonly passwords: Passwords; readonly hash: string }): Users {
   const { passwords, hash } = options
@@ -121,7 +142,14 @@ export function singleUser(options: { readonly passwords: Passwords; readonly ha
 
 export function ownAccount(): Account {
   const { username, uid, gid, homedir, shell } = os.userInfo()
-  return { name: username, uid, gid, groups: process.getgroups?.() ?? [gid], home: homedir, shell: shell ?? '/bin/sh' }
+  return {
+    name: username,
+    uid,
+    gid,
+    groups: process.getgroups?.() ?? [gid],
+    home: homedir,
+    shell: shell ?? '/bin/sh',
+  }
 }
 
 /** Names that are safe to look for: no option, no field separator, no path, nothing invisible. */
@@ -133,5 +161,12 @@ function isName(name: string): boolean {
 function readAccount(line: string): Account | undefined {
   const [name, , uid, gid, , home, shell] = line.split(':')
   if (!name || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '')) return undefined
-  return { name, uid: Number(uid), gid: Number(gid), groups: [Number(gid)], home: home || '/', shell: shell || '/bin/sh' }
+  return {
+    name,
+    uid: Number(uid),
+    gid: Number(gid),
+    groups: [Number(gid)],
+    home: home || '/',
+    shell: shell || '/bin/sh',
+  }
 }

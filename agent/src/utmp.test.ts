@@ -17,7 +17,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const olga: Login = { user: 'olga', terminal: '/dev/pts/7', pid: process.pid, host: '198.51.100.7' }
 const now_ms = () => Date.UTC(2024, 4, 6, 7, 8, 9, 250)
-const who = (file: string): string => execFileSync('who', [file], { encoding: 'utf8', env: { PATH: process.env.PATH ?? '', TZ: 'UTC' } })
+const who = (file: string): string =>
+  execFileSync('who', [file], { encoding: 'utf8', env: { PATH: process.env.PATH ?? '', TZ: 'UTC' } })
 
 test('`who` shows a login, and nobody once it has ended', () => {
   const end = recordLogin(olga, { files, now_ms })
@@ -28,9 +29,11 @@ test('`who` shows a login, and nobody once it has ended', () => {
 })
 
 test('a terminal has one place in utmp, however often it is used, and others keep theirs', () => {
-  const ends = [olga, { ...olga, terminal: '/dev/pts/8', user: 'pavel' }, { ...olga, terminal: '/dev/pts/12345' }].map((login) =>
-    recordLogin(login, { files, now_ms }),
-  )
+  const ends = [
+    olga,
+    { ...olga, terminal: '/dev/pts/8', user: 'pavel' },
+    { ...olga, terminal: '/dev/pts/12345' },
+  ].map((login) => recordLogin(login, { files, now_ms }))
   ends[0]!()
   recordLogin({ ...olga, user: 'rosa', host: '2001:db8::7' }, { files, now_ms })
   expect(statSync(files.utmp).size).toBe(3 * writeRecord(7, olga, isWide(os.arch()), 0).length)
@@ -55,15 +58,27 @@ test('a file that is cut short or of something else is only added to', () => {
 })
 
 test('both layouts have their fields where they belong', () => {
-  const [narrow, wide] = [false, true].map((width) => writeRecord(7, olga, width, now_ms())) as [Buffer, Buffer]
+  const [narrow, wide] = [false, true].map((width) => writeRecord(7, olga, width, now_ms())) as [
+    Buffer,
+    Buffer,
+  ]
   expect([narrow.length, wide.length]).toEqual([384, 400])
   for (const record of [narrow, wide]) {
-    const text = (at: number, room: number): string => record.toString('utf8', at, at + room).replace(/\0+$/, '')
-    expect([record.readInt16LE(0), record.readInt32LE(4), text(8, 32), text(40, 4)]).toEqual([7, process.pid, 'pts/7', 'ts/7'])
+    const text = (at: number, room: number): string =>
+      record.toString('utf8', at, at + room).replace(/\0+$/, '')
+    expect([record.readInt16LE(0), record.readInt32LE(4), text(8, 32), text(40, 4)]).toEqual([
+      7,
+      process.pid,
+      'pts/7',
+      'ts/7',
+    ])
     expect([text(44, 32), text(76, 256)]).toEqual(['olga', '198.51.100.7'])
   }
   expect([narrow.readUInt32LE(340), narrow.readInt32LE(344)]).toEqual([now_ms() / 1000 - 0.25, 250_000])
-  expect([wide.readBigInt64LE(344), wide.readBigInt64LE(352)]).toEqual([BigInt(now_ms() / 1000 - 0.25), 250_000n])
+  expect([wide.readBigInt64LE(344), wide.readBigInt64LE(352)]).toEqual([
+    BigInt(now_ms() / 1000 - 0.25),
+    250_000n,
+  ])
   expect([...narrow.subarray(348, 352)]).toEqual([198, 51, 100, 7])
   expect([...wide.subarray(360, 364)]).toEqual([198, 51, 100, 7])
 })

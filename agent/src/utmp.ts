@@ -1,7 +1,8 @@
-// The records of who is logged in (utmp) and of all logins (wtmp), so that `who`, `w` and `last` name the person. Written for
-// shells on a terminal, by root only. Files that are not there are not made: the system does not keep such records then.
-// A record (utmp(5)), numbers in the machine's own order, here little-endian; where two numbers stand the second is for
-// machines that never had 32-bit programs (arm64), whose times are wider:
+// The records of who is logged in (utmp) and of all logins (wtmp), so that `who`, `w` and `last` name the
+// person. Written for shells on a terminal, by root only. Files that are not there are not made: the system
+// does not keep such records then. A record (utmp(5)), numbers in the machine's own order, here
+// little-endian; where two numbers stand the second is for machines that never had 32-bit programs (arm64),
+// whose times are wider:
 //     0  int16 type (7 login, 8 ended)       4  int32 pid       8  char[32] line, without /dev/     40  char[4] id
 //    44  char[32] user    76  char[256] host    332  int16 × 2 exit status    336  int32 | int64 session
 //   340 | 344  int32 × 2 | int64 × 2 seconds, microseconds    348 | 360  char[16] address     384 | 400 bytes in all
@@ -49,10 +50,16 @@ export function isWide(machine: string): boolean {
   return machine === 'arm64' || machine === 'loong64'
 }
 
-export function writeRecord(type: number, { user, terminal, pid, host }: Login, wide: boolean, now_ms: number): Buffer {
+export function writeRecord(
+  type: number,
+  { user, terminal, pid, host }: Login,
+  wide: boolean,
+  now_ms: number,
+): Buffer {
   const record = Buffer.alloc(wide ? 400 : 384)
   const line = terminal.replace(/^\/dev\//, '')
-  const text = (value: string, at: number, room: number): void => void Buffer.from(value).copy(record, at, 0, room)
+  const text = (value: string, at: number, room: number): void =>
+    void Buffer.from(value).copy(record, at, 0, room)
   record.writeInt16LE(type, 0)
   record.writeInt32LE(pid, 4)
   text(line, 8, 32)
@@ -114,7 +121,8 @@ function addressOf(host: string): Buffer {
   if (isIPv4(host)) return Buffer.from(host.split('.').map(Number))
   if (!isIPv6(host) || host.includes('.')) return Buffer.alloc(0)
   const [head = '', tail] = host.replace(/%.*$/, '').split('::')
-  const groups = (part: string | undefined): number[] => (part ? part.split(':').map((group) => Number.parseInt(group, 16)) : [])
+  const groups = (part: string | undefined): number[] =>
+    part ? part.split(':').map((group) => Number.parseInt(group, 16)) : []
   const [before, after] = [groups(head), groups(tail)]
   const words = [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after]
   return Buffer.from(words.flatMap((word) => [word >> 8, word & 0xff]))

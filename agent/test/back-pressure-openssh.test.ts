@@ -1,5 +1,6 @@
-// Whoever reads slowly slows the program and nobody else: nothing piles up in the agent, on pipes, terminals and forwarded
-// connections, in either direction. Measured where it would show: how far the program gets, and the agent's own memory.
+// Whoever reads slowly slows the program and nobody else: nothing piles up in the agent, on pipes, terminals
+// and forwarded connections, in either direction. Measured where it would show: how far the program gets, and
+// the agent's own memory.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'
@@ -11,7 +12,9 @@ import { whenGone } from './running.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
-/** Everything between a program and a reader that stands still: windows, pipes and sockets of two processes. */
+/**
+ * Everything between a program and a reader that stands still: windows, pipes and sockets of two processes.
+ */
 const onTheWay_bytes = 16 * 1024 * 1024
 /** What the agent and the tests beside it may grow by, much less than what is sent. */
 const growth_bytes = 96 * 1024 * 1024
@@ -44,7 +47,9 @@ async function stuckAt(pid: number, measure = written): Promise<number> {
 
 /** The real client, with nobody who reads what it prints. */
 function unread(place: Place, options: string[], command: string): ChildProcess {
-  const child = spawn('ssh', [...place.args(), ...options, `${place.who.name}@127.0.0.1`, command], { stdio: ['pipe', 'pipe', 'ignore'] })
+  const child = spawn('ssh', [...place.args(), ...options, `${place.who.name}@127.0.0.1`, command], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
   children.push(child)
   return child
 }
@@ -94,7 +99,9 @@ inBothModes((place) => {
 
   test('input waits for the program', async () => {
     await using connection = await place.connect()
-    const session = await startSession(connection, { program: { type: 'exec', command: 'echo $$; read go; cat | wc -c' } })
+    const session = await startSession(connection, {
+      program: { type: 'exec', command: 'echo $$; read go; cat | wc -c' },
+    })
     const pid = Number((await session.channel.read())!.bytes.toString())
     let sent = 0
     const feed = async (): Promise<void> => {
@@ -125,7 +132,10 @@ inBothModes((place) => {
     await new Promise<void>((resolve) => void source.listen(0, '127.0.0.1', resolve))
     const { port } = source.address() as AddressInfo
     await using connection = await place.connect()
-    const channel = await connection.open('direct-tcpip', writeTcpForward({ host: '127.0.0.1', port, origin: '127.0.0.1', originPort: 1 }))
+    const channel = await connection.open(
+      'direct-tcpip',
+      writeTcpForward({ host: '127.0.0.1', port, origin: '127.0.0.1', originPort: 1 }),
+    )
     expect(await stuckAt(0, () => written_bytes)).toBeLessThan(onTheWay_bytes)
     await channel.close('now')
     source.close()

@@ -1,5 +1,5 @@
-// What programs get from the agent that starts them: pipes that are pipes, rights that are the user's in both ways of taking
-// them, and no descriptor of ours.
+// What programs get from the agent that starts them: pipes that are pipes, rights that are the user's in both
+// ways of taking them, and no descriptor of ours.
 import { fstatSync, openSync, closeSync, readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { keepToOurselves, start } from '../src/children.ts'
@@ -40,10 +40,12 @@ test('nothing is left open by programs that have ended', async () => {
 })
 
 test('a program that does not exist cannot be started, and nothing is left open', async () => {
-  await expect(start({ file: '/no/such/program', args: [] }, env, undefined, () => ['ignore', 'ignore', 'ignore'])).rejects.toThrow(
-    'The program could not be started.',
+  await expect(
+    start({ file: '/no/such/program', args: [] }, env, undefined, () => ['ignore', 'ignore', 'ignore']),
+  ).rejects.toThrow('The program could not be started.')
+  await expect(startOnPipes({ file: '/bin/sh', args: ['-c', 'a\0b'] }, env, undefined)).rejects.toThrow(
+    /null bytes/,
   )
-  await expect(startOnPipes({ file: '/bin/sh', args: ['-c', 'a\0b'] }, env, undefined)).rejects.toThrow(/null bytes/)
 })
 
 test('a descriptor that is ours alone is nothing to children', async () => {
@@ -62,7 +64,8 @@ test('a descriptor that is ours alone is nothing to children', async () => {
 test('rights survive being arguments, and missing ones are not root’s', () => {
   const rights = { uid: 1000, gid: 1001, groups: [1001, 20] }
   expect(readRights(writeRights(rights))).toEqual(rights)
-  for (const wrong of [[], ['', '', ''], ['1000'], ['1000', 'x', ''], ['', '1000', '']]) expect(() => readRights(wrong)).toThrow(TypeError)
+  for (const wrong of [[], ['', '', ''], ['1000'], ['1000', 'x', ''], ['', '1000', '']])
+    expect(() => readRights(wrong)).toThrow(TypeError)
 })
 
 describe.runIf(isRoot)(`taking rights (${onlyAsRoot})`, () => {
@@ -73,7 +76,11 @@ describe.runIf(isRoot)(`taking rights (${onlyAsRoot})`, () => {
     expect(command.file).toMatch(way === 'node' ? /node/ : /setpriv$/)
     const [text, exit] = await outputOf(command)
     const field = (name: string): string => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(text)![1]!.trim()
-    expect([field('Uid'), field('Gid'), field('Groups')]).toEqual(['4711\t4711\t4711\t4711', '4712\t4712\t4712\t4712', '4712 4713 4714'])
+    expect([field('Uid'), field('Gid'), field('Groups')]).toEqual([
+      '4711\t4711\t4711\t4711',
+      '4712\t4712\t4712\t4712',
+      '4712 4713 4714',
+    ])
     expect([field('CapEff'), field('CapPrm'), field('SigIgn'), field('SigBlk')]).toEqual(
       Array.from({ length: 4 }, () => '0000000000000000'),
     )

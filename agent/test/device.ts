@@ -1,5 +1,6 @@
-// A device for tests: the agent's SSH server on a free port of the loopback, without the tunnel that leads to it in life, and
-// the real OpenSSH clients that log in. Disposal ends every connection and waits until all that was served has ended.
+// A device for tests: the agent's SSH server on a free port of the loopback, without the tunnel that leads to
+// it in life, and the real OpenSSH clients that log in. Disposal ends every connection and waits until all
+// that was served has ended.
 import { chmodSync, mkdirSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'
 import {
@@ -107,7 +108,13 @@ export async function startDevice(options: DeviceOptions = {}): Promise<Device> 
   await new Promise((resolve) => void listener.once('listening', resolve))
   const { port } = listener.address() as AddressInfo
   const args = (...settings: string[]): string[] =>
-    quietArgs(port, ...settings, `IdentityFile=${where.file('vouched')}`, 'PasswordAuthentication=no', 'ServerAliveInterval=0')
+    quietArgs(
+      port,
+      ...settings,
+      `IdentityFile=${where.file('vouched')}`,
+      'PasswordAuthentication=no',
+      'ServerAliveInterval=0',
+    )
 
   return {
     port,
@@ -116,7 +123,12 @@ export async function startDevice(options: DeviceOptions = {}): Promise<Device> 
     asked,
     args,
     ssh: async (command, { user = usual, settings = [], options: flags = [], input = '', env = {} } = {}) =>
-      run('ssh', [...args(...settings), ...flags, `${user}@127.0.0.1`, ...(command === undefined ? [] : [command])], input, env),
+      run(
+        'ssh',
+        [...args(...settings), ...flags, `${user}@127.0.0.1`, ...(command === undefined ? [] : [command])],
+        input,
+        env,
+      ),
     connect: async (how = {}) =>
       connect(net.connect(port, '127.0.0.1'), {
         user: usual,

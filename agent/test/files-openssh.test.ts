@@ -1,7 +1,16 @@
-// Files, with the real sftp and scp in both of its ways: the same bytes at the other end, an exit status of 0 when it worked,
-// and nothing that the user could not do with a shell.
+// Files, with the real sftp and scp in both of its ways: the same bytes at the other end, an exit status of 0
+// when it worked, and nothing that the user could not do with a shell.
 import { randomBytes } from 'node:crypto'
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { openSftp, Status, type SftpFailure } from '@hawser/ssh'
 import { expect, test, vi } from 'vitest'
@@ -45,7 +54,15 @@ inBothModes((place, root) => {
     mkdirSync(place.where.file('folder/deep'), { recursive: true })
     place.where.write('folder/deep/one', 'one')
     await run('touch', ['-d', '2001-02-03 04:05:06 UTC', place.where.file('up')])
-    const up = await scp(place, ...way, '-p', '-r', place.where.file('up'), place.where.file('folder'), there(place, '.'))
+    const up = await scp(
+      place,
+      ...way,
+      '-p',
+      '-r',
+      place.where.file('up'),
+      place.where.file('folder'),
+      there(place, '.'),
+    )
     expect([up.status, up.stderr]).toEqual([0, ''])
     expect(readFileSync(at(place, 'up')).equals(bytes)).toBe(true)
     expect(statSync(at(place, 'up')).mtime.toISOString()).toBe('2001-02-03T04:05:06.000Z')
@@ -77,8 +94,13 @@ inBothModes((place, root) => {
   test('many files at once over one connection, each session with its own end', async () => {
     await using connection = await place.connect()
     const clients = await Promise.all([1, 2, 3, 4, 5].map(async () => openSftp(connection)))
-    await Promise.all(clients.map(async (client, n) => client.write(at(place, `parallel-${n}`), [bytes.subarray(0, 500_000)], 0o600)))
-    for (const n of clients.keys()) expect(readFileSync(at(place, `parallel-${n}`)).equals(bytes.subarray(0, 500_000))).toBe(true)
+    await Promise.all(
+      clients.map(async (client, n) =>
+        client.write(at(place, `parallel-${n}`), [bytes.subarray(0, 500_000)], 0o600),
+      ),
+    )
+    for (const n of clients.keys())
+      expect(readFileSync(at(place, `parallel-${n}`)).equals(bytes.subarray(0, 500_000))).toBe(true)
     await Promise.all(clients.map(async (client) => client[Symbol.asyncDispose]()))
   })
 })
@@ -98,7 +120,9 @@ asUsersOfTheSystem((place) => {
       return Buffer.concat(parts).toString()
     }
     expect(await refused(read('/etc/shadow'))).toBe(Status.permissionDenied)
-    expect(await refused(client.write('/etc/hawser-test', [Buffer.from('x')], 0o600))).toBe(Status.permissionDenied)
+    expect(await refused(client.write('/etc/hawser-test', [Buffer.from('x')], 0o600))).toBe(
+      Status.permissionDenied,
+    )
     expect(existsSync('/etc/hawser-test')).toBe(false)
     chmodSync(place.where.path, 0o711)
     const shared = place.where.write('shared', 'for the club')
@@ -113,7 +137,9 @@ asUsersOfTheSystem((place) => {
     const connection = await place.connect()
     await openSftp(connection)
     const child = await vi.waitFor(() => {
-      const found = readdirSync('/proc').find((pid) => /^\d+$/.test(pid) && commandLine(pid).includes('sftp-child.ts'))
+      const found = readdirSync('/proc').find(
+        (pid) => /^\d+$/.test(pid) && commandLine(pid).includes('sftp-child.ts'),
+      )
       const state = readFileSync(`/proc/${found}/status`, 'latin1')
       const field = (name: string): string => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(state)![1]!.trim()
       const { uid, gid, groups } = place.who

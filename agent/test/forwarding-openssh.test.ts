@@ -1,11 +1,19 @@
-// Forwarding with the real client: to ports and socket files of the device, from them, by a SOCKS proxy, through the device to
-// another one, and of the client's keys. As a user of the system, with that user's rights and no others.
+// Forwarding with the real client: to ports and socket files of the device, from them, by a SOCKS proxy,
+// through the device to another one, and of the client's keys. As a user of the system, with that user's
+// rights and no others.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmodSync, chownSync, existsSync, mkdirSync, statSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'
 import path from 'node:path'
-import { startSession, writeDirectPath, writeListen, writePath, writeTcpForward, type ChannelRefused } from '@hawser/ssh'
+import {
+  startSession,
+  writeDirectPath,
+  writeListen,
+  writePath,
+  writeTcpForward,
+  type ChannelRefused,
+} from '@hawser/ssh'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { freePort, keygen, run } from '../../ssh/test/programs.ts'
 import { all } from '../../ssh/test/reading.ts'
@@ -51,9 +59,13 @@ async function roundTrip(to: net.NetConnectOpts, sent = bytes): Promise<Buffer> 
 
 /** A client that only forwards, until the test ends. */
 function forwarder(place: Place, ...options: string[]): ChildProcess {
-  const child = spawn('ssh', [...place.args('ExitOnForwardFailure=yes'), '-N', ...options, `${place.who.name}@127.0.0.1`], {
-    stdio: 'ignore',
-  })
+  const child = spawn(
+    'ssh',
+    [...place.args('ExitOnForwardFailure=yes'), '-N', ...options, `${place.who.name}@127.0.0.1`],
+    {
+      stdio: 'ignore',
+    },
+  )
   children.push(child)
   return child
 }
@@ -83,18 +95,25 @@ inBothModes((place, root) => {
   test('-L to where nobody listens or nothing is: refused with a reason, and the connection goes on', async () => {
     await using connection = await place.connect()
     const nobody = await freePort()
-    const to = (host: string, to: number): Buffer => writeTcpForward({ host, port: to, origin: '127.0.0.1', originPort: 1 })
+    const to = (host: string, to: number): Buffer =>
+      writeTcpForward({ host, port: to, origin: '127.0.0.1', originPort: 1 })
     const refusal = async (payload: Buffer): Promise<ChannelRefused> =>
       connection.open('direct-tcpip', payload).then(
         () => Promise.reject(new Error('It was opened.')),
         (error: ChannelRefused) => error,
       )
     expect(await refusal(to('127.0.0.1', nobody))).toMatchObject({ reason: 2, message: 'Connection refused' })
-    expect(await refusal(to('no-such-host.invalid', 80))).toMatchObject({ reason: 2, message: 'Name or service not known' })
+    expect(await refusal(to('no-such-host.invalid', 80))).toMatchObject({
+      reason: 2,
+      message: 'Name or service not known',
+    })
     expect(await refusal(to('127.0.0.1', 70_000))).toMatchObject({ reason: 2, message: 'Bad port' })
     expect(await refusal(Buffer.from('nonsense'))).toMatchObject({ reason: 2 })
     const channel = await connection.open('direct-tcpip', to('127.0.0.1', port))
-    const [{ stdout }] = await Promise.all([all(channel), channel.write(bytes).then(async () => channel.end())])
+    const [{ stdout }] = await Promise.all([
+      all(channel),
+      channel.write(bytes).then(async () => channel.end()),
+    ])
     expect(stdout.equals(bytes)).toBe(true)
   })
 
@@ -105,8 +124,12 @@ inBothModes((place, root) => {
     expect((await roundTrip({ port: there, host: '127.0.0.1' })).equals(bytes)).toBe(true)
     const listeners = (await run('cat', ['/proc/net/tcp', '/proc/net/tcp6'])).stdout.toString().split('\n')
     const hex = there.toString(16).toUpperCase().padStart(4, '0')
-    const bound = listeners.flatMap((line) => new RegExp(`([0-9A-F]+):${hex} 0+:0000 0A`).exec(line)?.[1] ?? [])
-    expect(bound.filter((address) => !['0100007F', '00000000000000000000000001000000'].includes(address))).toEqual([])
+    const bound = listeners.flatMap(
+      (line) => new RegExp(`([0-9A-F]+):${hex} 0+:0000 0A`).exec(line)?.[1] ?? [],
+    )
+    expect(
+      bound.filter((address) => !['0100007F', '00000000000000000000000001000000'].includes(address)),
+    ).toEqual([])
     child.kill()
     await vi.waitFor(async () => expect(await isListening({ port: there, host: '127.0.0.1' })).toBe(false))
   })
@@ -126,7 +149,9 @@ inBothModes((place, root) => {
 
   test('no more than so many ports are listened on', async () => {
     await using connection = await place.connect()
-    const answers = await Promise.all(Array.from({ length: 40 }, async () => connection.request('tcpip-forward', writeListen('', 0))))
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, async () => connection.request('tcpip-forward', writeListen('', 0))),
+    )
     expect(answers.filter((answer) => answer !== undefined).length).toBe(32)
   })
 
@@ -181,7 +206,11 @@ inBothModes((place, root) => {
     const target = path.join(inside, 'echo')
     await listening(file, { path: target })
     if (root) chownSync(target, place.who.uid, place.who.gid)
-    const [here, back, there] = [place.where.file('left'), place.where.file('echo'), path.join(inside, 'right')]
+    const [here, back, there] = [
+      place.where.file('left'),
+      place.where.file('echo'),
+      path.join(inside, 'right'),
+    ]
     const backing = answering()
     await listening(backing, { path: back })
     const child = forwarder(place, '-L', `${here}:${target}`, '-R', `${there}:${back}`)
@@ -209,14 +238,19 @@ inBothModes((place, root) => {
 
   test('socket files that are not there, or are there already, are refused', async () => {
     await using connection = await place.connect()
-    const open = connection.open('direct-streamlocal@openssh.com', writeDirectPath(path.join(place.who.home, 'nothing')))
+    const open = connection.open(
+      'direct-streamlocal@openssh.com',
+      writeDirectPath(path.join(place.who.home, 'nothing')),
+    )
     await expect(open).rejects.toMatchObject({ reason: 2, message: 'No such file or directory' })
     const taken = path.join(place.who.home, 'taken')
     expect(await connection.request('streamlocal-forward@openssh.com', writePath(taken))).toBeDefined()
     expect(await connection.request('streamlocal-forward@openssh.com', writePath(taken))).toBeUndefined()
     expect(await connection.request('cancel-streamlocal-forward@openssh.com', writePath(taken))).toBeDefined()
     expect(existsSync(taken)).toBe(false)
-    expect(await connection.request('cancel-streamlocal-forward@openssh.com', writePath(taken))).toBeUndefined()
+    expect(
+      await connection.request('cancel-streamlocal-forward@openssh.com', writePath(taken)),
+    ).toBeUndefined()
   })
 
   test('-A: commands and shells use the keys of the client, and nobody else can', async () => {
@@ -226,17 +260,18 @@ inBothModes((place, root) => {
     await vi.waitFor(() => expect(existsSync(socket)).toBe(true))
     const env = { SSH_AUTH_SOCK: socket }
     await run('ssh-add', ['-q', place.where.file('olga')], '', env)
-    const command = 'echo $SSH_AUTH_SOCK; stat -c "%u %a" $SSH_AUTH_SOCK $(dirname $SSH_AUTH_SOCK); ssh-add -L'
+    const command =
+      'echo $SSH_AUTH_SOCK; stat -c "%u %a" $SSH_AUTH_SOCK $(dirname $SSH_AUTH_SOCK); ssh-add -L'
     const { stdout } = await place.ssh(command, { options: ['-A'], env })
     const [file, ofSocket, ofFolder, key] = stdout.toString().split('\n')
     expect(`${key}\n`).toBe(place.where.read('olga.pub'))
     expect([ofSocket!.split(' ')[0], ofFolder]).toEqual([String(place.who.uid), `${place.who.uid} 700`])
     await vi.waitFor(() =>
-      expect([existsSync(file!), existsSync(path.dirname(file!)), existsSync(path.dirname(path.dirname(file!)))]).toEqual([
-        false,
-        false,
-        false,
-      ]),
+      expect([
+        existsSync(file!),
+        existsSync(path.dirname(file!)),
+        existsSync(path.dirname(path.dirname(file!))),
+      ]).toEqual([false, false, false]),
     )
 
     const person = await onTerminal(
@@ -250,7 +285,10 @@ inBothModes((place, root) => {
 
   test('a client that refuses its keys after all is no failure of the program', async () => {
     await using connection = await place.connect()
-    const session = await startSession(connection, { program: { type: 'exec', command: 'ssh-add -L; echo status $?' }, agent: true })
+    const session = await startSession(connection, {
+      program: { type: 'exec', command: 'ssh-add -L; echo status $?' },
+      agent: true,
+    })
     expect((await all(session.channel)).stdout.toString()).toMatch(/^status [1-9]\d*\n$/m)
   })
 })
@@ -273,7 +311,9 @@ asUsersOfTheSystem((place) => {
     await using connection = await place.connect()
     const open = async () => connection.open('direct-streamlocal@openssh.com', writeDirectPath(inside))
     await expect(open()).rejects.toMatchObject({ reason: 2, message: 'Permission denied' })
-    expect(await connection.request('streamlocal-forward@openssh.com', writePath('/etc/hawser-test'))).toBeUndefined()
+    expect(
+      await connection.request('streamlocal-forward@openssh.com', writePath('/etc/hawser-test')),
+    ).toBeUndefined()
     // What a group of the user may, the user may.
     chownSync(inside, 0, place.who.groups[1]!)
     chmodSync(inside, 0o660)

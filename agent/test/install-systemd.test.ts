@@ -1,6 +1,6 @@
-// `hawser-agent install` and `uninstall` into the folders of other systems: what is written for each kind of init, that doing
-// it again keeps what was there, that nothing stays behind, and what is refused. The program is a small one here; the real one
-// installs itself in tests/packages.
+// `hawser-agent install` and `uninstall` into the folders of other systems: what is written for each kind of
+// init, that doing it again keeps what was there, that nothing stays behind, and what is refused. The program
+// is a small one here; the real one installs itself in tests/packages.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -46,7 +46,8 @@ function told(command: (say: (line: string) => void) => void): { refused: boolea
     return { refused: true, said: error.message }
   }
 }
-const put = (...words: string[]) => told((say) => install(['--root', root, ...words], say, { kind: 'file', from: program }))
+const put = (...words: string[]) =>
+  told((say) => install(['--root', root, ...words], say, { kind: 'file', from: program }))
 const take = (...words: string[]) => told((say) => uninstall(['--root', root, ...words], say))
 const known = ['--server', 'https://hawser.example.com/', '--tenant', sample.tenant]
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8')
@@ -62,7 +63,10 @@ const left = (): string[] =>
 
 const always = ['etc/hawser-agent.env', 'opt/hawser-agent/bin/hawser-agent', 'usr/local/bin/hawser-agent']
 const services = {
-  systemd: ['etc/systemd/system/hawser-agent.service', 'etc/systemd/system/multi-user.target.wants/hawser-agent.service'],
+  systemd: [
+    'etc/systemd/system/hawser-agent.service',
+    'etc/systemd/system/multi-user.target.wants/hawser-agent.service',
+  ],
   openrc: ['etc/init.d/hawser-agent', 'etc/runlevels/default/hawser-agent'],
   plain: ['usr/local/sbin/hawser-agent-service'],
   none: [],
@@ -74,7 +78,10 @@ describe.each(Object.entries(services))('with %s', (init, files) => {
       [...known, '--name', 'crane'],
       ['--keepalive', '45'],
     ]) {
-      expect(put('--init', init, ...words)).toMatchObject({ refused: false, said: expect.stringContaining(`(${init})`) as string })
+      expect(put('--init', init, ...words)).toMatchObject({
+        refused: false,
+        said: expect.stringContaining(`(${init})`) as string,
+      })
       expect(left()).toEqual([...always, ...files].toSorted())
     }
     expect(read('etc/hawser-agent.env').trim().split('\n').toSorted()).toEqual([
@@ -85,7 +92,9 @@ describe.each(Object.entries(services))('with %s', (init, files) => {
       `HAWSER_TENANT_ID=${sample.tenant}`,
     ])
     expect(statSync(path.join(root, 'etc/hawser-agent.env')).mode & 0o777).toBe(0o600)
-    expect(readlinkSync(path.join(root, 'usr/local/bin/hawser-agent'))).toBe('/opt/hawser-agent/bin/hawser-agent')
+    expect(readlinkSync(path.join(root, 'usr/local/bin/hawser-agent'))).toBe(
+      '/opt/hawser-agent/bin/hawser-agent',
+    )
     expect(take().refused).toBe(false)
     expect(left()).toEqual([])
     expect(take().said).toBe('there was nothing to take away')
@@ -113,7 +122,10 @@ test('the scripts are such that a shell can read them', () => {
     ['plain', services.plain[0]],
   ] as const) {
     put('--init', init, ...known)
-    expect(spawnSync('sh', ['-n', path.join(root, file)], { encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' })
+    expect(spawnSync('sh', ['-n', path.join(root, file)], { encoding: 'utf8' })).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
     expect(statSync(path.join(root, file)).mode & 0o777).toBe(0o755)
   }
 })
@@ -121,9 +133,12 @@ test('the scripts are such that a shell can read them', () => {
 test('systemd finds nothing wrong with its service', () => {
   put('--init', 'systemd', ...known)
   // What the service names, as this machine has it.
-  for (const folder of ['/usr/lib/systemd/system', '/lib/systemd/system'].filter((each) => existsSync(each)).slice(0, 1))
+  for (const folder of ['/usr/lib/systemd/system', '/lib/systemd/system']
+    .filter((each) => existsSync(each))
+    .slice(0, 1))
     cpSync(folder, path.join(root, 'usr/lib/systemd/system'), { recursive: true, verbatimSymlinks: true })
-  const judge = () => spawnSync('systemd-analyze', [`--root=${root}`, 'verify', 'hawser-agent.service'], { encoding: 'utf8' })
+  const judge = () =>
+    spawnSync('systemd-analyze', [`--root=${root}`, 'verify', 'hawser-agent.service'], { encoding: 'utf8' })
   const ours = ({ stdout, stderr }: { stdout: string; stderr: string }): string[] =>
     (stdout + stderr).split('\n').filter((line) => line.includes('hawser-agent'))
   expect(ours(judge())).toEqual([])
@@ -169,14 +184,26 @@ describe('it is refused in plain words, and nothing is written,', () => {
       [],
       '--server is missing: the address of the server, for example https://hawser.example.com\n  --tenant is missing',
     ],
-    ['with an address that is none', ['--server', 'hawser', '--tenant', sample.tenant], '--server is not right'],
-    ['with an address that a shell would run', ['--server', 'http://x/$(id)', '--tenant', sample.tenant], '--server is not right'],
+    [
+      'with an address that is none',
+      ['--server', 'hawser', '--tenant', sample.tenant],
+      '--server is not right',
+    ],
+    [
+      'with an address that a shell would run',
+      ['--server', 'http://x/$(id)', '--tenant', sample.tenant],
+      '--server is not right',
+    ],
     [
       'with an id that is none',
       [...known.slice(0, 2), '--tenant', '7'],
       '--tenant is not right: the id of the namespace, which the console shows',
     ],
-    ['with an init that nobody knows', [...known, '--init', 'upstart'], '--init is not right: systemd, openrc, plain, none are known'],
+    [
+      'with an init that nobody knows',
+      [...known, '--init', 'upstart'],
+      '--init is not right: systemd, openrc, plain, none are known',
+    ],
     ['with a name of several words', [...known, '--name', 'my crane'], '--name is not right'],
     ['into a folder of the system', [...known, '--dir', '/opt'], '--dir is not right'],
     ['into a folder above', [...known, '--dir', '/opt/../etc'], '--dir is not right'],
@@ -189,7 +216,10 @@ describe('it is refused in plain words, and nothing is written,', () => {
 
   test('where something else is already', () => {
     write('opt/hawser-agent/precious', 'gold')
-    expect(put(...known)).toMatchObject({ refused: true, said: expect.stringContaining('is no agent of ours') as string })
+    expect(put(...known)).toMatchObject({
+      refused: true,
+      said: expect.stringContaining('is no agent of ours') as string,
+    })
     expect(left()).toEqual(['opt/hawser-agent/precious'])
   })
 })
@@ -200,7 +230,10 @@ test('each form of the program is known: a file, a folder with its Node, and wha
   expect(formOf('/x/hawser-agent', undefined, true)).toEqual({ kind: 'file', from: '/x/hawser-agent' })
   expect(formOf(node, `${top}/agent/src/main.js`, false)).toEqual({ kind: 'folder', from: top })
   const inPlace = formOf('/usr/bin/node', '/srv/lib/node_modules/hawser-agent/main.mjs', false)
-  expect(inPlace).toEqual({ kind: 'in place', command: ['/usr/bin/node', '/srv/lib/node_modules/hawser-agent/main.mjs'] })
+  expect(inPlace).toEqual({
+    kind: 'in place',
+    command: ['/usr/bin/node', '/srv/lib/node_modules/hawser-agent/main.mjs'],
+  })
   expect(told((say) => install(['--root', root, ...known], say, inPlace))).toMatchObject({ refused: true })
 })
 

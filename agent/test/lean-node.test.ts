@@ -1,5 +1,5 @@
-// The Node for devices: smaller, in no need of libatomic, and a Node like the one it was made of, under many threads, too. What
-// is not known is refused rather than changed.
+// The Node for devices: smaller, in no need of libatomic, and a Node like the one it was made of, under many
+// threads, too. What is not known is refused rather than changed.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -34,7 +34,8 @@ test('it is smaller and stands on what every system has', () => {
 })
 
 test('threads that make functions at once do not get in each other’s way', () => {
-  // Each function takes a place in a table of V8 that all threads share; that is what the function of libatomic is for.
+  // Each function takes a place in a table of V8 that all threads share; that is what the function of
+  // libatomic is for.
   const work = `for (let n = 0; n < 20_000; n += 1) if (new Function('return ' + n)() !== n) throw new Error('another function')`
   const main = `const { Worker } = require('node:worker_threads')
     let left = 4
@@ -55,7 +56,9 @@ test('what is not known is refused', () => {
   const other = Buffer.from(whole)
   const name = other.indexOf('__atomic_compare_exchange\0')
   other.write('__atomic_something_other_\0', name)
-  expect(() => leanNode(other)).toThrow('__atomic_something_other_ is wanted of libatomic.so.1, which is not known here')
+  expect(() => leanNode(other)).toThrow(
+    '__atomic_something_other_ is wanted of libatomic.so.1, which is not known here',
+  )
   const foreign = Buffer.from(whole)
   foreign.writeUInt16LE(243, 18)
   expect(() => leanNode(foreign)).toThrow('This processor is not known here: 243')

@@ -1,5 +1,6 @@
-// Who gets in, seen with the real client: passwords right and wrong, keys that the server stands behind and keys that it does
-// not, users who are not there, locked, expired or without a shell. What is refused is refused in the same words.
+// Who gets in, seen with the real client: passwords right and wrong, keys that the server stands behind and
+// keys that it does not, users who are not there, locked, expired or without a shell. What is refused is
+// refused in the same words.
 import { spawnSync } from 'node:child_process'
 import net from 'node:net'
 import { openClient, parsePrivateKey, Reason, SshError, type Proof } from '@hawser/ssh'
@@ -12,13 +13,19 @@ import { administer, inBothModes, makePerson, onlyAsRoot, type Person } from './
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 async function withPassword(device: Device, user: string, password: string, prompts = 1): Promise<Outcome> {
-  const settings = ['PasswordAuthentication=yes', 'PubkeyAuthentication=no', `NumberOfPasswordPrompts=${prompts}`]
+  const settings = [
+    'PasswordAuthentication=yes',
+    'PubkeyAuthentication=no',
+    `NumberOfPasswordPrompts=${prompts}`,
+  ]
   return device.ssh('echo in', { user, settings, env: saying(device.where, password) })
 }
 
 /** What was logged of the attempts since the last time that this was asked. */
 function reasons(device: Device): unknown[] {
-  return device.events.splice(0).flatMap((event) => (event['event'] === 'login.refused' ? [event['reason']] : []))
+  return device.events
+    .splice(0)
+    .flatMap((event) => (event['event'] === 'login.refused' ? [event['reason']] : []))
 }
 
 /** Attempts on one connection, as a gateway makes them: accepted, refused, or how it ended. */
@@ -37,7 +44,10 @@ async function attempts(device: Device, user: string, ...proofs: Proof[]): Promi
   return answers
 }
 
-const keyOf = (device: Device, name: string): Proof => ({ method: 'publickey', key: parsePrivateKey(device.where.read(name)) })
+const keyOf = (device: Device, name: string): Proof => ({
+  method: 'publickey',
+  key: parsePrivateKey(device.where.read(name)),
+})
 const denied = 'Permission denied (password,publickey).'
 
 inBothModes((place) => {
@@ -57,7 +67,9 @@ inBothModes((place) => {
   })
 
   test('the right password with something behind a NUL does not', async () => {
-    expect(await attempts(place, place.who.name, { method: 'password', password: `${place.who.password}\0` })).toEqual([false])
+    expect(
+      await attempts(place, place.who.name, { method: 'password', password: `${place.who.password}\0` }),
+    ).toEqual([false])
   })
 
   test('the methods are listed in their order, and nothing is free', async () => {
@@ -89,7 +101,11 @@ inBothModes((place) => {
 
   test('no attempt helps another: a wrong password, then a strange key, then a wrong password', async () => {
     const wrong: Proof = { method: 'password', password: 'wrong' }
-    expect(await attempts(place, place.who.name, wrong, keyOf(place, 'stranger'), wrong)).toEqual([false, false, false])
+    expect(await attempts(place, place.who.name, wrong, keyOf(place, 'stranger'), wrong)).toEqual([
+      false,
+      false,
+      false,
+    ])
     expect(await attempts(place, place.who.name, wrong, keyOf(place, 'vouched'))).toEqual([false, true])
   })
 })
@@ -101,7 +117,9 @@ test('a server that cannot be asked has not approved', async () => {
     },
   })
   expect(await attempts(device, ownAccount().name, keyOf(device, 'vouched'))).toEqual([false])
-  expect(device.events).toContainEqual(expect.objectContaining({ event: 'key.unapproved', error: 'The server is away.' }))
+  expect(device.events).toContainEqual(
+    expect.objectContaining({ event: 'key.unapproved', error: 'The server is away.' }),
+  )
 })
 
 describe.runIf(isRoot)(`users of the system (${onlyAsRoot})`, () => {
@@ -125,7 +143,10 @@ describe.runIf(isRoot)(`users of the system (${onlyAsRoot})`, () => {
 
   /** Both ways in, and what was logged. */
   async function bothWays({ device, person }: Stage): Promise<unknown[]> {
-    const [byPassword] = await attempts(device, person.name, { method: 'password', password: person.password })
+    const [byPassword] = await attempts(device, person.name, {
+      method: 'password',
+      password: person.password,
+    })
     const [byKey] = await attempts(device, person.name, keyOf(device, 'vouched'))
     return [byPassword, byKey, ...reasons(device)]
   }
@@ -139,10 +160,13 @@ describe.runIf(isRoot)(`users of the system (${onlyAsRoot})`, () => {
       return performance.now() - began
     }
     const password: Proof = { method: 'password', password: 'wrong' }
-    // Answers leave every half second; the limits below are not about speed but about not being quicker than that.
+    // Answers leave every half second; the limits below are not about speed but about not being quicker than
+    // that.
     expect(await timed(async () => attempts(it.device, nobody, password))).toBeGreaterThanOrEqual(490)
     expect(await timed(async () => attempts(it.device, it.person.name, password))).toBeGreaterThanOrEqual(490)
-    expect(await timed(async () => attempts(it.device, nobody, keyOf(it.device, 'vouched')))).toBeGreaterThanOrEqual(490)
+    expect(
+      await timed(async () => attempts(it.device, nobody, keyOf(it.device, 'vouched'))),
+    ).toBeGreaterThanOrEqual(490)
     expect((await withPassword(it.device, nobody, it.person.password)).stderr).toContain(denied)
     expect(reasons(it.device)).toEqual(['unknown user', 'wrong password', 'unknown user', 'unknown user'])
   })
@@ -196,17 +220,24 @@ describe.runIf(isRoot)(`users of the system (${onlyAsRoot})`, () => {
     expect(await bothWays(it)).toEqual([false, false, 'account inactive', 'account inactive'])
   })
 
-  test.each(['/usr/sbin/nologin', '/bin/false', '/no/such/shell'])('an account whose shell is %s is closed', async (shell) => {
-    await using it = await stage()
-    await administer('usermod', '--shell', shell, it.person.name)
-    expect(await bothWays(it)).toEqual([false, false, 'no login shell', 'no login shell'])
-  })
+  test.each(['/usr/sbin/nologin', '/bin/false', '/no/such/shell'])(
+    'an account whose shell is %s is closed',
+    async (shell) => {
+      await using it = await stage()
+      await administer('usermod', '--shell', shell, it.person.name)
+      expect(await bothWays(it)).toEqual([false, false, 'no login shell', 'no login shell'])
+    },
+  )
 
   test.each(['MD5', 'SHA256', 'SHA512', 'YESCRYPT'])('a password kept as %s is checked', async (kind) => {
     await using it = await stage()
-    const changed = spawnSync('chpasswd', ['-c', kind], { input: `${it.person.name}:${it.person.password}\n` })
+    const changed = spawnSync('chpasswd', ['-c', kind], {
+      input: `${it.person.name}:${it.person.password}\n`,
+    })
     expect(changed.status).toBe(0)
-    expect(await attempts(it.device, it.person.name, { method: 'password', password: `${it.person.password}x` })).toEqual([false])
+    expect(
+      await attempts(it.device, it.person.name, { method: 'password', password: `${it.person.password}x` }),
+    ).toEqual([false])
     expect(await bothWays(it)).toEqual([true, true, 'wrong password'])
   })
 })

@@ -1,6 +1,6 @@
-// The two ways in which an agent runs: as one user without special rights, and as root for all users of the system. What a
-// session can do is the same in both, so one suite is held against both. The second needs root, since it makes a user; where
-// the tests do not run as root its name says why it was not run.
+// The two ways in which an agent runs: as one user without special rights, and as root for all users of the
+// system. What a session can do is the same in both, so one suite is held against both. The second needs
+// root, since it makes a user; where the tests do not run as root its name says why it was not run.
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,7 +23,16 @@ export async function makePerson(...options: string[]): Promise<Person> {
   const name = `hawser-${randomBytes(4).toString('hex')}`
   const password = randomBytes(8).toString('hex')
   await administer('groupadd', `${name}-club`)
-  await administer('useradd', '--create-home', '--shell', '/bin/bash', '--groups', `${name}-club`, ...options, name)
+  await administer(
+    'useradd',
+    '--create-home',
+    '--shell',
+    '/bin/bash',
+    '--groups',
+    `${name}-club`,
+    ...options,
+    name,
+  )
   await administer('chpasswd', `${name}:${password}\n`)
   const [, , uid, gid, , home] = execFileSync('getent', ['passwd', name], { encoding: 'utf8' }).split(':')
   const club = execFileSync('getent', ['group', `${name}-club`], { encoding: 'utf8' }).split(':')[2]
@@ -41,16 +50,21 @@ export async function makePerson(...options: string[]): Promise<Person> {
   }
 }
 
-/** Programs of the system that change its users; another test may hold their lock for a moment. `chpasswd` reads its argument. */
+/**
+ * Programs of the system that change its users; another test may hold their lock for a moment. `chpasswd`
+ * reads its argument.
+ */
 export async function administer(program: string, ...args: string[]): Promise<void> {
   for (let tries = 20; ; tries -= 1) {
     try {
-      if (program === 'chpasswd') execFileSync(program, args.slice(1), { input: args[0]!, stdio: ['pipe', 'pipe', 'pipe'] })
+      if (program === 'chpasswd')
+        execFileSync(program, args.slice(1), { input: args[0]!, stdio: ['pipe', 'pipe', 'pipe'] })
       else execFileSync(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
       return
     } catch (error) {
       const said = String((error as { stderr?: Buffer }).stderr ?? '')
-      if (tries === 0 || !/lock|try again/.test(said)) throw new Error(`${program} ${args.join(' ')}: ${said}`, { cause: error })
+      if (tries === 0 || !/lock|try again/.test(said))
+        throw new Error(`${program} ${args.join(' ')}: ${said}`, { cause: error })
       await sleep(200)
     }
   }
@@ -58,7 +72,9 @@ export async function administer(program: string, ...args: string[]): Promise<vo
 
 export interface Place extends Device {
   /** Who a session runs as. */
-  readonly who: Pick<Person, 'name' | 'uid' | 'gid' | 'home' | 'password'> & { readonly groups: readonly number[] }
+  readonly who: Pick<Person, 'name' | 'uid' | 'gid' | 'home' | 'password'> & {
+    readonly groups: readonly number[]
+  }
 }
 
 async function alone(options: DeviceOptions): Promise<Place> {

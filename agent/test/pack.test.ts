@@ -14,8 +14,12 @@ test('nothing is missing', () => {
     expect(files.length).toBeGreaterThan(100)
     const missing = files.flatMap((file) => {
       const text = readFileSync(path.join(folder, file), 'utf8')
-      const names = [...text.matchAll(/(?:^import |\} from |\bimport\()\s*'([^']+)'/gm)].map(([, name]) => name ?? '')
-      return names.filter((name) => !isThere(path.join(folder, file), name)).map((name) => `${file} imports ${name}`)
+      const names = [...text.matchAll(/(?:^import |\} from |\bimport\()\s*'([^']+)'/gm)].map(
+        ([, name]) => name ?? '',
+      )
+      return names
+        .filter((name) => !isThere(path.join(folder, file), name))
+        .map((name) => `${file} imports ${name}`)
     })
     expect(missing).toEqual([])
   } finally {

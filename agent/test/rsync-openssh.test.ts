@@ -16,7 +16,16 @@ inBothModes((place) => {
     place.where.write('tree/large', bytes)
     for (let n = 0; n < 200; n += 1) place.where.write(`tree/deep/er/${n}`, String(n))
     const rsync = async (from: string, to: string) =>
-      run('rsync', ['-a', '--stats', '--no-owner', '--no-group', '-e', `ssh ${quoted(place.args())}`, from, to])
+      run('rsync', [
+        '-a',
+        '--stats',
+        '--no-owner',
+        '--no-group',
+        '-e',
+        `ssh ${quoted(place.args())}`,
+        from,
+        to,
+      ])
     const there = `${place.who.name}@127.0.0.1:tree/`
     const up = await rsync(place.where.file('tree/'), there)
     expect([up.status, up.stderr]).toEqual([0, ''])
@@ -25,6 +34,8 @@ inBothModes((place) => {
     expect(again.stdout.toString()).toMatch(/regular files transferred: 0\n/)
     const down = await rsync(there, place.where.file('back/'))
     expect([down.status, down.stderr]).toEqual([0, ''])
-    expect((await run('diff', ['-r', place.where.file('tree'), place.where.file('back')])).stdout.toString()).toBe('')
+    expect(
+      (await run('diff', ['-r', place.where.file('tree'), place.where.file('back')])).stdout.toString(),
+    ).toBe('')
   })
 })

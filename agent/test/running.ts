@@ -28,14 +28,22 @@ export interface OnTerminal {
 }
 
 /** A command of `sh` on a terminal of this machine, as somebody sits in front of it. */
-export async function onTerminal(command: string, size = { columns: 80, rows: 24, width: 0, height: 0 }): Promise<OnTerminal> {
+export async function onTerminal(
+  command: string,
+  size = { columns: 80, rows: 24, width: 0, height: 0 },
+): Promise<OnTerminal> {
   const env = { PATH: process.env.PATH ?? '', HOME: '/nonexistent', TERM: 'xterm' }
   const opening = 'exec 0<>"$SSH_TTY" 1>&0 2>&0;'
-  const program = await startOnPty({ file: '/bin/sh', args: ['-c', `${opening} ${command}`] }, env, ownAccount(), {
-    terminal: 'xterm',
-    modes: new Map(),
-    ...size,
-  })
+  const program = await startOnPty(
+    { file: '/bin/sh', args: ['-c', `${opening} ${command}`] },
+    env,
+    ownAccount(),
+    {
+      terminal: 'xterm',
+      modes: new Map(),
+      ...size,
+    },
+  )
   let shown = ''
   program.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text))
   program.stdout.on('error', () => undefined)

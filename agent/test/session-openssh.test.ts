@@ -1,5 +1,5 @@
-// Commands and shells without a terminal, run by the real OpenSSH client: what goes in comes in, what comes out is all of it,
-// on the stream where it belongs, and how it ended is said as it was.
+// Commands and shells without a terminal, run by the real OpenSSH client: what goes in comes in, what comes
+// out is all of it, on the stream where it belongs, and how it ended is said as it was.
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -14,7 +14,12 @@ import { isRunning, whenGone } from './running.ts'
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 /** Runs a command again and again over one connection of the real client. */
-async function overOneConnection(place: Place, options: string[], command: string, times: number): Promise<Buffer[]> {
+async function overOneConnection(
+  place: Place,
+  options: string[],
+  command: string,
+  times: number,
+): Promise<Buffer[]> {
   const socket = place.where.file('master')
   const target = 'nobody@127.0.0.1'
   const user = place.who.name
@@ -23,7 +28,14 @@ async function overOneConnection(place: Place, options: string[], command: strin
   try {
     const outputs: Buffer[] = []
     for (let time = 0; time < times; time += 1) {
-      const { status, stdout } = await run('ssh', [...place.args(), '-S', socket, ...options, target, command])
+      const { status, stdout } = await run('ssh', [
+        ...place.args(),
+        '-S',
+        socket,
+        ...options,
+        target,
+        command,
+      ])
       expect(status).toBe(0)
       outputs.push(stdout)
     }
@@ -77,7 +89,9 @@ inBothModes((place) => {
     })
 
     test('scripts write to /dev/stdout and /dev/stderr and read /dev/stdin as files', async () => {
-      const { stdout, stderr } = await place.ssh('cat /dev/stdin > /dev/stdout; echo no >> /dev/stderr', { input: 'yes\n' })
+      const { stdout, stderr } = await place.ssh('cat /dev/stdin > /dev/stdout; echo no >> /dev/stderr', {
+        input: 'yes\n',
+      })
       expect([stdout.toString(), stderr]).toEqual(['yes\n', 'no\n'])
     })
 
@@ -112,7 +126,9 @@ inBothModes((place) => {
     })
 
     test('a shell without a terminal does what it is told, as a login shell', async () => {
-      const { status, stdout, stderr } = await place.ssh(undefined, { input: 'shopt login_shell\necho err >&2\nexit 4\n' })
+      const { status, stdout, stderr } = await place.ssh(undefined, {
+        input: 'shopt login_shell\necho err >&2\nexit 4\n',
+      })
       expect([status, stderr]).toEqual([4, 'err\n'])
       expect(stdout.toString()).toMatch(/login_shell\s+on/)
     })
@@ -122,14 +138,25 @@ inBothModes((place) => {
     test('is the user, in all groups, at home', async () => {
       const { stdout } = await place.ssh('id -u; id -g; id -G; pwd; umask')
       const [uid, gid, groups, home, mask] = stdout.toString().split('\n')
-      expect([uid, gid, home, mask]).toEqual([String(place.who.uid), String(place.who.gid), place.who.home, '0022'])
+      expect([uid, gid, home, mask]).toEqual([
+        String(place.who.uid),
+        String(place.who.gid),
+        place.who.home,
+        '0022',
+      ])
       expect(new Set(groups!.split(' ').map(Number))).toEqual(new Set(place.who.groups))
     })
 
     test('has the signals and limits of a login, not those of the agent', async () => {
-      const { stdout } = await place.ssh('grep -E "SigIgn|SigBlk" /proc/self/status; ulimit -S -n; ls /proc/self/fd | wc -l')
+      const { stdout } = await place.ssh(
+        'grep -E "SigIgn|SigBlk" /proc/self/status; ulimit -S -n; ls /proc/self/fd | wc -l',
+      )
       const [blocked, ignored, files, open] = stdout.toString().trim().split('\n')
-      expect([blocked, ignored, files]).toEqual(['SigBlk:\t0000000000000000', 'SigIgn:\t0000000000000000', '1024'])
+      expect([blocked, ignored, files]).toEqual([
+        'SigBlk:\t0000000000000000',
+        'SigIgn:\t0000000000000000',
+        '1024',
+      ])
       // As many as any child of these tests has.
       expect(open).toBe(execFileSync('sh', ['-c', 'ls /proc/self/fd | wc -l'], { encoding: 'utf8' }).trim())
     })
@@ -151,16 +178,29 @@ inBothModes((place) => {
         SHELLHUB_HOST: 'testing',
         HAWSER_DEVICE: 'testing',
       })
-      expect(env).toMatchObject({ SSH_CLIENT: '2001:db8::7 4711 22', SSH_CONNECTION: '2001:db8::7 4711 127.0.0.1 22' })
+      expect(env).toMatchObject({
+        SSH_CLIENT: '2001:db8::7 4711 22',
+        SSH_CONNECTION: '2001:db8::7 4711 127.0.0.1 22',
+      })
       expect(env['PATH']).toMatch(/\/usr\/bin/)
       expect(env['LANG']).toBeTruthy()
-      expect(Object.keys(env).filter((variable) => /^(HAWSER_CLIENT|TERM|SSH_TTY|SSH_AUTH_SOCK|MAIL|NODE|VITEST)/.test(variable))).toEqual(
-        [],
-      )
+      expect(
+        Object.keys(env).filter((variable) =>
+          /^(HAWSER_CLIENT|TERM|SSH_TTY|SSH_AUTH_SOCK|MAIL|NODE|VITEST)/.test(variable),
+        ),
+      ).toEqual([])
     })
 
     test('gets of the client only what is on the list', async () => {
-      const settings = ['LD_PRELOAD=/x.so', 'PATH=/evil', 'BASH_ENV=/evil', 'FOO=1', 'LANG=de_DE.UTF-8', 'LC_TIME=C', 'COLORTERM=truecolor']
+      const settings = [
+        'LD_PRELOAD=/x.so',
+        'PATH=/evil',
+        'BASH_ENV=/evil',
+        'FOO=1',
+        'LANG=de_DE.UTF-8',
+        'LC_TIME=C',
+        'COLORTERM=truecolor',
+      ]
       const { status, stdout } = await place.ssh('env', { settings: [`SetEnv=${settings.join(' ')}`] })
       const lines = stdout.toString().split('\n')
       expect(status).toBe(0)
@@ -183,10 +223,17 @@ inBothModes((place) => {
       expect((await all(session.channel)).stdout.toString()).toBe('heard\n')
       expect(await session.exit).toEqual({ type: 'exit-status', status: 9 })
 
-      const second = await startSession(connection, { program: { type: 'exec', command: 'sleep 300 & echo $!; wait' } })
+      const second = await startSession(connection, {
+        program: { type: 'exec', command: 'sleep 300 & echo $!; wait' },
+      })
       const pid = Number((await second.channel.read())?.bytes.toString())
       await second.signal('TERM')
-      expect(await second.exit).toEqual({ type: 'exit-signal', signal: 'TERM', coreDumped: false, message: '' })
+      expect(await second.exit).toEqual({
+        type: 'exit-signal',
+        signal: 'TERM',
+        coreDumped: false,
+        message: '',
+      })
       await whenGone(pid)
     })
   })
@@ -194,7 +241,9 @@ inBothModes((place) => {
   test('two hundred sessions at once on one connection', async () => {
     await using connection = await place.connect()
     const sessions = await Promise.all(
-      Array.from({ length: 200 }, async () => startSession(connection, { program: { type: 'exec', command: 'read line; echo $line' } })),
+      Array.from({ length: 200 }, async () =>
+        startSession(connection, { program: { type: 'exec', command: 'read line; echo $line' } }),
+      ),
     )
     const answers = await Promise.all(
       sessions.map(async ({ channel, exit }, number) => {
@@ -220,11 +269,19 @@ inBothModes((place) => {
   test('what there is not is refused, and the connection goes on', async () => {
     expect((await place.ssh('none', { options: ['-s'] })).stderr).toContain('subsystem request failed')
     await using connection = await place.connect()
-    await expect(startSession(connection, { program: { type: 'subsystem', name: 'netconf' } })).rejects.toBeInstanceOf(SessionRefused)
+    await expect(
+      startSession(connection, { program: { type: 'subsystem', name: 'netconf' } }),
+    ).rejects.toBeInstanceOf(SessionRefused)
     await expect(connection.open('x11')).rejects.toMatchObject({ reason: 3 })
     await expect(connection.open('tun@openssh.com')).rejects.toBeInstanceOf(ChannelRefused)
     const channel = await connection.open('session')
-    const { name, payload } = writeRequest({ type: 'x11-req', single: false, protocol: 'MIT-MAGIC-COOKIE-1', cookie: 'ab', screen: 0 })
+    const { name, payload } = writeRequest({
+      type: 'x11-req',
+      single: false,
+      protocol: 'MIT-MAGIC-COOKIE-1',
+      cookie: 'ab',
+      screen: 0,
+    })
     expect(await channel.request(name, payload, true)).toBe(false)
     expect(await channel.request('nonsense', Buffer.alloc(3), true)).toBe(false)
     await channel.close('now')
@@ -263,7 +320,9 @@ test('the gateway hears a keepalive again and again, and one that answers nothin
   }
   void listen()
   await unanswered.promise
-  expect(heard.filter(([name]) => name === 'keepalive@hawser').every(([, wantReply]) => wantReply === true)).toBe(true)
+  expect(
+    heard.filter(([name]) => name === 'keepalive@hawser').every(([, wantReply]) => wantReply === true),
+  ).toBe(true)
   expect(heard.map(([name]) => name)).toContain('keepalive@hawser')
   expect((await connection.ended).message).toBe('The peer does not answer.')
 })

@@ -1,5 +1,5 @@
-// Terminals, as people sit in front of them: the real client on a terminal of its own, and our own client where the real one
-// cannot be made to do something.
+// Terminals, as people sit in front of them: the real client on a terminal of its own, and our own client
+// where the real one cannot be made to do something.
 import { readFileSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startSession, writeRequest, type Connection, type Pty, type RunningSession } from '@hawser/ssh'
@@ -14,7 +14,11 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 const size = { columns: 101, rows: 41, width: 0, height: 0 }
 const pty: Pty = { terminal: 'vt220', modes: new Map(), ...size }
 
-async function onPty(connection: Connection, command?: string, wish: Partial<Pty> = {}): Promise<RunningSession> {
+async function onPty(
+  connection: Connection,
+  command?: string,
+  wish: Partial<Pty> = {},
+): Promise<RunningSession> {
   return startSession(connection, {
     program: command === undefined ? { type: 'shell' } : { type: 'exec', command },
     pty: { ...pty, ...wish },
@@ -23,7 +27,10 @@ async function onPty(connection: Connection, command?: string, wish: Partial<Pty
 
 /** Somebody in front of a terminal with the real client on it. */
 async function login(place: Place, before = '', ...command: string[]): Promise<OnTerminal> {
-  return onTerminal(`${before} exec ssh ${quoted([...place.args(), '-tt', '-l', place.who.name, '127.0.0.1', ...command])}`, size)
+  return onTerminal(
+    `${before} exec ssh ${quoted([...place.args(), '-tt', '-l', place.who.name, '127.0.0.1', ...command])}`,
+    size,
+  )
 }
 
 inBothModes((place) => {
@@ -42,7 +49,10 @@ inBothModes((place) => {
 
   test('the terminal is the user’s, who can open it by its name', async () => {
     await using connection = await place.connect()
-    const session = await onPty(connection, 'test -O $(tty) && echo mine > $(tty); echo also > /dev/tty; ps -o tty= -p $$')
+    const session = await onPty(
+      connection,
+      'test -O $(tty) && echo mine > $(tty); echo also > /dev/tty; ps -o tty= -p $$',
+    )
     expect((await all(session.channel)).stdout.toString()).toMatch(/^mine\r\nalso\r\npts\/\d+\s*$/)
   })
 
@@ -70,7 +80,11 @@ inBothModes((place) => {
   })
 
   test('the modes of the person’s terminal become those of the other', async () => {
-    const person = await login(place, 'stty erase ^H intr ^X quit undef -ixon ixany tostop -echoctl ocrnl;', 'stty -a')
+    const person = await login(
+      place,
+      'stty erase ^H intr ^X quit undef -ixon ixany tostop -echoctl ocrnl;',
+      'stty -a',
+    )
     expect(await person.program.ended).toEqual({ type: 'exit-status', status: 0 })
     for (const mode of [
       'erase = ^H',
@@ -98,7 +112,9 @@ inBothModes((place) => {
   test('without modes a terminal is as the kernel makes it', async () => {
     await using connection = await place.connect()
     const session = await onPty(connection, 'stty')
-    expect((await all(session.channel)).stdout.toString()).toMatch(/^speed 38400 baud; line = 0;\s+(?:-brkint -imaxbel )?iutf8\s*$/)
+    expect((await all(session.channel)).stdout.toString()).toMatch(
+      /^speed 38400 baud; line = 0;\s+(?:-brkint -imaxbel )?iutf8\s*$/,
+    )
   })
 
   test.each([0, 3, 255])('a command on a terminal that exits with %i', async (status) => {
@@ -108,7 +124,12 @@ inBothModes((place) => {
   test('a program on a terminal that was killed', async () => {
     await using connection = await place.connect()
     const session = await onPty(connection, 'kill -9 $$')
-    expect(await session.exit).toEqual({ type: 'exit-signal', signal: 'KILL', coreDumped: false, message: '' })
+    expect(await session.exit).toEqual({
+      type: 'exit-signal',
+      signal: 'KILL',
+      coreDumped: false,
+      message: '',
+    })
   })
 
   test('a quick command on a terminal loses nothing of its end, a hundred times', async () => {
@@ -130,7 +151,9 @@ inBothModes((place) => {
       // Longer and longer, so that the program has ended long before the last of it is taken.
       if (parts.length % 10 === 0) await sleep(parts.length)
     }
-    expect(Buffer.concat(parts).toString()).toBe(Array.from({ length: 40_000 }, (_, n) => `${n + 1}\r\n`).join(''))
+    expect(Buffer.concat(parts).toString()).toBe(
+      Array.from({ length: 40_000 }, (_, n) => `${n + 1}\r\n`).join(''),
+    )
     expect(await session.exit).toEqual({ type: 'exit-status', status: 0 })
   })
 
@@ -179,7 +202,10 @@ inBothModes((place) => {
   test('a client that is killed hangs up: the shell goes, and what ran in it', async () => {
     const person = await login(place)
     await person.type('PS1=">"; echo shell=$$.; sh -c \'echo child=$$.; sleep 300\'\n')
-    const [shell, child] = [Number(await person.until(/shell=(\d+)\./)), Number(await person.until(/child=(\d+)\./))]
+    const [shell, child] = [
+      Number(await person.until(/shell=(\d+)\./)),
+      Number(await person.until(/child=(\d+)\./)),
+    ]
     expect([isRunning(shell), isRunning(child)]).toEqual([true, true])
     person.program.signal('KILL')
     await Promise.all([whenGone(shell), whenGone(child)])
@@ -196,7 +222,11 @@ inBothModes((place) => {
 
   test('sizes and names that make no sense are put right', async () => {
     await using connection = await place.connect()
-    const session = await onPty(connection, 'stty size; echo $TERM', { columns: 4_000_000_000, rows: 0, terminal: '../../evil' })
+    const session = await onPty(connection, 'stty size; echo $TERM', {
+      columns: 4_000_000_000,
+      rows: 0,
+      terminal: '../../evil',
+    })
     expect((await all(session.channel)).stdout.toString()).toBe('0 65535\r\nxterm\r\n')
   })
 
@@ -208,7 +238,10 @@ inBothModes((place) => {
     const device = await person.until(/\/dev\/(pts\/\d+)\r/)
     const shell = Number(await person.until(/shell=(\d+)\./))
     if (process.getuid?.() === 0) {
-      const line = new RegExp(`^${place.who.name.slice(0, 8)}\\S* +${device} .*\\(198\\.51\\.100\\.7\\)$`, 'm')
+      const line = new RegExp(
+        `^${place.who.name.slice(0, 8)}\\S* +${device} .*\\(198\\.51\\.100\\.7\\)$`,
+        'm',
+      )
       expect(await who(utmp)).toMatch(line)
       expect(await who(wtmp)).toMatch(line)
       expect(readFileSync(utmp).readInt32LE(4)).toBe(shell)

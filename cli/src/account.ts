@@ -1,5 +1,6 @@
-// Who is signed in where: one file, readable by its owner only, with a token for each server. A token is only ever sent to
-// the server that gave it. The file is replaced as a whole, so that an interrupted command leaves the old or the new one.
+// Who is signed in where: one file, readable by its owner only, with a token for each server. A token is only
+// ever sent to the server that gave it. The file is replaced as a whole, so that an interrupted command
+// leaves the old or the new one.
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -29,7 +30,10 @@ export function accounts(env: NodeJS.ProcessEnv) {
     let text: string
     try {
       if ((statSync(file).mode & 0o077) !== 0) {
-        throw new Complaint(`Others may read ${file}, which holds your tokens. Run \`chmod 600 ${file}\`, or sign in anew.`, signInCode)
+        throw new Complaint(
+          `Others may read ${file}, which holds your tokens. Run \`chmod 600 ${file}\`, or sign in anew.`,
+          signInCode,
+        )
       }
       text = readFileSync(file, 'utf8')
     } catch (error) {
@@ -76,7 +80,10 @@ export function accounts(env: NodeJS.ProcessEnv) {
       const kept = read()
       if (!(server in kept.accounts)) return false
       const left = Object.fromEntries(Object.entries(kept.accounts).filter(([name]) => name !== server))
-      write({ current: kept.current === server ? (Object.keys(left)[0] ?? '') : kept.current, accounts: left })
+      write({
+        current: kept.current === server ? (Object.keys(left)[0] ?? '') : kept.current,
+        accounts: left,
+      })
       return true
     },
   }

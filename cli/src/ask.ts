@@ -1,5 +1,6 @@
-// Questions to the person at the terminal. Secrets are read without an echo, and the terminal is put right again whatever
-// happens. Without a terminal there is nobody to ask: then the complaint names the option that says it instead.
+// Questions to the person at the terminal. Secrets are read without an echo, and the terminal is put right
+// again whatever happens. Without a terminal there is nobody to ask: then the complaint names the option that
+// says it instead.
 import { createInterface } from 'node:readline/promises'
 import { Complaint, usageCode } from './complaint.ts'
 
@@ -72,5 +73,6 @@ export async function readInput(most = 1024 * 1024): Promise<string> {
 }
 
 function mustBeTerminal(question: string, instead: string): void {
-  if (!process.stdin.isTTY) throw new Complaint(`${question}? There is no terminal to ask on: ${instead}.`, usageCode)
+  if (!process.stdin.isTTY)
+    throw new Complaint(`${question}? There is no terminal to ask on: ${instead}.`, usageCode)
 }

@@ -1,6 +1,7 @@
-// What a command is, and how the words of a command line become what it is given. Everything that can be said about a
-// command (its help, its completions, its mistakes) is read from this one description. Options may stand anywhere; `--` ends
-// them. A command that is `raw` hands its words on as they are: they belong to another program, such as ssh.
+// What a command is, and how the words of a command line become what it is given. Everything that can be said
+// about a command (its help, its completions, its mistakes) is read from this one description. Options may
+// stand anywhere; `--` ends them. A command that is `raw` hands its words on as they are: they belong to
+// another program, such as ssh.
 import type { Context } from './context.ts'
 import { Complaint, usageCode } from './complaint.ts'
 
@@ -56,8 +57,18 @@ export interface Given {
 
 /** Options that every command has. */
 export const everywhere: readonly Option[] = [
-  { name: 'output', short: 'o', value: 'form', doc: 'table for people, json for programs', choices: ['table', 'json'] },
-  { name: 'server', value: 'address', doc: 'the server, instead of HAWSER_SERVER and of the one signed in to last' },
+  {
+    name: 'output',
+    short: 'o',
+    value: 'form',
+    doc: 'table for people, json for programs',
+    choices: ['table', 'json'],
+  },
+  {
+    name: 'server',
+    value: 'address',
+    doc: 'the server, instead of HAWSER_SERVER and of the one signed in to last',
+  },
   { name: 'help', short: 'h', doc: 'what this command does' },
 ]
 
@@ -90,14 +101,16 @@ export function parse(options: readonly Option[], words: readonly string[]): Giv
     if (option?.value !== undefined) {
       if (text === undefined) i += 1
       const value = text ?? words[i]
-      if (value === undefined) throw new Complaint(`${name} needs a value: ${name} <${option.value}>.`, usageCode)
+      if (value === undefined)
+        throw new Complaint(`${name} needs a value: ${name} <${option.value}>.`, usageCode)
       note(option, value)
       continue
     }
     const off = known.find((one) => one.value === undefined && name === `--no-${one.name}`)
     const flag = option ?? off
     if (!flag) throw unknownOption(name, known)
-    if (text !== undefined && text !== 'true' && text !== 'false') throw new Complaint(`${name} is true or false, not ${text}.`, usageCode)
+    if (text !== undefined && text !== 'true' && text !== 'false')
+      throw new Complaint(`${name} is true or false, not ${text}.`, usageCode)
     note(flag, String((text !== 'false') === (flag === option)))
   }
   const values = (option: string): readonly string[] => found.get(option) ?? []
@@ -117,13 +130,15 @@ export function check(command: Command, given: Given): void {
     throw new Complaint(`${sentence}\nUsage: ${usageOf(command)}`, usageCode)
   }
   const missing = wanted.filter((argument, i) => !argument.optional && given.words.length <= i)
-  if (missing.length > 0) say(`What is missing: ${missing.map(({ name, doc }) => `<${name}> (${doc})`).join(', ')}.`)
+  if (missing.length > 0)
+    say(`What is missing: ${missing.map(({ name, doc }) => `<${name}> (${doc})`).join(', ')}.`)
   if (!wanted.some(({ many }) => many) && given.words.length > wanted.length) {
     say(`There is one word too many: ${given.words[wanted.length]}.`)
   }
   for (const [i, { name, choices }] of wanted.entries()) {
     const word = given.words[i]
-    if (word !== undefined && choices && !choices.includes(word)) say(`<${name}> is one of ${choices.join(', ')}, not ${word}.`)
+    if (word !== undefined && choices && !choices.includes(word))
+      say(`<${name}> is one of ${choices.join(', ')}, not ${word}.`)
   }
   const absent = options.filter((option) => option.required && given.value(option.name) === undefined)
   if (absent.length > 0) say(`What is missing: ${absent.map(spell).join(', ')}.`)
@@ -148,7 +163,10 @@ function unknownOption(name: string, known: readonly Option[]): Complaint {
     name,
     known.map((option) => `--${option.name}`),
   )
-  return new Complaint(`There is no option ${name}${near ? `; did you mean ${near}?` : '; --help lists them.'}`, usageCode)
+  return new Complaint(
+    `There is no option ${name}${near ? `; did you mean ${near}?` : '; --help lists them.'}`,
+    usageCode,
+  )
 }
 
 /** The word that somebody may have meant. */

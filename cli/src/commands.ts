@@ -1,6 +1,7 @@
-// The commands that follow from the contract: each operation is `hawser <noun> <verb>`, what stands in its path are
-// arguments, the fields of its query and its body are options. Nothing is written down twice: a new operation is a command
-// at once. Where an argument is the id of a device, a session, a namespace or a member, its name will do (resolve.ts).
+// The commands that follow from the contract: each operation is `hawser <noun> <verb>`, what stands in its
+// path are arguments, the fields of its query and its body are options. Nothing is written down twice: a new
+// operation is a command at once. Where an argument is the id of a device, a session, a namespace or a
+// member, its name will do (resolve.ts).
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { operations, type NamedOperation } from '@hawser/contract'
@@ -51,7 +52,13 @@ export function derive(named: NamedOperation): Command {
   const paged = op.list !== undefined && query.some(({ option }) => option === 'page')
   const more: Option[] = [
     ...(op.body
-      ? [{ name: 'body', value: 'json', doc: 'the whole body as JSON, as @file or as - for stdin; other options change it' }]
+      ? [
+          {
+            name: 'body',
+            value: 'json',
+            doc: 'the whole body as JSON, as @file or as - for stdin; other options change it',
+          },
+        ]
       : []),
     ...(paged ? [{ name: 'all', doc: 'all pages' }] : []),
   ]
@@ -88,12 +95,22 @@ export function derive(named: NamedOperation): Command {
         const filter = screenFilter()
         const piece = (chunk: string): string => (process.stdout.isTTY ? filter(chunk) : chunk)
         const stream = (await openStream(op, input, options)).setEncoding('utf8')
-        for await (const chunk of stream) if (!process.stdout.write(piece(chunk as string))) await once(process.stdout, 'drain')
+        for await (const chunk of stream)
+          if (!process.stdout.write(piece(chunk as string))) await once(process.stdout, 'drain')
         return undefined
       }
-      const { body: answer, headers } = await must(op, { ...input, ...(whole === undefined ? {} : { body: whole }) }, options)
-      if (op.text) process.stdout.write(process.stdout.isTTY ? screenFilter()(String(answer)) : String(answer))
-      else context.print(answer, op.list ? { columns: columnsOf[noun], total: Number(headers.get('x-total-count')) } : {})
+      const { body: answer, headers } = await must(
+        op,
+        { ...input, ...(whole === undefined ? {} : { body: whole }) },
+        options,
+      )
+      if (op.text)
+        process.stdout.write(process.stdout.isTTY ? screenFilter()(String(answer)) : String(answer))
+      else
+        context.print(
+          answer,
+          op.list ? { columns: columnsOf[noun], total: Number(headers.get('x-total-count')) } : {},
+        )
       // What else has changed, where the server says so.
       const notice = headers.get('x-notice')
       if (notice) process.stderr.write(`${safeText(notice)}\n`)
@@ -114,13 +131,23 @@ async function must(op: NamedOperation['op'], input: RawInput, options: ClientOp
   return result
 }
 
-async function paramsOf(params: readonly { name: string; kind: Kind | undefined }[], given: Given, options: ClientOptions) {
+async function paramsOf(
+  params: readonly { name: string; kind: Kind | undefined }[],
+  given: Given,
+  options: ClientOptions,
+) {
   const found: Record<string, string> = {}
-  for (const [i, { name, kind }] of params.entries()) found[name] = await idOf(kind, given.words[i]!, options, found['tenant'])
+  for (const [i, { name, kind }] of params.entries())
+    found[name] = await idOf(kind, given.words[i]!, options, found['tenant'])
   return found
 }
 
-async function idOf(kind: Kind | undefined, text: string, options: ClientOptions, tenant = ''): Promise<string> {
+async function idOf(
+  kind: Kind | undefined,
+  text: string,
+  options: ClientOptions,
+  tenant = '',
+): Promise<string> {
   const api = client(options)
   if (kind === 'device') return /^[0-9a-f]{64}$/.test(text) ? text : (await findDevice(api, text)).uid
   if (kind === 'session') return (await findSession(api, text)).uid
@@ -128,7 +155,12 @@ async function idOf(kind: Kind | undefined, text: string, options: ClientOptions
   return kind === 'member' ? findMember(api, tenant, text) : text
 }
 
-async function gather(fields: readonly Field[], given: Given, options: ClientOptions, into: Record<string, unknown> = {}) {
+async function gather(
+  fields: readonly Field[],
+  given: Given,
+  options: ClientOptions,
+  into: Record<string, unknown> = {},
+) {
   for (const field of fields) {
     const texts = given.values(field.option)
     if (texts.length === 0) continue
@@ -137,8 +169,12 @@ async function gather(fields: readonly Field[], given: Given, options: ClientOpt
     for (const name of field.path.slice(0, -1)) place = (place[name] ??= {}) as Record<string, unknown>
     if (field.schema.type === 'array' && isPlain(field.schema.items))
       place[last] = texts.map((text) => valueOf(field, field.schema.items!, text))
-    else if (isSecret(field) && texts[0] === '-') place[last] = await askSecret(field.option, `give --${field.option} a value`)
-    else place[last] = field.kind ? await idOf(field.kind, texts[0]!, options) : valueOf(field, field.schema, texts[0]!)
+    else if (isSecret(field) && texts[0] === '-')
+      place[last] = await askSecret(field.option, `give --${field.option} a value`)
+    else
+      place[last] = field.kind
+        ? await idOf(field.kind, texts[0]!, options)
+        : valueOf(field, field.schema, texts[0]!)
   }
   return into
 }
@@ -149,7 +185,9 @@ async function bodyOf(fields: readonly Field[], given: Given, options: ClientOpt
   const body = await gather(fields, given, options, (whole ?? {}) as Record<string, unknown>)
   const missing = fields.filter(({ required, path }) => required && !Object.hasOwn(body, path[0]!))
   if (missing.length > 0) {
-    const each = missing.map((field) => `--${field.option}${field.schema.type === 'boolean' ? ` or --no-${field.option}` : ''}`)
+    const each = missing.map(
+      (field) => `--${field.option}${field.schema.type === 'boolean' ? ` or --no-${field.option}` : ''}`,
+    )
     throw new Complaint(`What is missing: ${each.join(', ')}. --help says what they are.`, usageCode)
   }
   return body
@@ -177,8 +215,14 @@ function valueOf(field: Field, schema: Schema, text: string): unknown {
   const wrong = (what: string): never => {
     throw new Complaint(`--${field.option} is ${what}, not ${text}.`, usageCode)
   }
-  const numeric = schema.type === 'integer' || schema.type === 'number' || schema.enum?.every((one) => typeof one === 'number')
-  if (numeric) return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : wrong(schema.type === 'number' ? 'a number' : 'a whole number')
+  const numeric =
+    schema.type === 'integer' ||
+    schema.type === 'number' ||
+    schema.enum?.every((one) => typeof one === 'number')
+  if (numeric)
+    return /^-?\d+(\.\d+)?$/.test(text)
+      ? Number(text)
+      : wrong(schema.type === 'number' ? 'a number' : 'a whole number')
   if (schema.type === 'boolean') return text === 'true'
   if (isPlain(schema)) return text
   try {
@@ -192,14 +236,22 @@ function valueOf(field: Field, schema: Schema, text: string): unknown {
 function isPlain(schema: Schema | undefined): boolean {
   if (!schema) return false
   if (schema.anyOf) return schema.anyOf.every(isPlain)
-  return schema.enum !== undefined || schema['const'] !== undefined || /^(string|integer|number|boolean)$/.test(schema.type ?? '')
+  return (
+    schema.enum !== undefined ||
+    schema['const'] !== undefined ||
+    /^(string|integer|number|boolean)$/.test(schema.type ?? '')
+  )
 }
 
-/** The leaves of an object. A choice between objects offers the fields of all; the server says which fit together. */
+/**
+ * The leaves of an object. A choice between objects offers the fields of all; the server says which fit
+ * together.
+ */
 function fieldsIn(schema: Schema | undefined, path: readonly string[] = [], required = true): Field[] {
   if (!schema) return []
   const branches = schema.anyOf?.filter((branch) => branch.properties)
-  if (branches && branches.length > 0) return branches.flatMap((branch) => fieldsIn(branch, path, required && branches.length === 1))
+  if (branches && branches.length > 0)
+    return branches.flatMap((branch) => fieldsIn(branch, path, required && branches.length === 1))
   if (!schema.properties) {
     if (path.length === 0) return []
     return [{ option: path.map(kebab).join('-'), path, schema, required, kind: kindOf('', '', schema, '') }]
@@ -216,10 +268,14 @@ function optionOf(field: Field): Option {
   const many = leaf !== schema
   const choices = leaf.enum?.map(String)
   const fallback = schema['default'] === undefined ? '' : `; ${JSON.stringify(schema['default'])} unless said`
-  const doc = [docOf(schema, field.kind), field.required ? '(needed)' : '', many ? '(may be repeated)' : ''].filter(Boolean).join(' ')
+  const doc = [docOf(schema, field.kind), field.required ? '(needed)' : '', many ? '(may be repeated)' : '']
+    .filter(Boolean)
+    .join(' ')
   return {
     name: field.option,
-    ...(schema.type === 'boolean' ? {} : { value: field.kind ?? (isPlain(leaf) ? (leaf.type === 'integer' ? 'number' : 'text') : 'json') }),
+    ...(schema.type === 'boolean'
+      ? {}
+      : { value: field.kind ?? (isPlain(leaf) ? (leaf.type === 'integer' ? 'number' : 'text') : 'json') }),
     doc: `${doc || 'see the reference'}${isSecret(field) ? '; - asks for it' : ''}${fallback}`,
     many,
     choices,
@@ -233,7 +289,10 @@ function docOf(schema: Schema, kind: Kind | undefined): string {
   if (kind === 'namespace') return 'a namespace: its name or its id'
   if (kind === 'member') return 'a member: the username or the id'
   const choices = (schema.items ?? schema).enum?.join(', ')
-  return [schema.description?.replace(/\.$/, ''), choices && `one of ${choices}`].filter(Boolean).join('; ') || (schema.type ?? '')
+  return (
+    [schema.description?.replace(/\.$/, ''), choices && `one of ${choices}`].filter(Boolean).join('; ') ||
+    (schema.type ?? '')
+  )
 }
 
 function nameable(kind: Kind | undefined): Named | undefined {
@@ -242,7 +301,8 @@ function nameable(kind: Kind | undefined): Named | undefined {
 
 function kindOf(noun: string, name: string, schema: Schema, path: string): Kind | undefined {
   const same = (other: object): boolean =>
-    (schema as object) === other || (schema.description !== undefined && schema.description === (other as Schema).description)
+    (schema as object) === other ||
+    (schema.description !== undefined && schema.description === (other as Schema).description)
   if (same(DeviceUid)) return 'device'
   if (same(SessionUid)) return 'session'
   if (same(TenantId)) return 'namespace'

@@ -1,5 +1,6 @@
-// What goes wrong, as a sentence that says what to do, and an exit code. The codes are a promise to scripts: they are listed
-// in `hawser help exit-codes` and in the guide, from this table. Nothing else in the program decides about them.
+// What goes wrong, as a sentence that says what to do, and an exit code. The codes are a promise to scripts:
+// they are listed in `hawser help exit-codes` and in the guide, from this table. Nothing else in the program
+// decides about them.
 import { ApiError } from '@hawser/contract/client'
 import { failures } from '@hawser/contract/failures'
 import { safeText } from './safe-text.ts'
@@ -39,27 +40,40 @@ export interface Asked {
 export function complaintOf(error: unknown, asked?: Asked): Complaint | undefined {
   if (error instanceof Complaint) return error
   if (error instanceof ApiError) return refusal(error, asked)
-  if (asked && error instanceof TypeError && error.message === 'fetch failed') return unreachable(error, asked)
+  if (asked && error instanceof TypeError && error.message === 'fetch failed')
+    return unreachable(error, asked)
   // An argument that cannot be part of an address.
-  if (error instanceof TypeError && / cannot be its /.test(error.message)) return new Complaint(error.message, usageCode)
+  if (error instanceof TypeError && / cannot be its /.test(error.message))
+    return new Complaint(error.message, usageCode)
   return undefined
 }
 
 function refusal(error: ApiError, asked: Asked | undefined): Complaint {
   const { status } = error
   const said = safeText(error.message)
-  const because = (advice: string, code: number): Complaint => new Complaint(advice ? `${said}\n${advice}` : said, code, error)
+  const because = (advice: string, code: number): Complaint =>
+    new Complaint(advice ? `${said}\n${advice}` : said, code, error)
   // Anything else than the catalogue's sentence is about what was sent: a password, a code.
   if (status === 401 && error.message !== failures.unauthenticated.message) return because('', signInCode)
   if (status === 401) {
     if (asked?.by === 'key')
-      return new Complaint('The server does not know the API key in HAWSER_API_KEY, or it has ended.', signInCode, error)
-    if (asked?.by === 'token') return new Complaint('Your sign-in has ended. Run `hawser login`.', signInCode, error)
+      return new Complaint(
+        'The server does not know the API key in HAWSER_API_KEY, or it has ended.',
+        signInCode,
+        error,
+      )
+    if (asked?.by === 'token')
+      return new Complaint('Your sign-in has ended. Run `hawser login`.', signInCode, error)
     return because('Run `hawser login`, or set HAWSER_API_KEY.', signInCode)
   }
-  if (status === 402) return because('See `hawser billing get-subscription`, or the page Billing of the console.', 4)
+  if (status === 402)
+    return because('See `hawser billing get-subscription`, or the page Billing of the console.', 4)
   if (status === 403) return because(forbiddenAdvice(error.message), 4)
-  if (status === 404) return because('Is the name right, and is this the namespace? `hawser status` says where you are.', notFoundCode)
+  if (status === 404)
+    return because(
+      'Is the name right, and is this the namespace? `hawser status` says where you are.',
+      notFoundCode,
+    )
   if (status === 429) return because(lockAdvice(error), 1)
   if (status === 400 && error.fields) {
     return because(
@@ -73,7 +87,8 @@ function refusal(error: ApiError, asked: Asked | undefined): Complaint {
 }
 
 function forbiddenAdvice(message: string): string {
-  if (/names no namespace/.test(message)) return 'Choose one with `hawser namespaces switch`, or make one with `hawser namespaces create`.'
+  if (/names no namespace/.test(message))
+    return 'Choose one with `hawser namespaces switch`, or make one with `hawser namespaces create`.'
   if (/role/.test(message)) return 'An administrator of the namespace can do it, or give you another role.'
   if (/API key cannot/.test(message)) return 'Unset HAWSER_API_KEY and run `hawser login`.'
   return ''
@@ -88,8 +103,13 @@ function lockAdvice({ headers }: ApiError): string {
 
 function unreachable(error: TypeError, { server }: Asked): Complaint {
   const cause = error.cause as { code?: string; message?: string; errors?: { message: string }[] } | undefined
-  const why = { ECONNREFUSED: 'nobody listens there', ENOTFOUND: 'there is no such host', ETIMEDOUT: 'no answer came' }[cause?.code ?? '']
+  const why = {
+    ECONNREFUSED: 'nobody listens there',
+    ENOTFOUND: 'there is no such host',
+    ETIMEDOUT: 'no answer came',
+  }[cause?.code ?? '']
   const detail = why ?? (cause?.message || cause?.code || 'the connection failed')
-  const advice = 'Does the server run, and is its address right? Set it with --server, HAWSER_SERVER or `hawser login`.'
+  const advice =
+    'Does the server run, and is its address right? Set it with --server, HAWSER_SERVER or `hawser login`.'
   return new Complaint(`${server} cannot be reached: ${safeText(detail)}.\n${advice}`, unreachableCode, error)
 }

@@ -1,6 +1,7 @@
-// Completions: the shells ask `hawser __complete <words so far>`, and are told what the last word could become, one a line,
-// each with a few words about it. The answer is read from the commands themselves, and for names of devices, tags, sessions
-// and namespaces from the server, which has two seconds. Names that a shell could take for more than a name are not told.
+// Completions: the shells ask `hawser __complete <words so far>`, and are told what the last word could
+// become, one a line, each with a few words about it. The answer is read from the commands themselves, and
+// for names of devices, tags, sessions and namespaces from the server, which has two seconds. Names that a
+// shell could take for more than a name are not told.
 import { client, type Client } from '@hawser/contract/client'
 import { nouns } from '@hawser/contract/openapi'
 import { everywhere, type Command, type Named, type Option } from './command.ts'
@@ -26,7 +27,11 @@ const served: readonly Candidate[] = [
   { word: 'help', doc: 'what there is' },
 ]
 
-export async function complete(commands: readonly Command[], words: readonly string[], context: Context): Promise<Candidate[]> {
+export async function complete(
+  commands: readonly Command[],
+  words: readonly string[],
+  context: Context,
+): Promise<Candidate[]> {
   const current = words.at(-1) ?? ''
   const before = words.slice(0, -1)
   const found = await candidates(commands, before, current, context)
@@ -40,27 +45,41 @@ async function candidates(
   context: Context,
 ): Promise<Candidate[]> {
   const shown = commands.filter(({ hidden }) => !hidden)
-  const skipped = before.findIndex((word, i) => !word.startsWith('-') && !/^(-o|--output|--server)$/.test(before[i - 1] ?? ''))
+  const skipped = before.findIndex(
+    (word, i) => !word.startsWith('-') && !/^(-o|--output|--server)$/.test(before[i - 1] ?? ''),
+  )
   const [first, second, ...rest] = skipped < 0 ? [] : before.slice(skipped)
   if (first === undefined) return current.startsWith('-') ? options(everywhere) : firstWords(shown)
   const noun = aliases[first] ?? first
   const verbs = shown.filter(({ words }) => words.length === 2 && words[0] === noun)
   if (verbs.length > 0 && second === undefined && !current.startsWith('-'))
     return verbs.map(({ words, summary }) => ({ word: words[1]!, doc: summary }))
-  const command = shown.find(({ words }) => words[0] === noun && (words.length === 1 || words[1] === (second ?? 'list')))
+  const command = shown.find(
+    ({ words }) => words[0] === noun && (words.length === 1 || words[1] === (second ?? 'list')),
+  )
   if (!command) return []
   const given = command.words.length === 1 ? [second, ...rest].filter((word) => word !== undefined) : rest
   return ofCommand(command, given, current, context)
 }
 
-async function ofCommand(command: Command, given: readonly string[], current: string, context: Context): Promise<Candidate[]> {
+async function ofCommand(
+  command: Command,
+  given: readonly string[],
+  current: string,
+  context: Context,
+): Promise<Candidate[]> {
   const known = [...(command.options ?? []), ...(command.raw ? [] : everywhere)]
   const asked = known.find((option) => option.value !== undefined && isSpelled(option, given.at(-1)))
-  if (asked) return asked.choices ? asked.choices.map((word) => ({ word, doc: asked.name })) : names(asked.named, current, context)
+  if (asked)
+    return asked.choices
+      ? asked.choices.map((word) => ({ word, doc: asked.name }))
+      : names(asked.named, current, context)
   if (current.startsWith('-')) return options(known)
   if (command.raw) return names('device', current, context, command.words[0] === 'scp' ? ':' : '')
   const places = given.filter(
-    (word, i) => !word.startsWith('-') && !known.some((option) => option.value !== undefined && isSpelled(option, given[i - 1])),
+    (word, i) =>
+      !word.startsWith('-') &&
+      !known.some((option) => option.value !== undefined && isSpelled(option, given[i - 1])),
   ).length
   const wanted = command.arguments ?? []
   const place = wanted[places] ?? (wanted.at(-1)?.many ? wanted.at(-1) : undefined)
@@ -70,16 +89,33 @@ async function ofCommand(command: Command, given: readonly string[], current: st
 
 const isSpelled = ({ name, short }: Option, word: string | undefined): boolean =>
   word === `--${name}` || (short !== undefined && word === `-${short}`)
-const options = (known: readonly Option[]): Candidate[] => known.map(({ name, doc }) => ({ word: `--${name}`, doc }))
+const options = (known: readonly Option[]): Candidate[] =>
+  known.map(({ name, doc }) => ({ word: `--${name}`, doc }))
 
 function firstWords(commands: readonly Command[]): Candidate[] {
   const sentences = new Map(Object.entries(nouns).map(([noun, [, sentence]]) => [kebab(noun), sentence]))
-  const firsts = new Map(commands.map(({ words, summary }) => [words[0]!, words.length === 1 ? summary : (sentences.get(words[0]!) ?? '')]))
-  return [...[...firsts].map(([word, doc]) => ({ word, doc })), { word: 'keys', doc: sentences.get('public-keys') ?? '' }, ...served]
+  const firsts = new Map(
+    commands.map(({ words, summary }) => [
+      words[0]!,
+      words.length === 1 ? summary : (sentences.get(words[0]!) ?? ''),
+    ]),
+  )
+  return [
+    ...[...firsts].map(([word, doc]) => ({ word, doc })),
+    { word: 'keys', doc: sentences.get('public-keys') ?? '' },
+    ...served,
+  ]
 }
 
-/** What only the server knows. Whatever goes wrong there, a person who presses Tab is not bothered with it. */
-async function names(named: Named | undefined, current: string, context: Context, behind = ''): Promise<Candidate[]> {
+/**
+ * What only the server knows. Whatever goes wrong there, a person who presses Tab is not bothered with it.
+ */
+async function names(
+  named: Named | undefined,
+  current: string,
+  context: Context,
+  behind = '',
+): Promise<Candidate[]> {
   if (named === undefined || named === 'file') return []
   try {
     const signal = AbortSignal.timeout(patience_ms)
@@ -97,7 +133,10 @@ const fromServer: Record<
     // `user@` before it stays as it is.
     const [user = '', part = ''] = /^(.*@)?(.*)$/.exec(current)?.slice(1) ?? []
     const filter = filterOf([], part ? [property('name', 'contains', part)] : [])
-    const { body } = await api.devices.list({ query: { per_page: 100, sort_by: 'name', order_by: 'asc', ...filter }, signal })
+    const { body } = await api.devices.list({
+      query: { per_page: 100, sort_by: 'name', order_by: 'asc', ...filter },
+      signal,
+    })
     return body.map(({ name, status, online }) => ({
       word: `${user}${name}${behind}`,
       doc: status === 'accepted' ? (online ? 'online' : 'offline') : status,
@@ -105,7 +144,10 @@ const fromServer: Record<
   },
   async session(api, _, signal) {
     const { body } = await api.sessions.list({ query: { per_page: 20 }, signal })
-    const rows = body.map(({ uid, username, device }) => ({ word: uid.slice(0, 12), doc: `${username} on ${device.name}` }))
+    const rows = body.map(({ uid, username, device }) => ({
+      word: uid.slice(0, 12),
+      doc: `${username} on ${device.name}`,
+    }))
     return [{ word: 'last', doc: 'the newest' }, ...rows]
   },
   async namespace(api, _, signal) {

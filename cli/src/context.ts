@@ -1,5 +1,6 @@
-// What a command works with: the server it speaks to and as whom, and where its output goes. The environment is read here
-// and in account.ts only: HAWSER_SERVER and HAWSER_API_KEY for scripts, the kept account for people. An API key wins over it.
+// What a command works with: the server it speaks to and as whom, and where its output goes. The environment
+// is read here and in account.ts only: HAWSER_SERVER and HAWSER_API_KEY for scripts, the kept account for
+// people. An API key wins over it.
 import { client, type Client, type ClientOptions } from '@hawser/contract/client'
 import { accounts, type Accounts } from './account.ts'
 import { Complaint, signInCode, unreachableCode, usageCode, type Asked } from './complaint.ts'
@@ -36,7 +37,11 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
 
   const server = (): string => {
     const named = chosen.server ?? (env['HAWSER_SERVER'] || kept.current())
-    if (!named) throw new Complaint('No server is known. Run `hawser login`, or set HAWSER_SERVER or --server.', usageCode)
+    if (!named)
+      throw new Complaint(
+        'No server is known. Run `hawser login`, or set HAWSER_SERVER or --server.',
+        usageCode,
+      )
     return serverAddress(named)
   }
   const options = (anybody = false): ClientOptions => {
@@ -45,7 +50,10 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
     const token = apiKey ? undefined : kept.find(url)?.token
     asked = { server: url, by: apiKey ? 'key' : token ? 'token' : 'nobody' }
     if (!anybody && !apiKey && !token)
-      throw new Complaint(`You are not signed in to ${url}. Run \`hawser login\`, or set HAWSER_API_KEY.`, signInCode)
+      throw new Complaint(
+        `You are not signed in to ${url}. Run \`hawser login\`, or set HAWSER_API_KEY.`,
+        signInCode,
+      )
     return { url, apiKey, token, fetch: fetchFrom(url) }
   }
   const nobody = (url = server()): ClientOptions => {
@@ -70,18 +78,27 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
 export function serverAddress(text: string): string {
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
-    throw new Complaint(`${text} is not the address of a server: it looks like https://hawser.example.com.`, usageCode)
+    throw new Complaint(
+      `${text} is not the address of a server: it looks like https://hawser.example.com.`,
+      usageCode,
+    )
   }
   return url.href.replace(/\/+$/, '')
 }
 
-/** Redirects would carry a token or a password to wherever they point; a page of another server is told apart from an answer of ours. */
+/**
+ * Redirects would carry a token or a password to wherever they point; a page of another server is told apart
+ * from an answer of ours.
+ */
 function fetchFrom(server: string): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, { ...init, redirect: 'manual' })
     if (response.status >= 300 && response.status <= 399) {
       const where = response.headers.get('location') ?? 'another address'
-      throw new Complaint(`${server} sends us to ${where}. Give that address as the server if you trust it.`, unreachableCode)
+      throw new Complaint(
+        `${server} sends us to ${where}. Give that address as the server if you trust it.`,
+        unreachableCode,
+      )
     }
     if (/text\/html/.test(response.headers.get('content-type') ?? '')) {
       throw new Complaint(

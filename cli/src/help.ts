@@ -1,5 +1,5 @@
-// Help: the overview, a noun with its verbs, one command with its arguments and options, and the topics. All of it is read
-// from the commands themselves.
+// Help: the overview, a noun with its verbs, one command with its arguments and options, and the topics. All
+// of it is read from the commands themselves.
 import { nouns } from '@hawser/contract/openapi'
 import { everywhere, spell, usageOf, type Command, type Option } from './command.ts'
 import { kebab } from './commands.ts'
@@ -47,7 +47,10 @@ export function overview(commands: readonly Command[]): string {
     '',
     'Things, each with what can be done with them (`hawser <thing> --help`); alone it lists them:',
     ...columns(
-      named.map((noun) => [noun === 'public-keys' ? `${noun}, ${short[noun]}` : noun, titles.get(noun) ?? 'Settings of other programs.']),
+      named.map((noun) => [
+        noun === 'public-keys' ? `${noun}, ${short[noun]}` : noun,
+        titles.get(noun) ?? 'Settings of other programs.',
+      ]),
     ),
     '',
     'Of the server itself:',
@@ -82,7 +85,9 @@ export function helpOfCommand(command: Command): string {
     command.summary,
     '',
     `Usage: ${usageOf(command)}`,
-    ...(wanted.length > 0 ? ['', 'Arguments:', ...columns(wanted.map(({ name, doc }) => [`<${name}>`, doc]))] : []),
+    ...(wanted.length > 0
+      ? ['', 'Arguments:', ...columns(wanted.map(({ name, doc }) => [`<${name}>`, doc]))]
+      : []),
     ...(options.length > 0 ? ['', 'Options:', ...optionRows(options)] : []),
     ...(command.raw ? [] : ['', 'Everywhere:', ...optionRows(everywhere)]),
     ...(details.length > 0 ? ['', ...details] : []),
@@ -90,12 +95,16 @@ export function helpOfCommand(command: Command): string {
 }
 
 const optionRows = (options: readonly Option[]): string[] =>
-  columns(options.map((option) => [`${option.short ? `-${option.short}, ` : ''}${spell(option)}`, option.doc]))
+  columns(
+    options.map((option) => [`${option.short ? `-${option.short}, ` : ''}${spell(option)}`, option.doc]),
+  )
 
 /** Two columns; what does not fit beside is put below. */
 function columns(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.min(34, Math.max(...rows.map(([left]) => left.length)))
   return rows.flatMap(([left, right]) =>
-    left.length > width ? [`  ${left}`, `  ${' '.repeat(width)}  ${right}`] : [`  ${left.padEnd(width)}  ${right}`],
+    left.length > width
+      ? [`  ${left}`, `  ${' '.repeat(width)}  ${right}`]
+      : [`  ${left.padEnd(width)}  ${right}`],
   )
 }

@@ -1,6 +1,7 @@
-// The hawser command for people: finds the command that the words name, gives it what it asked for, and turns whatever goes
-// wrong into a sentence and an exit code (complaint.ts). Commands are readings of the contract (commands.ts), and where
-// people want more than the interface offers, written by hand (by-hand/), under the same words or new ones.
+// The hawser command for people: finds the command that the words name, gives it what it asked for, and turns
+// whatever goes wrong into a sentence and an exit code (complaint.ts). Commands are readings of the contract
+// (commands.ts), and where people want more than the interface offers, written by hand (by-hand/), under the
+// same words or new ones.
 import { completer } from './by-hand/completion.ts'
 import { byHand } from './by-hand/index.ts'
 import { check, closest, parse, type Command, type Given } from './command.ts'
@@ -34,7 +35,8 @@ async function run(args: readonly string[]): Promise<number> {
     if (args.length === 1 && args[0] === '--version') return say(version)
     const { global, words } = split(args, commands)
     if (words.length === 0 || words[0] === 'help') return help(commands, words.slice(1))
-    if (/^(-h|--help)$/.test(words[1] ?? '') && words[0] !== '__complete') return help(commands, words.slice(0, 1))
+    if (/^(-h|--help)$/.test(words[1] ?? '') && words[0] !== '__complete')
+      return help(commands, words.slice(0, 1))
     const command = find(commands, words)
     const rest = words.slice(command.words.length)
     const given = command.raw ? { ...global, words: rest } : parse(command.options ?? [], rest)
@@ -53,7 +55,9 @@ async function run(args: readonly string[]): Promise<number> {
 function fail(error: unknown, context: ReturnType<typeof openContext> | undefined): number {
   const complaint = complaintOf(error, context?.asked())
   if (!complaint) {
-    process.stderr.write(`hawser: this is a mistake of ours, please report it.\n${error instanceof Error ? error.stack : String(error)}\n`)
+    process.stderr.write(
+      `hawser: this is a mistake of ours, please report it.\n${error instanceof Error ? error.stack : String(error)}\n`,
+    )
     return 1
   }
   const lines = complaint.message.split('\n').map(safeText)
@@ -61,7 +65,10 @@ function fail(error: unknown, context: ReturnType<typeof openContext> | undefine
   return complaint.code
 }
 
-/** Options that every command has may stand before the command, too; from there on the words belong to the command. */
+/**
+ * Options that every command has may stand before the command, too; from there on the words belong to the
+ * command.
+ */
 function split(args: readonly string[], commands: readonly Command[]): { global: Given; words: string[] } {
   let i = 0
   while (i < args.length && args[i]!.startsWith('-')) i += /^(-o|--output|--server)$/.test(args[i]!) ? 2 : 1

@@ -1,5 +1,6 @@
-// Output: a table for people, JSON for programs. A table shows the columns that matter, shortens ids to what is enough to
-// name a thing, and fits the terminal; JSON is the server's answer, whole. Nothing that others wrote is obeyed by the terminal.
+// Output: a table for people, JSON for programs. A table shows the columns that matter, shortens ids to what
+// is enough to name a thing, and fits the terminal; JSON is the server's answer, whole. Nothing that others
+// wrote is obeyed by the terminal.
 import { safeJson, safeText } from './safe-text.ts'
 
 export interface Shape {
@@ -37,7 +38,10 @@ export function print(value: unknown, output: 'table' | 'json', shape: Shape = {
   else process.stdout.write(`${cell(value)}\n`)
 }
 
-function printRows(rows: readonly unknown[], { columns, total, empty = 'There is nothing here.' }: Shape): void {
+function printRows(
+  rows: readonly unknown[],
+  { columns, total, empty = 'There is nothing here.' }: Shape,
+): void {
   if (rows.length === 0) return void process.stderr.write(`${empty}\n`)
   if (rows.some((row) => typeof row !== 'object' || row === null)) {
     process.stdout.write(rows.map((row) => `${cell(row)}\n`).join(''))
@@ -48,7 +52,8 @@ function printRows(rows: readonly unknown[], { columns, total, empty = 'There is
     const cells = objects.map((row) => shown.map((name) => cell(at(row, name), name)))
     process.stdout.write(aligned([head, ...cells], process.stdout.isTTY ? process.stdout.columns : undefined))
   }
-  if (total !== undefined && total > rows.length) process.stderr.write(`${rows.length} of ${total}; --all shows all, --page 2 the next.\n`)
+  if (total !== undefined && total > rows.length)
+    process.stderr.write(`${rows.length} of ${total}; --all shows all, --page 2 the next.\n`)
 }
 
 function plainFields(row: Record<string, unknown>): string[] {
@@ -60,7 +65,12 @@ function printObject(object: Record<string, unknown>, indent = ''): void {
   const width = Math.max(0, ...Object.keys(object).map((name) => safeText(name).length))
   for (const [name, value] of Object.entries(object)) {
     const label = `${indent}${safeText(name).padEnd(width)}  `
-    if (typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0) {
+    if (
+      typeof value === 'object' &&
+      value !== null &&
+      !Array.isArray(value) &&
+      Object.keys(value).length > 0
+    ) {
       process.stdout.write(`${label.trimEnd()}\n`)
       printObject(value as Record<string, unknown>, `${indent}  `)
     } else {
@@ -73,27 +83,38 @@ function at(row: Record<string, unknown>, name: string): unknown {
   return name
     .split('.')
     .reduce<unknown>(
-      (value, key) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined),
+      (value, key) =>
+        typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined,
       row,
     )
 }
 
-/** One value in one line. `column` tells what may be shortened: an id by its first characters still names its thing. */
+/**
+ * One value in one line. `column` tells what may be shortened: an id by its first characters still names its
+ * thing.
+ */
 function cell(value: unknown, column?: string): string {
   if (value === undefined || value === null || value === '') return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'string') {
     if (column && /^[0-9a-f]{64}$/.test(value)) return value.slice(0, 12)
-    if (column && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(value)) return `${value.slice(0, 10)} ${value.slice(11, 16)}`
+    if (column && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(value))
+      return `${value.slice(0, 10)} ${value.slice(11, 16)}`
     return safeText(value)
   }
   if (typeof value === 'number')
-    return column === 'expires_in' ? (value < 0 ? 'never' : new Date(value * 1000).toISOString().slice(0, 10)) : String(value)
+    return column === 'expires_in'
+      ? value < 0
+        ? 'never'
+        : new Date(value * 1000).toISOString().slice(0, 10)
+      : String(value)
   if (Array.isArray(value)) {
     if (column === 'members') return String(value.length)
     return value.length === 0
       ? '-'
-      : value.map((one: unknown) => (typeof one === 'object' ? safeText(JSON.stringify(one)) : cell(one))).join(', ')
+      : value
+          .map((one: unknown) => (typeof one === 'object' ? safeText(JSON.stringify(one)) : cell(one)))
+          .join(', ')
   }
   return Object.entries(value as Record<string, unknown>)
     .map(([name, inner]) => `${safeText(name)}: ${cell(inner)}`)

@@ -1,5 +1,6 @@
-// From what people call a thing to its id: a device by its name, its uid or the beginning of it; a session by the beginning
-// of its uid, or `last`; a namespace by its name; a member by the username. A name that fits several is never guessed.
+// From what people call a thing to its id: a device by its name, its uid or the beginning of it; a session by
+// the beginning of its uid, or `last`; a namespace by its name; a member by the username. A name that fits
+// several is never guessed.
 import type { Client } from '@hawser/contract/client'
 import type { Device } from '@hawser/contract/devices'
 import { patterns } from '@hawser/contract/fields'
@@ -16,12 +17,19 @@ const shortestStart = 4
 const isUid = (text: string): boolean => new RegExp(patterns.hex64).test(text)
 const isStart = (text: string): boolean => text.length >= shortestStart && /^[0-9a-f]{4,64}$/.test(text)
 
-export const property = (name: string, operator: 'contains' | 'eq' | 'bool', value: unknown): FilterElement => ({
+export const property = (
+  name: string,
+  operator: 'contains' | 'eq' | 'bool',
+  value: unknown,
+): FilterElement => ({
   type: 'property',
   params: { name, operator, value },
 })
 /** Devices that have at least one of the tags and for which every condition holds. */
-export function filterOf(tags: readonly string[], conditions: readonly FilterElement[] = []): { filter?: string } {
+export function filterOf(
+  tags: readonly string[],
+  conditions: readonly FilterElement[] = [],
+): { filter?: string } {
   const join = (name: 'and' | 'or'): FilterElement => ({ type: 'operator', params: { name } })
   const elements = [
     ...(tags.length > 0 ? [...tags.map((tag) => property('tags', 'eq', tag)), join('or')] : []),
@@ -54,20 +62,31 @@ export async function findDevice(api: Client, text: string): Promise<Device> {
   const accepted = named.filter(({ status }) => status === 'accepted')
   if (accepted.length === 1) return accepted[0]!
   const found =
-    named.length > 0 || !isStart(text) ? named : (await where(property('uid', 'contains', text))).filter(({ uid }) => uid.startsWith(text))
-  return only(found, `device ${safeText(text)}`, 'hawser devices list', ({ uid, status }) => `${uid.slice(0, 16)} (${status})`)
+    named.length > 0 || !isStart(text)
+      ? named
+      : (await where(property('uid', 'contains', text))).filter(({ uid }) => uid.startsWith(text))
+  return only(
+    found,
+    `device ${safeText(text)}`,
+    'hawser devices list',
+    ({ uid, status }) => `${uid.slice(0, 16)} (${status})`,
+  )
 }
 
 export async function findSession(api: Client, text: string): Promise<Session> {
   if (isUid(text)) return (await api.sessions.get({ params: { uid: text } })).body
   if (text !== 'last' && !isStart(text)) {
-    throw new Complaint(`A session is named by its uid, by the first ${shortestStart} characters of it or more, or as \`last\`.`, usageCode)
+    throw new Complaint(
+      `A session is named by its uid, by the first ${shortestStart} characters of it or more, or as \`last\`.`,
+      usageCode,
+    )
   }
   for (let page = 1; page <= mostPages; page += 1) {
     const { body } = await api.sessions.list({ query: { page, per_page: page_size } })
     if (text === 'last' && body[0]) return body[0]
     const found = body.filter(({ uid }) => uid.startsWith(text))
-    if (found.length > 0) return only(found, `session ${text}`, 'hawser sessions list', ({ uid }) => uid.slice(0, 16))
+    if (found.length > 0)
+      return only(found, `session ${text}`, 'hawser sessions list', ({ uid }) => uid.slice(0, 16))
     if (body.length < page_size) break
   }
   throw new Complaint(`There is no session ${text} here; \`hawser sessions list\` shows them.`, notFoundCode)
@@ -95,6 +114,9 @@ function only<T>(found: readonly T[], what: string, list: string, spell: (one: T
   const [first, ...others] = found
   if (!first) throw new Complaint(`There is no ${what}; \`${list}\` shows them.`, notFoundCode)
   if (others.length > 0)
-    throw new Complaint(`There are several: ${what} could be ${found.map(spell).join(' or ')}. Name it by its uid.`, notFoundCode)
+    throw new Complaint(
+      `There are several: ${what} could be ${found.map(spell).join(' or ')}. Name it by its uid.`,
+      notFoundCode,
+    )
   return first
 }

@@ -1,11 +1,17 @@
-// Text of others on our own terminal. Names, messages and recordings come from devices and people whom nobody checked, and a
-// terminal obeys what it is shown: titles, the clipboard, links, answers typed as if by the person. `safeText` is for what is
-// only text: nothing in it is obeyed. `screenFilter` is for what was drawn by programs: of the sequences only those pass
-// that draw, move and colour; all that ask, name, store, resize, link or make the terminal answer are dropped.
+// Text of others on our own terminal. Names, messages and recordings come from devices and people whom nobody
+// checked, and a terminal obeys what it is shown: titles, the clipboard, links, answers typed as if by the
+// person. `safeText` is for what is only text: nothing in it is obeyed. `screenFilter` is for what was drawn
+// by programs: of the sequences only those pass that draw, move and colour; all that ask, name, store,
+// resize, link or make the terminal answer are dropped.
 
-/** One line, without anything that a terminal would obey; direction marks could make it read as something else. */
+/**
+ * One line, without anything that a terminal would obey; direction marks could make it read as something
+ * else.
+ */
 export function safeText(text: string): string {
-  return text.replaceAll(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (character) => (/[\n\t]/.test(character) ? ' ' : '\u{fffd}'))
+  return text.replaceAll(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (character) =>
+    /[\n\t]/.test(character) ? ' ' : '\u{fffd}',
+  )
 }
 
 /** JSON escapes the first 32 control characters by itself, and not the ones from 127 to 159. */
@@ -19,11 +25,17 @@ export function safeJson(value: unknown): string {
 const longestSequence = 64
 const [bell, escape, cancel, substitute] = ['\u0007', '\u001b', '\u0018', '\u001a']
 
-/** CSI sequences that move, erase, scroll, colour, save the cursor or repeat. Numbers are short: a repeat may not take for ever. */
+/**
+ * CSI sequences that move, erase, scroll, colour, save the cursor or repeat. Numbers are short: a repeat may
+ * not take for ever.
+ */
 const drawing = /^(?:\d{0,5}(?:[;:]\d{0,5})*)[@A-HIJKLMPSTXZ`abdefmrsu]$/
 /** It would erase what the person has scrolled away. */
 const erasesHistory = /^[\d;]*3[\d;]*J$/
-/** Private modes that only change how things are drawn: cursor keys are not among them, nor mouse, focus or pasted text. */
+/**
+ * Private modes that only change how things are drawn: cursor keys are not among them, nor mouse, focus or
+ * pasted text.
+ */
 const harmlessModes = new Set(['5', '6', '7', '12', '25', '47', '1047', '1048', '1049', '2026'])
 const insertMode = /^4[hl]$/
 /** Save and restore the cursor, line feeds, tabs. */
@@ -33,7 +45,10 @@ const charsets = /^[()][0AB]$/
 
 type State = 'text' | 'escape' | 'csi' | 'string' | 'string-escape' | 'charset'
 
-/** Keeps its state between pieces, since a sequence may be cut anywhere. Lone text is passed at once; nothing is kept but a few characters. */
+/**
+ * Keeps its state between pieces, since a sequence may be cut anywhere. Lone text is passed at once; nothing
+ * is kept but a few characters.
+ */
 export function screenFilter(): (piece: string) => string {
   let state: State = 'text'
   let kept = ''
@@ -85,7 +100,13 @@ export function screenFilter(): (piece: string) => string {
     },
     string(character) {
       if (character === escape) state = 'string-escape'
-      else if (character === bell || character === cancel || character === substitute || character === '\u009c') state = 'text'
+      else if (
+        character === bell ||
+        character === cancel ||
+        character === substitute ||
+        character === '\u009c'
+      )
+        state = 'text'
       return ''
     },
     'string-escape'(character) {
@@ -111,7 +132,10 @@ function draws(sequence: string): boolean {
   return insertMode.test(sequence) || (drawing.test(sequence) && !erasesHistory.test(sequence))
 }
 
-/** Whether a piece of filtered output goes to the second screen, where editors draw; undefined: it stays where it is. */
+/**
+ * Whether a piece of filtered output goes to the second screen, where editors draw; undefined: it stays where
+ * it is.
+ */
 export function alternate(piece: string): boolean | undefined {
   // oxlint-disable-next-line no-control-regex
   const last = [...piece.matchAll(/\u001b\[\?(?:47|1047|1049)([hl])/g)].at(-1)

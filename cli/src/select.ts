@@ -1,5 +1,6 @@
-// Which devices a command is about: by name, by tag, or all of them. A device with at least one of the tags is meant, as in
-// firewall rules and public keys. Nothing named means nothing: a command that would then touch everything complains.
+// Which devices a command is about: by name, by tag, or all of them. A device with at least one of the tags
+// is meant, as in firewall rules and public keys. Nothing named means nothing: a command that would then
+// touch everything complains.
 import type { Client } from '@hawser/contract/client'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import type { Argument, Given, Option } from './command.ts'
@@ -15,7 +16,13 @@ export const deviceWords: Argument = {
 }
 
 export const selectors = (everything: string): Option[] => [
-  { name: 'tag', value: 'tag', doc: 'devices with this tag; repeated: with any of them', many: true, named: 'tag' },
+  {
+    name: 'tag',
+    value: 'tag',
+    doc: 'devices with this tag; repeated: with any of them',
+    many: true,
+    named: 'tag',
+  },
   { name: 'all', doc: everything },
 ]
 
@@ -25,7 +32,12 @@ export interface Only {
   readonly all?: DeviceStatus
 }
 
-export async function selectDevices(api: Client, names: readonly string[], given: Given, only: Only = {}): Promise<Device[]> {
+export async function selectDevices(
+  api: Client,
+  names: readonly string[],
+  given: Given,
+  only: Only = {},
+): Promise<Device[]> {
   const tags = given.values('tag')
   const everything = given.flag('all') === true
   if (names.length === 0 && tags.length === 0 && !everything) {
@@ -38,11 +50,21 @@ export async function selectDevices(api: Client, names: readonly string[], given
     found.set(device.uid, device)
   }
   if (tags.length > 0 || everything) {
-    const query = { ...filterOf(everything ? [] : tags), ...(status ? { status } : {}), sort_by: 'name', order_by: 'asc' } as const
-    for (const device of await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }))) found.set(device.uid, device)
+    const query = {
+      ...filterOf(everything ? [] : tags),
+      ...(status ? { status } : {}),
+      sort_by: 'name',
+      order_by: 'asc',
+    } as const
+    for (const device of await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } })))
+      found.set(device.uid, device)
   }
   if (found.size === 0) {
-    const which = everything ? (status ? `no ${status} device` : 'no device') : `no device with the tag ${tags.join(' or ')}`
+    const which = everything
+      ? status
+        ? `no ${status} device`
+        : 'no device'
+      : `no device with the tag ${tags.join(' or ')}`
     throw new Complaint(`There is ${which} here; \`hawser devices list\` shows what there is.`, notFoundCode)
   }
   return [...found.values()]

@@ -1,5 +1,5 @@
-// Every operation of the contract is a command, and what the command sends is what the typed client sends for the same
-// example: path, query and body. A real listener takes both.
+// Every operation of the contract is a command, and what the command sends is what the typed client sends for
+// the same example: path, query and body. A real listener takes both.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -22,10 +22,16 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-commands-'))
 beforeAll(async () => {
   server = createServer((request, response) => {
     void text(request).then((body) => {
-      heard.push({ method: request.method, url: inOrder(request.url ?? ''), body: body === '' ? undefined : (JSON.parse(body) as unknown) })
+      heard.push({
+        method: request.method,
+        url: inOrder(request.url ?? ''),
+        body: body === '' ? undefined : (JSON.parse(body) as unknown),
+      })
       // A session is looked up before it is named by its uid.
       const known = /^\/api\/sessions\/([0-9a-f]{64})$/.exec(request.url ?? '')?.[1]
-      response.setHeader('content-type', 'application/json').end(known ? JSON.stringify({ uid: known }) : '[]')
+      response
+        .setHeader('content-type', 'application/json')
+        .end(known ? JSON.stringify({ uid: known }) : '[]')
     })
   }).listen(0, '127.0.0.1')
   await new Promise((resolve) => void server.once('listening', resolve))
@@ -47,16 +53,21 @@ const inOrder = (url: string) => {
 /** The options that a person would write for these values. */
 function optionsFor(value: unknown, name: string): string[] {
   if (typeof value === 'boolean') return [value ? `--${name}` : `--no-${name}`]
-  if (Array.isArray(value) && value.every((one) => typeof one !== 'object')) return value.flatMap((one) => [`--${name}`, String(one)])
+  if (Array.isArray(value) && value.every((one) => typeof one !== 'object'))
+    return value.flatMap((one) => [`--${name}`, String(one)])
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return Object.entries(value).flatMap(([key, inner]) => optionsFor(inner, name ? `${name}-${kebab(key)}` : kebab(key)))
+    return Object.entries(value).flatMap(([key, inner]) =>
+      optionsFor(inner, name ? `${name}-${kebab(key)}` : kebab(key)),
+    )
   }
   return [`--${name}`, typeof value === 'string' ? value : JSON.stringify(value)]
 }
 
 function wordsFor({ op }: NamedOperation): string[] {
   const { params = {}, query = {}, body } = op.example
-  const places = [...op.path.matchAll(/:(\w+)/g)].map(([, name]) => (params as Record<string, string>)[name!]!)
+  const places = [...op.path.matchAll(/:(\w+)/g)].map(
+    ([, name]) => (params as Record<string, string>)[name!]!,
+  )
   const whole = op.signed || (body !== undefined && !('properties' in (op.body ?? {})))
   return [
     ...places,
@@ -85,7 +96,10 @@ test('there is a command for each operation, and none twice', () => {
 
 test('no option of a command has the name of another, or of one that every command has', () => {
   for (const { words, options = [], raw } of allCommands()) {
-    const names = [...options, ...(raw ? [] : everywhere)].flatMap(({ name, short }) => [`--${name}`, ...(short ? [`-${short}`] : [])])
+    const names = [...options, ...(raw ? [] : everywhere)].flatMap(({ name, short }) => [
+      `--${name}`,
+      ...(short ? [`-${short}`] : []),
+    ])
     expect(
       names.filter((one, i) => names.indexOf(one) !== i),
       words.join(' '),

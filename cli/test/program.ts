@@ -1,5 +1,5 @@
-// The real command for tests: `hawser.ts` in a process of its own, as a person or a script runs it, with a home of its own
-// so that it knows nobody else's account.
+// The real command for tests: `hawser.ts` in a process of its own, as a person or a script runs it, with a
+// home of its own so that it knows nobody else's account.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -29,20 +29,35 @@ export interface Desk extends Disposable {
 /** Somebody's desk: a home, and an environment. */
 export function openDesk(env: Record<string, string> = {}): Desk {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-desk-'))
-  const here = { HOME: folder, XDG_CONFIG_HOME: path.join(folder, 'config'), HAWSER_SERVER: '', HAWSER_API_KEY: '', ...env }
+  const here = {
+    HOME: folder,
+    XDG_CONFIG_HOME: path.join(folder, 'config'),
+    HAWSER_SERVER: '',
+    HAWSER_API_KEY: '',
+    ...env,
+  }
   const bin = path.join(folder, 'bin')
   mkdirSync(bin)
-  writeFileSync(path.join(bin, 'hawser'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, { mode: 0o755 })
+  writeFileSync(path.join(bin, 'hawser'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, {
+    mode: 0o755,
+  })
   return {
     folder,
     bin,
     shell: (line, more = {}) =>
-      openTerminal('/bin/bash', ['--norc', '-c', line], { columns: 120, env: { ...here, ...more, PATH: `${bin}:${process.env['PATH']}` } }),
+      openTerminal('/bin/bash', ['--norc', '-c', line], {
+        columns: 120,
+        env: { ...here, ...more, PATH: `${bin}:${process.env['PATH']}` },
+      }),
     async hawser(words, how = {}) {
-      const { status, stdout, stderr } = await run(process.execPath, [program, ...words], how.input, { ...here, ...how.env })
+      const { status, stdout, stderr } = await run(process.execPath, [program, ...words], how.input, {
+        ...here,
+        ...how.env,
+      })
       return { code: status, stdout: stdout.toString(), stderr }
     },
-    terminal: (words, more = {}) => openTerminal(process.execPath, [program, ...words], { columns: 120, env: { ...here, ...more } }),
+    terminal: (words, more = {}) =>
+      openTerminal(process.execPath, [program, ...words], { columns: 120, env: { ...here, ...more } }),
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   }
 }

@@ -1,4 +1,5 @@
-// Hole 32: what was recorded on a device, or named by one, must not reach the terminal of the person who looks at it.
+// Hole 32: what was recorded on a device, or named by one, must not reach the terminal of the person who
+// looks at it.
 import { expect, test } from 'vitest'
 import fc from 'fast-check'
 import { alternate, safeJson, safeText, screenFilter } from '../src/safe-text.ts'
@@ -43,7 +44,26 @@ test.each([
 test('where a sequence is cut makes no difference', () => {
   fc.assert(
     fc.property(
-      fc.array(fc.constantFrom('\u001b', '[', ']', '?', '5', '2', ';', 'm', 'h', 'n', '\u0007', '\\', 'P', '\u009b', 'x', '(')),
+      fc.array(
+        fc.constantFrom(
+          '\u001b',
+          '[',
+          ']',
+          '?',
+          '5',
+          '2',
+          ';',
+          'm',
+          'h',
+          'n',
+          '\u0007',
+          '\\',
+          'P',
+          '\u009b',
+          'x',
+          '(',
+        ),
+      ),
       (characters) => {
         const filter = screenFilter()
         expect(characters.map((character) => filter(character)).join('')).toBe(shown(characters.join('')))
@@ -56,7 +76,25 @@ test('whatever comes, only sequences that draw pass', () => {
   fc.assert(
     fc.property(
       fc.array(
-        fc.constantFrom('\u001b', '[', ']', '?', '6', '2', ';', 'm', 'h', 'n', 'c', 't', '\u0007', '\u0090', '\u009b', '\u009d', 'x'),
+        fc.constantFrom(
+          '\u001b',
+          '[',
+          ']',
+          '?',
+          '6',
+          '2',
+          ';',
+          'm',
+          'h',
+          'n',
+          'c',
+          't',
+          '\u0007',
+          '\u0090',
+          '\u009b',
+          '\u009d',
+          'x',
+        ),
       ),
       (characters) => {
         // oxlint-disable-next-line no-control-regex

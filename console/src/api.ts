@@ -1,6 +1,6 @@
-// Calls to the server: the contract's client with the token of whoever is signed in. A change of role ends a token, but
-// not the sign-in: then a fresh one is fetched, once for all calls that were refused together, and the call is made again.
-// Whatever goes wrong becomes a sentence that can be shown.
+// Calls to the server: the contract's client with the token of whoever is signed in. A change of role ends a
+// token, but not the sign-in: then a fresh one is fetched, once for all calls that were refused together, and
+// the call is made again. Whatever goes wrong becomes a sentence that can be shown.
 import { QueryClient, useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { rank, type Role } from '@hawser/contract/access'
 import { ApiError, client } from '@hawser/contract/client'
@@ -94,7 +94,8 @@ export const look_again_ms = 5000
 /** What the server said, or what kept it from saying anything, for people. */
 export function sentenceOf(error: unknown): string {
   if (error instanceof Told) return error.message
-  if (!(error instanceof ApiError)) return 'The server cannot be reached. Look at your connection and try again.'
+  if (!(error instanceof ApiError))
+    return 'The server cannot be reached. Look at your connection and try again.'
   if (error.status >= 500) return 'The server is in trouble. Please try again in a moment.'
   if (error.message.startsWith('HTTP ')) return `The server refused this (${error.status}).`
   return error.message

@@ -1,5 +1,5 @@
-// The console starts: what a letter's link brought is taken out of the address before anything else, then colours, then
-// the page.
+// The console starts: what a letter's link brought is taken out of the address before anything else, then
+// colours, then the page.
 import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'

@@ -1,5 +1,5 @@
-// The addresses of the console and the page behind each. Pages for people who are signed in are inside of the shell;
-// without a token everything there leads to the sign-in page, and with one that page leads inside.
+// The addresses of the console and the page behind each. Pages for people who are signed in are inside of the
+// shell; without a token everything there leads to the sign-in page, and with one that page leads inside.
 import {
   createRootRoute,
   createRoute,
@@ -19,7 +19,13 @@ import { ConnectorsPage } from './routes/connectors.tsx'
 import { DevicePage } from './routes/device.tsx'
 import { DevicesPage, readDevicesSearch } from './routes/devices.tsx'
 import { FirewallPage } from './routes/firewall.tsx'
-import { ConfirmEmailPage, ResetMfaPage, UndoChangePage, UpdatePasswordPage, ValidationAccountPage } from './routes/letters.tsx'
+import {
+  ConfirmEmailPage,
+  ResetMfaPage,
+  UndoChangePage,
+  UpdatePasswordPage,
+  ValidationAccountPage,
+} from './routes/letters.tsx'
 import { LoginPage } from './routes/login.tsx'
 import { OverviewPage } from './routes/overview.tsx'
 import { ProfilePage } from './routes/profile.tsx'
@@ -80,12 +86,18 @@ const shell = createRoute({
   },
 })
 
-const inside = <const P extends string>(path: P, component: RouteComponent) => createRoute({ getParentRoute: () => shell, path, component })
+const inside = <const P extends string>(path: P, component: RouteComponent) =>
+  createRoute({ getParentRoute: () => shell, path, component })
 
 /** With xterm, which is larger than the rest of a page: fetched by those who open one. */
 const TerminalPage = lazyRouteComponent(() => import('./routes/terminal.tsx'), 'TerminalPage')
 
-const devices = createRoute({ getParentRoute: () => shell, path: '/devices', component: DevicesPage, validateSearch: readDevicesSearch })
+const devices = createRoute({
+  getParentRoute: () => shell,
+  path: '/devices',
+  component: DevicesPage,
+  validateSearch: readDevicesSearch,
+})
 
 const sessions = createRoute({
   getParentRoute: () => shell,

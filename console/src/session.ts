@@ -1,6 +1,7 @@
-// Who is signed in, as far as this browser knows: the token, and nothing else, kept in the storage of this tab, or in the
-// browser's when the person asked to stay signed in. It is sent in a header and never stands in an address. Also kept
-// here for one tab: a sentence for the page that comes next, and what the link of a letter has brought.
+// Who is signed in, as far as this browser knows: the token, and nothing else, kept in the storage of this
+// tab, or in the browser's when the person asked to stay signed in. It is sent in a header and never stands
+// in an address. Also kept here for one tab: a sentence for the page that comes next, and what the link of a
+// letter has brought.
 const tokenKey = 'hawser.token'
 const noteKey = 'hawser.note'
 
@@ -58,7 +59,10 @@ export function takeLink(): void {
   const names = links[page]
   const query = new URLSearchParams(location.search)
   if (!names?.some((name) => query.has(name))) return
-  sessionStorage.setItem(`hawser.link${page}`, JSON.stringify(Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']))))
+  sessionStorage.setItem(
+    `hawser.link${page}`,
+    JSON.stringify(Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']))),
+  )
   history.replaceState(null, '', page)
 }
 

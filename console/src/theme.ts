@@ -1,5 +1,5 @@
-// Light, dark or as the system has it: the reader's choice, kept in this browser, and put on the root of the page as what
-// it comes to, so that the styles know two cases only.
+// Light, dark or as the system has it: the reader's choice, kept in this browser, and put on the root of the
+// page as what it comes to, so that the styles know two cases only.
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 

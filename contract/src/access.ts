@@ -1,6 +1,6 @@
 // Who may call an operation. Every operation states one of these; there is no default, so nothing is open by
-// accident. The gate of the server turns an `Access` and a request into a caller or a refusal, the access matrix in
-// the reference is printed from it, and the contract tests derive the refusals they expect from it.
+// accident. The gate of the server turns an `Access` and a request into a caller or a refusal, the access
+// matrix in the reference is printed from it, and the contract tests derive the refusals they expect from it.
 import Type, { type Static } from './type.ts'
 
 /** Lowest first: a role may do all that the ones before it may. */

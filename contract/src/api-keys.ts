@@ -1,5 +1,5 @@
-// API keys: a namespace's own credentials, for scripts. A key never outranks the member who made it and dies with
-// that membership. The key itself is shown once; only its hash is kept.
+// API keys: a namespace's own credentials, for scripts. A key never outranks the member who made it and dies
+// with that membership. The key itself is shown once; only its hash is kept.
 import Type, { type Static } from './type.ts'
 import { member, Role } from './access.ts'
 import { sample } from './examples.ts'
@@ -48,7 +48,11 @@ export const apiKeys = {
     method: 'GET',
     path: '/api/namespaces/api-key',
     access: member('observer'),
-    query: Type.Object({ ...paging, order_by: OrderBy, sort_by: Type.Enum([...apiKeySorts], { default: 'expires_in' }) }),
+    query: Type.Object({
+      ...paging,
+      order_by: OrderBy,
+      sort_by: Type.Enum([...apiKeySorts], { default: 'expires_in' }),
+    }),
     list: ApiKey,
     failures: [],
     example: { query: { order_by: 'asc' } },

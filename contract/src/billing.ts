@@ -1,6 +1,7 @@
-// Billing: customer, subscription and payment methods at the payment provider. Without a provider every operation
-// here answers 424 with code `provider_not_configured`, and nothing is limited. With one, `code` says why something was
-// refused: `provider_away`, `provider_busy`, `no_customer`, `open_invoices` …, or in the provider's words (`card_declined`).
+// Billing: customer, subscription and payment methods at the payment provider. Without a provider every
+// operation here answers 424 with code `provider_not_configured`, and nothing is limited. With one, `code`
+// says why something was refused: `provider_away`, `provider_busy`, `no_customer`, `open_invoices` …, or in
+// the provider's words (`card_declined`).
 import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { operation } from './operation.ts'
@@ -14,18 +15,32 @@ const PaymentMethod = Type.Object({
   cvc: Type.String(),
   default: Type.Boolean(),
 })
-const Customer = Type.Object({ id: Type.String(), name: Type.String(), email: Type.String(), payment_methods: Type.Array(PaymentMethod) })
+const Customer = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  email: Type.String(),
+  payment_methods: Type.Array(PaymentMethod),
+})
 const Subscription = Type.Object({
   id: Type.String(),
   active: Type.Boolean(),
   status: Type.String(),
   end_at: Type.Integer(),
   invoices: Type.Array(
-    Type.Object({ id: Type.String(), status: Type.String(), currency: Type.String(), amount: Type.Integer({ description: 'In cents.' }) }),
+    Type.Object({
+      id: Type.String(),
+      status: Type.String(),
+      currency: Type.String(),
+      amount: Type.Integer({ description: 'In cents.' }),
+    }),
   ),
 })
 
-const owner = { access: member('owner'), failureBody: 'code', failures: ['providerFailed', 'notFound'] } as const
+const owner = {
+  access: member('owner'),
+  failureBody: 'code',
+  failures: ['providerFailed', 'notFound'],
+} as const
 const MethodId = Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) })
 const aMethod = { body: { id: 'pm_1MqM05LkdIwHu7ix' } }
 

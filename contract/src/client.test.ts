@@ -1,5 +1,5 @@
-// What the typed client puts on the wire and makes of the answers, seen from a small HTTP server that notes each
-// request and answers as the test asks. That the server keeps the contract is shown elsewhere.
+// What the typed client puts on the wire and makes of the answers, seen from a small HTTP server that notes
+// each request and answers as the test asks. That the server keeps the contract is shown elsewhere.
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -63,12 +63,15 @@ describe('what is sent', () => {
   })
 
   test('a parameter that would lead to another address is refused before anything is sent', async () => {
-    for (const tenant of ['', '.', '..']) await expect(api().users.token({ params: { tenant } })).rejects.toThrow(TypeError)
+    for (const tenant of ['', '.', '..'])
+      await expect(api().users.token({ params: { tenant } })).rejects.toThrow(TypeError)
   })
 
   test('the query has what was given and nothing else', async () => {
     answerWith(200, [], { 'x-total-count': '0' })
-    await api().devices.list({ query: { status: 'accepted', per_page: 5, filter: 'a+b/c=', sort_by: undefined } })
+    await api().devices.list({
+      query: { status: 'accepted', per_page: 5, filter: 'a+b/c=', sort_by: undefined },
+    })
     expect(seen.url).toBe('/api/devices?status=accepted&per_page=5&filter=a%2Bb%2Fc%3D')
     await api().devices.list()
     expect(seen.url).toBe('/api/devices')
@@ -154,14 +157,22 @@ describe('refusals', () => {
 
   test('a body that is not JSON is kept as text', async () => {
     reply = { status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>Bad Gateway</h1>' }
-    expect(await refusal(api().system.stats())).toMatchObject({ status: 502, message: 'HTTP 502', body: '<h1>Bad Gateway</h1>' })
+    expect(await refusal(api().system.stats())).toMatchObject({
+      status: 502,
+      message: 'HTTP 502',
+      body: '<h1>Bad Gateway</h1>',
+    })
     reply = { status: 502, headers: { 'content-type': 'application/json' }, body: '{"cut' }
     expect(await refusal(api().system.stats())).toMatchObject({ status: 502, body: '{"cut' })
   })
 
   test('the low-level call returns a refusal instead of throwing it', async () => {
     answerWith(400, { message: 'The request is not valid.' })
-    const result = await call(contract.devices.update, { params: { uid: sample.device }, body: { name: 7 } }, options())
+    const result = await call(
+      contract.devices.update,
+      { params: { uid: sample.device }, body: { name: 7 } },
+      options(),
+    )
     expect(result).toMatchObject({ status: 400, body: { message: 'The request is not valid.' } })
     expect(seen.body).toBe('{"name":7}')
   })
@@ -178,7 +189,8 @@ test('the query fields that may be left out for their default are exactly those 
   const withDefault = new Set<string>()
   const without = new Set<string>()
   for (const { op } of operations) {
-    for (const [name, field] of Object.entries(op.query?.properties ?? {})) ('default' in field ? withDefault : without).add(name)
+    for (const [name, field] of Object.entries(op.query?.properties ?? {}))
+      ('default' in field ? withDefault : without).add(name)
   }
   expect([...withDefault].toSorted()).toEqual(defaulted.toSorted())
   expect(defaulted.filter((name) => without.has(name))).toEqual([])

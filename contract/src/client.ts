@@ -1,6 +1,7 @@
-// The typed client: the contract as an object of functions, `api.devices.get({ params: { uid } })`. It needs only `fetch`,
-// so it runs in browsers, in Node and in tests. It checks nothing: the server does, and the types say the rest. A refusal
-// is thrown as an `ApiError`; what `fetch` itself throws (no network, an aborted signal) passes through untouched.
+// The typed client: the contract as an object of functions, `api.devices.get({ params: { uid } })`. It needs
+// only `fetch`, so it runs in browsers, in Node and in tests. It checks nothing: the server does, and the
+// types say the rest. A refusal is thrown as an `ApiError`; what `fetch` itself throws (no network, an
+// aborted signal) passes through untouched.
 import type { Static, TObject, TSchema } from './type.ts'
 import { contract, type Contract } from './index.ts'
 import type { Operation } from './operation.ts'
@@ -16,19 +17,30 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch | undefined
 }
 
-/** Query fields that the server fills in. Types do not carry defaults, so they are named here; a test compares. */
+/**
+ * Query fields that the server fills in. Types do not carry defaults, so they are named here; a test
+ * compares.
+ */
 export const defaulted = ['page', 'per_page', 'sort_by', 'order_by'] as const
 
-type OptionalKey<T> = { [K in keyof T]-?: K extends (typeof defaulted)[number] ? K : undefined extends T[K] ? K : never }[keyof T]
-type QueryOf<T> = { readonly [K in OptionalKey<T>]?: T[K] | undefined } & { readonly [K in Exclude<keyof T, OptionalKey<T>>]: T[K] }
+type OptionalKey<T> = {
+  [K in keyof T]-?: K extends (typeof defaulted)[number] ? K : undefined extends T[K] ? K : never
+}[keyof T]
+type QueryOf<T> = { readonly [K in OptionalKey<T>]?: T[K] | undefined } & {
+  readonly [K in Exclude<keyof T, OptionalKey<T>>]: T[K]
+}
 
-type Params<O> = O extends { readonly params: infer P extends TObject } ? { readonly params: Static<P> } : unknown
+type Params<O> = O extends { readonly params: infer P extends TObject }
+  ? { readonly params: Static<P> }
+  : unknown
 type Query<O> = O extends { readonly query: infer Q extends TObject } ? Asked<QueryOf<Static<Q>>> : unknown
 type Asked<Q> = Partial<Q> extends Q ? { readonly query?: Q } : { readonly query: Q }
 type Body<O> = O extends { readonly body: infer B extends TSchema } ? { readonly body: Static<B> } : unknown
 
 /** What a call takes: the parts that the operation has, and a signal to give up. */
-export type Given<O extends Operation> = Params<O> & Query<O> & Body<O> & { readonly signal?: AbortSignal | undefined }
+export type Given<O extends Operation> = Params<O> &
+  Query<O> &
+  Body<O> & { readonly signal?: AbortSignal | undefined }
 
 /** The body of a 200. */
 export type Answer<O extends Operation> = O extends { readonly list: infer L extends TSchema }
@@ -50,11 +62,15 @@ export type ResultOf<O extends Operation> = Result<Answer<O>> &
 
 /** Without anything required, the whole argument may be left out. */
 export type Call<O extends Operation> =
-  Partial<Given<O>> extends Given<O> ? (given?: Given<O>) => Promise<ResultOf<O>> : (given: Given<O>) => Promise<ResultOf<O>>
+  Partial<Given<O>> extends Given<O>
+    ? (given?: Given<O>) => Promise<ResultOf<O>>
+    : (given: Given<O>) => Promise<ResultOf<O>>
 
 export type Client = {
   readonly [Noun in keyof Contract]: {
-    readonly [Verb in keyof Contract[Noun]]: Contract[Noun][Verb] extends infer O extends Operation ? Call<O> : never
+    readonly [Verb in keyof Contract[Noun]]: Contract[Noun][Verb] extends infer O extends Operation
+      ? Call<O>
+      : never
   }
 }
 
@@ -66,7 +82,10 @@ export interface RawInput {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A server's refusal. `fields` are the offending ones where the body is a bare array, `code` the reason in billing answers. */
+/**
+ * A server's refusal. `fields` are the offending ones where the body is a bare array, `code` the reason in
+ * billing answers.
+ */
 export class ApiError extends Error {
   readonly status: number
   readonly headers: Headers
@@ -76,7 +95,11 @@ export class ApiError extends Error {
 
   constructor({ status, headers, body }: Result<unknown>) {
     const fields = Array.isArray(body) ? body.map(String) : undefined
-    super(fields ? `${status === 409 ? 'In use already' : 'Not valid'}: ${fields.join(', ')}` : (text(body, 'message') ?? `HTTP ${status}`))
+    super(
+      fields
+        ? `${status === 409 ? 'In use already' : 'Not valid'}: ${fields.join(', ')}`
+        : (text(body, 'message') ?? `HTTP ${status}`),
+    )
     this.name = 'ApiError'
     this.status = status
     this.headers = headers
@@ -110,12 +133,14 @@ export async function call(op: Operation, input: RawInput, options: ClientOption
 function address(op: Operation, input: RawInput, url: string): string {
   const path = op.path.replace(/:(\w+)/g, (_, name: string) => segment(op, name, input.params?.[name]))
   const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(input.query ?? {})) if (value !== undefined) query.set(name, String(value))
+  for (const [name, value] of Object.entries(input.query ?? {}))
+    if (value !== undefined) query.set(name, String(value))
   return url.replace(/\/+$/, '') + path + (query.size > 0 ? `?${query.toString()}` : '')
 }
 
 function segment(op: Operation, name: string, value: string | undefined): string {
-  // An address drops `.` and `..` even when they are percent-encoded, and an empty part would name another operation.
+  // An address drops `.` and `..` even when they are percent-encoded, and an empty part would name another
+  // operation.
   if (value === undefined || value === '' || value === '.' || value === '..') {
     throw new TypeError(`${op.method} ${op.path}: ${JSON.stringify(value)} cannot be its ${name}`)
   }
@@ -137,7 +162,9 @@ async function read(response: Response): Promise<unknown> {
 export function client(options: ClientOptions): Client {
   const calls = Object.entries(contract).map(([noun, verbs]) => [
     noun,
-    Object.fromEntries(Object.entries(verbs as Record<string, Operation>).map(([verb, op]) => [verb, caller(op, options)])),
+    Object.fromEntries(
+      Object.entries(verbs as Record<string, Operation>).map(([verb, op]) => [verb, caller(op, options)]),
+    ),
   ])
   return Object.fromEntries(calls) as Client
 }

@@ -1,5 +1,5 @@
-// Connectors: container engines whose containers are offered as devices of the namespace. Each running container is a device
-// with the platform `connector`; it is offline while the container or its engine is.
+// Connectors: container engines whose containers are offered as devices of the namespace. Each running
+// container is a device with the platform `connector`; it is offline while the container or its engine is.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -13,7 +13,9 @@ export const Connector = Type.Object({
   address: Type.String(),
   port: Type.Integer(),
   secure: Type.Boolean(),
-  accept: Type.Boolean({ description: 'Containers become accepted devices at once; else they wait as pending ones.' }),
+  accept: Type.Boolean({
+    description: 'Containers become accepted devices at once; else they wait as pending ones.',
+  }),
   status: Type.Object({
     State: Type.String(),
     Message: Type.String(),
@@ -36,7 +38,8 @@ const Address = Type.String({
   minLength: 1,
   maxLength: 253,
   pattern: '^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$|^::1?$|^unix://(/[A-Za-z0-9._-]+)+$',
-  description: 'A host name or an address; or `unix:///path`, a socket of the server’s own machine, whose port is not looked at.',
+  description:
+    'A host name or an address; or `unix:///path`, a socket of the server’s own machine, whose port is not looked at.',
 })
 const Port = Type.Integer({ minimum: 0, maximum: 65_535 })
 const Tls = Type.Union([Type.Null(), ConnectorTls])
@@ -107,7 +110,8 @@ export const connectors = {
   }),
   remove: operation({
     title: 'Delete connector',
-    summary: 'Removes a container engine; its containers are no longer offered. Devices without a session go with it.',
+    summary:
+      'Removes a container engine; its containers are no longer offered. Devices without a session go with it.',
     method: 'DELETE',
     path: '/api/connector/:uid',
     access: member('administrator'),

@@ -1,9 +1,21 @@
-// Devices: machines with an agent. A device enrols itself with Auth device, waits as `pending`, and can be reached
-// once a member has accepted it. Those without an agent join by SSH (see enrolment-keys.ts) and are devices like any other.
+// Devices: machines with an agent. A device enrols itself with Auth device, waits as `pending`, and can be
+// reached once a member has accepted it. Those without an agent join by SSH (see enrolment-keys.ts) and are
+// devices like any other.
 import Type, { type Static } from './type.ts'
 import { anyone, device, deviceOr, member } from './access.ts'
 import { sample } from './examples.ts'
-import { DeviceUid, Fingerprint, FilterQuery, OrderBy, paging, Position, Tag, Tags, TenantId, Timestamp } from './fields.ts'
+import {
+  DeviceUid,
+  Fingerprint,
+  FilterQuery,
+  OrderBy,
+  paging,
+  Position,
+  Tag,
+  Tags,
+  TenantId,
+  Timestamp,
+} from './fields.ts'
 import { patterns } from './fields.ts'
 import { operation } from './operation.ts'
 
@@ -12,7 +24,12 @@ export const DeviceStatus = Type.Enum([...deviceStatuses])
 export type DeviceStatus = Static<typeof DeviceStatus>
 
 /** What a member may ask for, and what becomes of the device. */
-export const statusChanges = { accept: 'accepted', reject: 'rejected', pending: 'pending', unused: 'unused' } as const
+export const statusChanges = {
+  accept: 'accepted',
+  reject: 'rejected',
+  pending: 'pending',
+  unused: 'unused',
+} as const
 export type StatusChange = keyof typeof statusChanges
 
 export const DeviceInfo = Type.Object({
@@ -35,7 +52,10 @@ export const Device = Type.Object({
   namespace: Type.String(),
   status: DeviceStatus,
   status_update_at: Timestamp,
-  status_updated_at: Type.String({ format: 'date-time', description: 'The same as status_update_at, as older clients spell it.' }),
+  status_updated_at: Type.String({
+    format: 'date-time',
+    description: 'The same as status_update_at, as older clients spell it.',
+  }),
   created_at: Timestamp,
   remote_addr: Type.String(),
   position: Position,
@@ -78,7 +98,9 @@ export const deviceSorts = [
 const Short = Type.String({ maxLength: 255 })
 const params = Type.Object({ uid: DeviceUid })
 const replaced = Type.Object({
-  'x-replaced-device': Type.Optional(Type.String({ description: 'The name of the device that this one replaced; absent: none.' })),
+  'x-replaced-device': Type.Optional(
+    Type.String({ description: 'The name of the device that this one replaced; absent: none.' }),
+  ),
 })
 const aDevice = { params: { uid: sample.device } }
 
@@ -100,20 +122,37 @@ export const devices = {
         platform: Type.Optional(Short),
       }),
       sessions: Type.Optional(
-        Type.Array(Type.String({ maxLength: 128 }), { maxItems: 1000, description: 'Sessions the agent still holds.' }),
+        Type.Array(Type.String({ maxLength: 128 }), {
+          maxItems: 1000,
+          description: 'Sessions the agent still holds.',
+        }),
       ),
       hostname: Type.Optional(
-        Type.String({ pattern: '^[a-zA-Z0-9_.-]{0,255}$', description: 'May be absent when identity.mac is there.' }),
+        Type.String({
+          pattern: '^[a-zA-Z0-9_.-]{0,255}$',
+          description: 'May be absent when identity.mac is there.',
+        }),
       ),
       identity: Type.Optional(Type.Object({ mac: Type.Optional(Short) })),
       public_key: Type.String({ minLength: 1, maxLength: 16_384 }),
       tenant_id: Type.String({ minLength: 1, maxLength: 64 }),
     }),
-    answer: Type.Object({ uid: DeviceUid, token: Type.String(), name: Type.String(), namespace: Type.String() }),
+    answer: Type.Object({
+      uid: DeviceUid,
+      token: Type.String(),
+      name: Type.String(),
+      namespace: Type.String(),
+    }),
     failures: ['notFound', 'tooMany'],
     example: {
       body: {
-        info: { id: 'debian', pretty_name: 'Debian GNU/Linux 12 (bookworm)', version: 'v0.16.4', arch: 'amd64', platform: 'native' },
+        info: {
+          id: 'debian',
+          pretty_name: 'Debian GNU/Linux 12 (bookworm)',
+          version: 'v0.16.4',
+          arch: 'amd64',
+          platform: 'native',
+        },
         hostname: 'crane',
         identity: { mac: sample.mac },
         public_key: sample.publicKeyPem,
@@ -124,12 +163,15 @@ export const devices = {
 
   authSsh: operation({
     title: 'Auth SSH public key',
-    summary: 'An agent asks the server to sign for a public-key login that the server is making on this very device.',
+    summary:
+      'An agent asks the server to sign for a public-key login that the server is making on this very device.',
     method: 'POST',
     path: '/api/auth/ssh',
     access: device,
     body: Type.Object({ fingerprint: Fingerprint, data: Type.String({ minLength: 1, maxLength: 16_384 }) }),
-    answer: Type.Object({ signature: Type.String({ description: 'Base64 of RSA PKCS#1 v1.5 over SHA-256 of `data`.' }) }),
+    answer: Type.Object({
+      signature: Type.String({ description: 'Base64 of RSA PKCS#1 v1.5 over SHA-256 of `data`.' }),
+    }),
     failures: ['notFound', 'tooMany'],
     example: { body: { fingerprint: sample.fingerprint, data: '{"Username":"root","Namespace":"harbour"}' } },
   }),
@@ -230,11 +272,15 @@ export const devices = {
 
   setStatus: operation({
     title: 'Update device status',
-    summary: 'Rejects the device, makes it wait, or sets it aside; leaving `accepted` ends its live sessions.',
+    summary:
+      'Rejects the device, makes it wait, or sets it aside; leaving `accepted` ends its live sessions.',
     method: 'PATCH',
     path: '/api/devices/:uid/:status',
     access: member('operator'),
-    params: Type.Object({ uid: DeviceUid, status: Type.String({ description: 'accept, reject, pending or unused.' }) }),
+    params: Type.Object({
+      uid: DeviceUid,
+      status: Type.String({ description: 'accept, reject, pending or unused.' }),
+    }),
     headers: replaced,
     failures: ['invalid', 'conflict', 'deviceLimit', 'paymentRequired', 'unavailable'],
     example: { params: { uid: sample.pendingDevice, status: 'reject' } },
@@ -288,13 +334,19 @@ export const devices = {
 
   choose: operation({
     title: 'Choice devices',
-    summary: 'Keeps the chosen devices accepted and makes every other accepted device pending; only where namespaces are billed.',
+    summary:
+      'Keeps the chosen devices accepted and makes every other accepted device pending; only where namespaces are billed.',
     method: 'POST',
     path: '/api/billing/device-choice',
     access: member('owner'),
     body: Type.Object({
       choices: Type.Optional(Type.Array(Type.String(), { maxItems: 3 })),
-      devices: Type.Optional(Type.Array(Type.Object({ uid: Type.String() }), { maxItems: 3, description: 'The form of an older client.' })),
+      devices: Type.Optional(
+        Type.Array(Type.Object({ uid: Type.String() }), {
+          maxItems: 3,
+          description: 'The form of an older client.',
+        }),
+      ),
     }),
     failureBody: 'code',
     failures: ['notFound', 'providerFailed'],

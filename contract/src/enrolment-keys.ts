@@ -1,6 +1,7 @@
-// Devices that can carry no agent: they join by an outgoing SSH connection of their own, for which they sign in with an
-// enrolment key of the namespace. Such a key lets a device ask to be let in, and nothing else: who the device is, its own
-// host key says. The login key is the server's: where it is authorized, the namespace's public keys open the device.
+// Devices that can carry no agent: they join by an outgoing SSH connection of their own, for which they sign
+// in with an enrolment key of the namespace. Such a key lets a device ask to be let in, and nothing else: who
+// the device is, its own host key says. The login key is the server's: where it is authorized, the
+// namespace's public keys open the device.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -33,13 +34,18 @@ export const enrolmentKeys = {
   }),
   create: operation({
     title: 'Create enrolment key',
-    summary: 'Adds a key with which devices without an agent may join the namespace; each waits as pending until it is accepted.',
+    summary:
+      'Adds a key with which devices without an agent may join the namespace; each waits as pending until it is accepted.',
     method: 'POST',
     path: '/api/enrolment-keys',
     access: member('administrator'),
     body: Type.Object({
       name: Type.String({ minLength: 1, maxLength: 255 }),
-      public_key: Type.String({ minLength: 1, maxLength: 16_384, description: 'An OpenSSH public-key line, as in a .pub file.' }),
+      public_key: Type.String({
+        minLength: 1,
+        maxLength: 16_384,
+        description: 'An OpenSSH public-key line, as in a .pub file.',
+      }),
     }),
     answer: EnrolmentKey,
     failures: ['conflict', 'enrolmentKeyLimit'],
@@ -47,7 +53,8 @@ export const enrolmentKeys = {
   }),
   remove: operation({
     title: 'Delete enrolment key',
-    summary: 'Removes an enrolment key. Connections that devices made with it end; the devices stay in the namespace.',
+    summary:
+      'Removes an enrolment key. Connections that devices made with it end; the devices stay in the namespace.',
     method: 'DELETE',
     path: '/api/enrolment-keys/:fingerprint',
     access: member('administrator'),
@@ -57,12 +64,15 @@ export const enrolmentKeys = {
   }),
   loginKey: operation({
     title: 'Get login key',
-    summary: 'The line for authorized_keys of a device without an agent: with it there, the namespace’s public keys log in.',
+    summary:
+      'The line for authorized_keys of a device without an agent: with it there, the namespace’s public keys log in.',
     method: 'GET',
     path: '/api/enrolment-keys/login-key',
     access: member('observer'),
     answer: Type.Object({
-      public_key: Type.String({ description: 'An OpenSSH public-key line, the same for all devices of the namespace.' }),
+      public_key: Type.String({
+        description: 'An OpenSSH public-key line, the same for all devices of the namespace.',
+      }),
       fingerprint: Type.String({ description: 'SHA-256, as OpenSSH shows it.' }),
     }),
     failures: [],

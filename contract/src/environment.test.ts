@@ -1,4 +1,5 @@
-// Which variables of a client may reach a device: language always, others when they are named, and some never.
+// Which variables of a client may reach a device: language always, others when they are named, and some
+// never.
 import { expect, test } from 'vitest'
 import { neverPasses, passes, readNamed, tellNamed, variablePattern } from './environment.ts'
 
@@ -13,7 +14,16 @@ test('what is named passes, by its name or by its beginning', () => {
   const more = ['DEPLOY_TARGET', 'CI_*', 'NODE_ENV', 'GIT_AUTHOR_NAME']
   for (const name of ['DEPLOY_TARGET', 'CI_', 'CI_JOB', 'NODE_ENV', 'GIT_AUTHOR_NAME'])
     expect([name, mayPass(name, more)]).toEqual([name, true])
-  for (const name of ['DEPLOY', 'DEPLOY_TARGETS', 'XCI_JOB', 'deploy_target', 'CI_JOB=1', 'CI_%%', 'CI_\n', `CI_${'A'.repeat(64)}`])
+  for (const name of [
+    'DEPLOY',
+    'DEPLOY_TARGETS',
+    'XCI_JOB',
+    'deploy_target',
+    'CI_JOB=1',
+    'CI_%%',
+    'CI_\n',
+    `CI_${'A'.repeat(64)}`,
+  ])
     expect([name, mayPass(name, more)]).toEqual([name, false])
 })
 

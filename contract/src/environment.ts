@@ -1,7 +1,7 @@
-// Which variables of a client reach a program on a device. Language and colours always do. A namespace may name more, but
-// never those by which the loader, a shell, an interpreter or a tool is told what code to load or run, where its files are, or
-// who somebody is: the names below, whoever asks for them. The gateway decides; our own
-// agent refuses the last ones as well.
+// Which variables of a client reach a program on a device. Language and colours always do. A namespace may
+// name more, but never those by which the loader, a shell, an interpreter or a tool is told what code to load
+// or run, where its files are, or who somebody is: the names below, whoever asks for them. The gateway
+// decides; our own agent refuses the last ones as well.
 
 /** Always. */
 const always = /^(LANG|LC_[A-Z_]{1,32}|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VERSION)$/
@@ -30,7 +30,10 @@ const never: readonly RegExp[] = [
 /** One name, or the beginning of names with `*`. */
 export const variablePattern = '^[A-Za-z_][A-Za-z0-9_]{0,63}\\*?$'
 
-/** Whether no namespace can let it pass; of a beginning with `*`, whether all that it stands for are among these. */
+/**
+ * Whether no namespace can let it pass; of a beginning with `*`, whether all that it stands for are among
+ * these.
+ */
 export function neverPasses(name: string): boolean {
   // Shells and loaders know their variables in capital letters; some tools take theirs in either.
   const upper = name.replace(/\*$/, '').toUpperCase()
@@ -41,7 +44,9 @@ export function neverPasses(name: string): boolean {
 export function passes(name: string, more: readonly string[]): 'always' | 'named' | undefined {
   if (always.test(name)) return 'always'
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name) || neverPasses(name)) return undefined
-  return more.some((entry) => (entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry)) ? 'named' : undefined
+  return more.some((entry) => (entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry))
+    ? 'named'
+    : undefined
 }
 
 /** Before the name of a variable, it tells our own agent that the namespace names it. */
@@ -51,7 +56,9 @@ const text = /^(?!\(\))[^\p{Cc}]{0,4096}$/u
 
 export const tellNamed = (name: string): string => `${namedPrefix}${name}`
 
-/** The variable that the gateway says the namespace names; undefined: it is none, or one that never passes. */
+/**
+ * The variable that the gateway says the namespace names; undefined: it is none, or one that never passes.
+ */
 export function readNamed(name: string, value: string): string | undefined {
   if (!name.startsWith(namedPrefix) || !text.test(value)) return undefined
   const bare = name.slice(namedPrefix.length)

@@ -1,19 +1,54 @@
-// One small world, used by the examples of all operations: the contract tests build it and then run every example
-// against it as it stands, so an example that does not work is a failing test.
+// One small world, used by the examples of all operations: the contract tests build it and then run every
+// example against it as it stands, so an example that does not work is a failing test.
 
 export const sample = {
   tenant: '00000000-0000-4000-8000-000000000001',
   otherTenant: '00000000-0000-4000-8000-000000000002',
   namespace: 'harbour',
-  owner: { id: '65f000000000000000000001', username: 'olga', email: 'olga@example.com', password: 'rope-and-anchor' },
-  administrator: { id: '65f000000000000000000002', username: 'adam', email: 'adam@example.com', password: 'rope-and-anchor' },
-  operator: { id: '65f000000000000000000003', username: 'oskar', email: 'oskar@example.com', password: 'rope-and-anchor' },
-  observer: { id: '65f000000000000000000004', username: 'vera', email: 'vera@example.com', password: 'rope-and-anchor' },
-  stranger: { id: '65f000000000000000000005', username: 'stan', email: 'stan@example.com', password: 'rope-and-anchor' },
+  owner: {
+    id: '65f000000000000000000001',
+    username: 'olga',
+    email: 'olga@example.com',
+    password: 'rope-and-anchor',
+  },
+  administrator: {
+    id: '65f000000000000000000002',
+    username: 'adam',
+    email: 'adam@example.com',
+    password: 'rope-and-anchor',
+  },
+  operator: {
+    id: '65f000000000000000000003',
+    username: 'oskar',
+    email: 'oskar@example.com',
+    password: 'rope-and-anchor',
+  },
+  observer: {
+    id: '65f000000000000000000004',
+    username: 'vera',
+    email: 'vera@example.com',
+    password: 'rope-and-anchor',
+  },
+  stranger: {
+    id: '65f000000000000000000005',
+    username: 'stan',
+    email: 'stan@example.com',
+    password: 'rope-and-anchor',
+  },
   /** Registered, and has not followed the link in the letter yet. */
-  unconfirmed: { id: '65f000000000000000000006', username: 'una', email: 'una@example.com', password: 'rope-and-anchor' },
+  unconfirmed: {
+    id: '65f000000000000000000006',
+    username: 'una',
+    email: 'una@example.com',
+    password: 'rope-and-anchor',
+  },
   /** Signs in with a second factor. */
-  careful: { id: '65f000000000000000000007', username: 'cara', email: 'cara@example.com', password: 'rope-and-anchor' },
+  careful: {
+    id: '65f000000000000000000007',
+    username: 'cara',
+    email: 'cara@example.com',
+    password: 'rope-and-anchor',
+  },
   device: '1'.repeat(64),
   pendingDevice: '2'.repeat(64),
   session: '3'.repeat(64),
@@ -25,7 +60,9 @@ export const sample = {
   taggedFingerprint: '2a:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f',
   enrolmentFingerprint: '3b:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f',
   /** The base64 of an OpenSSH public-key line. */
-  publicKeyLine: btoa('ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl olga'),
+  publicKeyLine: btoa(
+    'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl olga',
+  ),
   firewallRule: '1',
   taggedFirewallRule: '2',
   apiKeyName: 'backup',

@@ -1,6 +1,7 @@
-// The closed catalogue of failures: every error that a caller can meet has a name, a status and a sentence that is
-// safe to show. Code throws `new Failure('notFound', …)`; only the HTTP edge turns it into an answer. The cause goes to
-// the log, never to the caller. The reference page and the OpenAPI document are printed from this table.
+// The closed catalogue of failures: every error that a caller can meet has a name, a status and a sentence
+// that is safe to show. Code throws `new Failure('notFound', …)`; only the HTTP edge turns it into an answer.
+// The cause goes to the log, never to the caller. The reference page and the OpenAPI document are printed
+// from this table.
 
 const catalogue = {
   invalid: { status: 400, message: 'The request is not valid.' },
@@ -33,7 +34,10 @@ const catalogue = {
   wrongContentType: { status: 415, message: 'The body must be application/json.' },
   unprocessable: { status: 422, message: 'The body cannot be processed.' },
   providerFailed: { status: 424, message: 'The payment provider refused or cannot be reached.' },
-  recordingDamaged: { status: 424, message: 'The recording is damaged and cannot be read; the server’s log says where.' },
+  recordingDamaged: {
+    status: 424,
+    message: 'The recording is damaged and cannot be read; the server’s log says where.',
+  },
   engineFailed: { status: 424, message: 'The container engine refused or cannot be reached.' },
   locked: { status: 429, message: 'Too many wrong attempts; wait until the lock ends.' },
   tooMany: { status: 429, message: 'Too many calls; wait a little.' },
@@ -43,10 +47,14 @@ const catalogue = {
 
 export type FailureKind = keyof typeof catalogue
 
-export const failures: Readonly<Record<FailureKind, { readonly status: number; readonly message: string }>> = catalogue
+export const failures: Readonly<Record<FailureKind, { readonly status: number; readonly message: string }>> =
+  catalogue
 
 interface Detail {
-  /** Instead of the catalogue's sentence; shown to the caller, so it names nothing that the caller may not know. */
+  /**
+   * Instead of the catalogue's sentence; shown to the caller, so it names nothing that the caller may not
+   * know.
+   */
   message?: string
   /** The names of the offending fields: the whole body of a 400 or 409 on user operations. */
   fields?: readonly string[]
@@ -67,7 +75,10 @@ export class Failure extends Error {
   readonly headers: Readonly<Record<string, string>>
 
   constructor(kind: FailureKind, detail: Detail = {}) {
-    super(detail.message ?? catalogue[kind].message, detail.cause === undefined ? undefined : { cause: detail.cause })
+    super(
+      detail.message ?? catalogue[kind].message,
+      detail.cause === undefined ? undefined : { cause: detail.cause },
+    )
     this.name = 'Failure'
     this.kind = kind
     this.status = catalogue[kind].status

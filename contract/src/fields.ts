@@ -1,5 +1,5 @@
-// Fields that several resources share, each with one spelling, one rule and one example. Input fields carry the
-// limits of the interface; answer fields say only their type, because what we send is ours to get right.
+// Fields that several resources share, each with one spelling, one rule and one example. Input fields carry
+// the limits of the interface; answer fields say only their type, because what we send is ours to get right.
 import Type, { type Static } from './type.ts'
 
 export const patterns = {
@@ -22,16 +22,29 @@ export const Uuid = Type.String({ pattern: patterns.uuid })
 export const DeviceUid = Type.String({ pattern: patterns.hex64, description: 'The uid of a device.' })
 export const SessionUid = Type.String({ pattern: patterns.hex64, description: 'The uid of a session.' })
 export const UserId = Type.String({ pattern: patterns.userId })
-export const Fingerprint = Type.String({ pattern: patterns.fingerprint, description: 'MD5 of the key blob, colon separated.' })
-export const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339, UTC, with milliseconds.' })
+export const Fingerprint = Type.String({
+  pattern: patterns.fingerprint,
+  description: 'MD5 of the key blob, colon separated.',
+})
+export const Timestamp = Type.String({
+  format: 'date-time',
+  description: 'RFC 3339, UTC, with milliseconds.',
+})
 export const Email = Type.String({ pattern: patterns.email, maxLength: 254 })
 export const Username = Type.String({ pattern: patterns.username })
 export const passwordLength = { minLength: 5, maxLength: 30 }
 export const Password = Type.String(passwordLength)
-export const Tag = Type.String({ pattern: patterns.tag, description: '3 to 255 characters, no white space, none of / @ & :' })
+export const Tag = Type.String({
+  pattern: patterns.tag,
+  description: '3 to 255 characters, no white space, none of / @ & :',
+})
 export const Tags = Type.Array(Tag, { minItems: 1, maxItems: 3, uniqueItems: true })
 /** A regular expression in RE2 syntax, unanchored; checked when it is stored, run in linear time. */
-export const Pattern = Type.String({ minLength: 1, maxLength: 1024, description: 'A regular expression, RE2 syntax, unanchored.' })
+export const Pattern = Type.String({
+  minLength: 1,
+  maxLength: 1024,
+  description: 'A regular expression, RE2 syntax, unanchored.',
+})
 export const Position = Type.Object({ latitude: Type.Number(), longitude: Type.Number() })
 
 /** Which devices a public key or a firewall rule is about: exactly one of the two. */

@@ -1,8 +1,12 @@
-// The filter of a list: what a client sends, and what the server reads out of it. On the wire it is the base64 of a
-// JSON array of elements; conditions up to an `operator` element form one group, groups are joined by `and`.
+// The filter of a list: what a client sends, and what the server reads out of it. On the wire it is the
+// base64 of a JSON array of elements; conditions up to an `operator` element form one group, groups are
+// joined by `and`.
 
 export type FilterElement =
-  | { type: 'property'; params: { name: string; operator: 'contains' | 'eq' | 'ne' | 'bool' | 'gt' | 'lt'; value: unknown } }
+  | {
+      type: 'property'
+      params: { name: string; operator: 'contains' | 'eq' | 'ne' | 'bool' | 'gt' | 'lt'; value: unknown }
+    }
   | { type: 'operator'; params: { name: 'and' | 'or' } }
 
 export interface Condition {

@@ -1,5 +1,5 @@
-// Firewall rules: who may connect to which device, from where, as whom. Lowest priority number first; the first
-// active rule that matches decides; without one the connection is allowed.
+// Firewall rules: who may connect to which device, from where, as whom. Lowest priority number first; the
+// first active rule that matches decides; without one the connection is allowed.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -29,7 +29,14 @@ const body = Type.Object({
 })
 const aRule = { params: { id: sample.firewallRule } }
 const aTaggedRule = { params: { id: sample.taggedFirewallRule } }
-const rule = { action: 'deny', active: true, filter: { hostname: '^crane' }, priority: 5, source_ip: '^192\\.0\\.2\\.', username: '^root$' }
+const rule = {
+  action: 'deny',
+  active: true,
+  filter: { hostname: '^crane' },
+  priority: 5,
+  source_ip: '^192\\.0\\.2\\.',
+  username: '^root$',
+}
 
 export const firewall = {
   create: operation({
@@ -107,7 +114,9 @@ export const firewall = {
     access: member('administrator'),
     params,
     body: Type.Object({ tag: Tag }),
-    headers: Type.Object({ 'x-notice': Type.String({ description: 'Names the rule if it became inactive; else empty.' }) }),
+    headers: Type.Object({
+      'x-notice': Type.String({ description: 'Names the rule if it became inactive; else empty.' }),
+    }),
     failures: [],
     example: { ...aTaggedRule, body: { tag: sample.tag } },
   }),

@@ -29,13 +29,16 @@ export const mfa = {
     access: anyone,
     body: Type.Object({ identifier: Identifier, recovery_code: Code }),
     answer: UserSession,
-    headers: Type.Object({ 'x-expires-at': Type.String({ description: 'Unix seconds at which those ten minutes end.' }) }),
+    headers: Type.Object({
+      'x-expires-at': Type.String({ description: 'Unix seconds at which those ten minutes end.' }),
+    }),
     failures: ['wrongCode', 'locked'],
     example: { body: { identifier: sample.careful.username, recovery_code: sample.recoveryCode } },
   }),
   requestReset: operation({
     title: 'Request reset MFA',
-    summary: 'Sends one code to the main and one to the recovery address. The answer does not tell whether there is such a user.',
+    summary:
+      'Sends one code to the main and one to the recovery address. The answer does not tell whether there is such a user.',
     method: 'POST',
     path: '/api/user/mfa/reset',
     access: anyone,
@@ -84,7 +87,9 @@ export const mfa = {
       recovery_codes: Type.Array(Type.String({ maxLength: 64 }), { maxItems: 32 }),
     }),
     failures: ['wrongCode', 'conflict', 'locked'],
-    example: { body: { code: sample.totp, secret: sample.draftSecret, recovery_codes: [sample.recoveryCode] } },
+    example: {
+      body: { code: sample.totp, secret: sample.draftSecret, recovery_codes: [sample.recoveryCode] },
+    },
   }),
   disable: operation({
     title: 'Disable MFA',

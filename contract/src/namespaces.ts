@@ -8,7 +8,8 @@ import { operation } from './operation.ts'
 
 const AcceptEnv = Type.Array(Type.String({ pattern: variablePattern }), {
   maxItems: 64,
-  description: 'Variables that clients may send (SendEnv) beside LANG and LC_*: names, or beginnings of names with `*`.',
+  description:
+    'Variables that clients may send (SendEnv) beside LANG and LC_*: names, or beginnings of names with `*`.',
 })
 
 export const Namespace = Type.Object({
@@ -19,7 +20,9 @@ export const Namespace = Type.Object({
   settings: Type.Object({
     session_record: Type.Boolean(),
     connection_announcement: Type.String(),
-    continue_unrecorded: Type.Boolean({ description: 'A session that cannot be recorded goes on, and says so; otherwise it ends.' }),
+    continue_unrecorded: Type.Boolean({
+      description: 'A session that cannot be recorded goes on, and says so; otherwise it ends.',
+    }),
     accept_env: AcceptEnv,
   }),
   max_devices: Type.Integer({ description: '-1: no limit.' }),
@@ -110,7 +113,9 @@ export const namespaces = {
     access: member('administrator', { of: 'path' }),
     params,
     body: Type.Object({
-      identifier: Type.Optional(Type.String({ minLength: 3, maxLength: 254, description: 'Username or e-mail.' })),
+      identifier: Type.Optional(
+        Type.String({ minLength: 3, maxLength: 254, description: 'Username or e-mail.' }),
+      ),
       username: Type.Optional(Type.String({ minLength: 3, maxLength: 254 })),
       email: Type.Optional(Type.String({ minLength: 3, maxLength: 254 })),
       role: Role,

@@ -1,5 +1,6 @@
-// The document is read by programs that we do not know: these tests keep it whole (every operation, every reference,
-// every parameter) and check by example that each rule of the contract is said in the way OpenAPI says it.
+// The document is read by programs that we do not know: these tests keep it whole (every operation, every
+// reference, every parameter) and check by example that each rule of the contract is said in the way OpenAPI
+// says it.
 import Type from './type.ts'
 import { describe, expect, test } from 'vitest'
 import { anyone, device, deviceOr, member, user, userOfAnyRole, userOrKey } from './access.ts'
@@ -18,7 +19,8 @@ const byId = new Map(entries.map(({ operation }) => [operation.operationId, oper
 function* walk(value: unknown, way = '#'): Generator<[string, unknown]> {
   yield [way, value]
   if (typeof value !== 'object' || value === null) return
-  for (const [key, inner] of Object.entries(value)) yield* walk(inner, `${way}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+  for (const [key, inner] of Object.entries(value))
+    yield* walk(inner, `${way}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`)
 }
 
 function the(id: string) {
@@ -70,7 +72,8 @@ describe('the document is whole', () => {
     const schemes = Object.keys(document.components.securitySchemes)
     for (const { operation } of entries) {
       expect(tags).toContain(operation.tags[0])
-      for (const scheme of operation.security.flatMap((option) => Object.keys(option))) expect(schemes).toContain(scheme)
+      for (const scheme of operation.security.flatMap((option) => Object.keys(option)))
+        expect(schemes).toContain(scheme)
     }
   })
 
@@ -88,9 +91,14 @@ describe('the document is whole', () => {
 describe('by example', () => {
   test('a list is an array of a shared schema, counted in a header', () => {
     const answer = the('devices.list').responses[200]
-    expect(answer?.content?.['application/json']?.schema).toEqual({ type: 'array', items: { $ref: '#/components/schemas/Device' } })
+    expect(answer?.content?.['application/json']?.schema).toEqual({
+      type: 'array',
+      items: { $ref: '#/components/schemas/Device' },
+    })
     expect(answer?.headers).toHaveProperty('X-Total-Count')
-    expect(document.components.schemas['Session']?.properties?.['device']).toEqual({ $ref: '#/components/schemas/Device' })
+    expect(document.components.schemas['Session']?.properties?.['device']).toEqual({
+      $ref: '#/components/schemas/Device',
+    })
   })
 
   test('a query field with a default is not required and keeps its rules; examples have its type', () => {
@@ -103,17 +111,25 @@ describe('by example', () => {
     })
     expect(the('connectors.list').parameters?.find(({ name }) => name === 'enable')?.example).toBe(false)
     expect(the('billing.report').parameters?.[0]?.required).toBe(true)
-    expect(the('namespaces.setSessionRecord').requestBody?.content['application/json']?.schema.required).toBeUndefined()
+    expect(
+      the('namespaces.setSessionRecord').requestBody?.content['application/json']?.schema.required,
+    ).toBeUndefined()
   })
 
   test('answers may be empty, text, or come with headers', () => {
     expect(the('devices.remove').responses[200]).toEqual({ description: 'Done; the body is empty.' })
-    expect(the('system.install').responses[200]?.content).toEqual({ 'text/x-shellscript': { schema: { type: 'string' } } })
-    expect(the('users.login').responses[200]?.headers?.['x-account-lockout']?.schema).toEqual({ type: 'string', default: '0' })
+    expect(the('system.install').responses[200]?.content).toEqual({
+      'text/x-shellscript': { schema: { type: 'string' } },
+    })
+    expect(the('users.login').responses[200]?.headers?.['x-account-lockout']?.schema).toEqual({
+      type: 'string',
+      default: '0',
+    })
   })
 
   test('the body of a failure is a message, an array of fields, or a message with a code', () => {
-    const shape = (id: string, status: number) => the(id).responses[status]?.content?.['application/json']?.schema
+    const shape = (id: string, status: number) =>
+      the(id).responses[status]?.content?.['application/json']?.schema
     expect(shape('devices.get', 404)).toEqual({ $ref: '#/components/schemas/Failure' })
     expect(shape('users.register', 409)).toEqual({ $ref: '#/components/schemas/FailureFields' })
     expect(shape('users.register', 403)).toEqual({ $ref: '#/components/schemas/Failure' })
@@ -122,7 +138,9 @@ describe('by example', () => {
 
   test('another address says whose it is', () => {
     expect(the('devices.auth-2')).toMatchObject({ 'x-alias-of': 'devices.auth', tags: ['devices'] })
-    expect(the('devices.auth-2').description).toMatch(/^Another address of the same operation, devices\.auth\./)
+    expect(the('devices.auth-2').description).toMatch(
+      /^Another address of the same operation, devices\.auth\./,
+    )
   })
 
   test('credentials follow from the access', () => {
@@ -151,7 +169,10 @@ test.each([
   [userOrKey, 'a signed-in user; an API key too, for its own namespace'],
   [device, 'a device with its own token'],
   [member('operator'), 'a member with at least the role operator; an API key too'],
-  [member('owner', { apiKey: false, of: 'path' }), 'a member of the namespace in the path with the role owner; no API key'],
+  [
+    member('owner', { apiKey: false, of: 'path' }),
+    'a member of the namespace in the path with the role owner; no API key',
+  ],
   [deviceOr('operator'), 'the device itself, or a member with at least the role operator; an API key too'],
 ])('%o is said as "%s"', (access, sentence) => {
   expect(accessSentence(access)).toBe(sentence)
@@ -163,8 +184,16 @@ test('fields are rows with dotted names; references are named, not followed', ()
     required: ['device'],
     properties: {
       device: { $ref: '#/components/schemas/Device' },
-      list: { type: 'array', items: { type: 'object', properties: { id: { type: 'string', description: 'Its id.' } } } },
-      filter: { anyOf: [{ type: 'null' }, { type: 'object', properties: { tags: { type: 'array', items: { type: 'string' } } } }] },
+      list: {
+        type: 'array',
+        items: { type: 'object', properties: { id: { type: 'string', description: 'Its id.' } } },
+      },
+      filter: {
+        anyOf: [
+          { type: 'null' },
+          { type: 'object', properties: { tags: { type: 'array', items: { type: 'string' } } } },
+        ],
+      },
     },
   }
   expect(fieldsOf(schema).map(({ name, type, required }) => [name, type, required])).toEqual([
@@ -181,7 +210,11 @@ test('rules are said in words', () => {
   expect(rules(Type.String({ minLength: 5, maxLength: 30 }))).toBe('5 to 30 characters')
   expect(rules(Type.Integer({ minimum: 1, default: 10 }))).toBe('at least 1; default `10`')
   expect(rules(Type.Enum(['asc', 'desc']))).toBe('one of `asc`, `desc`')
-  expect(rules(Type.Array(Type.String({ pattern: '^a' }), { maxItems: 3 }))).toBe('at most 3 items; each: matches `^a`')
-  expect(rules(Type.Union([Type.String({ maxLength: 9 }), Type.Literal('')]))).toBe('at most 9 characters, or empty')
+  expect(rules(Type.Array(Type.String({ pattern: '^a' }), { maxItems: 3 }))).toBe(
+    'at most 3 items; each: matches `^a`',
+  )
+  expect(rules(Type.Union([Type.String({ maxLength: 9 }), Type.Literal('')]))).toBe(
+    'at most 9 characters, or empty',
+  )
   expect(typeOf({ enum: [1, 2] })).toBe('number')
 })

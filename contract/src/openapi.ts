@@ -1,7 +1,8 @@
-// The contract as an OpenAPI 3.1 document, for the reference, for code generators and for people. It is a reading:
-// nothing is stated here that the operations do not state, apart from the titles of the nouns. What the contract does
-// not promise (limits of size, unknown addresses) is left out of the operations. `fieldsOf` turns any schema of the
-// document into rows for people, so that the pages and the browsable reference describe a rule in the same words.
+// The contract as an OpenAPI 3.1 document, for the reference, for code generators and for people. It is a
+// reading: nothing is stated here that the operations do not state, apart from the titles of the nouns. What
+// the contract does not promise (limits of size, unknown addresses) is left out of the operations. `fieldsOf`
+// turns any schema of the document into rows for people, so that the pages and the browsable reference
+// describe a rule in the same words.
 import type { TSchema } from './type.ts'
 import type { Access } from './access.ts'
 import { Announcement } from './announcements.ts'
@@ -67,20 +68,33 @@ export interface OpenApiDocument {
   readonly openapi: '3.1.1'
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
   readonly servers?: readonly { readonly url: string }[]
-  readonly tags: readonly { readonly name: string; readonly description: string; readonly 'x-displayName': string }[]
+  readonly tags: readonly {
+    readonly name: string
+    readonly description: string
+    readonly 'x-displayName': string
+  }[]
   readonly paths: Readonly<Record<string, Partial<Record<Lowercase<Method>, DocumentedOperation>>>>
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>>; readonly securitySchemes: Readonly<Record<string, object>> }
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>
+    readonly securitySchemes: Readonly<Record<string, object>>
+  }
 }
 
 export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sentence: string]>> = {
   devices: ['Devices', 'Machines with an agent: enrolled, accepted, named and tagged.'],
-  enrolmentKeys: ['Enrolment keys', 'How devices that can carry no agent join, by an outgoing SSH connection of their own.'],
+  enrolmentKeys: [
+    'Enrolment keys',
+    'How devices that can carry no agent join, by an outgoing SSH connection of their own.',
+  ],
   tags: ['Tags', 'Plain words on devices, public keys and firewall rules.'],
   publicKeys: ['Public keys', 'Keys that let people in without a password.'],
   apiKeys: ['API keys', 'Credentials of a namespace, for scripts.'],
   namespaces: ['Namespaces', 'A team’s own world of devices, keys, rules and sessions, and its members.'],
   sessions: ['Sessions', 'Connections made to devices, and their recordings.'],
-  terminals: ['Terminals', 'Terminals in a browser, and the files beside them. What is spoken on their WebSocket is in the contract.'],
+  terminals: [
+    'Terminals',
+    'Terminals in a browser, and the files beside them. What is spoken on their WebSocket is in the contract.',
+  ],
   recordings: ['Recordings', 'What terminals showed, for players: a part at a time, and where a text is.'],
   firewall: ['Firewall rules', 'Who may connect to which device, from where, as whom.'],
   announcements: ['Announcements', 'News from the server’s administrator.'],
@@ -91,24 +105,49 @@ export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sen
   system: ['Server', 'What agents ask first, health, figures and the first set-up.'],
 }
 
-const shared = { Device, Namespace, Session, PublicKey, FirewallRule, ApiKey, Announcement, Connector, EnrolmentKey, UserSession, Frame }
+const shared = {
+  Device,
+  Namespace,
+  Session,
+  PublicKey,
+  FirewallRule,
+  ApiKey,
+  Announcement,
+  Connector,
+  EnrolmentKey,
+  UserSession,
+  Frame,
+}
 const nameOf = new Map<unknown, string>(Object.entries(shared).map(([name, schema]) => [schema, name]))
 const failureShapes = {
   Failure: { type: 'object', required: ['message'], properties: { message: { type: 'string' } } },
-  FailureFields: { type: 'array', items: { type: 'string' }, description: 'The names of the offending fields.' },
-  FailureCode: { type: 'object', required: ['message'], properties: { message: { type: 'string' }, code: { type: 'string' } } },
+  FailureFields: {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'The names of the offending fields.',
+  },
+  FailureCode: {
+    type: 'object',
+    required: ['message'],
+    properties: { message: { type: 'string' }, code: { type: 'string' } },
+  },
 } as const
 
 const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
 
-/** A schema with its shared parts as references. A field with a default is not required: the server fills it in. */
+/**
+ * A schema with its shared parts as references. A field with a default is not required: the server fills it
+ * in.
+ */
 function written(schema: TSchema): Schema {
   const name = nameOf.get(schema)
   return name ? ref(name) : spelledOut(schema)
 }
 
 function spelledOut(schema: TSchema): Schema {
-  const copy = Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, part(value)])) as Schema
+  const copy = Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => [keyword, part(value)]),
+  ) as Schema
   if (!Array.isArray(copy.required)) return copy
   const required = copy.required.filter((name: string) => copy.properties?.[name]?.default === undefined)
   const { required: _, ...rest } = copy
@@ -124,7 +163,8 @@ function part(value: unknown): unknown {
 export function accessSentence(access: Access): string {
   if (access.who === 'anyone') return 'anyone'
   if (access.who === 'device') return 'a device with its own token'
-  if (access.who === 'user') return `a signed-in user${access.anyRole ? ', also with a token that a role change has ended' : ''}`
+  if (access.who === 'user')
+    return `a signed-in user${access.anyRole ? ', also with a token that a role change has ended' : ''}`
   if (access.who === 'user-or-key') return 'a signed-in user; an API key too, for its own namespace'
   const who = access.who === 'device-or-member' ? 'the device itself, or a member' : 'a member'
   const where = access.who === 'member' && access.of === 'path' ? ' of the namespace in the path' : ''
@@ -134,7 +174,9 @@ export function accessSentence(access: Access): string {
 
 function security(access: Access): DocumentedOperation['security'] {
   if (access.who === 'anyone') return []
-  const key = access.who === 'user-or-key' || ((access.who === 'member' || access.who === 'device-or-member') && access.apiKey)
+  const key =
+    access.who === 'user-or-key' ||
+    ((access.who === 'member' || access.who === 'device-or-member') && access.apiKey)
   return key ? [{ jwt: [] }, { apiKey: [] }] : [{ jwt: [] }]
 }
 
@@ -160,11 +202,19 @@ function typed(example: string | undefined, schema: Schema): unknown {
 
 function answer(op: Operation): Response {
   const headers = {
-    ...(op.list && { 'X-Total-Count': { description: 'How many there are before paging.', schema: { type: 'integer' } } }),
-    ...Object.fromEntries(Object.entries(op.headers?.properties ?? {}).map(([name, header]) => [name, headerOf(header)])),
+    ...(op.list && {
+      'X-Total-Count': { description: 'How many there are before paging.', schema: { type: 'integer' } },
+    }),
+    ...Object.fromEntries(
+      Object.entries(op.headers?.properties ?? {}).map(([name, header]) => [name, headerOf(header)]),
+    ),
   }
   const json = op.list ? { type: 'array', items: written(op.list) } : op.answer && written(op.answer)
-  const content = json ? { 'application/json': { schema: json } } : op.text ? { [op.text]: { schema: { type: 'string' } } } : undefined
+  const content = json
+    ? { 'application/json': { schema: json } }
+    : op.text
+      ? { [op.text]: { schema: { type: 'string' } } }
+      : undefined
   return {
     description: op.list ? 'A list.' : content ? 'The answer.' : 'Done; the body is empty.',
     ...(Object.keys(headers).length > 0 && { headers }),
@@ -179,28 +229,40 @@ function headerOf(header: TSchema): { description?: string; schema: Schema } {
 
 function shapeOf(kind: FailureKind, op: Operation): keyof typeof failureShapes {
   if (op.failureBody === 'code') return 'FailureCode'
-  return op.failureBody === 'fields' && (kind === 'invalidFields' || kind === 'takenFields') ? 'FailureFields' : 'Failure'
+  return op.failureBody === 'fields' && (kind === 'invalidFields' || kind === 'takenFields')
+    ? 'FailureFields'
+    : 'Failure'
 }
 
 /** One response per status; its description has a line `name: sentence` for each failure. */
 function refusals(op: Operation): Record<string, Response> {
-  const responses = [...Map.groupBy(allFailures(op), (kind) => failures[kind].status)].map(([status, kinds]) => {
-    const shapes = [...new Set(kinds.map((kind) => shapeOf(kind, op)))].map(ref)
-    const schema = shapes.length === 1 && shapes[0] ? shapes[0] : { anyOf: shapes }
-    const description = kinds.map((kind) => `${kind}: ${failures[kind].message}`).join('\n')
-    return [status, { description, content: { 'application/json': { schema } }, 'x-failures': kinds }] as const
-  })
+  const responses = [...Map.groupBy(allFailures(op), (kind) => failures[kind].status)].map(
+    ([status, kinds]) => {
+      const shapes = [...new Set(kinds.map((kind) => shapeOf(kind, op)))].map(ref)
+      const schema = shapes.length === 1 && shapes[0] ? shapes[0] : { anyOf: shapes }
+      const description = kinds.map((kind) => `${kind}: ${failures[kind].message}`).join('\n')
+      return [
+        status,
+        { description, content: { 'application/json': { schema } }, 'x-failures': kinds },
+      ] as const
+    },
+  )
   return Object.fromEntries(responses)
 }
 
 const quoted = (text: string) => `'${text.replaceAll(`'`, `'\\''`)}'`
 
 function curl(op: Operation, method: Method, path: string, server: string): string {
-  const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(op.example.params?.[name] ?? name))
+  const filled = path.replace(/:(\w+)/g, (_, name: string) =>
+    encodeURIComponent(op.example.params?.[name] ?? name),
+  )
   const query = new URLSearchParams(op.example.query).toString()
-  const lines = [`curl${method === 'GET' ? '' : ` -X ${method}`} ${quoted(server + filled + (query && `?${query}`))}`]
+  const lines = [
+    `curl${method === 'GET' ? '' : ` -X ${method}`} ${quoted(server + filled + (query && `?${query}`))}`,
+  ]
   if (op.access.who !== 'anyone') lines.push('-H "Authorization: Bearer $TOKEN"')
-  if (op.body) lines.push(`-H 'Content-Type: application/json'`, `-d ${quoted(JSON.stringify(op.example.body))}`)
+  if (op.body)
+    lines.push(`-H 'Content-Type: application/json'`, `-d ${quoted(JSON.stringify(op.example.body))}`)
   return lines.join(' \\\n  ')
 }
 
@@ -223,13 +285,18 @@ export function openapi(options: { version: string; servers?: readonly string[] 
         security: security(op.access),
         ...(given.length > 0 && { parameters: given }),
         ...(op.body && {
-          requestBody: { required: true, content: { 'application/json': { schema: written(op.body), example: op.example.body } } },
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: written(op.body), example: op.example.body } },
+          },
         }),
         responses: { 200: answer(op), ...refusals(op) },
       }
     })
   }
-  const schemas = Object.fromEntries(Object.entries(shared).map(([name, schema]) => [name, spelledOut(schema)]))
+  const schemas = Object.fromEntries(
+    Object.entries(shared).map(([name, schema]) => [name, spelledOut(schema)]),
+  )
   return {
     openapi: '3.1.1',
     info: {
@@ -238,13 +305,27 @@ export function openapi(options: { version: string; servers?: readonly string[] 
       description: 'Reach any Linux device behind NAT with the SSH client you already have.',
     },
     ...(options.servers && { servers: options.servers.map((url) => ({ url })) }),
-    tags: Object.entries(nouns).map(([name, [title, description]]) => ({ name, description, 'x-displayName': title })),
+    tags: Object.entries(nouns).map(([name, [title, description]]) => ({
+      name,
+      description,
+      'x-displayName': title,
+    })),
     paths,
     components: {
       schemas: { ...schemas, ...failureShapes },
       securitySchemes: {
-        jwt: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'The token of a sign-in, or of a device.' },
-        apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key of a namespace.' },
+        jwt: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'The token of a sign-in, or of a device.',
+        },
+        apiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-API-Key',
+          description: 'An API key of a namespace.',
+        },
       },
     },
   }
@@ -259,15 +340,24 @@ export interface Field {
   readonly description: string
 }
 
-/** The fields of a written schema, those of its objects, arrays and alternatives included; references are not followed. */
+/**
+ * The fields of a written schema, those of its objects, arrays and alternatives included; references are not
+ * followed.
+ */
 export function fieldsOf(schema: Schema, prefix = ''): Field[] {
-  if (schema.anyOf) return schema.anyOf.flatMap((branch) => fieldsOf(branch, prefix)).map((field) => ({ ...field, required: false }))
+  if (schema.anyOf)
+    return schema.anyOf
+      .flatMap((branch) => fieldsOf(branch, prefix))
+      .map((field) => ({ ...field, required: false }))
   if (schema.items) return fieldsOf(schema.items, `${prefix}[]`)
   return Object.entries(schema.properties ?? {}).flatMap(([key, property]) => {
     const name = prefix ? `${prefix}.${key}` : key
     const { description = '' } = property
     const required = schema.required?.includes(key) ?? false
-    return [{ name, type: typeOf(property), required, rules: rulesOf(property), description }, ...fieldsOf(property, name)]
+    return [
+      { name, type: typeOf(property), required, rules: rulesOf(property), description },
+      ...fieldsOf(property, name),
+    ]
   })
 }
 
@@ -280,15 +370,23 @@ export function typeOf(schema: Schema): string {
   return schema.type ?? 'any JSON'
 }
 
-const branchOf = (branch: Schema) => (branch.properties ? `{${Object.keys(branch.properties).join(', ')}}` : typeOf(branch))
+const branchOf = (branch: Schema) =>
+  branch.properties ? `{${Object.keys(branch.properties).join(', ')}}` : typeOf(branch)
 
 /** What a value must keep to beyond its type. */
 export function rulesOf(schema: Schema): string[] {
   const code = (value: unknown) => `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``
-  const alternatives = schema.anyOf?.flatMap((branch) => (branch.properties ? [] : [rulesOf(branch).join(', ')])).filter(Boolean) ?? []
+  const alternatives =
+    schema.anyOf
+      ?.flatMap((branch) => (branch.properties ? [] : [rulesOf(branch).join(', ')]))
+      .filter(Boolean) ?? []
   return [
     ...(schema.enum ? [`one of ${schema.enum.map(code).join(', ')}`] : []),
-    ...(schema.const === '' ? ['empty'] : schema.const === undefined ? [] : [`exactly ${code(schema.const)}`]),
+    ...(schema.const === ''
+      ? ['empty']
+      : schema.const === undefined
+        ? []
+        : [`exactly ${code(schema.const)}`]),
     ...between(schema.minLength, schema.maxLength, ' characters'),
     ...between(schema.minimum, schema.maximum, ''),
     ...between(schema.minItems, schema.maxItems, ' items'),

@@ -1,13 +1,16 @@
-// The kernel of the contract. An operation is one plain object: what it is called, where it lives, who may call it,
-// what goes in and out, how it can fail, and an example that works. Everything else is a reading of these objects:
-// routes, input checks, the typed client, OpenAPI, the access matrix and the contract tests.
+// The kernel of the contract. An operation is one plain object: what it is called, where it lives, who may
+// call it, what goes in and out, how it can fail, and an example that works. Everything else is a reading of
+// these objects: routes, input checks, the typed client, OpenAPI, the access matrix and the contract tests.
 import type { Static, TArray, TObject, TSchema } from './type.ts'
 import type { Access } from './access.ts'
 import type { FailureKind } from './failures.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** How a failure's body looks: `{message}`, a bare array of field names where there are any, or `{message, code}`. */
+/**
+ * How a failure's body looks: `{message}`, a bare array of field names where there are any, or `{message,
+ * code}`.
+ */
 export type FailureBody = 'message' | 'fields' | 'code'
 
 export interface Operation {
@@ -25,7 +28,10 @@ export interface Operation {
   readonly body?: TSchema
   /** The most bytes that the body may have, where `bodyLimit` would be too few. */
   readonly largestBody?: number
-  /** The header with the signature of the body; the rule is given both as they came, and nobody reads the body before. */
+  /**
+   * The header with the signature of the body; the rule is given both as they came, and nobody reads the body
+   * before.
+   */
   readonly signed?: string
   /** The body of a 200; absent: an empty body. */
   readonly answer?: TSchema
@@ -35,7 +41,10 @@ export interface Operation {
   readonly text?: string
   /** The answer, an array or text, is given and sent piece by piece, however long it is. */
   readonly streamed?: true
-  /** Headers of the answer, lower case, beside its body. One with a default is on every answer, refusals included. */
+  /**
+   * Headers of the answer, lower case, beside its body. One with a default is on every answer, refusals
+   * included.
+   */
   readonly headers?: TObject
   /** What may go wrong beyond what every operation shares (see `allFailures`). */
   readonly failures: readonly FailureKind[]

@@ -1,8 +1,21 @@
-// Public keys that let people in without a password, on the devices and for the login names that each key names.
+// Public keys that let people in without a password, on the devices and for the login names that each key
+// names.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
-import { Filter, FilterAnswer, FilterQuery, Fingerprint, paging, patterns, Pattern, Tag, Tags, TenantId, Timestamp } from './fields.ts'
+import {
+  Filter,
+  FilterAnswer,
+  FilterQuery,
+  Fingerprint,
+  paging,
+  patterns,
+  Pattern,
+  Tag,
+  Tags,
+  TenantId,
+  Timestamp,
+} from './fields.ts'
 import { operation } from './operation.ts'
 
 export const PublicKey = Type.Object({
@@ -13,13 +26,17 @@ export const PublicKey = Type.Object({
   name: Type.String(),
   filter: FilterAnswer,
   username: Type.String(),
-  certificate_authority: Type.Boolean({ description: 'It signs certificates for users, and lets nobody in by itself.' }),
+  certificate_authority: Type.Boolean({
+    description: 'It signs certificates for users, and lets nobody in by itself.',
+  }),
 })
 export type PublicKey = Static<typeof PublicKey>
 
 const Name = Type.String({ minLength: 1, maxLength: 255 })
 const CertificateAuthority = Type.Optional(
-  Type.Boolean({ description: 'It is to sign certificates for users instead of letting its holder in; no unless said.' }),
+  Type.Boolean({
+    description: 'It is to sign certificates for users instead of letting its holder in; no unless said.',
+  }),
 )
 const params = Type.Object({ fingerprint: Fingerprint })
 const aKey = { params: { fingerprint: sample.fingerprint } }
@@ -53,7 +70,14 @@ export const publicKeys = {
     largestBody: 96 * 1024,
     answer: Type.Omit(PublicKey, ['created_at']),
     failures: ['conflict', 'notFound'],
-    example: { body: { data: sample.publicKeyLine, filter: { hostname: '.*' }, name: 'olga at work', username: '^(root|deploy)$' } },
+    example: {
+      body: {
+        data: sample.publicKeyLine,
+        filter: { hostname: '.*' },
+        name: 'olga at work',
+        username: '^(root|deploy)$',
+      },
+    },
   }),
   update: operation({
     title: 'Update public key',
@@ -62,7 +86,12 @@ export const publicKeys = {
     path: '/api/sshkeys/public-keys/:fingerprint',
     access: member('administrator'),
     params,
-    body: Type.Object({ name: Name, username: Pattern, filter: Filter, certificate_authority: CertificateAuthority }),
+    body: Type.Object({
+      name: Name,
+      username: Pattern,
+      filter: Filter,
+      certificate_authority: CertificateAuthority,
+    }),
     answer: PublicKey,
     failures: [],
     example: { ...aKey, body: { name: 'laptop', username: '.*', filter: { tags: [sample.tag] } } },

@@ -1,6 +1,7 @@
-// Recordings as a player reads them: which terminals of a session were recorded, any part of one by its time without the rest
-// of it, and where in it a text was shown. Whole ones are downloaded with `sessions.cast`, and removed with
-// `sessions.removeRecording`. Bytes of a terminal are hostile: whoever shows them decides what of them a terminal may obey.
+// Recordings as a player reads them: which terminals of a session were recorded, any part of one by its time
+// without the rest of it, and where in it a text was shown. Whole ones are downloaded with `sessions.cast`,
+// and removed with `sessions.removeRecording`. Bytes of a terminal are hostile: whoever shows them decides
+// what of them a terminal may obey.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -19,7 +20,8 @@ export const RecordedTerminal = Type.Object({
   duration_ms: Type.Integer(),
   output_bytes: Type.Integer(),
   ending: Type.String({
-    description: '`going` while it is being recorded, then `closed`; `failed`: it could not be recorded to its end; `cut off`: by a crash.',
+    description:
+      '`going` while it is being recorded, then `closed`; `failed`: it could not be recorded to its end; `cut off`: by a crash.',
   }),
   program: Type.String({ description: '`shell`, `exec` or `subsystem`.' }),
   command: Type.String({ description: 'The command line of an `exec`; empty for others.' }),
@@ -29,7 +31,9 @@ export type RecordedTerminal = Static<typeof RecordedTerminal>
 export const Happening = Type.Object({
   time_ms: Milliseconds,
   bytes: Type.Optional(Type.String({ description: 'Output, in base64.' })),
-  width: Type.Optional(Type.Integer({ description: 'With `height`: the terminal has another size from here on.' })),
+  width: Type.Optional(
+    Type.Integer({ description: 'With `height`: the terminal has another size from here on.' }),
+  ),
   height: Type.Optional(Type.Integer()),
 })
 export type Happening = Static<typeof Happening>
@@ -38,9 +42,16 @@ export const RecordingWindow = Type.Object({
   time_ms: Milliseconds,
   width: Type.Integer({ description: 'Of the terminal where the window begins.' }),
   height: Type.Integer(),
-  screen: Type.String({ description: 'Base64 of bytes that draw the screen as it was there; empty for what goes on from another window.' }),
-  events: Type.Array(Happening, { description: 'What happened from there on, in order; as much as fits into one answer.' }),
-  next: Type.Union([Type.Null(), Position], { description: 'Where the next window begins; null: there is no more.' }),
+  screen: Type.String({
+    description:
+      'Base64 of bytes that draw the screen as it was there; empty for what goes on from another window.',
+  }),
+  events: Type.Array(Happening, {
+    description: 'What happened from there on, in order; as much as fits into one answer.',
+  }),
+  next: Type.Union([Type.Null(), Position], {
+    description: 'Where the next window begins; null: there is no more.',
+  }),
 })
 export type RecordingWindow = Static<typeof RecordingWindow>
 
@@ -53,14 +64,18 @@ export const Found = Type.Object({
 export type Found = Static<typeof Found>
 
 const params = Type.Object({ uid: SessionUid })
-const one = Type.Object({ uid: SessionUid, channel: Type.String({ pattern: '^\\d{1,5}$', description: 'Which terminal; from 0.' }) })
+const one = Type.Object({
+  uid: SessionUid,
+  channel: Type.String({ pattern: '^\\d{1,5}$', description: 'Which terminal; from 0.' }),
+})
 const aTerminal = { params: { uid: sample.session, channel: '0' } }
 const largest = Number.MAX_SAFE_INTEGER
 
 export const recordings = {
   list: operation({
     title: 'Get recorded terminals',
-    summary: 'What was recorded of the session: one for each terminal, in the order in which they were opened.',
+    summary:
+      'What was recorded of the session: one for each terminal, in the order in which they were opened.',
     method: 'GET',
     path: '/api/sessions/:uid/recording',
     access: member('administrator'),
@@ -77,8 +92,16 @@ export const recordings = {
     access: member('administrator'),
     params: one,
     query: Type.Object({
-      at: Type.Optional(Type.Integer({ minimum: 0, maximum: largest, description: 'The moment, in milliseconds since the start.' })),
-      from: Type.Optional(Type.Integer({ minimum: 0, maximum: largest, description: 'The `next` of another window, instead.' })),
+      at: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: largest,
+          description: 'The moment, in milliseconds since the start.',
+        }),
+      ),
+      from: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: largest, description: 'The `next` of another window, instead.' }),
+      ),
     }),
     answer: RecordingWindow,
     failures: ['recordingDamaged'],
@@ -86,18 +109,23 @@ export const recordings = {
   }),
   search: operation({
     title: 'Search a recording',
-    summary: 'Where a text was shown, whatever its case and its colours; a part of the recording with each call.',
+    summary:
+      'Where a text was shown, whatever its case and its colours; a part of the recording with each call.',
     method: 'GET',
     path: '/api/sessions/:uid/recording/:channel/search',
     access: member('administrator'),
     params: one,
     query: Type.Object({
       text: Type.String({ minLength: 1, maxLength: 200 }),
-      from: Type.Optional(Type.Integer({ minimum: 0, maximum: largest, description: 'The `next` of the call before.' })),
+      from: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: largest, description: 'The `next` of the call before.' }),
+      ),
     }),
     answer: Type.Object({
       found: Type.Array(Found),
-      next: Type.Union([Type.Null(), Position], { description: 'Where to go on; null: all of it was looked at.' }),
+      next: Type.Union([Type.Null(), Position], {
+        description: 'Where to go on; null: all of it was looked at.',
+      }),
     }),
     failures: ['recordingDamaged'],
     example: { ...aTerminal, query: { text: 'login' } },

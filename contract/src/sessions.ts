@@ -1,4 +1,5 @@
-// Sessions: connections made through the service to a device, from the first proof of identity to the last byte.
+// Sessions: connections made through the service to a device, from the first proof of identity to the last
+// byte.
 import Type, { type Static } from './type.ts'
 import { deviceOr, member } from './access.ts'
 import { Device } from './devices.ts'
@@ -19,7 +20,9 @@ export const Session = Type.Object({
   active: Type.Boolean(),
   authenticated: Type.Boolean(),
   recorded: Type.Boolean(),
-  unrecorded: Type.Boolean({ description: 'It could not be recorded, or not to its end, and went on, as the namespace chose.' }),
+  unrecorded: Type.Boolean({
+    description: 'It could not be recorded, or not to its end, and went on, as the namespace chose.',
+  }),
   type: Type.String({ description: '`none` until a program starts, then shell, exec or subsystem.' }),
   term: Type.String({ description: 'The terminal’s kind, as the client names it.' }),
   position: Position,
@@ -37,8 +40,8 @@ export const Frame = Type.Object({
 export type Frame = Static<typeof Frame>
 
 /**
- * The WebSocket on which a session is watched while it goes on, by whoever may play its recording: with the usual headers,
- * or, for browsers, which cannot set any, with a `ticket` in the query.
+ * The WebSocket on which a session is watched while it goes on, by whoever may play its recording: with the
+ * usual headers, or, for browsers, which cannot set any, with a `ticket` in the query.
  */
 export const livePath = '/api/sessions/:uid/live'
 
@@ -54,7 +57,9 @@ export const sessions = {
     path: '/api/sessions',
     access: member('observer'),
     query: Type.Object({
-      active: Type.Optional(Type.Boolean({ description: 'Only those that are going on, or only those that are over.' })),
+      active: Type.Optional(
+        Type.Boolean({ description: 'Only those that are going on, or only those that are over.' }),
+      ),
       ...paging,
     }),
     list: Session,
@@ -98,7 +103,8 @@ export const sessions = {
   }),
   ticket: operation({
     title: 'Get a ticket to watch a session',
-    summary: 'A ticket with which a browser watches the session while it goes on, as `ticket` in the query of the WebSocket.',
+    summary:
+      'A ticket with which a browser watches the session while it goes on, as `ticket` in the query of the WebSocket.',
     method: 'POST',
     path: livePath,
     access: member('administrator', { apiKey: false }),
@@ -115,7 +121,13 @@ export const sessions = {
     access: member('administrator'),
     params,
     query: Type.Object({
-      channel: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535, description: 'Which one, if there are several; from 0.' })),
+      channel: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 65_535,
+          description: 'Which one, if there are several; from 0.',
+        }),
+      ),
     }),
     text: 'application/x-asciicast',
     streamed: true,

@@ -1,4 +1,5 @@
-// The server itself: what agents ask first, how to install one, health, a namespace's figures, and the first set-up.
+// The server itself: what agents ask first, how to install one, health, a namespace's figures, and the first
+// set-up.
 import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { sample } from './examples.ts'
@@ -18,7 +19,9 @@ export const system = {
     answer: Type.Object({
       version: Type.String(),
       endpoints: Type.Object({ api: Type.String(), ssh: Type.String() }),
-      setup: Type.Boolean({ description: 'Whether the first user has been made; people who registered do not count.' }),
+      setup: Type.Boolean({
+        description: 'Whether the first user has been made; people who registered do not count.',
+      }),
     }),
     failures: [],
     example: { query: { agent_version: 'v0.16.4' } },
@@ -76,7 +79,8 @@ export const system = {
   }),
   setup: operation({
     title: 'First-run setup',
-    summary: 'Makes the first user and namespace, with the one-time code that the server printed at its first start.',
+    summary:
+      'Makes the first user and namespace, with the one-time code that the server printed at its first start.',
     method: 'POST',
     path: '/api/setup',
     access: anyone,
@@ -93,7 +97,14 @@ export const system = {
     failureBody: 'fields',
     badInput: 'invalidFields',
     example: {
-      body: { code: sample.setupCode, name: 'Sam', email: 'sam@example.com', username: 'sam', password: 'lighthouse', namespace: 'lagoon' },
+      body: {
+        code: sample.setupCode,
+        name: 'Sam',
+        email: 'sam@example.com',
+        username: 'sam',
+        password: 'lighthouse',
+        namespace: 'lagoon',
+      },
     },
   }),
 }

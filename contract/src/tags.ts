@@ -37,7 +37,11 @@ export const tags = {
     path: '/api/tags/:tag',
     access: member('operator'),
     params,
-    headers: Type.Object({ 'x-notice': Type.String({ description: 'Names the firewall rules that became inactive; empty: none did.' }) }),
+    headers: Type.Object({
+      'x-notice': Type.String({
+        description: 'Names the firewall rules that became inactive; empty: none did.',
+      }),
+    }),
     failures: [],
     example: { params: { tag: sample.spareTag } },
   }),

@@ -1,7 +1,8 @@
-// Terminals in a browser. A call gives a ticket, which is good once and for half a minute; with it the browser opens a
-// WebSocket at `terminalPath`, and what the ticket was for decides what is spoken there.
+// Terminals in a browser. A call gives a ticket, which is good once and for half a minute; with it the
+// browser opens a WebSocket at `terminalPath`, and what the ticket was for decides what is spoken there.
 //
-// A terminal (tickets of `open`): text messages are JSON, {"kind": number, "data": …}, binary messages are what it shows.
+// A terminal (tickets of `open`): text messages are JSON, {"kind": number, "data": …}, binary messages are
+// what it shows.
 //   1 input      to the server, a string of at most 4096 characters
 //   2 resize     to the server, {cols, rows}, each 1 to 1000
 //   3 signature  to the browser: base64 of the bytes to sign (RFC 4252 section 7; they name the algorithm);
@@ -12,11 +13,11 @@
 //   7 shown      to the server: how many bytes of output the terminal has worked off so far. A browser that says 0 at the
 //                start is never more than `mostUnshown_bytes` behind; to one that says nothing all is sent that its socket
 //                takes. (6 is taken by a client of another server.)
-// A terminal of old clients (tickets of `openOld`): to the server 1 (an array of bytes, or base64) and 2 as above; to the
-// browser plain text messages with what it shows, or with the sentence of an error.
+// A terminal of old clients (tickets of `openOld`): to the server 1 (an array of bytes, or base64) and 2 as
+// above; to the browser plain text messages with what it shows, or with the sentence of an error.
 //
-// Files (tickets of `files`): text messages are JSON {"kind": …}, one wish after the other. What goes wrong with a list is
-// told and the next wish may come; what goes wrong with a transfer ends the line.
+// Files (tickets of `files`): text messages are JSON {"kind": …}, one wish after the other. What goes wrong
+// with a list is told and the next wish may come; what goes wrong with a transfer ends the line.
 //   {kind: list, path}                  → {kind: folder, path, entries, more}    an empty path is the user's home
 //   {kind: get, path}                   → {kind: file, size}, binary messages, {kind: end}
 //   {kind: put, path, size, replace}    → {kind: ready}; then binary messages, {kind: taken, bytes} now and again, after
@@ -54,7 +55,12 @@ export type FileWish =
   | { readonly kind: 'put'; readonly path: string; readonly size: number; readonly replace: boolean }
 
 export type FileNews =
-  | { readonly kind: 'folder'; readonly path: string; readonly entries: readonly FolderEntry[]; readonly more: boolean }
+  | {
+      readonly kind: 'folder'
+      readonly path: string
+      readonly entries: readonly FolderEntry[]
+      readonly more: boolean
+    }
   | { readonly kind: 'file'; readonly size: number }
   | { readonly kind: 'end' | 'ready' | 'done' }
   | { readonly kind: 'taken'; readonly bytes: number }
@@ -75,7 +81,8 @@ const access = member('observer', { apiKey: false })
 export const terminals = {
   open: operation({
     title: 'Open a terminal',
-    summary: 'A ticket for a terminal on a device, with the password of a user there or with a key that the namespace knows.',
+    summary:
+      'A ticket for a terminal on a device, with the password of a user there or with a key that the namespace knows.',
     method: 'POST',
     path: '/ws/ssh/session',
     access,
@@ -85,7 +92,11 @@ export const terminals = {
       password: Type.Optional(DevicePassword),
       fingerprint: Type.Optional(Fingerprint),
       public_key: Type.Optional(
-        Type.String({ minLength: 1, maxLength: 16_384, description: 'The line of the key, instead of its fingerprint.' }),
+        Type.String({
+          minLength: 1,
+          maxLength: 16_384,
+          description: 'The line of the key, instead of its fingerprint.',
+        }),
       ),
     }),
     answer: Ticket,
@@ -94,7 +105,8 @@ export const terminals = {
   }),
   openOld: operation({
     title: 'Open a terminal (old clients)',
-    summary: 'The same for clients of the old protocol, with a password only: what they sign for a key could be used again by others.',
+    summary:
+      'The same for clients of the old protocol, with a password only: what they sign for a key could be used again by others.',
     method: 'POST',
     path: '/ws/ssh',
     access,

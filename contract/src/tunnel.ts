@@ -1,5 +1,5 @@
-// What an agent and the server say to each other about tunnels, beside the bytes that go through. The agent connects
-// out with a WebSocket; which address it uses decides how the tunnel works:
+// What an agent and the server say to each other about tunnels, beside the bytes that go through. The agent
+// connects out with a WebSocket; which address it uses decides how the tunnel works:
 //
 //   version 1  /ssh/connection   lines of JSON both ways; for every stream the server sends an address and the agent
 //                                connects to it with a WebSocket of its own (/ssh/revdial), on which it is an HTTP server
@@ -36,7 +36,10 @@ export interface Proof {
   readonly signature: string
 }
 
-/** What is signed to prove that one holds the device's private key. No other signature of that key is over such a text. */
+/**
+ * What is signed to prove that one holds the device's private key. No other signature of that key is over
+ * such a text.
+ */
 export function proofText(uid: string, nonce: string): string {
   return `hawser tunnel proof 1\n${uid}\n${nonce}\n`
 }
@@ -56,7 +59,10 @@ export const pong_ms = 15_000
 /** Sessions that one device can have at a time, each of them a stream of its tunnel. */
 export const mostStreams = 1_024
 
-/** By this variable the gateway tells our own agent where the person comes from: "<address> <port>". It reaches no program. */
+/**
+ * By this variable the gateway tells our own agent where the person comes from: "<address> <port>". It
+ * reaches no program.
+ */
 export const clientVariable = 'HAWSER_CLIENT'
 
 /** The platform of a device that has no agent and joined by SSH: its tunnel is a forward of its own ssh. */

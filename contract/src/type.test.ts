@@ -22,15 +22,31 @@ const calls: readonly ((type: typeof Type) => unknown)[] = [
   (type) => type.Record(type.String(), type.Unknown()),
   (type) => type.Object({}),
   (type) => type.Object({ only: type.Optional(type.Null()) }),
-  (type) => type.Object({ a: type.String(), b: type.Optional(type.String({ maxLength: 3 })) }, { additionalProperties: false }),
-  (type) => type.Omit(type.Object({ a: type.String(), b: type.Optional(type.Null()), c: type.Null() }, { description: 'all' }), ['a']),
+  (type) =>
+    type.Object(
+      { a: type.String(), b: type.Optional(type.String({ maxLength: 3 })) },
+      { additionalProperties: false },
+    ),
+  (type) =>
+    type.Omit(
+      type.Object(
+        { a: type.String(), b: type.Optional(type.Null()), c: type.Null() },
+        { description: 'all' },
+      ),
+      ['a'],
+    ),
   (type) => type.Omit(type.Object({ a: type.String(), b: type.Optional(type.Null()) }), ['a']),
 ]
 
-test.each(calls.map((call) => ({ call, text: call.toString().replace('(type) => ', '') })))('$text', ({ call }) => {
-  // As text, so that the order counts and the marks of TypeBox do not.
-  expect(JSON.stringify(call(Type), undefined, 1)).toBe(JSON.stringify(call(TypeBox as typeof Type), undefined, 1))
-})
+test.each(calls.map((call) => ({ call, text: call.toString().replace('(type) => ', '') })))(
+  '$text',
+  ({ call }) => {
+    // As text, so that the order counts and the marks of TypeBox do not.
+    expect(JSON.stringify(call(Type), undefined, 1)).toBe(
+      JSON.stringify(call(TypeBox as typeof Type), undefined, 1),
+    )
+  },
+)
 
 test('what is optional stays so in an object made of another’s properties', () => {
   const whole = Type.Object({ a: Type.Optional(Type.String()), b: Type.String() })

@@ -1,6 +1,7 @@
-// Schemas as plain JSON Schema, with the types of TypeBox. Only its types: at run time TypeBox is nearly four hundred modules,
-// of which we would use a dozen small functions, and every start of the command, of the server and of a test file would load
-// them all. What these functions return is what TypeBox's return of the same name (type.test.ts).
+// Schemas as plain JSON Schema, with the types of TypeBox. Only its types: at run time TypeBox is nearly four
+// hundred modules, of which we would use a dozen small functions, and every start of the command, of the
+// server and of a test file would load them all. What these functions return is what TypeBox's return of the
+// same name (type.test.ts).
 import type * as TypeBox from 'typebox'
 import type { TProperties, TSchema, TSchemaOptions } from 'typebox'
 
@@ -38,7 +39,11 @@ const constructors = {
   Boolean: (options?: TSchemaOptions) => ({ type: 'boolean', ...options }),
   Enum: (values: readonly unknown[], options?: TSchemaOptions) => ({ enum: values, ...options }),
   Integer: (options?: TSchemaOptions) => ({ type: 'integer', ...options }),
-  Literal: (value: string | number | boolean, options?: TSchemaOptions) => ({ type: typeof value, const: value, ...options }),
+  Literal: (value: string | number | boolean, options?: TSchemaOptions) => ({
+    type: typeof value,
+    const: value,
+    ...options,
+  }),
   Null: (options?: TSchemaOptions) => ({ type: 'null', ...options }),
   Number: (options?: TSchemaOptions) => ({ type: 'number', ...options }),
   Object: object,

@@ -1,5 +1,5 @@
-// Users: sign-in, tokens, the profile, registration and the ways back in. Where the interface wants the names of the
-// offending fields, a 400 or 409 is a bare array of them.
+// Users: sign-in, tokens, the profile, registration and the ways back in. Where the interface wants the names
+// of the offending fields, a 400 or 409 is a bare array of them.
 import Type, { type Static } from './type.ts'
 import { anyone, user, userOfAnyRole } from './access.ts'
 import { sample } from './examples.ts'
@@ -23,11 +23,17 @@ export type UserSession = Static<typeof UserSession>
 const Secret = Type.String({ minLength: 1, maxLength: 1024 })
 const Identifier = Type.String({ minLength: 1, maxLength: 254 })
 const Name = Type.String({ minLength: 1, maxLength: 64 })
-/** An empty string is told apart from an absent field: it asks to clear, which is refused once there was a value. */
+/**
+ * An empty string is told apart from an absent field: it asks to clear, which is refused once there was a
+ * value.
+ */
 const RecoveryEmail = Type.Union([Email, Type.Literal('')])
 
 const signInHeaders = Type.Object({
-  'x-account-lockout': Type.String({ default: '0', description: 'Unix seconds at which a lock ends; 0: none.' }),
+  'x-account-lockout': Type.String({
+    default: '0',
+    description: 'Unix seconds at which a lock ends; 0: none.',
+  }),
 })
 const credentials = Type.Object({ username: Identifier, password: Secret })
 const signIn = {
@@ -96,11 +102,16 @@ export const users = {
   }),
   update: operation({
     title: 'Update user',
-    summary: 'Changes the caller’s own profile or password; absent fields stay as they are. A new password ends all other tokens.',
+    summary:
+      'Changes the caller’s own profile or password; absent fields stay as they are. A new password ends all other tokens.',
     method: 'PATCH',
     path: '/api/users',
     access: user,
-    body: Type.Object({ ...profile, password: Type.Optional(Password), current_password: Type.Optional(Type.String({ maxLength: 1024 })) }),
+    body: Type.Object({
+      ...profile,
+      password: Type.Optional(Password),
+      current_password: Type.Optional(Type.String({ maxLength: 1024 })),
+    }),
     failureBody: 'fields',
     badInput: 'invalidFields',
     failures: ['takenFields', 'tooMany'],
@@ -132,7 +143,10 @@ export const users = {
     failureBody: 'fields',
     badInput: 'invalidFields',
     failures: ['forbidden'],
-    example: { params: { id: sample.observer.id }, body: { current_password: sample.observer.password, new_password: 'a-new-rope' } },
+    example: {
+      params: { id: sample.observer.id },
+      body: { current_password: sample.observer.password, new_password: 'a-new-rope' },
+    },
   }),
   register: operation({
     title: 'Register user',
@@ -154,7 +168,8 @@ export const users = {
   }),
   resend: operation({
     title: 'Resend confirmation',
-    summary: 'Sends the letter again that confirms an account or a changed address. The answer does not tell whether there is such a user.',
+    summary:
+      'Sends the letter again that confirms an account or a changed address. The answer does not tell whether there is such a user.',
     method: 'POST',
     path: '/api/user/resend_email',
     access: anyone,
@@ -174,7 +189,8 @@ export const users = {
   }),
   confirmEmail: operation({
     title: 'Confirm e-mail address',
-    summary: 'Makes a changed e-mail or recovery address count, with the token of the letter that went there.',
+    summary:
+      'Makes a changed e-mail or recovery address count, with the token of the letter that went there.',
     method: 'POST',
     path: '/api/user/confirm_email',
     access: anyone,
@@ -195,7 +211,8 @@ export const users = {
   }),
   recover: operation({
     title: 'Recover password',
-    summary: 'Sends a letter with a link to set a new password. The answer does not tell whether there is such a user.',
+    summary:
+      'Sends a letter with a link to set a new password. The answer does not tell whether there is such a user.',
     method: 'POST',
     path: '/api/user/recover_password',
     access: anyone,
@@ -212,6 +229,9 @@ export const users = {
     params: Type.Object({ uid: Type.String() }),
     body: Type.Object({ password: Password, token: Secret }),
     failures: ['wrongToken'],
-    example: { params: { uid: sample.observer.id }, body: { password: 'a-new-rope', token: sample.recoveryToken } },
+    example: {
+      params: { uid: sample.observer.id },
+      body: { password: 'a-new-rope', token: sample.recoveryToken },
+    },
   }),
 }

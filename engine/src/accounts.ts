@@ -1,7 +1,7 @@
-// The users of a container, read from its own files by the engine's archive API, which needs no program in the container.
-// A container without /etc/passwd has root and nobody else.
-// An archive is POSIX tar; of one file it is: optional entries with more about it, a block of 512 bytes (size in octal at
-// 124, type at 156, where a link leads at 157), the bytes.
+// The users of a container, read from its own files by the engine's archive API, which needs no program in
+// the container. A container without /etc/passwd has root and nobody else. An archive is POSIX tar; of one
+// file it is: optional entries with more about it, a block of 512 bytes (size in octal at 124, type at 156,
+// where a link leads at 157), the bytes.
 import path from 'node:path'
 import { EngineFailure, type EngineClient } from './client.ts'
 import { readShadow, standingOf, today_days } from './shadow.ts'
@@ -21,15 +21,28 @@ const defaultShell = '/bin/sh'
 /** Letters that every system allows in a name; none that means something to the engine or a shell. */
 const possible = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/
 
-export async function findAccount(client: EngineClient, container: string, user: string): Promise<ContainerAccount | undefined> {
+export async function findAccount(
+  client: EngineClient,
+  container: string,
+  user: string,
+): Promise<ContainerAccount | undefined> {
   if (!possible.test(user)) return undefined
   const text = await readContainerFile(client, container, '/etc/passwd')
-  if (text === undefined) return user === 'root' ? { name: 'root', uid: 0, execUser: '0', home: '/', shell: defaultShell } : undefined
+  if (text === undefined)
+    return user === 'root'
+      ? { name: 'root', uid: 0, execUser: '0', home: '/', shell: defaultShell }
+      : undefined
   // name : password : uid : gid : about : home : shell
   for (const line of text.split('\n')) {
     const [name, , uid = '', gid = '', , home = '', shell = ''] = line.trimEnd().split(':')
     if (name !== user || !/^\d{1,10}$/.test(uid) || !/^\d{1,10}$/.test(gid)) continue
-    return { name, uid: Number(uid), execUser: name, home: home.startsWith('/') ? home : '/', shell: shell || defaultShell }
+    return {
+      name,
+      uid: Number(uid),
+      execUser: name,
+      home: home.startsWith('/') ? home : '/',
+      shell: shell || defaultShell,
+    }
   }
   return undefined
 }
@@ -38,28 +51,47 @@ const noShells = new Set(['nologin', 'false'])
 /** While one of these is there only root may log in. */
 const noLogin = ['/run/nologin', '/etc/nologin']
 
-/** Why this account may not log in, by the rules of every other machine; undefined if it may. The reason is for the log. */
-export async function closedBecause(client: EngineClient, container: string, account: ContainerAccount): Promise<string | undefined> {
+/**
+ * Why this account may not log in, by the rules of every other machine; undefined if it may. The reason is
+ * for the log.
+ */
+export async function closedBecause(
+  client: EngineClient,
+  container: string,
+  account: ContainerAccount,
+): Promise<string | undefined> {
   if (noShells.has(path.posix.basename(account.shell))) return 'no login shell'
   if (account.uid !== 0)
-    for (const file of noLogin) if ((await readContainerFile(client, container, file)) !== undefined) return 'no logins now'
+    for (const file of noLogin)
+      if ((await readContainerFile(client, container, file)) !== undefined) return 'no logins now'
   const entry = readShadow((await findShadow(client, container, account.name)) ?? '')
   return entry && standingOf(entry, today_days(Date.now())).closed
 }
 
 /** The user's line in the shadow file. */
-export async function findShadow(client: EngineClient, container: string, user: string): Promise<string | undefined> {
+export async function findShadow(
+  client: EngineClient,
+  container: string,
+  user: string,
+): Promise<string | undefined> {
   const text = await readContainerFile(client, container, '/etc/shadow')
   return text?.split('\n').find((line) => line.startsWith(`${user}:`))
 }
 
 /** Undefined if there is no such file. */
-export async function readContainerFile(client: EngineClient, container: string, file: string): Promise<string | undefined> {
+export async function readContainerFile(
+  client: EngineClient,
+  container: string,
+  file: string,
+): Promise<string | undefined> {
   let where = file
   for (let links = 0; links < mostLinks; links += 1) {
     let archive: Buffer
     try {
-      archive = await client.bytes(`/containers/${container}/archive?path=${encodeURIComponent(where)}`, largest_bytes)
+      archive = await client.bytes(
+        `/containers/${container}/archive?path=${encodeURIComponent(where)}`,
+        largest_bytes,
+      )
     } catch (error) {
       if (error instanceof EngineFailure && error.status === 404) return undefined
       throw error
@@ -81,7 +113,8 @@ function firstEntry(archive: Buffer): { bytes: Buffer; link: string | undefined 
     if (!Number.isSafeInteger(size) || size < 0) return undefined
     at += block
     if (type === '0' || type === '\0') return { bytes: archive.subarray(at, at + size), link: undefined }
-    if (type === '2') return { bytes: Buffer.alloc(0), link: head.toString('utf8', 157, 257).replace(/\0.*$/s, '') }
+    if (type === '2')
+      return { bytes: Buffer.alloc(0), link: head.toString('utf8', 157, 257).replace(/\0.*$/s, '') }
     // Only entries that say more about the next one may come before it.
     if (!'xgLK'.includes(type)) return undefined
     at += Math.ceil(size / block) * block

@@ -1,7 +1,8 @@
-// Speaks to a container engine: plain HTTP on a socket of the machine, on TCP or over TLS, a connection for every request.
-// Where that connection goes is asked anew each time, because whoever answers may have to check it (the server does).
-// Guarded here: every answer has a size and a time, redirects are answers like any other and not followed, and whatever goes
-// wrong ends in an EngineFailure whose sentence is safe to show; what the engine itself said is kept apart from it.
+// Speaks to a container engine: plain HTTP on a socket of the machine, on TCP or over TLS, a connection for
+// every request. Where that connection goes is asked anew each time, because whoever answers may have to
+// check it (the server does). Guarded here: every answer has a size and a time, redirects are answers like
+// any other and not followed, and whatever goes wrong ends in an EngineFailure whose sentence is safe to
+// show; what the engine itself said is kept apart from it.
 import http from 'node:http'
 import https from 'node:https'
 import type { Duplex, Readable } from 'node:stream'
@@ -33,7 +34,10 @@ export class EngineFailure extends Error {
   readonly status: number
   /** The engine's own words; for a log, not for a stranger. */
   readonly detail: string
-  constructor(message: string, { status = 0, detail = '', cause }: { status?: number; detail?: string; cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    { status = 0, detail = '', cause }: { status?: number; detail?: string; cause?: unknown } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause })
     this.status = status
     this.detail = detail
@@ -56,8 +60,13 @@ const default_ms = 5_000
 const largest_bytes = 16 * 1024 * 1024
 const largestComplaint_bytes = 16 * 1024
 
-export function engineClient({ way, answer_ms = default_ms, signal: stopped }: EngineClientOptions): EngineClient {
-  const orStopped = (...signals: AbortSignal[]): AbortSignal => AbortSignal.any(stopped ? [stopped, ...signals] : signals)
+export function engineClient({
+  way,
+  answer_ms = default_ms,
+  signal: stopped,
+}: EngineClientOptions): EngineClient {
+  const orStopped = (...signals: AbortSignal[]): AbortSignal =>
+    AbortSignal.any(stopped ? [stopped, ...signals] : signals)
 
   /** Resolves with the head of the answer; the limit goes on until the caller clears it. */
   async function ask(
@@ -75,7 +84,9 @@ export function engineClient({ way, answer_ms = default_ms, signal: stopped }: E
       headers: {
         host: 'socketPath' in to ? 'engine' : to.name,
         accept: 'application/json',
-        ...(text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+        ...(text === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
         ...(options.upgrade ? { connection: 'Upgrade', upgrade: 'tcp' } : {}),
       },
       signal,
@@ -93,7 +104,10 @@ export function engineClient({ way, answer_ms = default_ms, signal: stopped }: E
   }
 
   /** The head of an answer that is as it should be. */
-  async function good(options: Parameters<typeof ask>[0], signal: AbortSignal): Promise<Awaited<ReturnType<typeof ask>>> {
+  async function good(
+    options: Parameters<typeof ask>[0],
+    signal: AbortSignal,
+  ): Promise<Awaited<ReturnType<typeof ask>>> {
     const answer = await ask(options, signal)
     const { response, socket } = answer
     const status = response.statusCode ?? 0
@@ -136,13 +150,16 @@ export function engineClient({ way, answer_ms = default_ms, signal: stopped }: E
       return response
     },
     async hijack(path, body, signal) {
-      const { response, socket } = await begun(signal, async (limited) => good({ method: 'POST', path, body, upgrade: true }, limited))
+      const { response, socket } = await begun(signal, async (limited) =>
+        good({ method: 'POST', path, body, upgrade: true }, limited),
+      )
       if (!socket) {
         response.destroy()
         throw new EngineFailure('The engine does not let programs be spoken to.')
       }
       // Keys that are pressed must not wait for one another.
-      if ('setNoDelay' in socket && typeof socket.setNoDelay === 'function') (socket as { setNoDelay(on: boolean): void }).setNoDelay(true)
+      if ('setNoDelay' in socket && typeof socket.setNoDelay === 'function')
+        (socket as { setNoDelay(on: boolean): void }).setNoDelay(true)
       return socket
     },
   }
@@ -159,14 +176,17 @@ async function read(response: http.IncomingMessage, most_bytes: number, limit: A
     }
   } catch (error) {
     if (error instanceof EngineFailure) throw error
-    throw limit.aborted ? tooLate(error) : new EngineFailure('The engine broke off its answer.', { cause: error })
+    throw limit.aborted
+      ? tooLate(error)
+      : new EngineFailure('The engine broke off its answer.', { cause: error })
   } finally {
     response.destroy()
   }
   return Buffer.concat(chunks)
 }
 
-const tooLate = (cause: unknown): EngineFailure => new EngineFailure('The engine did not answer in time.', { cause })
+const tooLate = (cause: unknown): EngineFailure =>
+  new EngineFailure('The engine did not answer in time.', { cause })
 
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')

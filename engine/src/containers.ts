@@ -1,5 +1,6 @@
-// What an engine says of its containers, and news of them. The news are only an occasion to ask again: what is true is the
-// list, so that nothing is lost by a line that was missed, and a storm of them costs a few questions.
+// What an engine says of its containers, and news of them. The news are only an occasion to ask again: what
+// is true is the list, so that nothing is lost by a line that was missed, and a storm of them costs a few
+// questions.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineFailure, type EngineClient } from './client.ts'
 
@@ -59,7 +60,11 @@ export async function listContainers(client: EngineClient, most = mostContainers
 /** Asks now, and again whenever something happened, until the signal or a failure ends it. */
 export async function followContainers(
   client: EngineClient,
-  { signal, poked, found }: { signal: AbortSignal; poked: (ring: () => void) => Disposable; found: (all: Found) => Promise<void> },
+  {
+    signal,
+    poked,
+    found,
+  }: { signal: AbortSignal; poked: (ring: () => void) => Disposable; found: (all: Found) => Promise<void> },
 ): Promise<never> {
   const ending = new AbortController()
   const events = await client.stream(eventsPath, AbortSignal.any([signal, ending.signal]))
@@ -71,12 +76,16 @@ export async function followContainers(
     for await (const chunk of events as AsyncIterable<Buffer>) {
       const end = chunk.lastIndexOf(0x0a)
       length = end < 0 ? length + chunk.length : chunk.length - end - 1
-      if (length > longestLine_bytes) throw new EngineFailure('The engine tells its news in a line without end.')
+      if (length > longestLine_bytes)
+        throw new EngineFailure('The engine tells its news in a line without end.')
       if (end >= 0) bell.resolve()
     }
     throw new EngineFailure('The engine ended the connection.')
   })().catch((error: unknown) => {
-    lost = error instanceof EngineFailure ? error : new EngineFailure('The connection to the engine was lost.', { cause: error })
+    lost =
+      error instanceof EngineFailure
+        ? error
+        : new EngineFailure('The connection to the engine was lost.', { cause: error })
     bell.resolve()
   })
   try {
@@ -110,13 +119,16 @@ function readContainer(row: unknown): Container[] {
       name: name === '' ? Id.slice(0, 12) : name.slice(0, 255),
       image: typeof Image === 'string' ? Image.slice(0, 255) : '',
       running: State === 'running',
-      labels: Object.fromEntries(labels.filter((pair): pair is [string, string] => typeof pair[1] === 'string')),
+      labels: Object.fromEntries(
+        labels.filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
+      ),
     },
   ]
 }
 
 function asObject(value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
   throw notAnEngine()
 }
 

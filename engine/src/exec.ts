@@ -1,8 +1,8 @@
-// A program in a container, by the engine's exec API: started, its input and outputs, its terminal's size, how it ended.
-// Without a terminal the engine sends both outputs on one connection, in frames:
+// A program in a container, by the engine's exec API: started, its input and outputs, its terminal's size,
+// how it ended. Without a terminal the engine sends both outputs on one connection, in frames:
 //   byte stream (1 standard output, 2 errors), three bytes of nothing, uint32 length, then that many bytes
-// Frames are handed on as their bytes come, never put together. Reading is what keeps the engine sending, so that a slow
-// reader slows the program.
+// Frames are handed on as their bytes come, never put together. Reading is what keeps the engine sending, so
+// that a slow reader slows the program.
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineFailure, type EngineClient } from './client.ts'
@@ -29,7 +29,9 @@ export interface Exec {
   write(bytes: Uint8Array): Promise<boolean>
   endInput(): void
   resize(size: { readonly columns: number; readonly rows: number }): Promise<void>
-  /** After the output has ended: the program's status. Throws an EngineFailure when nobody can tell any more. */
+  /**
+   * After the output has ended: the program's status. Throws an EngineFailure when nobody can tell any more.
+   */
   exit(): Promise<number>
   /** Lets go of the connection; the program may go on. */
   close(): void
@@ -54,16 +56,32 @@ export async function startExec(client: EngineClient, wish: ExecWish, signal: Ab
   const { Id: id = '' } = (created ?? {}) as { Id?: string }
   if (!/^[0-9a-f]{1,128}$/.test(id)) throw new EngineFailure('What answers there is not a container engine.')
   const size = terminal ? { ConsoleSize: [terminal.rows, terminal.columns] } : {}
-  const socket = await client.hijack(`/exec/${id}/start`, { Detach: false, Tty: terminal !== undefined, ...size }, signal)
+  const socket = await client.hijack(
+    `/exec/${id}/start`,
+    { Detach: false, Tty: terminal !== undefined, ...size },
+    signal,
+  )
   socket.on('error', () => undefined)
 
-  async function resize({ columns, rows }: { readonly columns: number; readonly rows: number }): Promise<void> {
+  async function resize({
+    columns,
+    rows,
+  }: {
+    readonly columns: number
+    readonly rows: number
+  }): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         await client.json('POST', `/exec/${id}/resize?h=${rows}&w=${columns}`)
         return
       } catch (error) {
-        if (attempt === resizeTries || socket.destroyed || !(error instanceof EngineFailure) || error.status === 0) return
+        if (
+          attempt === resizeTries ||
+          socket.destroyed ||
+          !(error instanceof EngineFailure) ||
+          error.status === 0
+        )
+          return
         await sleep(20 * attempt)
       }
     }
@@ -90,9 +108,13 @@ export async function startExec(client: EngineClient, wish: ExecWish, signal: Ab
     async exit() {
       const late = performance.now() + ending_ms
       for (let wait_ms = 5; ; wait_ms = Math.min(wait_ms * 2, 200)) {
-        const { Running, ExitCode } = (await client.json('GET', `/exec/${id}/json`)) as { Running?: unknown; ExitCode?: unknown }
+        const { Running, ExitCode } = (await client.json('GET', `/exec/${id}/json`)) as {
+          Running?: unknown
+          ExitCode?: unknown
+        }
         if (Running === false && typeof ExitCode === 'number') return ExitCode & 0xff
-        if (performance.now() > late) throw new EngineFailure('The engine does not say how the program ended.')
+        if (performance.now() > late)
+          throw new EngineFailure('The engine does not say how the program ended.')
         await sleep(wait_ms)
       }
     },

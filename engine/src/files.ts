@@ -1,8 +1,17 @@
-// The files of a container as an SFTP server shows them, by way of a shell in it: every question is a small script, run as
-// the user who logged in, so that the container's own rights decide. A file that is open is known by its path; what is
-// written to it goes to a program of its own, which ends when somebody writes elsewhere in it or looks. The tools are those
-// that the smallest containers have (busybox): stat, find, dd, head, cat, readlink, touch and their like.
-import { Open, SftpFailure, Status, type Attributes, type Entry, type FileSystem, type OpenFile } from '@hawser/ssh'
+// The files of a container as an SFTP server shows them, by way of a shell in it: every question is a small
+// script, run as the user who logged in, so that the container's own rights decide. A file that is open is
+// known by its path; what is written to it goes to a program of its own, which ends when somebody writes
+// elsewhere in it or looks. The tools are those that the smallest containers have (busybox): stat, find, dd,
+// head, cat, readlink, touch and their like.
+import {
+  Open,
+  SftpFailure,
+  Status,
+  type Attributes,
+  type Entry,
+  type FileSystem,
+  type OpenFile,
+} from '@hawser/ssh'
 import type { Exec } from './exec.ts'
 import { quoted, type Done, type ShellLine } from './shell-line.ts'
 
@@ -31,10 +40,15 @@ const complaints: readonly (readonly [text: string, code: string])[] = [
 
 function failed({ complaint }: Done): Error {
   const code = complaints.find(([text]) => complaint.includes(text))?.[1]
-  return code ? Object.assign(new Error('The container refused.'), { code }) : new SftpFailure(Status.failure, 'Failure')
+  return code
+    ? Object.assign(new Error('The container refused.'), { code })
+    : new SftpFailure(Status.failure, 'Failure')
 }
 
-/** A path as a word of a script: never taken for an option, and relative to the home where the shell was started. */
+/**
+ * A path as a word of a script: never taken for an option, and relative to the home where the shell was
+ * started.
+ */
 function at(file: string): string {
   if (file.includes('\0')) throw new SftpFailure(Status.noSuchFile, 'No such file or directory')
   return quoted(file === '' ? '.' : file.startsWith('/') ? file : `./${file}`)
@@ -43,29 +57,43 @@ function at(file: string): string {
 const refuse = (text: string): string => `{ echo ${quoted(text)} >&2; exit 1; }`
 
 /** `start` runs a script of its own in the user's home. */
-export function containerFiles(line: ShellLine, mark: string, start: (script: string) => Promise<Exec>): FileSystem {
+export function containerFiles(
+  line: ShellLine,
+  mark: string,
+  start: (script: string) => Promise<Exec>,
+): FileSystem {
   const run = async (script: string, options?: Parameters<ShellLine['run']>[1]): Promise<Buffer> => {
     const done = await line.run(script, options)
     if (done.status !== 0) throw failed(done)
     return done.output
   }
-  const text = async (script: string): Promise<string> => (await run(script)).toString('utf8').replace(/\n$/, '')
+  const text = async (script: string): Promise<string> =>
+    (await run(script)).toString('utf8').replace(/\n$/, '')
   const stat = async (file: string, followLink: boolean): Promise<Attributes> =>
     readStat(await text(`stat ${followLink ? '-L ' : ''}-c '${format}' -- ${at(file)}`))
 
-  async function change(file: string, { size, uid, gid, mode, atime, mtime }: Attributes, followLink: boolean): Promise<void> {
+  async function change(
+    file: string,
+    { size, uid, gid, mode, atime, mtime }: Attributes,
+    followLink: boolean,
+  ): Promise<void> {
     const where = at(file)
     const steps: string[] = []
     // dd cuts its output where it begins to write, and writes nothing.
     if (size !== undefined)
-      steps.push(`[ -f ${where} ] || ${refuse('No such file or directory')}`, `dd bs=1 seek=${size} count=0 of=${where} 2>/dev/null`)
+      steps.push(
+        `[ -f ${where} ] || ${refuse('No such file or directory')}`,
+        `dd bs=1 seek=${size} count=0 of=${where} 2>/dev/null`,
+      )
     if (mode !== undefined && followLink) steps.push(`chmod ${(mode & 0o7777).toString(8)} ${where}`)
     if (atime !== undefined && mtime !== undefined) {
-      const touch = (which: string, seconds: number): string => `touch -c ${followLink ? '' : '-h '}${which} -d @${seconds} ${where}`
+      const touch = (which: string, seconds: number): string =>
+        `touch -c ${followLink ? '' : '-h '}${which} -d @${seconds} ${where}`
       // Some know no more than one time for both.
       steps.push(`{ ${touch('-a', atime)} && ${touch('-m', mtime)}; } 2>/dev/null || ${touch('', mtime)}`)
     }
-    if (uid !== undefined && gid !== undefined) steps.push(`chown ${followLink ? '' : '-h '}${uid}:${gid} ${where}`)
+    if (uid !== undefined && gid !== undefined)
+      steps.push(`chown ${followLink ? '' : '-h '}${uid}:${gid} ${where}`)
     if (steps.length > 0) await run(`set -e; ${steps.join('; ')}`)
   }
 
@@ -88,9 +116,12 @@ export function containerFiles(line: ShellLine, mark: string, start: (script: st
     return {
       async read(into, position) {
         await settle()
-        const got = await run(`{ dd bs=1 skip=${position} count=0 >/dev/null 2>&1; head -c ${into.length}; } < ${where}`, {
-          most_bytes: into.length,
-        })
+        const got = await run(
+          `{ dd bs=1 skip=${position} count=0 >/dev/null 2>&1; head -c ${into.length}; } < ${where}`,
+          {
+            most_bytes: into.length,
+          },
+        )
         return got.copy(into)
       },
       async write(bytes, position) {
@@ -145,13 +176,19 @@ export function containerFiles(line: ShellLine, mark: string, start: (script: st
         `[ -d ${where} ] || ${refuse('Not a directory')}`,
         `cd ${where} || ${refuse('Permission denied')}`,
       ].join('; ')
-      const listed = await run(`${go}; ${entry} . .. && find . ! -name . -prune -exec ${entry} {} +`, { most_bytes: largestFolder_bytes })
+      const listed = await run(`${go}; ${entry} . .. && find . ! -name . -prune -exec ${entry} {} +`, {
+        most_bytes: largestFolder_bytes,
+      })
       // Names may have line ends in them, so that the mark says where one begins.
-      for (const row of listed.toString('utf8').split(`${mark} `).slice(1)) yield* readEntry(row.replace(/\n$/, ''))
+      for (const row of listed.toString('utf8').split(`${mark} `).slice(1))
+        yield* readEntry(row.replace(/\n$/, ''))
     },
     remove: async (file) =>
-      void (await run(`[ ! -d ${at(file)} ] || [ -L ${at(file)} ] || ${refuse('Is a directory')}; rm -- ${at(file)} </dev/null`)),
-    makeFolder: async (folder, mode) => void (await run(`mkdir -m ${(mode & 0o7777 & ~0o022).toString(8)} -- ${at(folder)}`)),
+      void (await run(
+        `[ ! -d ${at(file)} ] || [ -L ${at(file)} ] || ${refuse('Is a directory')}; rm -- ${at(file)} </dev/null`,
+      )),
+    makeFolder: async (folder, mode) =>
+      void (await run(`mkdir -m ${(mode & 0o7777 & ~0o022).toString(8)} -- ${at(folder)}`)),
     removeFolder: async (folder) => void (await run(`rmdir -- ${at(folder)}`)),
     resolve: async (file) => text(`readlink -f -- ${at(file)}`),
     async rename(from, to, overwrite) {
@@ -178,16 +215,28 @@ export function containerFiles(line: ShellLine, mark: string, start: (script: st
         await text(`stat -f -c '%S %b %f %a %c %d' -- ${at(file)}`),
         6,
       )
-      return { block_bytes: block_bytes!, blocks: blocks!, free: free!, available: available!, files: files!, filesFree: filesFree! }
+      return {
+        block_bytes: block_bytes!,
+        blocks: blocks!,
+        free: free!,
+        available: available!,
+        files: files!,
+        filesFree: filesFree!,
+      }
     },
   }
 }
 
 async function outcome(exec: Exec): Promise<Done> {
   let complaint = ''
-  for await (const { bytes } of exec.output) if (complaint.length < longestComplaint) complaint += bytes.toString('utf8')
+  for await (const { bytes } of exec.output)
+    if (complaint.length < longestComplaint) complaint += bytes.toString('utf8')
   try {
-    return { status: await exec.exit(), output: Buffer.alloc(0), complaint: complaint.slice(0, longestComplaint) }
+    return {
+      status: await exec.exit(),
+      output: Buffer.alloc(0),
+      complaint: complaint.slice(0, longestComplaint),
+    }
   } finally {
     exec.close()
   }
@@ -195,7 +244,8 @@ async function outcome(exec: Exec): Promise<Done> {
 
 function numbers(words: string, count: number): number[] {
   const read = words.split(' ').slice(0, count).map(Number)
-  if (read.length < count || read.some((number) => !Number.isFinite(number))) throw new SftpFailure(Status.failure, 'Failure')
+  if (read.length < count || read.some((number) => !Number.isFinite(number)))
+    throw new SftpFailure(Status.failure, 'Failure')
   return read
 }
 
@@ -203,7 +253,14 @@ function readStat(words: string): Attributes {
   const [mode = '', ...rest] = words.split(' ')
   const [size, uid, gid, atime, mtime] = numbers(rest.join(' '), 5)
   const seconds = (time: number): number => Math.max(0, Math.floor(time))
-  return { mode: Number.parseInt(mode, 16) || 0, size: size!, uid: uid!, gid: gid!, atime: seconds(atime!), mtime: seconds(mtime!) }
+  return {
+    mode: Number.parseInt(mode, 16) || 0,
+    size: size!,
+    uid: uid!,
+    gid: gid!,
+    atime: seconds(atime!),
+    mtime: seconds(mtime!),
+  }
 }
 
 function* readEntry(row: string): Generator<Entry> {

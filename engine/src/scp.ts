@@ -1,10 +1,11 @@
-// The old protocol of scp, which clients up to OpenSSH 8 and small ones speak: they run `scp -t` or `scp -f` at the other end
-// and talk to it. Containers seldom have that program, so this is it, over the files of the container.
+// The old protocol of scp, which clients up to OpenSSH 8 and small ones speak: they run `scp -t` or `scp -f`
+// at the other end and talk to it. Containers seldom have that program, so this is it, over the files of the
+// container.
 //   C<mode> <size> <name> LF, the bytes, NUL      a file
 //   D<mode> 0 <name> LF … E LF                    a folder and what is in it
 //   T<mtime> 0 <atime> 0 LF                       times of the one that comes next
-// Each is answered: NUL for well, 01 and a line for a failure that is told, 02 and a line for the end. Names that come are
-// names in a folder and nothing else: whoever sends cannot choose another place.
+// Each is answered: NUL for well, 01 and a line for a failure that is told, 02 and a line for the end. Names
+// that come are names in a folder and nothing else: whoever sends cannot choose another place.
 import path from 'node:path'
 import { Open, type Attributes, type Channel, type FileSystem } from '@hawser/ssh'
 
@@ -38,7 +39,12 @@ const isFile = ({ mode = 0 }: Attributes): boolean => (mode & 0o170000) === 0o10
 class Over extends Error {}
 
 /** Resolves with the status that scp ends with. */
-export async function serveScp(channel: ScpChannel, files: FileSystem, wish: ScpWish, paths: readonly string[]): Promise<number> {
+export async function serveScp(
+  channel: ScpChannel,
+  files: FileSystem,
+  wish: ScpWish,
+  paths: readonly string[],
+): Promise<number> {
   const line = scpLine(channel)
   try {
     if (!wish.receives) return await send(line, files, wish, paths)
@@ -68,7 +74,8 @@ const reasons: Readonly<Record<string, string>> = {
   ENOTDIR: 'Not a directory',
   EROFS: 'Read-only file system',
 }
-const reasonOf = (error: unknown): string => reasons[String((error as NodeJS.ErrnoException).code)] ?? 'Failure'
+const reasonOf = (error: unknown): string =>
+  reasons[String((error as NodeJS.ErrnoException).code)] ?? 'Failure'
 
 function scpLine(channel: ScpChannel) {
   let rest: Buffer = Buffer.alloc(0)
@@ -124,7 +131,14 @@ function scpLine(channel: ScpChannel) {
 }
 
 /** False if something failed. */
-async function receive(line: Line, files: FileSystem, wish: ScpWish, target: string, into: boolean, depth: number): Promise<boolean> {
+async function receive(
+  line: Line,
+  files: FileSystem,
+  wish: ScpWish,
+  target: string,
+  into: boolean,
+  depth: number,
+): Promise<boolean> {
   let good = true
   let times: Pick<Attributes, 'atime' | 'mtime'> | undefined
   await line.well()
@@ -143,7 +157,8 @@ async function receive(line: Line, files: FileSystem, wish: ScpWish, target: str
       await line.well()
       continue
     }
-    const [, kind, octal = '', length = '', name = ''] = /^([CD])([0-7]{4,6}) (\d{1,15}) (.+)$/s.exec(text) ?? []
+    const [, kind, octal = '', length = '', name = ''] =
+      /^([CD])([0-7]{4,6}) (\d{1,15}) (.+)$/s.exec(text) ?? []
     if (
       kind === undefined ||
       name.includes('/') ||
@@ -160,8 +175,23 @@ async function receive(line: Line, files: FileSystem, wish: ScpWish, target: str
     times = undefined
     const done =
       kind === 'C'
-        ? receiveFile(line, files, where, mode, Number(length), async () => wish.times && files.change(where, { mode, ...came }, true))
-        : receiveFolder(line, files, wish, where, mode, depth, async () => wish.times && files.change(where, { mode, ...came }, true))
+        ? receiveFile(
+            line,
+            files,
+            where,
+            mode,
+            Number(length),
+            async () => wish.times && files.change(where, { mode, ...came }, true),
+          )
+        : receiveFolder(
+            line,
+            files,
+            wish,
+            where,
+            mode,
+            depth,
+            async () => wish.times && files.change(where, { mode, ...came }, true),
+          )
     if (!(await done)) good = false
   }
   return good
@@ -194,7 +224,14 @@ async function receiveFolder(
   )
 }
 
-async function receiveFile(line: Line, files: FileSystem, where: string, mode: number, size: number, finish: Finish): Promise<boolean> {
+async function receiveFile(
+  line: Line,
+  files: FileSystem,
+  where: string,
+  mode: number,
+  size: number,
+  finish: Finish,
+): Promise<boolean> {
   let failure: unknown
   const note = (error: unknown): void => void (failure ??= error)
   const file = await files.open(where, Open.write | Open.create | Open.truncate, mode).catch(note)
@@ -227,7 +264,13 @@ async function told(line: Line, text: string): Promise<false> {
   return false
 }
 
-async function sendOne(line: Line, files: FileSystem, wish: ScpWish, from: string, depth: number): Promise<boolean> {
+async function sendOne(
+  line: Line,
+  files: FileSystem,
+  wish: ScpWish,
+  from: string,
+  depth: number,
+): Promise<boolean> {
   const about = await files.stat(from).catch(() => undefined)
   if (!about || depth > deepest) return told(line, `${from}: No such file or directory`)
   const folder = isFolder(about)
@@ -241,7 +284,9 @@ async function sendOne(line: Line, files: FileSystem, wish: ScpWish, from: strin
   const mode = ((about.mode ?? 0) & 0o7777).toString(8).padStart(4, '0')
   const name = path.posix.basename(path.posix.resolve('/', from)) || '.'
   // A line end in a name cannot be said in this protocol.
-  await line.say(`${folder ? 'D' : 'C'}${mode} ${folder ? 0 : (about.size ?? 0)} ${name.replaceAll('\n', '?')}\n`)
+  await line.say(
+    `${folder ? 'D' : 'C'}${mode} ${folder ? 0 : (about.size ?? 0)} ${name.replaceAll('\n', '?')}\n`,
+  )
   if (!(await line.answered())) return false
   if (file) return sendBytes(line, file, about.size ?? 0)
   let good = true
@@ -253,7 +298,11 @@ async function sendOne(line: Line, files: FileSystem, wish: ScpWish, from: strin
   return (await line.answered()) && good
 }
 
-async function sendBytes(line: Line, file: Awaited<ReturnType<FileSystem['open']>>, size: number): Promise<boolean> {
+async function sendBytes(
+  line: Line,
+  file: Awaited<ReturnType<FileSystem['open']>>,
+  size: number,
+): Promise<boolean> {
   let good = true
   for (let position = 0; position < size;) {
     const room = Buffer.alloc(Math.min(size - position, piece_bytes))

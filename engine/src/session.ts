@@ -1,12 +1,20 @@
-// One session channel in a container: the program that the client wants is started by the engine's exec API and joined to the
-// channel until it has ended. The order at the end is what clients rely on: all output, then how the program ended, then EOF
-// and CLOSE. When the channel goes first, what it started is hung up; engines would let it run on. So every program has a
-// variable that no other has, by which it and what it started are found again in the container, for signals, too.
+// One session channel in a container: the program that the client wants is started by the engine's exec API
+// and joined to the channel until it has ended. The order at the end is what clients rely on: all output,
+// then how the program ended, then EOF and CLOSE. When the channel goes first, what it started is hung up;
+// engines would let it run on. So every program has a variable that no other has, by which it and what it
+// started are found again in the container, for signals, too.
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { readNamed } from '@hawser/contract/environment'
 import { clientVariable } from '@hawser/contract/tunnel'
-import { receiveSession, serveSftp, type Channel, type Program, type Session, type SessionRequest } from '@hawser/ssh'
+import {
+  receiveSession,
+  serveSftp,
+  type Channel,
+  type Program,
+  type Session,
+  type SessionRequest,
+} from '@hawser/ssh'
 import type { ContainerAccount } from './accounts.ts'
 import { EngineFailure, type EngineClient } from './client.ts'
 import { startExec, type Exec, type Output } from './exec.ts'
@@ -31,20 +39,43 @@ const harmless = /^[\w .,:;@+=~-]{0,128}$/
 const terminalName = /^[\w.+-]{1,64}$/
 const markVariable = 'HAWSER_EXEC'
 /** RFC 4254 section 6.10. */
-const sendable = new Set(['ABRT', 'ALRM', 'FPE', 'HUP', 'INT', 'KILL', 'PIPE', 'QUIT', 'SEGV', 'TERM', 'USR1', 'USR2'])
+const sendable = new Set([
+  'ABRT',
+  'ALRM',
+  'FPE',
+  'HUP',
+  'INT',
+  'KILL',
+  'PIPE',
+  'QUIT',
+  'SEGV',
+  'TERM',
+  'USR1',
+  'USR2',
+])
 /** From the hang-up to the end of whoever ignores it. */
 const patience_ms = 5_000
 /** For the small program that sends a signal. */
 const signal_ms = 10_000
 
-/** In the home, with the user's shell if the container has it: images often name one that they do not have. */
+/**
+ * In the home, with the user's shell if the container has it: images often name one that they do not have.
+ */
 const enter = 'cd "$HOME" 2>/dev/null || cd /; [ -x "$0" ] && exec "$0" "$@"; exec /bin/sh "$@"'
-const servers = ['/usr/lib/openssh/sftp-server', '/usr/lib/ssh/sftp-server', '/usr/libexec/openssh/sftp-server', '/usr/libexec/sftp-server']
+const servers = [
+  '/usr/lib/openssh/sftp-server',
+  '/usr/lib/ssh/sftp-server',
+  '/usr/libexec/openssh/sftp-server',
+  '/usr/libexec/sftp-server',
+]
 /** The container's own file server if it has one, else our shell; it says which. */
 const enterFiles = `for s in ${servers.join(' ')}; do [ -x "$s" ] && { echo own; exec "$s"; }; done
 echo shell
 ${shellLoop}`
-/** `$1` the mark, `$2` the signal: to the group of whoever leads the session, which is how a program is started. */
+/**
+ * `$1` the mark, `$2` the signal: to the group of whoever leads the session, which is how a program is
+ * started.
+ */
 const kill = `for d in /proc/[0-9]*; do p=\${d#/proc/}
 grep -q "${markVariable}=$1" "$d/environ" 2>/dev/null || continue
 s=$(cat "$d/stat" 2>/dev/null); s=\${s##*) }; set -- "$1" "$2" $s
@@ -66,10 +97,20 @@ export async function serveContainerSession(channel: Channel, options: Container
   const began_ms = performance.now()
   log({ event: 'session.started', user: account.name, type, terminal })
   const exit = await serveProgram(session, options, client)
-  log({ event: 'session.ended', user: account.name, type, exit, lasted_ms: Math.round(performance.now() - began_ms) })
+  log({
+    event: 'session.ended',
+    user: account.name,
+    type,
+    exit,
+    lasted_ms: Math.round(performance.now() - began_ms),
+  })
 }
 
-async function serveProgram(session: Session, options: ContainerSession, client: string | undefined): Promise<number | undefined> {
+async function serveProgram(
+  session: Session,
+  options: ContainerSession,
+  client: string | undefined,
+): Promise<number | undefined> {
   if (session.program.type === 'subsystem') return serveFiles(session, options)
   const wish = session.program.type === 'exec' && !session.pty ? readScp(session.program.command) : undefined
   return wish ? serveCopy(session, options, wish, client) : run(session, options, client)
@@ -78,22 +119,37 @@ async function serveProgram(session: Session, options: ContainerSession, client:
 function isAllowed(request: SessionRequest): boolean {
   if (request.type === 'env') {
     const { name, value } = request
-    return name === clientVariable || (passedOn.test(name) && harmless.test(value)) || readNamed(name, value) !== undefined
+    return (
+      name === clientVariable ||
+      (passedOn.test(name) && harmless.test(value)) ||
+      readNamed(name, value) !== undefined
+    )
   }
   if (request.type === 'subsystem') return request.name === 'sftp'
   return ['shell', 'exec', 'pty-req', 'window-change'].includes(request.type)
 }
 
-function environmentOf(session: Session, { account, deviceName }: ContainerSession, mark: string, client: string): Record<string, string> {
+function environmentOf(
+  session: Session,
+  { account, deviceName }: ContainerSession,
+  mark: string,
+  client: string,
+): Record<string, string> {
   const [address = '', port = ''] = client.split(' ')
   const known = isIP(address) !== 0 && /^\d{1,5}$/.test(port)
   return {
     ...Object.fromEntries(
-      [...session.env].filter(([name]) => name !== clientVariable).map(([name, value]) => [readNamed(name, value) ?? name, value]),
+      [...session.env]
+        .filter(([name]) => name !== clientVariable)
+        .map(([name, value]) => [readNamed(name, value) ?? name, value]),
     ),
     ...accountVariables(account),
-    ...(known ? { SSH_CLIENT: `${address} ${port} 22`, SSH_CONNECTION: `${address} ${port} 127.0.0.1 22` } : {}),
-    ...(session.pty ? { TERM: terminalName.test(session.pty.terminal) ? session.pty.terminal : 'xterm' } : {}),
+    ...(known
+      ? { SSH_CLIENT: `${address} ${port} 22`, SSH_CONNECTION: `${address} ${port} 127.0.0.1 22` }
+      : {}),
+    ...(session.pty
+      ? { TERM: terminalName.test(session.pty.terminal) ? session.pty.terminal : 'xterm' }
+      : {}),
     SHELLHUB_HOST: deviceName,
     HAWSER_DEVICE: deviceName,
     [markVariable]: mark,
@@ -171,14 +227,25 @@ async function run(session: Session, options: ContainerSession, client = ''): Pr
   return status
 }
 
-async function notStarted(session: Session, options: ContainerSession, error: unknown): Promise<number | undefined> {
-  options.log({ event: 'program.failed', user: options.account.name, error: (error as Error).message, ...detailOf(error) })
+async function notStarted(
+  session: Session,
+  options: ContainerSession,
+  error: unknown,
+): Promise<number | undefined> {
+  options.log({
+    event: 'program.failed',
+    user: options.account.name,
+    error: (error as Error).message,
+    ...detailOf(error),
+  })
   // An engine that cannot be reached has lost its containers; one that answers has refused this.
   if (!(error instanceof EngineFailure) || error.status === 0) {
     options.lost(error)
     return undefined
   }
-  await session.channel.write(Buffer.from('hawser: the program could not be started in the container\r\n'), 1).catch(() => undefined)
+  await session.channel
+    .write(Buffer.from('hawser: the program could not be started in the container\r\n'), 1)
+    .catch(() => undefined)
   await session.exit(255)
   return 255
 }
@@ -191,7 +258,8 @@ async function passInput(channel: Channel, exec: Exec, terminal: boolean): Promi
   let wanted = true
   try {
     // Also what the program does not want is taken, or the client would wait for ever.
-    for await (const { bytes, stream } of channel) if (stream === 0 && wanted) wanted = await exec.write(bytes)
+    for await (const { bytes, stream } of channel)
+      if (stream === 0 && wanted) wanted = await exec.write(bytes)
     // On a terminal a character says that there is no more.
     if (!terminal) exec.endInput()
   } catch {
@@ -199,10 +267,15 @@ async function passInput(channel: Channel, exec: Exec, terminal: boolean): Promi
   }
 }
 
-async function passEvents(session: Session, exec: Exec, send: (signal: string) => Promise<void>): Promise<void> {
+async function passEvents(
+  session: Session,
+  exec: Exec,
+  send: (signal: string) => Promise<void>,
+): Promise<void> {
   for await (const event of session.events) {
     if (event.type === 'window-change') void exec.resize(event.size)
-    else if (event.type === 'signal' && sendable.has(event.signal)) await send(event.signal).catch(() => undefined)
+    else if (event.type === 'signal' && sendable.has(event.signal))
+      await send(event.signal).catch(() => undefined)
     else if (event.type === 'break' && session.pty) await exec.write(Buffer.of(3))
   }
 }
@@ -253,7 +326,9 @@ async function serveCopy(
       return await run(session, options, client)
     }
     // Words with wildcards and the like are the shell's to read, as they would be for the program.
-    const { output } = await line.run(`eval ${quoted(`set -- ${wish.words}`)}; for word in "$@"; do printf '%s\\0' "$word"; done`)
+    const { output } = await line.run(
+      `eval ${quoted(`set -- ${wish.words}`)}; for word in "$@"; do printf '%s\\0' "$word"; done`,
+    )
     const paths = output.toString('utf8').split('\0').slice(0, -1)
     status = await serveScp(session.channel, containerFiles(line, mark, start), wish, paths)
   } catch (error) {

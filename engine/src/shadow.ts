@@ -1,10 +1,13 @@
-// What a line of the shadow file (shadow(5)) says about logging in. Pure: a line and today's date go in, a standing comes out.
+// What a line of the shadow file (shadow(5)) says about logging in. Pure: a line and today's date go in, a
+// standing comes out.
 //   name : hash : last change : least days : most days : warning : inactive : expiry : reserved     days since 1970
 // The rules, which are those of sshd where it has any:
-//   - an account is closed to everybody, keys included, once its expiry date has come, once its password has been out of
-//     date for longer than the days of inactivity, and while an administrator has locked it (a hash behind `!`);
-//   - a password is of no use if there never was one (``, `!`, `*`), and if it is out of date or marked to be changed at
-//     the next login: changing it needs a dialogue that we cannot have, so a key or the console has to be used.
+//   - an account is closed to everybody, keys included, once its expiry date has come, once its password has
+//     been out of date for longer than the days of inactivity, and while an administrator has locked it (a
+//     hash behind `!`);
+//   - a password is of no use if there never was one (``, `!`, `*`), and if it is out of date or marked to be
+//     changed at the next login: changing it needs a dialogue that we cannot have, so a key or the console
+//     has to be used.
 // Keys still work for an account without a password, which is how most machines in the cloud are reached.
 
 export interface ShadowEntry {
@@ -48,16 +51,23 @@ export function standingOf(entry: ShadowEntry, today: number): Standing {
   return { closed: closedBecause(entry, today), noPassword: noPasswordBecause(entry, today) }
 }
 
-function closedBecause({ hash, changed_days, most_days, inactive_days, expires_days }: ShadowEntry, today: number): string | undefined {
+function closedBecause(
+  { hash, changed_days, most_days, inactive_days, expires_days }: ShadowEntry,
+  today: number,
+): string | undefined {
   if (/^!+[^!*]/.test(hash)) return 'account locked'
   if (expires_days !== undefined && today >= expires_days) return 'account expired'
   if (changed_days === undefined || most_days === undefined || inactive_days === undefined) return undefined
   return today > changed_days + most_days + inactive_days ? 'account inactive' : undefined
 }
 
-function noPasswordBecause({ hash, changed_days, most_days }: ShadowEntry, today: number): string | undefined {
+function noPasswordBecause(
+  { hash, changed_days, most_days }: ShadowEntry,
+  today: number,
+): string | undefined {
   if (hash === '' || hash.startsWith('!') || hash.startsWith('*')) return 'no password'
   if (changed_days === 0) return 'password to be changed'
-  if (changed_days !== undefined && most_days !== undefined && today > changed_days + most_days) return 'password expired'
+  if (changed_days !== undefined && most_days !== undefined && today > changed_days + most_days)
+    return 'password expired'
   return undefined
 }

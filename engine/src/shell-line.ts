@@ -1,6 +1,7 @@
-// A shell in a container that does one thing after the other for us: scripts go in, each a line; what it printed and how it
-// ended comes back. A script's end is known by a mark that nobody can guess, because the bytes of a file may be anything.
-// Nothing but scripts is ever written to it: bytes of files on the same line could come to be run as one.
+// A shell in a container that does one thing after the other for us: scripts go in, each a line; what it
+// printed and how it ended comes back. A script's end is known by a mark that nobody can guess, because the
+// bytes of a file may be anything. Nothing but scripts is ever written to it: bytes of files on the same line
+// could come to be run as one.
 //   in   <script> LF
 //   out  <what it printed> LF <mark> SP <status> SP <what it complained of> LF <mark> LF
 import { randomBytes } from 'node:crypto'
@@ -24,7 +25,10 @@ const default_bytes = 64 * 1024
 /** For the report itself, with what a script may complain of. */
 const slack_bytes = 64 * 1024
 
-/** The program of the shell, `$1` being the mark and `$NL` the end of a line. A script may not end the loop: it is run apart. */
+/**
+ * The program of the shell, `$1` being the mark and `$NL` the end of a line. A script may not end the loop:
+ * it is run apart.
+ */
 export const shellLoop = `exec 3>&1
 while IFS= read -r s; do
 e=$(eval "$s" 2>&1 >&3); r=$?
@@ -50,7 +54,8 @@ export function shellLine(exec: Exec, output: AsyncIterator<Output>, mark: strin
       if (stream !== 0) continue
       pieces.push(bytes)
       size += bytes.length
-      if (size > most_bytes + slack_bytes) throw new EngineFailure('The container answers with more than was asked for.')
+      if (size > most_bytes + slack_bytes)
+        throw new EngineFailure('The container answers with more than was asked for.')
       tail = Buffer.concat([tail, bytes.subarray(-last.length)]).subarray(-last.length)
     }
     const whole = Buffer.concat(pieces)
@@ -65,7 +70,8 @@ export function shellLine(exec: Exec, output: AsyncIterator<Output>, mark: strin
       if (script.includes('\n')) throw new Error('A script is one line.')
       const timer = setTimeout(() => exec.close(), limit_ms)
       try {
-        if (!(await exec.write(Buffer.from(`${script}\n`)))) throw new EngineFailure('The shell in the container has ended.')
+        if (!(await exec.write(Buffer.from(`${script}\n`))))
+          throw new EngineFailure('The shell in the container has ended.')
         return await report(most_bytes)
       } finally {
         clearTimeout(timer)

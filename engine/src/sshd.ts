@@ -1,9 +1,18 @@
-// An SSH server for one container: one call serves one connection, from the key exchange until it ends, and leaves nothing
-// behind. Whoever comes in is a user of the container. A key gets in if the server stands behind the login, a password only
-// where somebody can judge it; every attempt is judged alone. Nothing is forwarded: a container's network is not ours to open.
+// An SSH server for one container: one call serves one connection, from the key exchange until it ends, and
+// leaves nothing behind. Whoever comes in is a user of the container. A key gets in if the server stands
+// behind the login, a password only where somebody can judge it; every attempt is judged alone. Nothing is
+// forwarded: a container's network is not ours to open.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Duplex } from 'node:stream'
-import { acceptConnection, OpenFailure, Reason, type Attempt, type Decision, type PrivateKey, type ServerConnection } from '@hawser/ssh'
+import {
+  acceptConnection,
+  OpenFailure,
+  Reason,
+  type Attempt,
+  type Decision,
+  type PrivateKey,
+  type ServerConnection,
+} from '@hawser/ssh'
 import { closedBecause, findAccount, type ContainerAccount } from './accounts.ts'
 import type { EngineClient } from './client.ts'
 import { serveContainerSession } from './session.ts'
@@ -61,7 +70,11 @@ export async function serveContainer(stream: Duplex, options: ContainerSshOption
   log({ event: 'connection.ended', user: connection.user, message })
 }
 
-async function serve(connection: ServerConnection, account: ContainerAccount, options: ContainerSshOptions): Promise<void> {
+async function serve(
+  connection: ServerConnection,
+  account: ContainerAccount,
+  options: ContainerSshOptions,
+): Promise<void> {
   const { client, container, deviceName, log } = options
   await using held = new AsyncDisposableStack()
   held.use(connection)
@@ -77,7 +90,15 @@ async function serve(connection: ServerConnection, account: ContainerAccount, op
       opening.refuse(OpenFailure.prohibited, 'Nothing is forwarded into containers.')
       continue
     }
-    const working = serveContainerSession(opening.accept(), { client, container, account, deviceName, signal: over.signal, lost, log })
+    const working = serveContainerSession(opening.accept(), {
+      client,
+      container,
+      account,
+      deviceName,
+      signal: over.signal,
+      lost,
+      log,
+    })
       .catch((error: unknown) => log({ event: 'channel.failed', error: (error as Error).message }))
       .finally(() => work.delete(working))
     work.add(working)
@@ -89,7 +110,9 @@ function loginOf({ client, container, approveKey, checkPassword, log }: Containe
   const approvals = new Map<string, Promise<boolean>>()
   let accepted: ContainerAccount | undefined
 
-  const approve = async (attempt: Attempt & { method: 'publickey' | 'publickey-offer' }): Promise<boolean> => {
+  const approve = async (
+    attempt: Attempt & { method: 'publickey' | 'publickey-offer' },
+  ): Promise<boolean> => {
     // The gateway has plain keys only, so a certificate is somebody else's.
     if (attempt.key.certificate) return false
     const name = `${attempt.user} ${attempt.key.blob.toString('base64')}`

@@ -1,6 +1,6 @@
-// Keeps one engine connected: asks what it is, follows its containers, and comes back when it is lost, later each time and
-// never in step with others. A connection that breaks is tried once more before anybody is told that the containers are
-// gone: a short break of the network must not end what people do in them.
+// Keeps one engine connected: asks what it is, follows its containers, and comes back when it is lost, later
+// each time and never in step with others. A connection that breaks is tried once more before anybody is told
+// that the containers are gone: a short break of the network must not end what people do in them.
 import type { EngineClient } from './client.ts'
 import { engineFacts, followContainers, type EngineFacts, type Found } from './containers.ts'
 
@@ -23,7 +23,15 @@ export interface Supervised extends AsyncDisposable {
   poke(): void
 }
 
-export function supervise({ open, found, lost, state, onError, first_ms = 1_000, most_ms = 60_000 }: Supervision): Supervised {
+export function supervise({
+  open,
+  found,
+  lost,
+  state,
+  onError,
+  first_ms = 1_000,
+  most_ms = 60_000,
+}: Supervision): Supervised {
   const stopping = new AbortController()
   const { signal } = stopping
   const client = open(signal)

@@ -1,5 +1,5 @@
-// An engine that lies, stutters or goes on without end, as a real server on loopback: what is asked ends in a sentence, what
-// is held is bounded, and what was lost is found again.
+// An engine that lies, stutters or goes on without end, as a real server on loopback: what is asked ends in a
+// sentence, what is held is bounded, and what was lost is found again.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -50,7 +50,13 @@ const json =
     void response.end(JSON.stringify(body))
 const silent: http.RequestListener = (_request, response) => response.flushHeaders()
 const id = (number: number): string => number.toString(16).padStart(64, '0')
-const container = (number: number, more: object = {}) => ({ Id: id(number), Names: [`/c${number}`], Image: 'i', State: 'running', ...more })
+const container = (number: number, more: object = {}) => ({
+  Id: id(number),
+  Names: [`/c${number}`],
+  Image: 'i',
+  State: 'running',
+  ...more,
+})
 const never = () => ({ [Symbol.dispose]: () => undefined })
 
 describe('the list of containers', () => {
@@ -63,7 +69,9 @@ describe('the list of containers', () => {
       { Id: id(900), Names: null },
       container(901, { Names: ['/other/alias', '/own'], State: 'paused' }),
     ]
-    await using fake = await engine({ '/containers/json': json([...odd, ...Array.from({ length: 20 }, (_, number) => container(number))]) })
+    await using fake = await engine({
+      '/containers/json': json([...odd, ...Array.from({ length: 20 }, (_, number) => container(number))]),
+    })
     const { containers, more } = await listContainers(fake.client, 10)
     expect([containers.length, more]).toEqual([10, 12])
     expect(containers[0]).toMatchObject({ name: id(900).slice(0, 12), running: false })
@@ -77,7 +85,11 @@ describe('the list of containers', () => {
       (_: unknown, response: http.ServerResponse) => void response.end('<html>'),
       'What answers there is not a container engine.',
     ],
-    ['never ends', (_: unknown, response: http.ServerResponse) => void response.write('['), 'The engine did not answer in time.'],
+    [
+      'never ends',
+      (_: unknown, response: http.ServerResponse) => void response.write('['),
+      'The engine did not answer in time.',
+    ],
     ['never comes', () => undefined, 'The engine did not answer in time.'],
   ] as const)('that %s is a failure', async (_, answer, sentence) => {
     await using fake = await engine({ '/containers/json': answer })
@@ -86,8 +98,11 @@ describe('the list of containers', () => {
 })
 
 describe('news', () => {
-  const follow = (fake: FakeEngine, found: (all: Found) => void = () => undefined, signal = new AbortController().signal) =>
-    followContainers(fake.client, { signal, poked: never, found: async (all) => found(all) })
+  const follow = (
+    fake: FakeEngine,
+    found: (all: Found) => void = () => undefined,
+    signal = new AbortController().signal,
+  ) => followContainers(fake.client, { signal, poked: never, found: async (all) => found(all) })
 
   test('in a line without end end the connection', async () => {
     const endless: http.RequestListener = (_request, response) => {
@@ -99,7 +114,10 @@ describe('news', () => {
   })
 
   test('that end are a failure', async () => {
-    await using fake = await engine({ '/events': (_request, response) => void response.end('{}\n'), '/containers/json': json([]) })
+    await using fake = await engine({
+      '/events': (_request, response) => void response.end('{}\n'),
+      '/containers/json': json([]),
+    })
     await expect(follow(fake)).rejects.toThrow('The engine ended the connection.')
   })
 
@@ -111,7 +129,8 @@ describe('news', () => {
         events = response
         response.flushHeaders()
       },
-      '/containers/json': (request, response) => json(Array.from({ length: ++asked }, (_, number) => container(number)))(request, response),
+      '/containers/json': (request, response) =>
+        json(Array.from({ length: ++asked }, (_, number) => container(number)))(request, response),
     })
     const stopping = new AbortController()
     const seen: number[] = []
@@ -127,7 +146,11 @@ describe('news', () => {
 })
 
 describe('a supervised engine', () => {
-  const good = { '/version': json({ ApiVersion: '1.41', Arch: 'arm64' }), '/events': silent, '/containers/json': json([container(1)]) }
+  const good = {
+    '/version': json({ ApiVersion: '1.41', Arch: 'arm64' }),
+    '/events': silent,
+    '/containers/json': json([container(1)]),
+  }
 
   test('is said to be lost and found again, with its containers', async () => {
     const fake = await engine(good)
@@ -144,7 +167,9 @@ describe('a supervised engine', () => {
     })
     await vi.waitFor(() => expect(told).toEqual(['1 arm64', 'connected ']))
     await fake.close()
-    await vi.waitFor(() => expect(told.slice(2, 4)).toEqual(['lost', 'failed The engine cannot be reached (ECONNREFUSED).']))
+    await vi.waitFor(() =>
+      expect(told.slice(2, 4)).toEqual(['lost', 'failed The engine cannot be reached (ECONNREFUSED).']),
+    )
     await using again = await engine(good, { port: fake.port })
     await vi.waitFor(() => expect(told.slice(-2)).toEqual(['1 arm64', 'connected ']))
     expect(again.port).toBe(fake.port)
@@ -194,19 +219,28 @@ describe('a program', () => {
     head.writeUInt32BE(Buffer.byteLength(text), 4)
     return Buffer.concat([head, Buffer.from(text)])
   }
-  const answers = { '/containers/c/exec': json({ Id: 'abc' }), '/exec/abc/json': json({ Running: false, ExitCode: 9 }) }
+  const answers = {
+    '/containers/c/exec': json({ Id: 'abc' }),
+    '/exec/abc/json': json({ Running: false, ExitCode: 9 }),
+  }
 
   test('has its outputs apart, however their frames are cut', async () => {
     const bytes = Buffer.concat([frame(1, 'out'), frame(2, 'err'), frame(1, ''), frame(1, 'put')])
     await using fake = await engine(answers, {
       hijack(socket) {
         const send = (at: number): void =>
-          void (at < bytes.length ? socket.write(bytes.subarray(at, at + 1), () => setImmediate(send, at + 1)) : socket.end())
+          void (at < bytes.length
+            ? socket.write(bytes.subarray(at, at + 1), () => setImmediate(send, at + 1))
+            : socket.end())
         socket.setNoDelay(true)
         send(0)
       },
     })
-    const exec = await startExec(fake.client, { container: 'c', command: ['x'], user: 'root' }, AbortSignal.timeout(10_000))
+    const exec = await startExec(
+      fake.client,
+      { container: 'c', command: ['x'], user: 'root' },
+      AbortSignal.timeout(10_000),
+    )
     const heard = ['', '']
     for await (const { stream, bytes: piece } of exec.output) heard[stream] += piece.toString()
     expect(heard).toEqual(['output', 'err'])
@@ -214,16 +248,26 @@ describe('a program', () => {
   })
 
   test('whose engine vanishes has no exit that anybody knows', async () => {
-    await using fake = await engine({ '/containers/c/exec': json({ Id: 'abc' }) }, { hijack: (socket) => void socket.destroy() })
-    const exec = await startExec(fake.client, { container: 'c', command: ['x'], user: 'root' }, AbortSignal.timeout(10_000))
+    await using fake = await engine(
+      { '/containers/c/exec': json({ Id: 'abc' }) },
+      { hijack: (socket) => void socket.destroy() },
+    )
+    const exec = await startExec(
+      fake.client,
+      { container: 'c', command: ['x'], user: 'root' },
+      AbortSignal.timeout(10_000),
+    )
     for await (const _ of exec.output);
     await expect(exec.exit()).rejects.toThrow('The engine answered with status 404.')
   })
 
-  test.each([json({}), json({ Id: '../../x' }), json('abc')])('with no proper id is not started', async (created) => {
-    await using fake = await engine({ '/containers/c/exec': created })
-    await expect(startExec(fake.client, { container: 'c', command: ['x'], user: 'root' }, AbortSignal.timeout(10_000))).rejects.toThrow(
-      'What answers there is not a container engine.',
-    )
-  })
+  test.each([json({}), json({ Id: '../../x' }), json('abc')])(
+    'with no proper id is not started',
+    async (created) => {
+      await using fake = await engine({ '/containers/c/exec': created })
+      await expect(
+        startExec(fake.client, { container: 'c', command: ['x'], user: 'root' }, AbortSignal.timeout(10_000)),
+      ).rejects.toThrow('What answers there is not a container engine.')
+    },
+  )
 })

@@ -1,8 +1,19 @@
-// The files of a container over a shell, held against the tools of this machine (the tests with a real engine have
-// busybox): what is read and written is the bytes and nothing else, names may be anything, and refusals have their codes.
+// The files of a container over a shell, held against the tools of this machine (the tests with a real engine
+// have busybox): what is read and written is the bytes and nothing else, names may be anything, and refusals
+// have their codes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { lstatSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -17,7 +28,11 @@ const started: Exec[] = []
 
 /** A program of this machine with the face of one in a container. */
 function local(script: string, ...words: string[]): Exec {
-  const child = spawn('/bin/sh', ['-c', `umask 022; LC_ALL=C; export LC_ALL; NL='\n'; ${script}`, 'files', ...words], { cwd: home })
+  const child = spawn(
+    '/bin/sh',
+    ['-c', `umask 022; LC_ALL=C; export LC_ALL; NL='\n'; ${script}`, 'files', ...words],
+    { cwd: home },
+  )
   const ended = once(child, 'close').then(([code]) => code as number)
   async function* output(): AsyncGenerator<Output> {
     for await (const bytes of child.stdout as AsyncIterable<Buffer>) yield { stream: 0, bytes }
@@ -26,7 +41,8 @@ function local(script: string, ...words: string[]): Exec {
   child.stdin.on('error', () => undefined)
   const exec: Exec = {
     output: output(),
-    write: async (bytes) => child.stdin.writable && new Promise((resolve) => child.stdin.write(bytes, (error) => resolve(!error))),
+    write: async (bytes) =>
+      child.stdin.writable && new Promise((resolve) => child.stdin.write(bytes, (error) => resolve(!error))),
     endInput: () => void child.stdin.end(),
     resize: async () => undefined,
     exit: async () => ended,
@@ -40,7 +56,9 @@ beforeAll(() => {
   home = mkdtempSync(path.join(os.tmpdir(), 'hawser-files-'))
   const mark = newMark()
   const exec = local(shellLoop, mark)
-  files = containerFiles(shellLine(exec, exec.output[Symbol.asyncIterator](), mark), mark, async (script) => local(script))
+  files = containerFiles(shellLine(exec, exec.output[Symbol.asyncIterator](), mark), mark, async (script) =>
+    local(script),
+  )
 })
 afterAll(() => {
   for (const exec of started) exec.close()
@@ -90,7 +108,9 @@ describe('a file', () => {
   })
 
   test('that looks like scripts and reports is bytes all the same', async () => {
-    const bytes = Buffer.from(`\ntouch ${at('run')}\n${'0'.repeat(32)} 0 \n${'0'.repeat(32)}\n'; touch ${at('run')}; '\n`)
+    const bytes = Buffer.from(
+      `\ntouch ${at('run')}\n${'0'.repeat(32)} 0 \n${'0'.repeat(32)}\n'; touch ${at('run')}; '\n`,
+    )
     await put('tricky', bytes)
     const room = Buffer.alloc(1_000)
     const file = await files.open('tricky', Open.read, 0)
@@ -124,13 +144,19 @@ describe('a file', () => {
   test('is changed: its size, rights and times', async () => {
     await put('changed', Buffer.from('0123456789'))
     await files.change('changed', { size: 4, mode: 0o640, atime: 1_600_000_000, mtime: 1_700_000_000 }, true)
-    expect(statSync(at('changed'))).toMatchObject({ mode: 0o100640, atimeMs: 1_600_000_000_000, mtimeMs: 1_700_000_000_000 })
+    expect(statSync(at('changed'))).toMatchObject({
+      mode: 0o100640,
+      atimeMs: 1_600_000_000_000,
+      mtimeMs: 1_700_000_000_000,
+    })
     expect(readFileSync(at('changed'), 'utf8')).toBe('0123')
   })
 
   test('that exists is not made again by whoever wants a new one', async () => {
     await put('there', Buffer.from('x'))
-    await expect(files.open('there', Open.write | Open.create | Open.exclusive, 0o644)).rejects.toMatchObject({ code: 'EEXIST' })
+    await expect(files.open('there', Open.write | Open.create | Open.exclusive, 0o644)).rejects.toMatchObject(
+      { code: 'EEXIST' },
+    )
     await expect(files.open('none', Open.write, 0o644)).rejects.toMatchObject({ code: 'ENOENT' })
     await expect(files.open('none', Open.read, 0)).rejects.toMatchObject({ code: 'ENOENT' })
   })
@@ -152,7 +178,9 @@ describe('a folder', () => {
     writeFileSync(at('folder/.hidden'), '12345')
     symlinkSync('nowhere', at('folder/link'))
     const found = await Array.fromAsync(files.list('folder'))
-    expect(found.map(({ name }) => name).toSorted()).toEqual(['.', '..', '.hidden', 'link', ...names].toSorted())
+    expect(found.map(({ name }) => name).toSorted()).toEqual(
+      ['.', '..', '.hidden', 'link', ...names].toSorted(),
+    )
     expect(found.find(({ name }) => name === '.hidden')?.attributes.size).toBe(5)
     expect((found.find(({ name }) => name === 'link')?.attributes.mode ?? 0) & 0o170000).toBe(0o120000)
     await expect(Array.fromAsync(files.list('none'))).rejects.toMatchObject({ code: 'ENOENT' })
@@ -198,7 +226,9 @@ test('links are made and read, and paths resolved', async () => {
 
 test('what the rights of the user forbid is refused, and the line goes on', async () => {
   // Root may everything but these.
-  await expect(files.open('/proc/none', Open.write | Open.create, 0o644)).rejects.toMatchObject({ code: 'ENOENT' })
+  await expect(files.open('/proc/none', Open.write | Open.create, 0o644)).rejects.toMatchObject({
+    code: 'ENOENT',
+  })
   await expect(files.makeFolder('/proc/none', 0o755)).rejects.toBeInstanceOf(Error)
   const full = await files.open('/dev/full', Open.write, 0)
   await full.write(Buffer.alloc(100_000), 0)

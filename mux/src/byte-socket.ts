@@ -1,13 +1,14 @@
-// A WebSocket (RFC 6455) that carries nothing but bytes, straight on the socket: what the tunnel of a device is. `ws` puts
-// every message together before it hands it over, copies every payload that is larger than a read, and unmasks byte by
-// byte; on a tunnel, where the borders of messages mean nothing, that costs as much as all the rest. Here the payloads of a
-// read are moved together and unmasked in the memory they came in, and handed on as one piece: agents in the field send
-// frames of 4 KiB, and each would cost as much as the whole read. What is written leaves as it is, behind its header, with
-// everything else that waits. A frame on the wire:
+// A WebSocket (RFC 6455) that carries nothing but bytes, straight on the socket: what the tunnel of a device
+// is. `ws` puts every message together before it hands it over, copies every payload that is larger than a
+// read, and unmasks byte by byte; on a tunnel, where the borders of messages mean nothing, that costs as much
+// as all the rest. Here the payloads of a read are moved together and unmasked in the memory they came in,
+// and handed on as one piece: agents in the field send frames of 4 KiB, and each would cost as much as the
+// whole read. What is written leaves as it is, behind its header, with everything else that waits. A frame on
+// the wire:
 //   byte FIN 0x80, opcode · byte MASK 0x80, length (126: two more bytes have it, 127: eight) · mask, 4 bytes, from clients
-// Opcodes: 0 more of a message, 1 text, 2 binary, 8 close, 9 ping, 10 pong. There are no extensions.
-// One promise about messages, because agents of version 1 need it: a chunk that is written while nothing else waits is a
-// message of its own, and nothing that is written after its callback shares a message with it.
+// Opcodes: 0 more of a message, 1 text, 2 binary, 8 close, 9 ping, 10 pong. There are no extensions. One
+// promise about messages, because agents of version 1 need it: a chunk that is written while nothing else
+// waits is a message of its own, and nothing that is written after its callback shares a message with it.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
@@ -31,16 +32,31 @@ const acceptOf = (key: string): string =>
     .digest('base64')
 
 export interface BytesOptions {
-  /** Pings of the WebSocket itself, for what is always read: a peer that says nothing at all in time is gone. */
+  /**
+   * Pings of the WebSocket itself, for what is always read: a peer that says nothing at all in time is gone.
+   */
   readonly ping?: Watch
   /** A ping of ours was answered. */
   readonly onPong?: () => void
 }
 
-/** Answers the request with 101. Throws UpgradeFailed, and has not answered, when it is no proper request for a WebSocket. */
-export function acceptBytes(request: IncomingMessage, socket: Duplex, head: Buffer, options: BytesOptions = {}): Duplex {
+/**
+ * Answers the request with 101. Throws UpgradeFailed, and has not answered, when it is no proper request for
+ * a WebSocket.
+ */
+export function acceptBytes(
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  options: BytesOptions = {},
+): Duplex {
   const { 'sec-websocket-key': key = '', 'sec-websocket-version': version, upgrade = '' } = request.headers
-  if (request.method !== 'GET' || !/^websocket$/i.test(upgrade) || version !== '13' || !/^[A-Za-z0-9+/]{22}==$/.test(key))
+  if (
+    request.method !== 'GET' ||
+    !/^websocket$/i.test(upgrade) ||
+    version !== '13' ||
+    !/^[A-Za-z0-9+/]{22}==$/.test(key)
+  )
     throw new UpgradeFailed('This is no request for a WebSocket of version 13.', { status: 400 })
   if (socket.destroyed) throw new UpgradeFailed('The connection is gone.')
   socket.write(
@@ -59,7 +75,13 @@ export function dialBytes(url: string | URL, options: DialOptions = {}): Promise
     const key = randomBytes(16).toString('base64')
     const asked = (secure ? https : http).request(target, {
       agent: false,
-      headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': key },
+      headers: {
+        ...headers,
+        connection: 'Upgrade',
+        upgrade: 'websocket',
+        'sec-websocket-version': '13',
+        'sec-websocket-key': key,
+      },
       ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }),
     })
     const onAbort = (): void => fail(signal?.reason as Error)
@@ -98,7 +120,10 @@ class ByteSocket extends Duplex {
   readonly #socket: Duplex
   /** Nobody looks at bytes any more once their write was called done: they are the kernel's then. */
   readonly letsGo: boolean
-  /** A client has to mask. The mask is zero: nobody chooses our bytes, which are encrypted besides (RFC 6455 section 10.3). */
+  /**
+   * A client has to mask. The mask is zero: nobody chooses our bytes, which are encrypted besides (RFC 6455
+   * section 10.3).
+   */
   readonly #masks: boolean
   readonly #pings: Pings | undefined
   readonly #onPong: (() => void) | undefined
@@ -123,13 +148,17 @@ class ByteSocket extends Duplex {
   /** The payload of a control frame, as far as it has come. */
   #control: Buffer | undefined
   #controlHave = 0
-  /** The payload of the newest ping that was not answered. Those before it need no answer (RFC 6455 section 5.5.3). */
+  /**
+   * The payload of the newest ping that was not answered. Those before it need no answer (RFC 6455 section
+   * 5.5.3).
+   */
   #unanswered: Buffer | undefined
   /** The peer's goodbye, once it has come. */
   #goodbyeCode: number | undefined
 
   constructor(socket: Duplex, head: Buffer, role: 'client' | 'server', options: BytesOptions = {}) {
-    // The readable side's own buffer holds one piece; what else waits is in the inbox, where small pieces are joined.
+    // The readable side's own buffer holds one piece; what else waits is in the inbox, where small pieces are
+    // joined.
     super({ allowHalfOpen: false, readableHighWaterMark: 1, writableHighWaterMark: buffer_bytes })
     this.#socket = socket
     this.letsGo = socket instanceof Socket
@@ -230,7 +259,10 @@ class ByteSocket extends Duplex {
     this.#pings?.heard()
     let from = 0
     let to = 0
-    for (let at = 0; at < chunk.length && !this.destroyed && !this.#ended && this.#goodbyeCode === undefined;) {
+    for (
+      let at = 0;
+      at < chunk.length && !this.destroyed && !this.#ended && this.#goodbyeCode === undefined;
+    ) {
       if (this.#left === 0) {
         at = this.#readHead(chunk, at)
         continue
@@ -256,7 +288,8 @@ class ByteSocket extends Duplex {
   #deliver(chunk: Buffer, from: number, to: number): void {
     if (from === to || this.destroyed || this.#ended) return
     const piece = from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to)
-    if (this.#wanted && this.#inbox.size === 0) this.#wanted = this.push(this.readableFlowing ? piece : sparing(piece))
+    if (this.#wanted && this.#inbox.size === 0)
+      this.#wanted = this.push(this.readableFlowing ? piece : sparing(piece))
     else this.#inbox.put(piece)
   }
 
@@ -281,7 +314,8 @@ class ByteSocket extends Duplex {
     const [first, second] = [head[0]!, head[1]!]
     const masked = (second & 0x80) !== 0
     const short = second & 0x7f
-    const length = short === 126 ? head.readUInt16BE(2) : short === 127 ? Number(head.readBigUInt64BE(2)) : short
+    const length =
+      short === 126 ? head.readUInt16BE(2) : short === 127 ? Number(head.readBigUInt64BE(2)) : short
     this.#mask = masked ? head.readUInt32LE(this.#headNeed - 4) : 0
     this.#turn = 0
     this.#headHave = 0
@@ -292,8 +326,10 @@ class ByteSocket extends Duplex {
     if (first & 0x70) return this.#broken(1002, 'A frame has an extension that was not agreed on.')
     if (masked === this.#masks) return this.#broken(1002, 'A frame is masked, or is not, against the rule.')
     if (this.#opcode === Opcode.text) return this.#broken(1003, 'The peer sent a text message.')
-    if (this.#opcode > Opcode.pong || (this.#opcode > Opcode.binary && !control)) return this.#broken(1002, 'A frame of an unknown kind.')
-    if (control && (length > mostControl_bytes || (first & 0x80) === 0)) return this.#broken(1002, 'A control frame is too long.')
+    if (this.#opcode > Opcode.pong || (this.#opcode > Opcode.binary && !control))
+      return this.#broken(1002, 'A frame of an unknown kind.')
+    if (control && (length > mostControl_bytes || (first & 0x80) === 0))
+      return this.#broken(1002, 'A control frame is too long.')
     if (!Number.isSafeInteger(length)) return this.#broken(1009, 'A message is too long.')
     if (control && length === 0) this.#controlled(head, 0, 0)
   }
@@ -306,14 +342,16 @@ class ByteSocket extends Duplex {
     const payload = this.#control.subarray(0, this.#controlHave)
     this.#controlHave = 0
     if (this.#opcode === Opcode.ping) this.#unanswered = Buffer.from(payload)
-    else if (this.#opcode === Opcode.close) this.#goodbyeCode = payload.length >= 2 ? payload.readUInt16BE(0) : 1005
+    else if (this.#opcode === Opcode.close)
+      this.#goodbyeCode = payload.length >= 2 ? payload.readUInt16BE(0) : 1005
     else if (payload.length === 4 && this.#pings?.answered(payload.readUInt32BE(0))) this.#onPong?.()
   }
 
   /** One answer for all pings of a read, and none while the peer does not take what was written already. */
   #answer(): void {
     const payload = this.#unanswered
-    if (!payload || this.#socket.writableNeedDrain || this.#socket.destroyed || this.#socket.writableEnded) return
+    if (!payload || this.#socket.writableNeedDrain || this.#socket.destroyed || this.#socket.writableEnded)
+      return
     this.#unanswered = undefined
     this.#socket.write(Buffer.concat([this.#header(Opcode.pong, payload.length), payload]))
   }

@@ -1,7 +1,7 @@
-// How WebSockets come to be that are used message by message, by browsers above all: taken over from an HTTP request, or
-// dialled. Compression is never offered (what goes through is encrypted or small), and a message has a limit. Both resolve
-// with a socket that is open and paused, because messages that come before somebody listens would be lost: whoever uses it
-// resumes it.
+// How WebSockets come to be that are used message by message, by browsers above all: taken over from an HTTP
+// request, or dialled. Compression is never offered (what goes through is encrypted or small), and a message
+// has a limit. Both resolve with a socket that is open and paused, because messages that come before somebody
+// listens would be lost: whoever uses it resumes it.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -12,7 +12,10 @@ const mostMessage_bytes = 1024 * 1024
 
 /** Pieces in which a message may come: each is an object and keeps the memory it came in. */
 const mostPieces = 4096
-/** A ping is answered while no more than this waits to be sent: an answer of two bytes costs a hundred times that. */
+/**
+ * A ping is answered while no more than this waits to be sent: an answer of two bytes costs a hundred times
+ * that.
+ */
 const mostUnsent_bytes = 1024
 
 const server = new WebSocketServer({
@@ -25,9 +28,14 @@ const server = new WebSocketServer({
   autoPong: false,
 })
 const waiting = new WeakMap<IncomingMessage, (error: Error) => void>()
-server.on('wsClientError', (error, _, request) => waiting.get(request)?.(new UpgradeFailed(error.message, { status: 400 })))
+server.on('wsClientError', (error, _, request) =>
+  waiting.get(request)?.(new UpgradeFailed(error.message, { status: 400 })),
+)
 
-/** Answers the request with 101. Rejects with UpgradeFailed, and without an answer, when it is no proper request for that. */
+/**
+ * Answers the request with 101. Rejects with UpgradeFailed, and without an answer, when it is no proper
+ * request for that.
+ */
 export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<WebSocket> {
   return new Promise((resolve, reject) => {
     const gone = (): void => reject(new UpgradeFailed('The connection is gone.'))
@@ -40,7 +48,8 @@ export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: 
     server.handleUpgrade(request, socket, head, (accepted) => {
       socket.off('close', gone)
       accepted.on('ping', (payload) => {
-        if (accepted.readyState === WebSocket.OPEN && accepted.bufferedAmount <= mostUnsent_bytes) accepted.pong(payload)
+        if (accepted.readyState === WebSocket.OPEN && accepted.bufferedAmount <= mostUnsent_bytes)
+          accepted.pong(payload)
       })
       accepted.pause()
       resolve(accepted)
@@ -65,9 +74,12 @@ export function dialWebSocket(url: string | URL, options: DialOptions = {}): Pro
       maxPayload: mostMessage_bytes,
       handshakeTimeout: options.timeout_ms ?? 20_000,
       headers: { ...options.headers },
-      ...(options.ca === undefined ? {} : { ca: typeof options.ca === 'string' ? options.ca : [...options.ca] }),
-      // Masks keep a page's script from writing chosen bytes to the wire (RFC 6455 section 10.3). No script chooses ours, which
-      // are encrypted besides, and masking costs more than all else: a mask of zeros costs neither end anything.
+      ...(options.ca === undefined
+        ? {}
+        : { ca: typeof options.ca === 'string' ? options.ca : [...options.ca] }),
+      // Masks keep a page's script from writing chosen bytes to the wire (RFC 6455 section 10.3). No script
+      // chooses ours, which are encrypted besides, and masking costs more than all else: a mask of zeros
+      // costs neither end anything.
       generateMask: (mask: Buffer): void => void mask.fill(0),
     })
     const onAbort = (): void => fail(options.signal?.reason as Error)

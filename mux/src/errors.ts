@@ -1,5 +1,5 @@
-// What can go wrong with a socket, a session or a stream, by name. Messages are for our log: the peer learns at most a
-// number of yamux or WebSocket, never a text.
+// What can go wrong with a socket, a session or a stream, by name. Messages are for our log: the peer learns
+// at most a number of yamux or WebSocket, never a text.
 
 /** The rules that a peer can break. */
 export type Rule =
@@ -69,7 +69,11 @@ export class UpgradeFailed extends Error {
   readonly status: number | undefined
   /** Of the HTTP answer, when it said so: the value of Retry-After. */
   readonly retryAfter: string | undefined
-  constructor(message: string, answer: { status?: number | undefined; retryAfter?: string | undefined } = {}, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    answer: { status?: number | undefined; retryAfter?: string | undefined } = {},
+    options?: ErrorOptions,
+  ) {
     super(message, options)
     this.status = answer.status
     this.retryAfter = answer.retryAfter

@@ -17,7 +17,8 @@ function readFrames(chunks: readonly Buffer[]): { seen: Seen[]; within: boolean 
   const seen: Seen[] = []
   for (const chunk of chunks) {
     reader.take(chunk, {
-      header: (version, type, flags, id, length) => seen.push({ version, type, flags, id, length, payload: '' }) > 0,
+      header: (version, type, flags, id, length) =>
+        seen.push({ version, type, flags, id, length, payload: '' }) > 0,
       payload: (piece) => ((seen.at(-1)!.payload += piece.toString('hex')), true),
     })
   }
@@ -30,7 +31,11 @@ function cut(bytes: Buffer, at: readonly number[]): Buffer[] {
 }
 
 test.each([
-  ['opening a stream with a window of 1 MiB', frame(Type.windowUpdate, Flag.syn, 1, 768 * 1024), '0001000100000001000c0000'],
+  [
+    'opening a stream with a window of 1 MiB',
+    frame(Type.windowUpdate, Flag.syn, 1, 768 * 1024),
+    '0001000100000001000c0000',
+  ],
   ['accepting one', frame(Type.windowUpdate, Flag.ack, 1, 0), '000100020000000100000000'],
   ['data', frame(Type.data, 0, 0x01020304, 0x05060708), '000000000102030405060708'],
   ['credit', frame(Type.windowUpdate, 0, 3, 131072), '000100000000000300020000'],
@@ -73,39 +78,56 @@ test('a reader that ends early knows whether it was within a frame', () => {
 
 test('any frames, cut anyhow, are those that were written', () => {
   const written = fc.oneof(
-    fc.record({ type: fc.constantFrom(1, 2, 3), flags: fc.nat(15), id: fc.nat(0xffffffff), length: fc.nat(0xffffffff) }),
-    fc.record({ type: fc.constant(0), flags: fc.nat(15), id: fc.nat(0xffffffff), body: fc.uint8Array({ maxLength: 60 }) }),
+    fc.record({
+      type: fc.constantFrom(1, 2, 3),
+      flags: fc.nat(15),
+      id: fc.nat(0xffffffff),
+      length: fc.nat(0xffffffff),
+    }),
+    fc.record({
+      type: fc.constant(0),
+      flags: fc.nat(15),
+      id: fc.nat(0xffffffff),
+      body: fc.uint8Array({ maxLength: 60 }),
+    }),
   )
   fc.assert(
-    fc.property(fc.array(written, { maxLength: 8 }), fc.array(fc.nat(600), { maxLength: 12 }), (frames, cuts) => {
-      const bytes = Buffer.concat(
-        frames.flatMap((one) =>
-          'body' in one
-            ? [frame(one.type, one.flags, one.id, one.body.length), Buffer.from(one.body)]
-            : [frame(one.type, one.flags, one.id, one.length)],
-        ),
-      )
-      const borders = cuts.map((at) => Math.min(at, bytes.length))
-      const { seen, within } = readFrames(cut(bytes, borders))
-      expect(within).toBe(false)
-      expect(seen).toEqual(
-        frames.map((one) => ({
-          version: 0,
-          type: one.type,
-          flags: one.flags,
-          id: one.id,
-          length: 'body' in one ? one.body.length : one.length,
-          payload: 'body' in one ? Buffer.from(one.body).toString('hex') : '',
-        })),
-      )
-    }),
+    fc.property(
+      fc.array(written, { maxLength: 8 }),
+      fc.array(fc.nat(600), { maxLength: 12 }),
+      (frames, cuts) => {
+        const bytes = Buffer.concat(
+          frames.flatMap((one) =>
+            'body' in one
+              ? [frame(one.type, one.flags, one.id, one.body.length), Buffer.from(one.body)]
+              : [frame(one.type, one.flags, one.id, one.length)],
+          ),
+        )
+        const borders = cuts.map((at) => Math.min(at, bytes.length))
+        const { seen, within } = readFrames(cut(bytes, borders))
+        expect(within).toBe(false)
+        expect(seen).toEqual(
+          frames.map((one) => ({
+            version: 0,
+            type: one.type,
+            flags: one.flags,
+            id: one.id,
+            length: 'body' in one ? one.body.length : one.length,
+            payload: 'body' in one ? Buffer.from(one.body).toString('hex') : '',
+          })),
+        )
+      },
+    ),
   )
 })
 
 test('a payload that came whole is not copied', () => {
   const chunk = Buffer.concat([frame(Type.data, 0, 1, 4), Buffer.from('whole')])
   const pieces: Buffer[] = []
-  new FrameReader().take(chunk.subarray(0, 16), { header: () => true, payload: (piece) => pieces.push(piece) > 0 })
+  new FrameReader().take(chunk.subarray(0, 16), {
+    header: () => true,
+    payload: (piece) => pieces.push(piece) > 0,
+  })
   chunk.write('W', 12)
   expect(Buffer.concat(pieces).toString()).toBe('Whol')
 })

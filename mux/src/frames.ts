@@ -1,10 +1,12 @@
-// Frames of yamux (hashicorp's, version 0). A frame is twelve bytes, big-endian, and for the type data a payload:
+// Frames of yamux (hashicorp's, version 0). A frame is twelve bytes, big-endian, and for the type data a
+// payload:
 //
 //   version (1) = 0 · type (1) · flags (2) · stream id (4) · length (4) · payload
 //
-// `length` is the payload's size (data), the credit that is added (window update), an opaque number (ping) or a code
-// (go away). The reader takes chunks that are cut anywhere. It copies no payload and waits for none: a payload is handed
-// on in the pieces in which it came, so that a frame as large as a window needs no buffer here.
+// `length` is the payload's size (data), the credit that is added (window update), an opaque number (ping) or
+// a code (go away). The reader takes chunks that are cut anywhere. It copies no payload and waits for none: a
+// payload is handed on in the pieces in which it came, so that a frame as large as a window needs no buffer
+// here.
 
 export const headerBytes = 12
 
@@ -15,10 +17,20 @@ export const GoAway = { normal: 0, protocolError: 1, internalError: 2 } as const
 /** What a stream may be sent before its first window update. */
 export const initialWindow_bytes = 256 * 1024
 
-/** The payload of a frame of ours: large, because every frame costs something, and small enough that streams take turns. */
+/**
+ * The payload of a frame of ours: large, because every frame costs something, and small enough that streams
+ * take turns.
+ */
 export const mostPayload_bytes = 64 * 1024
 
-export function writeHeader(into: Buffer, at: number, type: number, flags: number, id: number, length: number): void {
+export function writeHeader(
+  into: Buffer,
+  at: number,
+  type: number,
+  flags: number,
+  id: number,
+  length: number,
+): void {
   into[at] = 0
   into[at + 1] = type
   into.writeUInt16BE(flags, at + 2)
@@ -33,14 +45,19 @@ export function frame(type: number, flags: number, id: number, length: number): 
 }
 
 export interface FrameSink {
-  /** False when nothing more is to be read. The payload of a data frame follows in `payload`, if it has one. */
+  /**
+   * False when nothing more is to be read. The payload of a data frame follows in `payload`, if it has one.
+   */
   header(version: number, type: number, flags: number, id: number, length: number): boolean
   /** `left` bytes of the same payload are still to come. */
   payload(piece: Buffer, left: number): boolean
 }
 
 export class FrameReader {
-  /** The beginning of a header of which the rest has not come. Made when it is first needed: most chunks hold whole ones. */
+  /**
+   * The beginning of a header of which the rest has not come. Made when it is first needed: most chunks hold
+   * whole ones.
+   */
   #partial: Buffer | undefined
   #have = 0
   #payloadLeft = 0
@@ -54,7 +71,8 @@ export class FrameReader {
     let at = 0
     while (at < chunk.length) {
       if (this.#payloadLeft > 0) {
-        const piece = at === 0 && chunk.length <= this.#payloadLeft ? chunk : chunk.subarray(at, at + this.#payloadLeft)
+        const piece =
+          at === 0 && chunk.length <= this.#payloadLeft ? chunk : chunk.subarray(at, at + this.#payloadLeft)
         at += piece.length
         this.#payloadLeft -= piece.length
         if (!sink.payload(piece, this.#payloadLeft)) return

@@ -11,19 +11,23 @@ function takeAll(inbox: Inbox): Buffer[] {
 
 test('bytes come out in the order in which they went in, whatever the sizes', () => {
   fc.assert(
-    fc.property(fc.array(fc.oneof(fc.nat(20), fc.integer({ min: 3_000, max: 9_000 })), { maxLength: 30 }), fc.nat(30), (sizes, takeAt) => {
-      const inbox = new Inbox()
-      const out: Buffer[] = []
-      const pieces = sizes.map((size, index) => Buffer.alloc(size, index + 1))
-      for (const [index, piece] of pieces.entries()) {
-        if (index === takeAt) out.push(...takeAll(inbox))
-        inbox.put(piece)
-      }
-      expect(inbox.size + Buffer.concat(out).length).toBe(Buffer.concat(pieces).length)
-      out.push(...takeAll(inbox))
-      expect(Buffer.concat(out).equals(Buffer.concat(pieces))).toBe(true)
-      expect(inbox.size).toBe(0)
-    }),
+    fc.property(
+      fc.array(fc.oneof(fc.nat(20), fc.integer({ min: 3_000, max: 9_000 })), { maxLength: 30 }),
+      fc.nat(30),
+      (sizes, takeAt) => {
+        const inbox = new Inbox()
+        const out: Buffer[] = []
+        const pieces = sizes.map((size, index) => Buffer.alloc(size, index + 1))
+        for (const [index, piece] of pieces.entries()) {
+          if (index === takeAt) out.push(...takeAll(inbox))
+          inbox.put(piece)
+        }
+        expect(inbox.size + Buffer.concat(out).length).toBe(Buffer.concat(pieces).length)
+        out.push(...takeAll(inbox))
+        expect(Buffer.concat(out).equals(Buffer.concat(pieces))).toBe(true)
+        expect(inbox.size).toBe(0)
+      },
+    ),
   )
 })
 

@@ -1,7 +1,7 @@
-// What has come for a reader who is busy. The bytes are few enough already (the window sees to that); this sees to it that
-// keeping them does not cost much more than their number: a small piece is copied into a block with its neighbours, and a
-// piece of a much larger chunk is copied out of it, because otherwise one byte could keep alive the 64 KiB it came in.
-// `held` is what they really cost: the memory behind the pieces.
+// What has come for a reader who is busy. The bytes are few enough already (the window sees to that); this
+// sees to it that keeping them does not cost much more than their number: a small piece is copied into a
+// block with its neighbours, and a piece of a much larger chunk is copied out of it, because otherwise one
+// byte could keep alive the 64 KiB it came in. `held` is what they really cost: the memory behind the pieces.
 
 const small_bytes = 4096
 

@@ -1,6 +1,6 @@
-// Pings of the WebSocket itself, for sockets that carry no session that pings. A socket on which nothing at all came for
-// the time limit after a ping is terminated. One that we do not read, because our own reader is slow, is not judged: its
-// answer may be there and wait; if the peer is gone, TCP will say so.
+// Pings of the WebSocket itself, for sockets that carry no session that pings. A socket on which nothing at
+// all came for the time limit after a ping is terminated. One that we do not read, because our own reader is
+// slow, is not judged: its answer may be there and wait; if the peer is gone, TCP will say so.
 import { WebSocket } from 'ws'
 
 export interface PingOptions {

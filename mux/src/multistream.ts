@@ -1,7 +1,7 @@
-// multistream-select 1.0.0: what a stream is to be used for, said at its beginning. A token is an unsigned varint (the
-// length of what follows), a text and a newline. Both sides begin with the header token; then the client proposes, and the
-// server repeats the proposal or says `na` and waits for another. Nothing is read away: whatever came after the tokens is
-// put back on the stream.
+// multistream-select 1.0.0: what a stream is to be used for, said at its beginning. A token is an unsigned
+// varint (the length of what follows), a text and a newline. Both sides begin with the header token; then the
+// client proposes, and the server repeats the proposal or says `na` and waits for another. Nothing is read
+// away: whatever came after the tokens is put back on the stream.
 import type { Duplex } from 'node:stream'
 import { NegotiationFailed } from './errors.ts'
 import { sparing } from './inbox.ts'
@@ -18,7 +18,9 @@ export function token(text: string): Buffer {
   return Buffer.concat([Buffer.from(prefix), Buffer.from(`${text}\n`)])
 }
 
-/** The client's two tokens, to be sent together with what follows: the server's answer need not be awaited. */
+/**
+ * The client's two tokens, to be sent together with what follows: the server's answer need not be awaited.
+ */
 export function propose(protocol: string): Buffer {
   return Buffer.concat([token(header), token(protocol)])
 }
@@ -33,7 +35,11 @@ export async function readReply(stream: Duplex, protocol: string, signal?: Abort
 }
 
 /** The server's side: the first proposal that is supported. */
-export async function negotiate(stream: Duplex, supported: readonly string[], signal?: AbortSignal): Promise<{ protocol: string }> {
+export async function negotiate(
+  stream: Duplex,
+  supported: readonly string[],
+  signal?: AbortSignal,
+): Promise<{ protocol: string }> {
   stream.write(token(header))
   await readHeader(stream, signal)
   for (let proposals = 0; proposals < mostProposals; proposals++) {
@@ -51,7 +57,8 @@ export function readLine(stream: Duplex, limit: number, signal?: AbortSignal): P
     stream,
     (bytes) => {
       const end = bytes.indexOf(0x0a)
-      if (end > limit || (end < 0 && bytes.length > limit)) throw new NegotiationFailed('The line is too long.')
+      if (end > limit || (end < 0 && bytes.length > limit))
+        throw new NegotiationFailed('The line is too long.')
       return end < 0 ? undefined : { value: bytes.toString('utf8', 0, end), used: end + 1 }
     },
     signal,
@@ -59,7 +66,8 @@ export function readLine(stream: Duplex, limit: number, signal?: AbortSignal): P
 }
 
 async function readHeader(stream: Duplex, signal: AbortSignal | undefined): Promise<void> {
-  if ((await read(stream, parseToken, signal)) !== header) throw new NegotiationFailed('The peer does not speak multistream-select 1.0.0.')
+  if ((await read(stream, parseToken, signal)) !== header)
+    throw new NegotiationFailed('The peer does not speak multistream-select 1.0.0.')
 }
 
 interface Parsed<T> {
@@ -87,7 +95,11 @@ function parseToken(bytes: Buffer): Parsed<string> | undefined {
 }
 
 /** Reads until `parse` has what it looks for. What is left, also after a failure, is put back. */
-function read<T>(stream: Duplex, parse: (bytes: Buffer) => Parsed<T> | undefined, signal: AbortSignal | undefined): Promise<T> {
+function read<T>(
+  stream: Duplex,
+  parse: (bytes: Buffer) => Parsed<T> | undefined,
+  signal: AbortSignal | undefined,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     let have: Buffer = Buffer.alloc(0)
 

@@ -1,6 +1,7 @@
-// Pings of one session: those that are asked for, to measure the way, and those that tell whether the peer is still there.
-// A peer is gone when it has said nothing at all for the time limit after a ping: an answer can be late because it stands
-// behind many bytes, but then the bytes come. One timer, and none when nobody is to be watched.
+// Pings of one session: those that are asked for, to measure the way, and those that tell whether the peer is
+// still there. A peer is gone when it has said nothing at all for the time limit after a ping: an answer can
+// be late because it stands behind many bytes, but then the bytes come. One timer, and none when nobody is to
+// be watched.
 import { performance } from 'node:perf_hooks'
 import { CarrierLost, StreamRefused } from './errors.ts'
 
@@ -39,7 +40,8 @@ export class Pings {
 
   measure(): Promise<number> {
     this.#measures ??= new Map()
-    if (this.#measures.size >= mostMeasures) return Promise.reject(new StreamRefused('Too many pings are under way.'))
+    if (this.#measures.size >= mostMeasures)
+      return Promise.reject(new StreamRefused('Too many pings are under way.'))
     const { promise, resolve, reject } = Promise.withResolvers<number>()
     const id = this.#id()
     this.#measures.set(id, { sent: performance.now(), resolve, reject })
@@ -82,7 +84,8 @@ export class Pings {
 
   #check(watch: Watch): void {
     if (!this.#heard) return this.#lost(new CarrierLost('The peer did not answer a ping.'))
-    if (this.#watched === undefined) return this.#after(Math.max(0, watch.every_ms - watch.timeout_ms), () => this.#ask(watch))
+    if (this.#watched === undefined)
+      return this.#after(Math.max(0, watch.every_ms - watch.timeout_ms), () => this.#ask(watch))
     this.#heard = false
     this.#after(watch.timeout_ms, () => this.#check(watch))
   }

@@ -1,11 +1,20 @@
-// A session of yamux on a byte stream: the frames of many streams, in both roles. Its invariants: nothing waits here
-// without a bound (what comes is bounded by windows, by the number of streams and by the memory that all of them hold, what
-// goes by the carrier's own limit, `mostControl_bytes` and `mostAnswers_bytes`); streams that want to send get a frame each in turn; the carrier is always read, so that no stream
-// can stop another; a peer that breaks a rule ends the session and nothing else. One timer per session, and only if it is
-// told to ping.
+// A session of yamux on a byte stream: the frames of many streams, in both roles. Its invariants: nothing
+// waits here without a bound (what comes is bounded by windows, by the number of streams and by the memory
+// that all of them hold, what goes by the carrier's own limit, `mostControl_bytes` and `mostAnswers_bytes`);
+// streams that want to send get a frame each in turn; the carrier is always read, so that no stream can stop
+// another; a peer that breaks a rule ends the session and nothing else. One timer per session, and only if it
+// is told to ping.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { CarrierLost, MuxClosed, ProtocolError, StreamOverrun, StreamRefused, StreamReset, type Rule } from './errors.ts'
+import {
+  CarrierLost,
+  MuxClosed,
+  ProtocolError,
+  StreamOverrun,
+  StreamRefused,
+  StreamReset,
+  type Rule,
+} from './errors.ts'
 import {
   Flag,
   frame,
@@ -28,9 +37,14 @@ export interface MuxOptions {
   readonly window_bytes?: number
   /** Streams of both sides together. Default 256. */
   readonly mostStreams?: number
-  /** How many of them the peer may have opened. Default `mostStreams`; 0 where streams are only opened by us. */
+  /**
+   * How many of them the peer may have opened. Default `mostStreams`; 0 where streams are only opened by us.
+   */
   readonly mostIncoming?: number
-  /** Memory that unread bytes of all streams together may hold; above it the stream that holds the most is reset. Default 32 MiB. */
+  /**
+   * Memory that unread bytes of all streams together may hold; above it the stream that holds the most is
+   * reset. Default 32 MiB.
+   */
   readonly mostUnread_bytes?: number
   /** Whoever has said nothing at all `timeout_ms` after a ping is gone. */
   readonly ping?: { readonly every_ms: number; readonly timeout_ms: number }
@@ -40,8 +54,8 @@ export interface MuxOptions {
 
 export interface Mux extends Disposable {
   /**
-   * Opens a stream; the opening and `first` leave in one write. When that cannot be, the stream that is returned fails
-   * with the reason: whoever uses it has one way to learn of failure.
+   * Opens a stream; the opening and `first` leave in one write. When that cannot be, the stream that is
+   * returned fails with the reason: whoever uses it has one way to learn of failure.
    */
   open(first?: Uint8Array): Duplex
   /** Streams that the peer opens. For one taker; it ends when the session does. */
@@ -58,7 +72,10 @@ export interface Mux extends Disposable {
   close(reason?: Error): void
 }
 
-/** Small frames of our own doing that may wait for a carrier that takes no more: some thousand, where a stream has three at a time. */
+/**
+ * Small frames of our own doing that may wait for a carrier that takes no more: some thousand, where a stream
+ * has three at a time.
+ */
 const mostControl_bytes = 64 * 1024
 /** Answers to what the peer asks that may wait while those before them are written. */
 const mostAnswers_bytes = 64 * 1024
@@ -140,12 +157,14 @@ class Session implements Mux, StreamHost, FrameSink {
     })
     carrier.on('end', () => {
       if (carrier.errored) this.#end(new CarrierLost('The connection is lost.', { cause: carrier.errored }))
-      else if (this.#reader.within) this.#end(new ProtocolError('truncated', 'The connection ended within a frame.'))
+      else if (this.#reader.within)
+        this.#end(new ProtocolError('truncated', 'The connection ended within a frame.'))
       else this.#end(undefined)
     })
     carrier.on('error', (cause) => this.#end(new CarrierLost('The connection is lost.', { cause })))
     carrier.on('close', () => this.#end(new CarrierLost('The connection was cut.')))
-    if (carrier.destroyed) queueMicrotask(() => this.#end(new CarrierLost('The connection was gone already.')))
+    if (carrier.destroyed)
+      queueMicrotask(() => this.#end(new CarrierLost('The connection was gone already.')))
   }
 
   get streams(): number {
@@ -202,7 +221,8 @@ class Session implements Mux, StreamHost, FrameSink {
     if (this.#over) return
     if (this.#congested) {
       this.#control_bytes += bytes.length
-      if (this.#control_bytes > mostControl_bytes) return void this.#broken('flood', 'The peer asks for answers that it does not take.')
+      if (this.#control_bytes > mostControl_bytes)
+        return void this.#broken('flood', 'The peer asks for answers that it does not take.')
     }
     this.#write(bytes)
   }
@@ -239,9 +259,11 @@ class Session implements Mux, StreamHost, FrameSink {
     if (version !== 0) return this.#broken('version', `A frame of version ${version}.`)
     if (type === Type.ping) return this.#pinged(flags, length)
     if (type === Type.goAway) return this.#toldToGo(length)
-    if (type !== Type.data && type !== Type.windowUpdate) return this.#broken('type', `A frame of type ${type}.`)
+    if (type !== Type.data && type !== Type.windowUpdate)
+      return this.#broken('type', `A frame of type ${type}.`)
     // Whatever the stream, no peer was ever allowed so much.
-    if (type === Type.data && length > this.#window) return this.#broken('length', `A frame of ${length} bytes.`)
+    if (type === Type.data && length > this.#window)
+      return this.#broken('length', `A frame of ${length} bytes.`)
 
     if (flags & Flag.syn && !this.#opened(id)) return false
     const stream = this.#streams.get(id)
@@ -259,7 +281,8 @@ class Session implements Mux, StreamHost, FrameSink {
       if (fin) stream.finish()
       return !this.#over
     }
-    // Go's yamux can overtake itself here: a write and a close at the same time. Those bytes were lost to it already.
+    // Go's yamux can overtake itself here: a write and a close at the same time. Those bytes were lost to it
+    // already.
     if (stream.finReceived) return true
     if (!stream.mayReceive(length)) return this.#broken('window', 'More bytes than the window allowed.')
     this.#receiving = stream
@@ -282,7 +305,10 @@ class Session implements Mux, StreamHost, FrameSink {
     this.#receivingFin = false
   }
 
-  /** A frame for a stream that is not there: of one that was there the rest is passed over, any other is an error. */
+  /**
+   * A frame for a stream that is not there: of one that was there the rest is passed over, any other is an
+   * error.
+   */
   #skip(id: number): boolean {
     const existed = id !== 0 && (this.#isOurs(id) ? id < this.#nextId : id <= this.#highestPeerId)
     return existed || this.#broken('unknown stream', `A frame for stream ${id}, which was never opened.`)
@@ -292,12 +318,20 @@ class Session implements Mux, StreamHost, FrameSink {
     return id % 2 === this.#nextId % 2
   }
 
-  /** False when the session is over. A stream that is refused was opened, as far as later frames are concerned. */
+  /**
+   * False when the session is over. A stream that is refused was opened, as far as later frames are
+   * concerned.
+   */
   #opened(id: number): boolean {
-    if (id === 0 || this.#isOurs(id)) return this.#broken('parity', `The peer opened stream ${id}, which is ours to open.`)
+    if (id === 0 || this.#isOurs(id))
+      return this.#broken('parity', `The peer opened stream ${id}, which is ours to open.`)
     if (this.#streams.has(id)) return this.#broken('stream opened twice', `Stream ${id} was opened twice.`)
     this.#highestPeerId = Math.max(this.#highestPeerId, id)
-    if (this.#weGoAway || this.#streams.size >= this.#mostStreams || this.#incomingOpen >= this.#mostIncoming) {
+    if (
+      this.#weGoAway ||
+      this.#streams.size >= this.#mostStreams ||
+      this.#incomingOpen >= this.#mostIncoming
+    ) {
       this.#answer(Type.windowUpdate, Flag.rst, id, 0)
       return !this.#over
     }
@@ -330,12 +364,16 @@ class Session implements Mux, StreamHost, FrameSink {
     return !this.#over
   }
 
-  /** To a frame of the peer's. It leaves after the read, with all other answers, when those before them have left. */
+  /**
+   * To a frame of the peer's. It leaves after the read, with all other answers, when those before them have
+   * left.
+   */
   #answer(type: number, flags: number, id: number, length: number): void {
     if (this.#over) return
     if (this.#answers_bytes + headerBytes > mostAnswers_bytes) this.#sendAnswers()
     const used = this.#answers_bytes
-    if (used + headerBytes > mostAnswers_bytes) return void this.#broken('flood', 'The peer asks for answers that it does not take.')
+    if (used + headerBytes > mostAnswers_bytes)
+      return void this.#broken('flood', 'The peer asks for answers that it does not take.')
     if (!this.#answers || used + headerBytes > this.#answers.length) {
       const larger = Buffer.allocUnsafeSlow(Math.min(mostAnswers_bytes, Math.max(4 * headerBytes, 2 * used)))
       this.#answers?.copy(larger, 0, 0, used)
@@ -358,7 +396,8 @@ class Session implements Mux, StreamHost, FrameSink {
   }
 
   #toldToGo(code: number): boolean {
-    if (code !== GoAway.normal) return this.#broken('go away', `The peer ended the session with code ${code}.`)
+    if (code !== GoAway.normal)
+      return this.#broken('go away', `The peer ended the session with code ${code}.`)
     this.#peerGoesAway = true
     return true
   }
@@ -390,7 +429,8 @@ class Session implements Mux, StreamHost, FrameSink {
       const parts = stream.nextFrame()
       const done = stream.whenSent()
       this.#carrier.cork()
-      for (const [index, part] of parts.entries()) this.#write(part, index + 1 < parts.length ? undefined : done)
+      for (const [index, part] of parts.entries())
+        this.#write(part, index + 1 < parts.length ? undefined : done)
       this.#carrier.uncork()
       if (stream.maySend) {
         stream.inLine = true
@@ -422,7 +462,10 @@ class Session implements Mux, StreamHost, FrameSink {
     this.#resolveEnded(reason)
   }
 
-  /** The last words get some time; what the peer still says is read and dropped, so that its goodbye can be heard. */
+  /**
+   * The last words get some time; what the peer still says is read and dropped, so that its goodbye can be
+   * heard.
+   */
   #leave(code: number | undefined): void {
     const carrier = this.#carrier
     if (carrier.destroyed) return

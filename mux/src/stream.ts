@@ -1,7 +1,8 @@
-// One stream of a session, as a Duplex of Node that can be half closed. Its two invariants: what waits for our reader is
-// never more than the window that we granted, because credit is given for what was read and not for what came; and a write
-// is done when the carrier is done with its last byte, so that the writer's pace is that of the peer's window and of the
-// carrier, and its memory is the writer's again. The session decides whose turn it is to send.
+// One stream of a session, as a Duplex of Node that can be half closed. Its two invariants: what waits for
+// our reader is never more than the window that we granted, because credit is given for what was read and not
+// for what came; and a write is done when the carrier is done with its last byte, so that the writer's pace
+// is that of the peer's window and of the carrier, and its memory is the writer's again. The session decides
+// whose turn it is to send.
 import { Duplex } from 'node:stream'
 import { MuxClosed } from './errors.ts'
 import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './frames.ts'
@@ -19,7 +20,10 @@ export interface StreamHost {
   readonly letsGo: boolean
 }
 
-/** A peer that says nothing for so long after we have finished our side, and does not finish its own, is reset. */
+/**
+ * A peer that says nothing for so long after we have finished our side, and does not finish its own, is
+ * reset.
+ */
 const silentPeer_ms = 5 * 60_000
 
 const ignore = (): void => undefined
@@ -54,13 +58,14 @@ export class MuxStream extends Duplex {
   #heard = false
 
   constructor(id: number, host: StreamHost, window_bytes: number) {
-    // The readable side's own buffer holds one piece; what else waits is in the inbox, where small pieces are joined.
+    // The readable side's own buffer holds one piece; what else waits is in the inbox, where small pieces are
+    // joined.
     super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
     this.id = id
     this.#host = host
     this.#window = window_bytes
-    // Whoever reads, writes or waits for 'close' learns of an error. It must not end the process when the stream has not
-    // found its user yet.
+    // Whoever reads, writes or waits for 'close' learns of an error. It must not end the process when the
+    // stream has not found its user yet.
     this.on('error', ignore)
   }
 
@@ -92,7 +97,8 @@ export class MuxStream extends Duplex {
     if (this.destroyed) return
     this.#heard = true
     this.#granted -= bytes.length
-    if (this.#wanted && this.#inbox.size === 0) this.#wanted = this.push(this.readableFlowing ? bytes : sparing(bytes))
+    if (this.#wanted && this.#inbox.size === 0)
+      this.#wanted = this.push(this.readableFlowing ? bytes : sparing(bytes))
     else {
       const before = this.#inbox.held
       this.#inbox.put(bytes)
@@ -118,8 +124,8 @@ export class MuxStream extends Duplex {
   }
 
   /**
-   * The peer has reset the stream, or the session is over. When all of the peer's bytes are here the reader still gets
-   * them, and the error after them, unless a writer waits for it.
+   * The peer has reset the stream, or the session is over. When all of the peer's bytes are here the reader
+   * still gets them, and the error after them, unless a writer waits for it.
    */
   cut(error: Error): void {
     this.#cut = true
@@ -157,7 +163,9 @@ export class MuxStream extends Duplex {
     return parts
   }
 
-  /** To be called when the carrier is done with the frame; undefined when more of the same write is to follow. */
+  /**
+   * To be called when the carrier is done with the frame; undefined when more of the same write is to follow.
+   */
   whenSent(): ((error?: Error | null) => void) | undefined {
     if (this.#outBytes > 0) return undefined
     return (error) => {
@@ -189,7 +197,10 @@ export class MuxStream extends Duplex {
     this.#pushEnd()
   }
 
-  /** Here and not in `_read`, which Node calls before the bytes have gone, and not again until others have come. */
+  /**
+   * Here and not in `_read`, which Node calls before the bytes have gone, and not again until others have
+   * come.
+   */
   override read(size?: number): unknown {
     const bytes: unknown = super.read(size)
     this.#giveCredit()
@@ -221,7 +232,8 @@ export class MuxStream extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     clearTimeout(this.#silence)
-    if (!this.#cut && !(this.#finSent && this.#finReceived)) this.#host.control(frame(Type.windowUpdate, Flag.rst, this.id, 0))
+    if (!this.#cut && !(this.#finSent && this.#finReceived))
+      this.#host.control(frame(Type.windowUpdate, Flag.rst, this.id, 0))
     this.#host.forget(this)
     const held = this.#inbox.held
     this.#inbox.clear()
@@ -264,7 +276,10 @@ export class MuxStream extends Duplex {
     if (this.#credit > 0) this.#host.ready(this)
   }
 
-  /** Both sides have finished: the session need not know the stream any more, though somebody may still read it. */
+  /**
+   * Both sides have finished: the session need not know the stream any more, though somebody may still read
+   * it.
+   */
   #done(): void {
     clearTimeout(this.#silence)
     this.#host.forget(this)

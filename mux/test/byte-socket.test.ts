@@ -1,5 +1,5 @@
-// WebSockets that carry bytes, against `ws` as the other end and against themselves: nothing is lost or changed however it
-// is cut, masked or slow; what breaks the protocol is let go with the code that says why.
+// WebSockets that carry bytes, against `ws` as the other end and against themselves: nothing is lost or
+// changed however it is cut, masked or slow; what breaks the protocol is let go with the code that says why.
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
@@ -24,7 +24,8 @@ afterEach(() => {
 /** A server that hands over what it accepts, or refuses with a status. */
 async function served(take: (stream: Duplex) => void, refuse?: number): Promise<string> {
   const server = createServer((_, answer) => answer.writeHead(refuse ?? 404, { 'retry-after': '7' }).end())
-  if (refuse === undefined) server.on('upgrade', (request: IncomingMessage, socket, head) => take(acceptBytes(request, socket, head)))
+  if (refuse === undefined)
+    server.on('upgrade', (request: IncomingMessage, socket, head) => take(acceptBytes(request, socket, head)))
   servers.push(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -136,7 +137,11 @@ function frameOf({ opcode, payload, mask }: Sent): Buffer {
 /** Our end of a WebSocket whose client says these pieces, each of which is a read. */
 function heard(reads: readonly Uint8Array[]): { stream: Duplex; line: PassThrough } {
   const line = Object.assign(new PassThrough(), { write: () => true })
-  const headers = { upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
+  const headers = {
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+  }
   const stream = acceptBytes({ method: 'GET', headers } as unknown as IncomingMessage, line, Buffer.alloc(0))
   for (const read of reads) line.emit('data', Buffer.from(read))
   return { stream, line }
@@ -156,7 +161,8 @@ test('data between pings, in frames of any size, comes out whole, whoever reads 
       async (frames, cuts) => {
         const wire = Buffer.concat([...frames, goodbye].map(frameOf))
         const reads: Buffer[] = []
-        for (let at = 0, turn = 0; at < wire.length; turn++) reads.push(wire.subarray(at, (at += cuts[turn % cuts.length]!)))
+        for (let at = 0, turn = 0; at < wire.length; turn++)
+          reads.push(wire.subarray(at, (at += cuts[turn % cuts.length]!)))
         const { stream } = heard(reads)
         const sent = Buffer.concat(frames.filter(({ opcode }) => opcode < 8).map(({ payload }) => payload))
         expect((await buffer(stream)).equals(sent)).toBe(true)
@@ -199,7 +205,11 @@ test('however the bytes are cut on the way, they come out the same', async () =>
     const line = new PassThrough()
     const request = {
       method: 'GET',
-      headers: { upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' },
+      headers: {
+        upgrade: 'websocket',
+        'sec-websocket-version': '13',
+        'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+      },
     }
     const socket = Object.assign(line, { write: () => true }) as unknown as Duplex
     const stream = acceptBytes(request as unknown as IncomingMessage, socket, Buffer.alloc(0))
@@ -273,9 +283,14 @@ describe('what is against the rules', () => {
   test('a request that is no proper one is refused', () => {
     const ask = (headers: object, method = 'GET') =>
       acceptBytes({ method, headers } as unknown as IncomingMessage, new PassThrough(), Buffer.alloc(0))
-    const good = { upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
+    const good = {
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+    }
     expect(() => ask(good)).not.toThrow()
     expect(() => ask(good, 'POST')).toThrow(UpgradeFailed)
-    for (const name of Object.keys(good)) expect(() => ask({ ...good, [name]: 'other' })).toThrow(UpgradeFailed)
+    for (const name of Object.keys(good))
+      expect(() => ask({ ...good, [name]: 'other' })).toThrow(UpgradeFailed)
   })
 })

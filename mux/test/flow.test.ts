@@ -18,23 +18,26 @@ async function fill(stream: Duplex, chunk_bytes: number): Promise<number> {
   }
 }
 
-test.each([256 * KiB, 1024 * KiB])('a reader that stops lets %i bytes come and no more, and others go on', async (window_bytes) => {
-  const { client, server } = muxPair({}, { window_bytes })
-  const stuck = client.open()
-  const unread = await accept(server)
-  expect(await fill(stuck, 16 * KiB)).toBe(window_bytes)
-  expect(unread.readableLength).toBeLessThanOrEqual(window_bytes)
+test.each([256 * KiB, 1024 * KiB])(
+  'a reader that stops lets %i bytes come and no more, and others go on',
+  async (window_bytes) => {
+    const { client, server } = muxPair({}, { window_bytes })
+    const stuck = client.open()
+    const unread = await accept(server)
+    expect(await fill(stuck, 16 * KiB)).toBe(window_bytes)
+    expect(unread.readableLength).toBeLessThanOrEqual(window_bytes)
 
-  const other = client.open()
-  const taken = takeAll(await accept(server))
-  await written(other, Buffer.alloc(3_000_000, 1))
-  other.end()
-  expect((await taken).length).toBe(3_000_000)
+    const other = client.open()
+    const taken = takeAll(await accept(server))
+    await written(other, Buffer.alloc(3_000_000, 1))
+    other.end()
+    expect((await taken).length).toBe(3_000_000)
 
-  // Reading goes on where it stopped, and so does writing.
-  stuck.end()
-  expect((await takeAll(unread)).length).toBe(window_bytes + 16 * KiB)
-})
+    // Reading goes on where it stopped, and so does writing.
+    stuck.end()
+    expect((await takeAll(unread)).length).toBe(window_bytes + 16 * KiB)
+  },
+)
 
 test('the window is given in the opening and in its answer', async () => {
   const peer = rudePeer({ role: 'client', window_bytes: 512 * KiB })
@@ -160,7 +163,10 @@ test('first bytes of any size arrive, and leave with the opening as far as they 
   expect((await takeAll(await accept(server))).equals(first)).toBe(true)
 
   const writes: number[] = []
-  const carrier = new Duplex({ read: () => undefined, write: (chunk: Buffer, _, done) => (writes.push(chunk.length), done()) })
+  const carrier = new Duplex({
+    read: () => undefined,
+    write: (chunk: Buffer, _, done) => (writes.push(chunk.length), done()),
+  })
   openMux(carrier, { role: 'client' }).open(Buffer.from('first'))
   expect(writes).toEqual([12 + 12 + 5])
 })

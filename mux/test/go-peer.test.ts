@@ -1,12 +1,15 @@
-// What a real peer said: github.com/hashicorp/yamux v0.1.2 as the server and go-multistream v0.6.1 on it, recorded over a
-// WebSocket. Played back here, so that our side keeps saying what was understood and keeps understanding what was said.
+// What a real peer said: github.com/hashicorp/yamux v0.1.2 as the server and go-multistream v0.6.1 on it,
+// recorded over a WebSocket. Played back here, so that our side keeps saying what was understood and keeps
+// understanding what was said.
 import { expect, test } from 'vitest'
 import { multistream } from '../src/index.ts'
 import { rudePeer, takeAll } from './lines.ts'
 
 test('a stream of the recorded peer is opened, named, used and finished', async () => {
   const peer = rudePeer({ role: 'client' })
-  const stream = peer.mux.open(Buffer.concat([multistream.propose('/echo/1.0.0'), Buffer.from('{"id":"7"}\n')]))
+  const stream = peer.mux.open(
+    Buffer.concat([multistream.propose('/echo/1.0.0'), Buffer.from('{"id":"7"}\n')]),
+  )
   expect(await peer.hear(68)).toBe(
     '0001000100000001000c0000' +
       '00000000000000010000002c132f6d756c746973747265616d2f312e302e300a0c2f6563686f2f312e302e300a7b226964223a2237227d0a',

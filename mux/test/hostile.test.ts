@@ -1,4 +1,5 @@
-// Peers that break the rules end their session, and only that, with an error that names the rule; and they are told so.
+// Peers that break the rules end their session, and only that, with an error that names the rule; and they
+// are told so.
 import { Duplex, duplexPair } from 'node:stream'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -12,7 +13,11 @@ test.each([
   ['another version', 'version', '010000000000000100000000'],
   ['an unknown type', 'type', '000400000000000000000000'],
   ['a frame larger than any window', 'length', `${open1} 000000000000000100100001`],
-  ['a frame of 4 GiB for a stream that is gone', 'length', `${open1} 000100080000000100000000 0000000000000001ffffffff`],
+  [
+    'a frame of 4 GiB for a stream that is gone',
+    'length',
+    `${open1} 000100080000000100000000 0000000000000001ffffffff`,
+  ],
   ['more than the window', 'window', `${open1} 000000000000000100040001`],
   ['data for a stream that was never opened', 'unknown stream', '000000000000000700000001 61'],
   ['data for one of ours that was never opened', 'unknown stream', '000000000000000200000001 61'],
@@ -114,17 +119,21 @@ function deafPeer(): { carrier: Duplex; say: (hex: string) => void } {
 test.each([
   ['pings', '00020001000000000000002a'],
   ['openings', ''],
-])('a flood of %s from a peer that takes no answers ends the session before they pile up', async (_, bytes) => {
-  const { carrier, say } = deafPeer()
-  const mux = openMux(carrier, { role: 'server', mostStreams: 1 })
-  for (let count = 0; count < 20_000 && carrier.writable; count += 100) {
-    const opening = (index: number): string => `00010001${(2 * (count + index) + 1).toString(16).padStart(8, '0')}00000000`
-    say(Array.from({ length: 100 }, (_, index) => bytes || opening(index)).join(''))
-    await turns(1)
-  }
-  expect(await mux.ended).toMatchObject({ rule: 'flood' })
-  expect(carrier.writableLength).toBeLessThan(200 * 1024)
-})
+])(
+  'a flood of %s from a peer that takes no answers ends the session before they pile up',
+  async (_, bytes) => {
+    const { carrier, say } = deafPeer()
+    const mux = openMux(carrier, { role: 'server', mostStreams: 1 })
+    for (let count = 0; count < 20_000 && carrier.writable; count += 100) {
+      const opening = (index: number): string =>
+        `00010001${(2 * (count + index) + 1).toString(16).padStart(8, '0')}00000000`
+      say(Array.from({ length: 100 }, (_, index) => bytes || opening(index)).join(''))
+      await turns(1)
+    }
+    expect(await mux.ended).toMatchObject({ rule: 'flood' })
+    expect(carrier.writableLength).toBeLessThan(200 * 1024)
+  },
+)
 
 test('a flood of pings from a peer that takes the answers is answered', async () => {
   const peer = rudePeer({ role: 'server' })
@@ -145,7 +154,12 @@ test('answers to pings that nobody sent are nothing', async () => {
 
 test('whatever a peer says, the session ends with a named error or goes on', async () => {
   const header = fc
-    .record({ type: fc.nat(4), flags: fc.nat(15), id: fc.nat(8), length: fc.oneof(fc.nat(40), fc.nat(0xffffffff)) })
+    .record({
+      type: fc.nat(4),
+      flags: fc.nat(15),
+      id: fc.nat(8),
+      length: fc.oneof(fc.nat(40), fc.nat(0xffffffff)),
+    })
     .map(({ type, flags, id, length }) => {
       const bytes = Buffer.alloc(12)
       bytes[1] = type
@@ -176,7 +190,9 @@ test('a stream of a rude peer that is read to its end is whole', async () => {
   const peer = rudePeer({ role: 'server' })
   const bytes = Buffer.concat([
     Buffer.from(open1, 'hex'),
-    ...Array.from({ length: 300 }, (_, index) => Buffer.from(`0000000000000001000000016${index % 10}`, 'hex')),
+    ...Array.from({ length: 300 }, (_, index) =>
+      Buffer.from(`0000000000000001000000016${index % 10}`, 'hex'),
+    ),
     Buffer.from('000100040000000100000000', 'hex'),
   ])
   for (const byte of bytes) peer.line.write(Buffer.of(byte))

@@ -1,5 +1,5 @@
-// Lines for tests to put a session on: two ends in memory, or a real pair of WebSockets over loopback. And a peer that
-// keeps to no rule: it says bytes and shows those that came.
+// Lines for tests to put a session on: two ends in memory, or a real pair of WebSockets over loopback. And a
+// peer that keeps to no rule: it says bytes and shows those that came.
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { duplexPair, type Duplex } from 'node:stream'
@@ -28,7 +28,10 @@ export async function socketPair(): Promise<SocketPair> {
   const http = createServer()
   const accepted = Promise.withResolvers<{ server: WebSocket; tcp: Socket }>()
   http.on('upgrade', (request, socket, head) => {
-    acceptWebSocket(request, socket, head).then((server) => accepted.resolve({ server, tcp: socket as Socket }), accepted.reject)
+    acceptWebSocket(request, socket, head).then(
+      (server) => accepted.resolve({ server, tcp: socket as Socket }),
+      accepted.reject,
+    )
   })
   http.listen(0, '127.0.0.1')
   await once(http, 'listening')
@@ -80,9 +83,16 @@ export async function bytePair(options?: BytesOptions): Promise<BytePair> {
 }
 
 /** Two sessions on one line in memory. */
-export function muxPair(client: Partial<MuxOptions> = {}, server: Partial<MuxOptions> = {}): { client: Mux; server: Mux; line: Duplex } {
+export function muxPair(
+  client: Partial<MuxOptions> = {},
+  server: Partial<MuxOptions> = {},
+): { client: Mux; server: Mux; line: Duplex } {
   const [near, far] = duplexPair()
-  return { client: openMux(near, { role: 'client', ...client }), server: openMux(far, { role: 'server', ...server }), line: near }
+  return {
+    client: openMux(near, { role: 'client', ...client }),
+    server: openMux(far, { role: 'server', ...server }),
+    line: near,
+  }
 }
 
 export interface RudePeer {
@@ -114,7 +124,8 @@ export async function takeBytes(stream: Duplex, bytes: number): Promise<Buffer> 
     if (piece) pieces.push(piece)
     left -= piece?.length ?? 0
     if (left === 0) return Buffer.concat(pieces)
-    if (stream.readableEnded || stream.destroyed) throw stream.errored ?? new Error(`The stream ended with ${left} bytes missing.`)
+    if (stream.readableEnded || stream.destroyed)
+      throw stream.errored ?? new Error(`The stream ended with ${left} bytes missing.`)
     if (stream.readableLength === 0) await anyOf(stream, ['readable', 'end', 'close'])
   }
 }
@@ -153,5 +164,7 @@ export async function closed(stream: Duplex): Promise<Error | undefined> {
 }
 
 export function written(stream: Duplex, bytes: Uint8Array | string): Promise<void> {
-  return new Promise((resolve, reject) => void stream.write(bytes, (error) => (error ? reject(error) : resolve())))
+  return new Promise(
+    (resolve, reject) => void stream.write(bytes, (error) => (error ? reject(error) : resolve())),
+  )
 }

@@ -14,7 +14,8 @@ function sum(bytes: Buffer): string {
 /** Sends random bytes in uneven chunks and then their checksum. */
 function sendAndSum(stream: Duplex): void {
   const bytes = randomBytes(bytesEach)
-  for (let at = 0, step = 1; at < bytes.length; at += step, step = (step * 7) % 30_011) stream.write(bytes.subarray(at, at + step))
+  for (let at = 0, step = 1; at < bytes.length; at += step, step = (step * 7) % 30_011)
+    stream.write(bytes.subarray(at, at + step))
   stream.end(sum(bytes))
 }
 

@@ -47,7 +47,11 @@ test('a peer that is too busy to answer, and sends, is not gone; its late answer
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   try {
     let pongs = 0
-    const peer = rudePeer({ role: 'server', ping: { every_ms: 1_000, timeout_ms: 500 }, onPong: () => pongs++ })
+    const peer = rudePeer({
+      role: 'server',
+      ping: { every_ms: 1_000, timeout_ms: 500 },
+      onPong: () => pongs++,
+    })
     vi.advanceTimersByTime(1_000)
     expect(await peer.hear(12)).toBe('000200010000000000000000')
     for (let count = 0; count < 10; count++) {

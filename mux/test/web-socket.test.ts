@@ -1,5 +1,5 @@
-// A WebSocket as a stream of bytes, over loopback: messages, back-pressure, and the ways it can end; and how one is
-// accepted or dialled that is used message by message.
+// A WebSocket as a stream of bytes, over loopback: messages, back-pressure, and the ways it can end; and how
+// one is accepted or dialled that is used message by message.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
@@ -83,7 +83,9 @@ test('a request that is none for a WebSocket is refused to whoever accepts', asy
   await once(http, 'listening')
   const line = connect((http.address() as AddressInfo).port, '127.0.0.1')
   line.on('error', () => undefined)
-  line.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n')
+  line.write(
+    'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n',
+  )
   expect(await outcome.promise).toBeInstanceOf(UpgradeFailed)
   line.destroy()
   http.close()
@@ -95,12 +97,18 @@ test('whoever dials learns how it was refused', async () => {
   http.listen(0, '127.0.0.1')
   await once(http, 'listening')
   const url = `ws://127.0.0.1:${(http.address() as AddressInfo).port}/`
-  await expect(dialWebSocket(url)).rejects.toMatchObject({ name: 'UpgradeFailed', status: 503, retryAfter: '7' })
+  await expect(dialWebSocket(url)).rejects.toMatchObject({
+    name: 'UpgradeFailed',
+    status: 503,
+    retryAfter: '7',
+  })
   http.closeAllConnections()
   http.close()
   await once(http, 'close')
   await expect(dialWebSocket(url)).rejects.toMatchObject({ name: 'UpgradeFailed', status: undefined })
-  await expect(dialWebSocket(url, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough')
+  await expect(dialWebSocket(url, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow(
+    'enough',
+  )
 })
 
 test('a dial that nobody answers can be given up', async () => {

@@ -1,5 +1,5 @@
-// The settings: what is in force without any, what each kind of text means, that all mistakes are told together, and
-// that a secret is never printed.
+// The settings: what is in force without any, what each kind of text means, that all mistakes are told
+// together, and that a secret is never printed.
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, printConfig, readConfig, settings } from './config.ts'
@@ -34,7 +34,8 @@ test('nothing needs to be set', () => {
 
 test('every setting accepts its own example and its own fallback', () => {
   for (const [name, { example, fallback }] of Object.entries(settings))
-    for (const value of [example, fallback]) expect(() => readConfig({ [name]: value }), `${name}=${value}`).not.toThrow()
+    for (const value of [example, fallback])
+      expect(() => readConfig({ [name]: value }), `${name}=${value}`).not.toThrow()
 })
 
 test('an empty variable is an absent one, and blanks around a value do not count', () => {
@@ -43,7 +44,9 @@ test('an empty variable is an absent one, and blanks around a value do not count
 })
 
 test('other programs’ variables are not looked at', () => {
-  expect(readConfig({ PATH: '/bin', HOME: '/', SHELLHUB_PROXY: 'true', XHAWSER_HTTP: 'x' })).toEqual(readConfig({}))
+  expect(readConfig({ PATH: '/bin', HOME: '/', SHELLHUB_PROXY: 'true', XHAWSER_HTTP: 'x' })).toEqual(
+    readConfig({}),
+  )
 })
 
 describe('an address to listen on', () => {
@@ -57,12 +60,20 @@ describe('an address to listen on', () => {
     expect(readConfig({ HAWSER_HTTP: text }).HAWSER_HTTP).toEqual({ host, port })
   })
 
-  test.each(['8080', '127.0.0.1', '127.0.0.1:', '127.0.0.1:65536', '127.0.0.1:-1', '::1:8080', 'a b:80', 'http://x:80'])(
-    '%j is none',
-    (text) => {
-      expect(problemsOf({ HAWSER_SSH: text })).toContain('HAWSER_SSH: an address and a port are expected, for example 0.0.0.0:22')
-    },
-  )
+  test.each([
+    '8080',
+    '127.0.0.1',
+    '127.0.0.1:',
+    '127.0.0.1:65536',
+    '127.0.0.1:-1',
+    '::1:8080',
+    'a b:80',
+    'http://x:80',
+  ])('%j is none', (text) => {
+    expect(problemsOf({ HAWSER_SSH: text })).toContain(
+      'HAWSER_SSH: an address and a port are expected, for example 0.0.0.0:22',
+    )
+  })
 })
 
 describe('a rate', () => {
@@ -75,7 +86,9 @@ describe('a rate', () => {
   })
 
   test.each(['5', '5/0', '/10', '-1/10', '5/10s', '1.5/10', '99999999/10'])('%j is none', (text) => {
-    expect(problemsOf({ HAWSER_DEVICE_RATE_LIMIT: text })).toContain('HAWSER_DEVICE_RATE_LIMIT: calls/seconds is expected')
+    expect(problemsOf({ HAWSER_DEVICE_RATE_LIMIT: text })).toContain(
+      'HAWSER_DEVICE_RATE_LIMIT: calls/seconds is expected',
+    )
   })
 })
 
@@ -103,13 +116,18 @@ describe('trusted proxies', () => {
     expect(trusts(text, address)).toBe(expected)
   })
 
-  test.each(['proxy.example.com', '10.0.0.0/33', '10.0.0.0/x', '10.0.0/8', 'all', '10.0.0.1, nonsense'])('%j is refused', (text) => {
-    expect(problemsOf({ HAWSER_TRUSTED_PROXIES: text })).toContain('HAWSER_TRUSTED_PROXIES: ')
-  })
+  test.each(['proxy.example.com', '10.0.0.0/33', '10.0.0.0/x', '10.0.0/8', 'all', '10.0.0.1, nonsense'])(
+    '%j is refused',
+    (text) => {
+      expect(problemsOf({ HAWSER_TRUSTED_PROXIES: text })).toContain('HAWSER_TRUSTED_PROXIES: ')
+    },
+  )
 })
 
 test('addresses lose a slash at their end, and must be of the right kind', () => {
-  expect(readConfig({ HAWSER_URL: 'https://hawser.example.com//' }).HAWSER_URL).toBe('https://hawser.example.com')
+  expect(readConfig({ HAWSER_URL: 'https://hawser.example.com//' }).HAWSER_URL).toBe(
+    'https://hawser.example.com',
+  )
   for (const [name, value] of [
     ['HAWSER_URL', 'hawser.example.com'],
     ['HAWSER_URL', 'ftp://hawser.example.com'],
@@ -120,15 +138,24 @@ test('addresses lose a slash at their end, and must be of the right kind', () =>
 })
 
 test('what the command line reads from the same shell is no mistake', () => {
-  expect(readConfig({ HAWSER_SERVER: 'https://hawser.example.com', HAWSER_API_KEY: 'a key' }).HAWSER_LOG).toBe('info')
+  expect(
+    readConfig({ HAWSER_SERVER: 'https://hawser.example.com', HAWSER_API_KEY: 'a key' }).HAWSER_LOG,
+  ).toBe('info')
 })
 
 test('all mistakes are told together, each with an example', () => {
-  const message = problemsOf({ HAWSER_HTTP: 'nowhere', HAWSER_LOG: 'loud', HAWSER_REGISTRATION: 'maybe', HAWSER_TYPO: '1' })
+  const message = problemsOf({
+    HAWSER_HTTP: 'nowhere',
+    HAWSER_LOG: 'loud',
+    HAWSER_REGISTRATION: 'maybe',
+    HAWSER_TYPO: '1',
+  })
   const lines = message.split('\n')
   expect(lines).toHaveLength(5)
   expect(lines[1]).toContain('HAWSER_HTTP: an address and a port are expected, for example 127.0.0.1:8080')
-  expect(message).toContain('HAWSER_LOG: one of trace, debug, info, warn, error, fatal, silent is expected, for example debug')
+  expect(message).toContain(
+    'HAWSER_LOG: one of trace, debug, info, warn, error, fatal, silent is expected, for example debug',
+  )
   expect(message).toContain('HAWSER_REGISTRATION: one of open, closed is expected')
   expect(message).toContain('HAWSER_TYPO: there is no such setting')
 })
@@ -144,13 +171,21 @@ describe('secrets', () => {
     })
     expect(lines.join('\n')).not.toContain(secret)
     expect(lines).toEqual(
-      expect.arrayContaining(['HAWSER_SMTP=[secret]', 'HAWSER_METRICS_TOKEN=[secret]', 'HAWSER_LOG=debug', 'HAWSER_HTTP=0.0.0.0:8080']),
+      expect.arrayContaining([
+        'HAWSER_SMTP=[secret]',
+        'HAWSER_METRICS_TOKEN=[secret]',
+        'HAWSER_LOG=debug',
+        'HAWSER_HTTP=0.0.0.0:8080',
+      ]),
     )
     expect(lines).toHaveLength(Object.keys(settings).length)
   })
 
   test('are not quoted when they are refused', () => {
-    const message = problemsOf({ HAWSER_SMTP: `smpt://user:${secret}@mail.example.com`, HAWSER_DATABASE: `pg://user:${secret}@db/x` })
+    const message = problemsOf({
+      HAWSER_SMTP: `smpt://user:${secret}@mail.example.com`,
+      HAWSER_DATABASE: `pg://user:${secret}@db/x`,
+    })
     expect(message).toContain('HAWSER_SMTP')
     expect(message).not.toContain(secret)
   })

@@ -1,5 +1,5 @@
-// The settings: one table, read once at the start, the only place that looks at the environment. All mistakes are listed
-// together, each with an example. The reference page is printed from this table.
+// The settings: one table, read once at the start, the only place that looks at the environment. All mistakes
+// are listed together, each with an example. The reference page is printed from this table.
 import { BlockList, isIP } from 'node:net'
 import path from 'node:path'
 import { logLevels } from './kit/log.ts'
@@ -57,7 +57,8 @@ function proxies(text: string): BlockList {
   for (const part of list(text)) {
     const [net = '', bits] = part.split('/')
     const family = isIP(net) === 6 ? 'ipv6' : 'ipv4'
-    if (!isIP(net) || (bits !== undefined && !/^\d{1,3}$/.test(bits))) throw new Error(`${part} is neither an address nor a subnet`)
+    if (!isIP(net) || (bits !== undefined && !/^\d{1,3}$/.test(bits)))
+      throw new Error(`${part} is neither an address nor a subnet`)
     if (bits === undefined) trusted.addAddress(net, family)
     else trusted.addSubnet(net, Number(bits), family)
   }
@@ -71,14 +72,16 @@ function headerName(text: string): string {
 
 function rate(text: string): { max: number; window_ms: number } {
   const match = /^(\d{1,7})\/(\d{1,5})$/.exec(text)
-  if (!match || Number(match[2]) === 0) throw new Error('calls/seconds is expected; 0/10 switches the limit off')
+  if (!match || Number(match[2]) === 0)
+    throw new Error('calls/seconds is expected; 0/10 switches the limit off')
   return { max: Number(match[1]) || Infinity, window_ms: Number(match[2]) * 1000 }
 }
 
 function number(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text)
-    if (!/^\d{1,9}$/.test(text) || value < least || value > most) throw new Error(`a whole number from ${least} to ${most} is expected`)
+    if (!/^\d{1,9}$/.test(text) || value < least || value > most)
+      throw new Error(`a whole number from ${least} to ${most} is expected`)
     return value
   }
 }
@@ -88,7 +91,8 @@ const megabytes = (text: string): number => number(0, 1_000_000_000)(text) * 102
 function recordingsPlace(text: string): string {
   if (text === '') return ''
   if (!text.startsWith('s3:')) return path.resolve(text)
-  if (!/^s3:\/\/[a-zA-Z0-9][\w.-]{2,62}(\/[\w!.*'()/-]*)?$/.test(text)) throw new Error('a folder or s3://bucket/prefix is expected')
+  if (!/^s3:\/\/[a-zA-Z0-9][\w.-]{2,62}(\/[\w!.*'()/-]*)?$/.test(text))
+    throw new Error('a folder or s3://bucket/prefix is expected')
   return text
 }
 
@@ -99,7 +103,12 @@ export const settings = {
     fallback: '0.0.0.0:8080',
     read: listen,
   }),
-  HAWSER_SSH: setting({ doc: 'Where the SSH gateway listens.', example: '0.0.0.0:22', fallback: '0.0.0.0:2222', read: listen }),
+  HAWSER_SSH: setting({
+    doc: 'Where the SSH gateway listens.',
+    example: '0.0.0.0:22',
+    fallback: '0.0.0.0:2222',
+    read: listen,
+  }),
   HAWSER_SSH_PUBLIC_PORT: setting({
     doc: 'The port under which people reach the SSH gateway, where a router or balancer in front of it has another; 0: the same.',
     example: '22',
@@ -124,7 +133,12 @@ export const settings = {
     fallback: '',
     read: address('http:', 'https:'),
   }),
-  HAWSER_S3_REGION: setting({ doc: 'The region of the store.', example: 'eu-central-1', fallback: 'us-east-1', read: (text) => text }),
+  HAWSER_S3_REGION: setting({
+    doc: 'The region of the store.',
+    example: 'eu-central-1',
+    fallback: 'us-east-1',
+    read: (text) => text,
+  }),
   HAWSER_S3_ACCESS_KEY: setting({
     doc: 'The access key for the store. Empty: what the machine’s role or profile gives.',
     example: 'AKIAIOSFODNN7EXAMPLE',
@@ -191,7 +205,8 @@ export const settings = {
     fallback: '',
     secret: true,
     read: (text) => {
-      if (text !== '' && !/^[0-9a-fA-F]{64}$/.test(text)) throw new Error('64 hexadecimal characters are expected')
+      if (text !== '' && !/^[0-9a-fA-F]{64}$/.test(text))
+        throw new Error('64 hexadecimal characters are expected')
       return text
     },
   }),
@@ -232,7 +247,12 @@ export const settings = {
     fallback: 'open',
     read: choice('open', 'closed'),
   }),
-  HAWSER_LOG: setting({ doc: 'How much is logged.', example: 'debug', fallback: 'info', read: choice(...logLevels) }),
+  HAWSER_LOG: setting({
+    doc: 'How much is logged.',
+    example: 'debug',
+    fallback: 'info',
+    read: choice(...logLevels),
+  }),
   HAWSER_METRICS: setting({
     doc: 'Where Prometheus metrics are served at /metrics, on a port of their own. Empty: nowhere, unless HAWSER_METRICS_TOKEN is set.',
     example: '127.0.0.1:9090',
@@ -360,7 +380,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   for (const name of Object.keys(environment))
     if (name.startsWith('HAWSER_') && !(name in settings) && !ofPeople.includes(name))
       problems.push(`${name}: there is no such setting; \`hawser admin config print\` lists them`)
-  if (problems.length > 0) throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+  if (problems.length > 0)
+    throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
   return Object.fromEntries(entries) as Config
 }
 

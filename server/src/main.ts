@@ -1,5 +1,6 @@
-// The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the administrator;
-// `import` moves another installation in; `recording verify` looks at one file and needs neither a server nor its folder.
+// The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the
+// administrator; `import` moves another installation in; `recording verify` looks at one file and needs
+// neither a server nor its folder.
 import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
@@ -15,7 +16,8 @@ const complain = (line: string): void => void process.stderr.write(`${line}\n`)
 /** Loaded when it is needed: a command that a running server carries out is quicker without. */
 const rooms = () => import('./compose/rooms.ts')
 
-const asksForHelp = (word: string | undefined): boolean => word === 'help' || word === '--help' || word === '-h'
+const asksForHelp = (word: string | undefined): boolean =>
+  word === 'help' || word === '--help' || word === '-h'
 
 const howToServe = `Usage: hawser serve
 
@@ -37,8 +39,15 @@ async function serve(args: string[]): Promise<void> {
   const server = parts.use(await startServer({ config, log }))
   parts.use(await serveControl(config.HAWSER_DATA, server.rooms, log))
   const code = await server.rooms.setupCode()
-  log.info({ event: 'server.ready', version, url: server.rooms.url, data: config.HAWSER_DATA, ms: Math.round(performance.now()) })
-  if (!config.HAWSER_SMTP) log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: letters are written to the outbox folder' })
+  log.info({
+    event: 'server.ready',
+    version,
+    url: server.rooms.url,
+    data: config.HAWSER_DATA,
+    ms: Math.round(performance.now()),
+  })
+  if (!config.HAWSER_SMTP)
+    log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: letters are written to the outbox folder' })
   if (code !== undefined) welcome(`${server.rooms.url}/setup?code=${code}`)
   giveBackMemory()
   // Once more when the first requests have compiled what they needed.
@@ -64,15 +73,18 @@ function toldToStop(): Promise<NodeJS.Signals> {
 }
 
 /**
- * Bytes of sessions live outside of V8's heap, a few hundred microseconds each. V8 would by itself collect all of the heap,
- * whenever 64 MB of them have passed, which costs three times what everything else does; with this they count as what they
- * are, a part of the whole.
+ * Bytes of sessions live outside of V8's heap, a few hundred microseconds each. V8 would by itself collect
+ * all of the heap, whenever 64 MB of them have passed, which costs three times what everything else does;
+ * with this they count as what they are, a part of the whole.
  */
 function collectByNeed(): void {
   v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
 }
 
-/** Starting leaves some 40 MB of garbage that an idle process would keep for good: nothing else makes V8 collect it. */
+/**
+ * Starting leaves some 40 MB of garbage that an idle process would keep for good: nothing else makes V8
+ * collect it.
+ */
 function giveBackMemory(): void {
   v8.setFlagsFromString('--expose-gc')
   const collect = vm.runInNewContext('gc') as (options: object) => void
@@ -82,7 +94,13 @@ function giveBackMemory(): void {
 /** For the person at the terminal; it goes to stderr, so that stdout stays one JSON object a line. */
 function welcome(link: string): void {
   complain(
-    ['', '  Hawser is running, and has no user yet. Make the first one here (the link works once):', '', `    ${link}`, ''].join('\n'),
+    [
+      '',
+      '  Hawser is running, and has no user yet. Make the first one here (the link works once):',
+      '',
+      `    ${link}`,
+      '',
+    ].join('\n'),
   )
 }
 
@@ -100,7 +118,8 @@ async function admin(args: string[]): Promise<void> {
   }
   const [verb, folder, ...more] = args
   if (verb === 'backup' || verb === 'restore') {
-    if (folder === undefined || more.length > 0) throw new Failure('invalid', { message: `Usage: hawser admin ${verb} <folder>` })
+    if (folder === undefined || more.length > 0)
+      throw new Failure('invalid', { message: `Usage: hawser admin ${verb} <folder>` })
     if (verb === 'restore' && (await isServed(config.HAWSER_DATA)))
       throw new Failure('conflict', { message: `A server runs on ${config.HAWSER_DATA}: stop it first.` })
     const { backup, restore } = await import('./commands/backup.ts')
@@ -122,7 +141,11 @@ async function admin(args: string[]): Promise<void> {
 }
 
 /** What an installation has and these settings do not lead to; undefined: it is all there. Makes nothing. */
-async function missingFrom({ HAWSER_DATA: folder, HAWSER_DATABASE: url, HAWSER_SECRET: secret }: Config): Promise<string | undefined> {
+async function missingFrom({
+  HAWSER_DATA: folder,
+  HAWSER_DATABASE: url,
+  HAWSER_SECRET: secret,
+}: Config): Promise<string | undefined> {
   const { isInstalled } = await import('./storage/database.ts')
   if (!(await isInstalled({ url, folder })))
     return url ? 'nothing of Hawser in the database of HAWSER_DATABASE' : `no database in ${folder}`
@@ -144,7 +167,8 @@ async function imported(args: string[]): Promise<void> {
 async function recording([verb, file, key, ...rest]: string[]): Promise<void> {
   const how = 'Usage: hawser recording verify <file> [the public key that must have signed it]'
   if (asksForHelp(verb)) return write(how)
-  if (verb !== 'verify' || file === undefined || rest.length > 0) throw new Failure('invalid', { message: how })
+  if (verb !== 'verify' || file === undefined || rest.length > 0)
+    throw new Failure('invalid', { message: how })
   const { verifyFile } = await import('./commands/verify-recording.ts')
   const { sound, lines } = await verifyFile(file, key)
   lines.forEach(write)
@@ -155,7 +179,8 @@ export async function main(args: string[]): Promise<void> {
   const [verb, ...rest] = args
   // What we write is for this user alone, whatever the folder's own mode is.
   process.umask(0o077)
-  // The reader of a pipe may have enough of our words; the work that they are about is done to its end all the same.
+  // The reader of a pipe may have enough of our words; the work that they are about is done to its end all
+  // the same.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') process.exitCode = 1
   })
@@ -178,10 +203,13 @@ function explain(error: unknown): string {
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE')
     return `${message}: another program listens there. Stop it, or set HAWSER_HTTP or HAWSER_SSH to another address.`
-  if (code === 'EACCES') return `${message}: choose a port above 1023, another HAWSER_DATA, or give this user the right to it.`
-  // No such host, no way to it, nobody there; then, from PostgreSQL itself: not with this password, no such database.
+  if (code === 'EACCES')
+    return `${message}: choose a port above 1023, another HAWSER_DATA, or give this user the right to it.`
+  // No such host, no way to it, nobody there; then, from PostgreSQL itself: not with this password, no such
+  // database.
   if (['ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT', 'ECONNREFUSED'].includes(String(code)))
     return `${message}: the database does not answer; see HAWSER_DATABASE.`
-  if (['28P01', '28000', '3D000'].includes(String(code))) return `${message}: the database refuses; see HAWSER_DATABASE.`
+  if (['28P01', '28000', '3D000'].includes(String(code)))
+    return `${message}: the database refuses; see HAWSER_DATABASE.`
   return stack ?? message
 }

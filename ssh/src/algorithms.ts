@@ -1,7 +1,7 @@
-// Every algorithm that this package knows, and the lists that are offered unless a caller says otherwise. The default
-// lists of a server hold nothing that an audit objects to: no NIST curves, no SHA-1, no group below 3072 bits, nothing but
-// authenticated encryption or encrypt-then-MAC. Who must be reached by older clients takes `compatibleAlgorithms`, and who
-// must reach older peers chooses from `allAlgorithms`.
+// Every algorithm that this package knows, and the lists that are offered unless a caller says otherwise. The
+// default lists of a server hold nothing that an audit objects to: no NIST curves, no SHA-1, no group below
+// 3072 bits, nothing but authenticated encryption or encrypt-then-MAC. Who must be reached by older clients
+// takes `compatibleAlgorithms`, and who must reach older peers chooses from `allAlgorithms`.
 import { aes128Ctr, aes192Ctr, aes256Ctr } from './ciphers/aes-ctr.ts'
 import { aes128Gcm, aes256Gcm } from './ciphers/aes-gcm.ts'
 import { chacha20Poly1305, hasPoly1305 } from './ciphers/chacha20-poly1305.ts'
@@ -51,7 +51,14 @@ export interface Algorithms {
 
 export const allAlgorithms: Algorithms = {
   kex: [...kexMethods.keys()],
-  hostKey: ['ssh-ed25519', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521', 'rsa-sha2-512', 'rsa-sha2-256'],
+  hostKey: [
+    'ssh-ed25519',
+    'ecdsa-sha2-nistp256',
+    'ecdsa-sha2-nistp384',
+    'ecdsa-sha2-nistp521',
+    'rsa-sha2-512',
+    'rsa-sha2-256',
+  ],
   ciphers: [...ciphers.keys()],
   macs: [...macs.keys()],
 }
@@ -63,7 +70,10 @@ export const serverAlgorithms: Algorithms = {
   macs: [hmacSha256Etm.name, hmacSha512Etm.name],
 }
 
-/** The same for a server that old clients must reach, such as programs with libssh2 before 1.11: no MAC that they have is of the better kind. */
+/**
+ * The same for a server that old clients must reach, such as programs with libssh2 before 1.11: no MAC that
+ * they have is of the better kind.
+ */
 export const compatibleAlgorithms: Algorithms = { ...serverAlgorithms, macs: allAlgorithms.macs }
 
 /** Ciphers that cost half of what the others do here. Most clients have them, but ask for others first. */

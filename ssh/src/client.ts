@@ -1,5 +1,5 @@
-// The client's face. `connect` does all of it; `openClient` stops before authentication, for whoever gets the proofs one
-// by one while the connection stands, as a gateway does.
+// The client's face. `connect` does all of it; `openClient` stops before authentication, for whoever gets the
+// proofs one by one while the connection stands, as a gateway does.
 //   await using connection = await connect(socket, { user, proofs: [{ method: 'password', password }], checkHostKey })
 //   const { channel, exit } = await startSession(connection, { program: { type: 'exec', command: 'uname -a' } })
 import type { Duplex } from 'node:stream'

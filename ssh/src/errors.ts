@@ -1,5 +1,6 @@
-// What can go wrong on a connection, by name. Every SshError carries the reason code of RFC 4253 section 11.1 with which
-// the peer is told goodbye; its message is safe to show to that peer, because the peer is who reads it.
+// What can go wrong on a connection, by name. Every SshError carries the reason code of RFC 4253 section 11.1
+// with which the peer is told goodbye; its message is safe to show to that peer, because the peer is who
+// reads it.
 
 export const Reason = {
   hostNotAllowed: 1,

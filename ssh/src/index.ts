@@ -1,5 +1,5 @@
-// What the SSH package offers to the server, the agent and the command line: the protocol and its keys, and no policy.
-// Nothing that is not named here is for use outside of the package.
+// What the SSH package offers to the server, the agent and the command line: the protocol and its keys, and
+// no policy. Nothing that is not named here is for use outside of the package.
 export { allAlgorithms, clientAlgorithms, compatibleAlgorithms, serverAlgorithms } from './algorithms.ts'
 export type { Algorithms } from './algorithms.ts'
 export type { Answer, Proof, Questions } from './auth/client.ts'
@@ -44,7 +44,13 @@ export type { AgentKey } from './keys/agent.ts'
 export { blobOf, knownKey } from './keys/key-object.ts'
 export { judgeCertificate, parseCertificate } from './keys/certificate.ts'
 export type { Certificate, CertificateJudgement, CertificateUse } from './keys/certificate.ts'
-export { generatePrivateKey, parsePrivateKey, PassphraseNeeded, privateKeyFile, privateKeyFrom } from './keys/private-key.ts'
+export {
+  generatePrivateKey,
+  parsePrivateKey,
+  PassphraseNeeded,
+  privateKeyFile,
+  privateKeyFrom,
+} from './keys/private-key.ts'
 export type { PrivateKey } from './keys/private-key.ts'
 export {
   fingerprintMd5,

@@ -1,14 +1,18 @@
-// Two ends of a connection that never leaves the process: channels and requests as on a wire, without the wire. Whoever has
-// no SSH client of their own, such as a terminal in a browser, is so joined to a device by the same `pipe`, and meets the
-// same taps, as everybody else. Nothing is encoded or copied: a write resolves when the other end has taken the bytes, so
-// that the pace of the reader is the pace of the writer, and nothing piles up between them.
+// Two ends of a connection that never leaves the process: channels and requests as on a wire, without the
+// wire. Whoever has no SSH client of their own, such as a terminal in a browser, is so joined to a device by
+// the same `pipe`, and meets the same taps, as everybody else. Nothing is encoded or copied: a write resolves
+// when the other end has taken the bytes, so that the pace of the reader is the pace of the writer, and
+// nothing piles up between them.
 import type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
 import { OpenFailure, type Connection, type Opening } from './connection/connection.ts'
 import { ChannelClosed, ChannelRefused, ConnectionEnded, Reason } from './errors.ts'
 import { queue, type Queue } from './queue.ts'
 
 /** What a connection is to those who use it, whatever carries it. */
-export type ConnectionEnd = Pick<Connection, 'channels' | 'requests' | 'open' | 'request' | 'tell' | 'end' | 'ended'>
+export type ConnectionEnd = Pick<
+  Connection,
+  'channels' | 'requests' | 'open' | 'request' | 'tell' | 'end' | 'ended'
+>
 
 const mostChannels = 64
 const mostOpenings = 16
@@ -32,10 +36,16 @@ export function localPair(): [ConnectionEnd, ConnectionEnd] {
     }
   }
 
-  async function open(from: 0 | 1, type: string, payload: Uint8Array, signal: AbortSignal | undefined): Promise<Channel> {
+  async function open(
+    from: 0 | 1,
+    type: string,
+    payload: Uint8Array,
+    signal: AbortSignal | undefined,
+  ): Promise<Channel> {
     if (over) throw over
     signal?.throwIfAborted()
-    if (channels.size >= mostChannels) throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
+    if (channels.size >= mostChannels)
+      throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
     const answer = Promise.withResolvers<Channel>()
     const pair = channelPair(type)
     channels.add(pair)
@@ -89,7 +99,13 @@ export function localPair(): [ConnectionEnd, ConnectionEnd] {
       },
       tell(name, payload = Buffer.alloc(0)) {
         const nothing = (): void => undefined
-        requests[other]!.push({ name, wantReply: false, payload: asBuffer(payload), accept: nothing, refuse: nothing })
+        requests[other]!.push({
+          name,
+          wantReply: false,
+          payload: asBuffer(payload),
+          accept: nothing,
+          refuse: nothing,
+        })
       },
       async end(reason = Reason.byApplication, text = 'Goodbye.') {
         finish(at, reason, text)
@@ -157,11 +173,15 @@ function lane() {
         reader = undefined
       } else await new Promise<void>((resolve) => drained.push(resolve))
     },
-    /** Nothing more is read either; undefined: because it was closed, which to a reader is an end like any other. */
+    /**
+     * Nothing more is read either; undefined: because it was closed, which to a reader is an end like any
+     * other.
+     */
     stop(error: Error | undefined): void {
       if (error && !ended) failure = error
       ended ||= error === undefined
-      for (const { taken } of waiting.splice(0)) taken.reject(error ?? new ChannelClosed('The channel was closed.'))
+      for (const { taken } of waiting.splice(0))
+        taken.reject(error ?? new ChannelClosed('The channel was closed.'))
       settle()
       if (failure) reader?.reject(failure)
       else reader?.resolve(undefined)
@@ -192,7 +212,12 @@ function channelPair(type: string): LocalChannels {
     for (const listen of listeners) listen()
   }
 
-  const end = (writing: Lane, reading: Lane, asked: Queue<ChannelRequest>, asking: Queue<ChannelRequest>): Channel => {
+  const end = (
+    writing: Lane,
+    reading: Lane,
+    asked: Queue<ChannelRequest>,
+    asking: Queue<ChannelRequest>,
+  ): Channel => {
     let closing = false
     const close = async (when?: 'now'): Promise<void> => {
       if (over) return
@@ -251,4 +276,5 @@ function channelPair(type: string): LocalChannels {
   }
 }
 
-const asBuffer = (bytes: Uint8Array): Buffer => (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
+const asBuffer = (bytes: Uint8Array): Buffer =>
+  Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)

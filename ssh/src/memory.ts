@@ -1,9 +1,10 @@
-// What peers make this process hold, counted as the memory it is: the whole buffer behind a view, and the objects around it,
-// not the bytes that came over the wire. Every connection has an account with a limit, and all accounts of a pool have one
-// together. An account over its own limit waits, which means that its connection reads nothing more, until enough was released.
-// While the pool is over its limit, every account that holds more than its share of it is crowded: its peer gets no more credit.
-// It is still read from, because what lets it drain may be a message of the same peer. At twice the limit of the pool the
-// account that holds most goes. Whoever holds little is not touched by what others hold.
+// What peers make this process hold, counted as the memory it is: the whole buffer behind a view, and the
+// objects around it, not the bytes that came over the wire. Every connection has an account with a limit, and
+// all accounts of a pool have one together. An account over its own limit waits, which means that its
+// connection reads nothing more, until enough was released. While the pool is over its limit, every account
+// that holds more than its share of it is crowded: its peer gets no more credit. It is still read from,
+// because what lets it drain may be a message of the same peer. At twice the limit of the pool the account
+// that holds most goes. Whoever holds little is not touched by what others hold.
 import { totalmem } from 'node:os'
 
 /** About what V8 takes for an object with a view in it. */
@@ -98,7 +99,9 @@ export function memoryPool(limit_bytes: number): MemoryPool {
     }
 
     get crowded(): boolean {
-      return total_bytes > limit_bytes && this.held_bytes > Math.max(leastShare_bytes, limit_bytes / accounts.size)
+      return (
+        total_bytes > limit_bytes && this.held_bytes > Math.max(leastShare_bytes, limit_bytes / accounts.size)
+      )
     }
 
     get tight(): boolean {

@@ -1,5 +1,5 @@
-// The numbers of all messages (RFC 4250 section 4.1). Numbers 30 to 49 mean something else in each key exchange method,
-// 60 to 79 in each authentication method.
+// The numbers of all messages (RFC 4250 section 4.1). Numbers 30 to 49 mean something else in each key
+// exchange method, 60 to 79 in each authentication method.
 
 export const Message = {
   disconnect: 1,

@@ -1,5 +1,5 @@
-// What both faces have in common: the limits and habits of a connection, with the values that hold unless the caller says
-// otherwise.
+// What both faces have in common: the limits and habits of a connection, with the values that hold unless the
+// caller says otherwise.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Algorithms } from './algorithms.ts'
@@ -17,9 +17,10 @@ export interface CommonOptions extends Partial<Omit<ConnectionOptions, 'answer'>
   /** From the first byte until somebody is authenticated. */
   readonly handshake_ms?: number
   /**
-   * Our first KEXINIT waits a moment for the peer's, and so acknowledges it. A client's kernel with Nagle's algorithm does not
-   * let go of the first small packet of the exchange before that, and our kernel would take 40 ms to do it by itself. It costs
-   * a round trip where the client has no such kernel: right for peers on the same machine.
+   * Our first KEXINIT waits a moment for the peer's, and so acknowledges it. A client's kernel with Nagle's
+   * algorithm does not let go of the first small packet of the exchange before that, and our kernel would
+   * take 40 ms to do it by itself. It costs a round trip where the client has no such kernel: right for peers
+   * on the same machine.
    */
   readonly answerKexInit?: boolean
   /** Ends the connection. */
@@ -57,11 +58,18 @@ export function obeySignal(transport: Transport, signal: AbortSignal | undefined
 
 /** Ends the transport unless the work is done in time; a failure of the work ends it, too. */
 export async function within<T>(transport: Transport, limit_ms: number, work: () => Promise<T>): Promise<T> {
-  const timer = setTimeout(() => transport.end(new SshError(Reason.byApplication, 'It took too long to log in.')), limit_ms)
+  const timer = setTimeout(
+    () => transport.end(new SshError(Reason.byApplication, 'It took too long to log in.')),
+    limit_ms,
+  )
   try {
     return await work()
   } catch (error) {
-    transport.end(error instanceof SshError ? error : new SshError(Reason.byApplication, 'Internal error.', { cause: error }))
+    transport.end(
+      error instanceof SshError
+        ? error
+        : new SshError(Reason.byApplication, 'Internal error.', { cause: error }),
+    )
     throw error
   } finally {
     clearTimeout(timer)

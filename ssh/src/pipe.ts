@@ -1,8 +1,9 @@
-// Two connections joined: what the near peer (a client) wants is asked of the far one (a server), and the other way round.
-// Channels, requests, replies, bytes, EOF and CLOSE pass in order; each side's pace is the other's, because a chunk is taken
-// from one only when the one before was written to the other. Bytes are not looked at and copied once, into the packet in
-// which they leave. A tap sees what passes before it is passed on; a slow tap slows the pipe, and one that throws lets nothing
-// pass. What has a name that we know and a body that we cannot read is refused before any tap hears of it: no tap could judge it.
+// Two connections joined: what the near peer (a client) wants is asked of the far one (a server), and the
+// other way round. Channels, requests, replies, bytes, EOF and CLOSE pass in order; each side's pace is the
+// other's, because a chunk is taken from one only when the one before was written to the other. Bytes are not
+// looked at and copied once, into the packet in which they leave. A tap sees what passes before it is passed
+// on; a slow tap slows the pipe, and one that throws lets nothing pass. What has a name that we know and a
+// body that we cannot read is refused before any tap hears of it: no tap could judge it.
 import type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
 import { OpenFailure, type GlobalRequest, type Opening } from './connection/connection.ts'
 import { isReadable } from './connection/forwarding.ts'
@@ -18,16 +19,25 @@ export interface Tap {
   /** Bytes from the side, before the other gets them. What it throws ends the channel. */
   data?(from: Side, chunk: Chunk): Promise<void> | void
   /**
-   * What becomes of a request: it passes as it is unless another form is given, or is refused to whoever asked. What it
-   * throws ends the channel, and the request does not pass.
+   * What becomes of a request: it passes as it is unless another form is given, or is refused to whoever
+   * asked. What it throws ends the channel, and the request does not pass.
    */
-  request?(from: Side, request: ChannelRequest): { readonly type: string; readonly payload: Uint8Array } | 'refuse' | undefined
-  /** Before the near channel is closed because the far one is gone. If it was not said how the program ended, it can be said now. */
+  request?(
+    from: Side,
+    request: ChannelRequest,
+  ): { readonly type: string; readonly payload: Uint8Array } | 'refuse' | undefined
+  /**
+   * Before the near channel is closed because the far one is gone. If it was not said how the program ended,
+   * it can be said now.
+   */
   ending?(near: Channel, how: { readonly lost: boolean; readonly exited: boolean }): Promise<void> | void
 }
 
 export interface PipeOptions {
-  /** Whether a channel may be opened, and who watches it. What it refuses, or throws at, is refused to the peer as not allowed. */
+  /**
+   * Whether a channel may be opened, and who watches it. What it refuses, or throws at, is refused to the
+   * peer as not allowed.
+   */
   channel?(from: Side, opening: Opening): Verdict
   /** Whether a request about the whole connection is passed on; it is not if this throws. */
   request?(from: Side, request: GlobalRequest): boolean
@@ -42,20 +52,24 @@ export interface Verdict {
 
 export interface JoinOptions {
   /**
-   * The near side's EOF waits until the far side has ended, or has had nothing to say for so long: for far peers that take
-   * EOF for the end of both directions and drop what they have still to send. Absent: it passes at once.
+   * The near side's EOF waits until the far side has ended, or has had nothing to say for so long: for far
+   * peers that take EOF for the end of both directions and drop what they have still to send. Absent: it
+   * passes at once.
    */
   readonly holdEof_ms?: number | undefined
 }
 
-/** For input that a far program does not read once the near side is gone, and for last words to a near one that does not. */
+/**
+ * For input that a far program does not read once the near side is gone, and for last words to a near one
+ * that does not.
+ */
 const linger_ms = 10_000
 
 const programs = new Set(['shell', 'exec', 'subsystem'])
 
 /**
- * Resolves when one of the two has ended, with what it ended with; the other is the caller's to end. When it was the far
- * one, the near channels have been closed by then, with what their taps had to say.
+ * Resolves when one of the two has ended, with what it ended with; the other is the caller's to end. When it
+ * was the far one, the near channels have been closed by then, with what their taps had to say.
  */
 export async function pipe(
   near: ConnectionEnd,
@@ -86,11 +100,22 @@ export async function pipe(
 
 type Track = (work: Promise<void>) => void
 
-async function passOpenings(from: Side, source: ConnectionEnd, target: ConnectionEnd, options: PipeOptions, track: Track): Promise<void> {
+async function passOpenings(
+  from: Side,
+  source: ConnectionEnd,
+  target: ConnectionEnd,
+  options: PipeOptions,
+  track: Track,
+): Promise<void> {
   for await (const opening of source.channels) track(passOpening(from, opening, target, options))
 }
 
-async function passOpening(from: Side, opening: Opening, target: ConnectionEnd, options: PipeOptions): Promise<void> {
+async function passOpening(
+  from: Side,
+  opening: Opening,
+  target: ConnectionEnd,
+  options: PipeOptions,
+): Promise<void> {
   const verdict = judgedOpening(from, opening, options)
   if (!verdict.allow) return opening.refuse(OpenFailure.prohibited, 'This is not allowed.')
   let opened: Channel
@@ -123,7 +148,12 @@ function mayPass(from: Side, request: GlobalRequest, options: PipeOptions): bool
   }
 }
 
-async function passRequests(from: Side, source: ConnectionEnd, target: ConnectionEnd, options: PipeOptions): Promise<void> {
+async function passRequests(
+  from: Side,
+  source: ConnectionEnd,
+  target: ConnectionEnd,
+  options: PipeOptions,
+): Promise<void> {
   for await (const request of source.requests) {
     if (!mayPass(from, request, options)) request.refuse()
     else if (!request.wantReply) target.tell(request.name, request.payload)
@@ -137,7 +167,12 @@ async function passRequests(from: Side, source: ConnectionEnd, target: Connectio
 }
 
 /** Resolves when both channels are closed. Throws what a tap threw, after closing both. */
-export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}, { holdEof_ms }: JoinOptions = {}): Promise<void> {
+export async function joinChannels(
+  near: Channel,
+  far: Channel,
+  tap: Tap = {},
+  { holdEof_ms }: JoinOptions = {},
+): Promise<void> {
   let exited = false
   let lost = false
   let nearOpen = true
@@ -149,10 +184,12 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}, {
   const note = (error: unknown): void => {
     if (!(error instanceof ChannelClosed) && !(error instanceof ConnectionEnded)) failure ??= error as Error
   }
-  // A server drops what comes for a session before it has a program, so that input waits until that was asked for.
+  // A server drops what comes for a session before it has a program, so that input waits until that was asked
+  // for.
   const started = Promise.withResolvers<void>()
   if (near.type !== 'session') started.resolve()
-  // A client closes at EOF, and what comes after that is lost, so that EOF waits until it was said how the program ended.
+  // A client closes at EOF, and what comes after that is lost, so that EOF waits until it was said how the
+  // program ended.
   const exitPassed = Promise.withResolvers<void>()
   if (near.type !== 'session') exitPassed.resolve()
 
@@ -177,7 +214,10 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}, {
     for await (const request of source.requests) {
       let passed: ReturnType<NonNullable<Tap['request']>>
       try {
-        passed = readRequest(request.type, request.payload).type === 'malformed' ? 'refuse' : tap.request?.(from, request)
+        passed =
+          readRequest(request.type, request.payload).type === 'malformed'
+            ? 'refuse'
+            : tap.request?.(from, request)
       } catch (error) {
         note(error)
         request.reply(false)
@@ -251,7 +291,10 @@ export async function joinChannels(near: Channel, far: Channel, tap: Tap = {}, {
   if (failure) throw failure
 }
 
-/** Whether a peer that may speak is silent for so long, from when somebody asks; counted anew each time that it has spoken. */
+/**
+ * Whether a peer that may speak is silent for so long, from when somebody asks; counted anew each time that
+ * it has spoken.
+ */
 function farSilence(most_ms: number) {
   const lasted = Promise.withResolvers<void>()
   let asked = false

@@ -1,5 +1,6 @@
-// A queue between someone who pushes at once and someone who takes in time, with a named bound: `push` says no when it is
-// full, and what happens then is for the caller to say. After `end` what is left can still be taken.
+// A queue between someone who pushes at once and someone who takes in time, with a named bound: `push` says
+// no when it is full, and what happens then is for the caller to say. After `end` what is left can still be
+// taken.
 
 export interface Queue<T> extends AsyncIterable<T> {
   /** False when the queue is full or has ended; the item was not taken. */

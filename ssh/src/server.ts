@@ -32,7 +32,8 @@ export async function acceptConnection(socket: Duplex, options: ServerOptions): 
     const prove = hostKeyProofs(options.hostKeys, transport.sessionId)
     const connection = openConnection(transport, {
       ...settings,
-      answer: (name, payload) => (name === proveName ? prove(payload, transport.negotiated.hostKey) : undefined),
+      answer: (name, payload) =>
+        name === proveName ? prove(payload, transport.negotiated.hostKey) : undefined,
     })
     connection.tell(hostKeysName, writeHostKeys(options.hostKeys))
     return { ...connection, user }

@@ -1,6 +1,6 @@
-// The types of RFC 4251 section 5, read and written. A Reader never looks past the end of what it was given and never
-// copies: what it returns are views. A Writer grows as needed; one made by `message` keeps room in front for the packet's
-// header, so that a message is built, padded and encrypted where it stands.
+// The types of RFC 4251 section 5, read and written. A Reader never looks past the end of what it was given
+// and never copies: what it returns are views. A Writer grows as needed; one made by `message` keeps room in
+// front for the packet's header, so that a message is built, padded and encrypted where it stands.
 //
 //   byte, boolean  one byte
 //   uint32, uint64 big-endian
@@ -191,8 +191,8 @@ export function message(type: number, room = 96): Writer {
 const shared = Buffer.allocUnsafeSlow(160 * 1024)
 
 /**
- * The same for a packet of data that is sent before anything else is written: all of them are put together in one place,
- * because memory that is taken for each costs more to collect than the packet to encrypt.
+ * The same for a packet of data that is sent before anything else is written: all of them are put together in
+ * one place, because memory that is taken for each costs more to collect than the packet to encrypt.
  */
 export function passingMessage(type: number): Writer {
   const writer = new Writer(shared)

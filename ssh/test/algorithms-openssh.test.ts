@@ -1,5 +1,5 @@
-// Every algorithm with the real OpenSSH on the other side, in both roles. The client of this machine may be too old for
-// some; those run between our own two ends, so that each name in our lists is exercised.
+// Every algorithm with the real OpenSSH on the other side, in both roles. The client of this machine may be
+// too old for some; those run between our own two ends, so that each name in our lists is exercised.
 import { execFileSync } from 'node:child_process'
 import net from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -18,7 +18,9 @@ let server: TestServer
 let key: PrivateKey
 /** What the programs of this machine know. */
 const known = new Set(
-  ['kex', 'cipher', 'mac', 'key', 'sig'].flatMap((what) => execFileSync('ssh', ['-Q', what], { encoding: 'utf8' }).split('\n')),
+  ['kex', 'cipher', 'mac', 'key', 'sig'].flatMap((what) =>
+    execFileSync('ssh', ['-Q', what], { encoding: 'utf8' }).split('\n'),
+  ),
 )
 
 beforeAll(async () => {
@@ -30,7 +32,8 @@ beforeAll(async () => {
     `KexAlgorithms ${allAlgorithms.kex.filter((name) => known.has(name)).join(',')}`,
     `Ciphers ${allAlgorithms.ciphers.join(',')}`,
     `MACs ${allAlgorithms.macs.join(',')}`,
-    // Primes of its own are refused (tests/attacks/group-exchange-primes-openssh.test.ts); without them it has RFC 3526's.
+    // Primes of its own are refused (tests/attacks/group-exchange-primes-openssh.test.ts); without them it
+    // has RFC 3526's.
     `ModuliFile ${where.file('none')}`,
   )
   const ecdsa = await Promise.all(
@@ -39,7 +42,10 @@ beforeAll(async () => {
       return parsePrivateKey(where.read(`p${bits}`))
     }),
   )
-  server = await startServer({ algorithms: allAlgorithms, hostKeys: [generatePrivateKey('ed25519'), generatePrivateKey('rsa'), ...ecdsa] })
+  server = await startServer({
+    algorithms: allAlgorithms,
+    hostKeys: [generatePrivateKey('ed25519'), generatePrivateKey('rsa'), ...ecdsa],
+  })
 })
 afterAll(async () => {
   await server[Symbol.asyncDispose]()
@@ -49,8 +55,16 @@ afterAll(async () => {
 
 // With AES-GCM no MAC is negotiated; a MAC needs a cipher without a tag of its own.
 const cases: [string, Partial<Algorithms>, string[]][] = [
-  ...allAlgorithms.kex.map((name): [string, Partial<Algorithms>, string[]] => [name, { kex: [name] }, [`KexAlgorithms=${name}`]]),
-  ...allAlgorithms.ciphers.map((name): [string, Partial<Algorithms>, string[]] => [name, { ciphers: [name] }, [`Ciphers=${name}`]]),
+  ...allAlgorithms.kex.map((name): [string, Partial<Algorithms>, string[]] => [
+    name,
+    { kex: [name] },
+    [`KexAlgorithms=${name}`],
+  ]),
+  ...allAlgorithms.ciphers.map((name): [string, Partial<Algorithms>, string[]] => [
+    name,
+    { ciphers: [name] },
+    [`Ciphers=${name}`],
+  ]),
   ...allAlgorithms.macs.map((name): [string, Partial<Algorithms>, string[]] => [
     name,
     { ciphers: ['aes128-ctr'], macs: [name] },
@@ -68,12 +82,21 @@ const script = 'head -c 100001 /dev/zero | tr "\\0" x; exit 5'
 describe('our server', () => {
   test.each(cases)('%s', async (name, only, settings) => {
     if (known.has(name)) {
-      const { status, stdout, stderr } = await run('ssh', [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', script])
+      const { status, stdout, stderr } = await run('ssh', [
+        ...quietArgs(server.port, ...settings),
+        'olga@127.0.0.1',
+        script,
+      ])
       expect(stderr).toBe('')
       expect([status, stdout.length]).toEqual([5, 100_001])
     } else {
       const algorithms = { ...allAlgorithms, ...only }
-      const options = { user: 'olga', proofs: [{ method: 'none' }], checkHostKey: () => true, algorithms } as const
+      const options = {
+        user: 'olga',
+        proofs: [{ method: 'none' }],
+        checkHostKey: () => true,
+        algorithms,
+      } as const
       await using connection = await connect(net.connect(server.port, '127.0.0.1'), options)
       expect(connection.transport.negotiated.kex.name).toBe(name)
       expect((await outputOf(connection, script)).stdout.length).toBe(100_001)
@@ -83,32 +106,48 @@ describe('our server', () => {
 
 describe('our client', () => {
   // sshd of the test has one ECDSA key, of the curve that ssh-keygen takes by itself.
-  test.each(cases.filter(([name]) => known.has(name) && !/ecdsa-sha2-nistp(?:384|521)/.test(name)))('%s', async (name, only) => {
-    const algorithms = { ...allAlgorithms, ...only }
-    await using connection = await connect(sshd.connect(), {
-      user: sshd.user,
-      proofs: [{ method: 'publickey', key }],
-      checkHostKey: () => true,
-      algorithms,
-    })
-    const { negotiated } = connection.transport
-    const names = [negotiated.kex.name, negotiated.hostKey, negotiated.toServer.cipher.name, negotiated.toClient.mac?.name]
-    expect(names).toContain(name)
-    const { stdout, exit } = await outputOf(connection, script)
-    expect([stdout.length, exit]).toEqual([100_001, { type: 'exit-status', status: 5 }])
-  })
+  test.each(cases.filter(([name]) => known.has(name) && !/ecdsa-sha2-nistp(?:384|521)/.test(name)))(
+    '%s',
+    async (name, only) => {
+      const algorithms = { ...allAlgorithms, ...only }
+      await using connection = await connect(sshd.connect(), {
+        user: sshd.user,
+        proofs: [{ method: 'publickey', key }],
+        checkHostKey: () => true,
+        algorithms,
+      })
+      const { negotiated } = connection.transport
+      const names = [
+        negotiated.kex.name,
+        negotiated.hostKey,
+        negotiated.toServer.cipher.name,
+        negotiated.toClient.mac?.name,
+      ]
+      expect(names).toContain(name)
+      const { stdout, exit } = await outputOf(connection, script)
+      expect([stdout.length, exit]).toEqual([100_001, { type: 'exit-status', status: 5 }])
+    },
+  )
 })
 
 test('the lists of a server hold nothing that an audit objects to', () => {
   const names = Object.values(serverAlgorithms).flat() as string[]
   // NIST curves, SHA-1, CBC, groups of 2048 bits or of unknown origin, MACs over the plain text.
-  expect(names.filter((name) => /nistp|sha1|ssh-rsa|ssh-dss|cbc|group14|group-exchange|umac-64|^hmac-sha2-\d+$/.test(name))).toEqual([])
+  expect(
+    names.filter((name) =>
+      /nistp|sha1|ssh-rsa|ssh-dss|cbc|group14|group-exchange|umac-64|^hmac-sha2-\d+$/.test(name),
+    ),
+  ).toEqual([])
   expect(serverAlgorithms.kex[0]).toBe('mlkem768x25519-sha256')
 })
 
 test('a server of the default lists takes what this client likes best', async () => {
   await using plain = await startServer()
-  const { stderr, status } = await run('ssh', [...quietArgs(plain.port, 'LogLevel=INFO'), 'olga@127.0.0.1', 'true'])
+  const { stderr, status } = await run('ssh', [
+    ...quietArgs(plain.port, 'LogLevel=INFO'),
+    'olga@127.0.0.1',
+    'true',
+  ])
   expect(status).toBe(0)
   expect(stderr.replace(/^Warning: Permanently added.*\r?\n/, '')).toBe('')
 })

@@ -24,9 +24,10 @@ import { outputOf } from './reading.ts'
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /**
- * It knows all of ours but the exchange that withstands quantum computers. The link of an SFTP client has its arguments in
- * the order of the draft unless the other side says to be OpenSSH, which has the other order; ours is OpenSSH's. The
- * version of Debian 12 sends data in the middle of a key exchange (forbidden by RFC 4253 section 7.1, and not taken here).
+ * It knows all of ours but the exchange that withstands quantum computers. The link of an SFTP client has its
+ * arguments in the order of the draft unless the other side says to be OpenSSH, which has the other order;
+ * ours is OpenSSH's. The version of Debian 12 sends data in the middle of a key exchange (forbidden by RFC
+ * 4253 section 7.1, and not taken here).
  */
 const asyncssh: PythonPeer = {
   client: 'asyncssh_client.py',
@@ -66,7 +67,11 @@ describe('certificates that it made', () => {
   ])('its client with one for %s at our server: %s', async (principal, judged, told) => {
     const reasons = new Set<string>()
     const authenticate = async (attempt: Attempt): Promise<Decision> => {
-      if ((attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') || !attempt.key.certificate) return 'refuse'
+      if (
+        (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') ||
+        !attempt.key.certificate
+      )
+        return 'refuse'
       const use = {
         kind: 'user',
         authorities: [given.keys[0]!.blob],
@@ -79,11 +84,15 @@ describe('certificates that it made', () => {
       return judgement.allowed ? 'accept' : 'refuse'
     }
     await using server = await serve(given, { authenticate, methods: ['publickey'] })
-    // Of RSA its client says the name that goes with SHA-1, whatever it signs with; sshd of today does not take that either.
+    // Of RSA its client says the name that goes with SHA-1, whatever it signs with; sshd of today does not
+    // take that either.
     for (const subject of [2, 3, 4]) {
       const certificate = await certify(subject, principal)
       const key = given.fileOf(given.keys[subject]!)
-      expect([key, await worker.ask({ ...wish(given, asyncssh, server), key, certificate })]).toEqual([key, told])
+      expect([key, await worker.ask({ ...wish(given, asyncssh, server), key, certificate })]).toEqual([
+        key,
+        told,
+      ])
       if (principal === 'olga') await worker.ask({ do: 'close' })
     }
     expect([...reasons]).toEqual([judged])
@@ -92,10 +101,19 @@ describe('certificates that it made', () => {
   test('our client at its server: for olga and not for pavel', async () => {
     const authority = given.keys[0]!
     const line = `cert-authority ${publicKeyLine(authority.type, authority.blob)}\n`
-    await using daemon = await startPythonServer(asyncssh, given, { authorized_keys: given.where.write('authorities', line) })
+    await using daemon = await startPythonServer(asyncssh, given, {
+      authorized_keys: given.where.write('authorities', line),
+    })
     const login = async (subject: number, principal: string) => {
-      const key = withCertificate(given.keys[subject]!, readFileSync(await certify(subject, principal), 'utf8'))
-      return connect(daemon.connect(), { user: 'olga', proofs: [{ method: 'publickey', key }], checkHostKey: () => true })
+      const key = withCertificate(
+        given.keys[subject]!,
+        readFileSync(await certify(subject, principal), 'utf8'),
+      )
+      return connect(daemon.connect(), {
+        user: 'olga',
+        proofs: [{ method: 'publickey', key }],
+        checkHostKey: () => true,
+      })
     }
     for (const subject of [1, 2, 3, 4]) {
       await using connection = await login(subject, 'olga')
@@ -106,22 +124,28 @@ describe('certificates that it made', () => {
 })
 
 describe('keys of security tokens at our server', () => {
-  test.each(['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'])('%s gets in when touched, only then', async (type) => {
-    const file = given.where.file('token.pub')
-    const seen: string[] = []
-    const authenticate = async (attempt: Attempt): Promise<Decision> => {
-      if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return 'refuse'
-      seen.push(`${attempt.method} ${attempt.key.type}`)
-      return attempt.key.blob.equals(parsePublicKeyLine(readFileSync(file, 'utf8')).blob) ? 'accept' : 'refuse'
-    }
-    await using server = await serve(given, { authenticate, methods: ['publickey'] })
-    const login = async (touched: boolean) => worker.ask({ ...wish(given, asyncssh, server), token: { type, file, touched } })
-    expect(await login(true)).toEqual({ authenticated: true })
-    expect(await worker.ask({ do: 'execute', command: 'exit 3' })).toMatchObject({ status: 3 })
-    await worker.ask({ do: 'close' })
-    expect(seen).toEqual([`publickey-offer ${type}`, `publickey ${type}`])
-    // It signs, but the signature says that nobody was there.
-    expect((await login(false)).error).toMatch(/^PermissionDenied/)
-    expect(seen.slice(2)).toEqual([`publickey-offer ${type}`])
-  })
+  test.each(['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'])(
+    '%s gets in when touched, only then',
+    async (type) => {
+      const file = given.where.file('token.pub')
+      const seen: string[] = []
+      const authenticate = async (attempt: Attempt): Promise<Decision> => {
+        if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer') return 'refuse'
+        seen.push(`${attempt.method} ${attempt.key.type}`)
+        return attempt.key.blob.equals(parsePublicKeyLine(readFileSync(file, 'utf8')).blob)
+          ? 'accept'
+          : 'refuse'
+      }
+      await using server = await serve(given, { authenticate, methods: ['publickey'] })
+      const login = async (touched: boolean) =>
+        worker.ask({ ...wish(given, asyncssh, server), token: { type, file, touched } })
+      expect(await login(true)).toEqual({ authenticated: true })
+      expect(await worker.ask({ do: 'execute', command: 'exit 3' })).toMatchObject({ status: 3 })
+      await worker.ask({ do: 'close' })
+      expect(seen).toEqual([`publickey-offer ${type}`, `publickey ${type}`])
+      // It signs, but the signature says that nobody was there.
+      expect((await login(false)).error).toMatch(/^PermissionDenied/)
+      expect(seen.slice(2)).toEqual([`publickey-offer ${type}`])
+    },
+  )
 })

@@ -1,5 +1,5 @@
-// Who gets in to our server, seen with the real OpenSSH client: every method accepted and refused, keys merely offered and
-// keys that signed, certificates, partial success, banners at any time, and the limits.
+// Who gets in to our server, seen with the real OpenSSH client: every method accepted and refused, keys
+// merely offered and keys that signed, certificates, partial success, banners at any time, and the limits.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Attempt, Decision } from '../src/auth/server.ts'
 import { judgeCertificate } from '../src/keys/certificate.ts'
@@ -28,7 +28,11 @@ beforeAll(async () => {
 afterAll(() => where[Symbol.dispose]())
 
 const blobOf = (name: string): Buffer => parsePublicKeyLine(where.read(`${name}.pub`)).blob
-const withSecret = (secret: string) => ({ SSH_ASKPASS: where.file('ask'), SSH_ASKPASS_REQUIRE: 'force', SECRET: secret })
+const withSecret = (secret: string) => ({
+  SSH_ASKPASS: where.file('ask'),
+  SSH_ASKPASS_REQUIRE: 'force',
+  SECRET: secret,
+})
 
 interface Tried {
   readonly methods: string[]
@@ -37,7 +41,11 @@ interface Tried {
 }
 
 /** Logs in with these arguments against these rules; tells what was attempted. */
-async function login(rules: (attempt: Attempt) => Decision | Promise<Decision>, args: string[], secret = ''): Promise<Tried> {
+async function login(
+  rules: (attempt: Attempt) => Decision | Promise<Decision>,
+  args: string[],
+  secret = '',
+): Promise<Tried> {
   const methods: string[] = []
   await using server = await startServer({
     methods: ['publickey', 'password', 'keyboard-interactive'],
@@ -46,7 +54,12 @@ async function login(rules: (attempt: Attempt) => Decision | Promise<Decision>, 
       return rules(attempt)
     },
   })
-  const outcome = await run('ssh', [...quietArgs(server.port, ...args), 'olga@127.0.0.1', 'echo in'], undefined, withSecret(secret))
+  const outcome = await run(
+    'ssh',
+    [...quietArgs(server.port, ...args), 'olga@127.0.0.1', 'echo in'],
+    undefined,
+    withSecret(secret),
+  )
   expect(server.failures).toEqual([])
   return { methods, outcome, endings: server.endings }
 }
@@ -54,7 +67,10 @@ async function login(rules: (attempt: Attempt) => Decision | Promise<Decision>, 
 const knows =
   (name: string) =>
   (attempt: Attempt): Decision =>
-    (attempt.method === 'publickey' || attempt.method === 'publickey-offer') && attempt.key.blob.equals(blobOf(name)) ? 'accept' : 'refuse'
+    (attempt.method === 'publickey' || attempt.method === 'publickey-offer') &&
+    attempt.key.blob.equals(blobOf(name))
+      ? 'accept'
+      : 'refuse'
 
 describe('public keys', () => {
   test.each(Object.keys(types))('%s: offered, then signed, then in', async (name) => {
@@ -95,8 +111,13 @@ describe('public keys', () => {
 
 describe('passwords and questions', () => {
   test('a right password gets in, a wrong one does not', async () => {
-    const rules = (attempt: Attempt): Decision => (attempt.method === 'password' && attempt.password === 'sesame' ? 'accept' : 'refuse')
-    const settings = ['PubkeyAuthentication=no', 'KbdInteractiveAuthentication=no', 'NumberOfPasswordPrompts=2']
+    const rules = (attempt: Attempt): Decision =>
+      attempt.method === 'password' && attempt.password === 'sesame' ? 'accept' : 'refuse'
+    const settings = [
+      'PubkeyAuthentication=no',
+      'KbdInteractiveAuthentication=no',
+      'NumberOfPasswordPrompts=2',
+    ]
     const right = await login(rules, settings, 'sesame')
     expect(right.outcome.stdout.toString()).toBe('in\n')
     const wrong = await login(rules, settings, 'other')
@@ -121,7 +142,9 @@ describe('passwords and questions', () => {
       if (attempt.method === 'publickey') keyProved = true
       if (attempt.method === 'publickey') return { partial: ['password'] }
       if (attempt.method === 'publickey-offer') return 'accept'
-      return attempt.method === 'password' && keyProved && attempt.password === 'sesame' ? 'accept' : { refuse: ['publickey'] }
+      return attempt.method === 'password' && keyProved && attempt.password === 'sesame'
+        ? 'accept'
+        : { refuse: ['publickey'] }
     }
     const { methods, outcome } = await login(rules, [`IdentityFile=${where.file('ed25519')}`], 'sesame')
     expect(methods).toEqual(['none', 'publickey-offer', 'publickey', 'password'])
@@ -132,7 +155,15 @@ describe('passwords and questions', () => {
 describe('certificates', () => {
   const certify = async (name: string, ...args: string[]): Promise<string> => {
     await keygen(where, name, '-t', 'ed25519')
-    await run('ssh-keygen', ['-q', '-s', where.file('authority'), '-I', name, ...args, where.file(`${name}.pub`)])
+    await run('ssh-keygen', [
+      '-q',
+      '-s',
+      where.file('authority'),
+      '-I',
+      name,
+      ...args,
+      where.file(`${name}.pub`),
+    ])
     return name
   }
   const judged =
@@ -162,10 +193,21 @@ describe('certificates', () => {
   }
 
   test('one for the user gets in', async () => {
-    expect(await tryWith(await certify('good', '-n', 'olga,root'))).toEqual({ reasons: ['allowed', 'allowed'], status: 0 })
+    expect(await tryWith(await certify('good', '-n', 'olga,root'))).toEqual({
+      reasons: ['allowed', 'allowed'],
+      status: 0,
+    })
   })
   test('its command is known', async () => {
-    const name = await certify('forced', '-n', 'olga', '-O', 'force-command=uptime', '-O', 'source-address=127.0.0.0/8,10.0.0.1')
+    const name = await certify(
+      'forced',
+      '-n',
+      'olga',
+      '-O',
+      'force-command=uptime',
+      '-O',
+      'source-address=127.0.0.0/8,10.0.0.1',
+    )
     expect(await tryWith(name)).toEqual({ reasons: ['uptime', 'uptime'], status: 0 })
   })
   test.each([
@@ -174,7 +216,11 @@ describe('certificates', () => {
     ['late', 'It has expired.', ['-n', 'olga', '-V', '-2d:-1d']],
     ['early', 'It is not valid yet.', ['-n', 'olga', '-V', '+1d:+2d']],
     ['away', 'It may not be used from this address.', ['-n', 'olga', '-O', 'source-address=10.1.0.0/16']],
-    ['odd', 'It demands odd@example.com, which is not known here.', ['-n', 'olga', '-O', 'critical:odd@example.com=1']],
+    [
+      'odd',
+      'It demands odd@example.com, which is not known here.',
+      ['-n', 'olga', '-O', 'critical:odd@example.com=1'],
+    ],
   ])('%s is refused: %s', async (name, because, args) => {
     const { reasons, status } = await tryWith(await certify(name, ...args))
     expect(reasons).toEqual([because])
@@ -209,9 +255,14 @@ describe('limits and words', () => {
   test('who does not log in in time is let go', async () => {
     await using server = await startServer({
       handshake_ms: 300,
-      authenticate: async ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('refuse'))),
+      authenticate: async ({ signal }) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve('refuse'))),
     })
-    const { stderr, status } = await run('ssh', [...quietArgs(server.port, 'LogLevel=INFO'), 'olga@127.0.0.1', 'true'])
+    const { stderr, status } = await run('ssh', [
+      ...quietArgs(server.port, 'LogLevel=INFO'),
+      'olga@127.0.0.1',
+      'true',
+    ])
     expect(stderr).toContain('It took too long to log in.')
     expect(status).toBe(255)
   })
@@ -222,7 +273,11 @@ describe('limits and words', () => {
         throw new Error('the database is on fire')
       },
     })
-    const { stderr, status } = await run('ssh', [...quietArgs(server.port, 'LogLevel=INFO'), 'olga@127.0.0.1', 'true'])
+    const { stderr, status } = await run('ssh', [
+      ...quietArgs(server.port, 'LogLevel=INFO'),
+      'olga@127.0.0.1',
+      'true',
+    ])
     expect(stderr).toContain('Internal error.')
     expect(stderr).not.toContain('fire')
     expect(status).toBe(255)

@@ -134,7 +134,9 @@ test('the reader of a message never looks past its end', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 40 }),
-      fc.array(fc.constantFrom('byte', 'uint32', 'uint64', 'string', 'mpint', 'names', 'text'), { maxLength: 8 }),
+      fc.array(fc.constantFrom('byte', 'uint32', 'uint64', 'string', 'mpint', 'names', 'text'), {
+        maxLength: 8,
+      }),
       (bytes, steps) => {
         const reader = new Reader(Buffer.from(bytes))
         try {
@@ -153,7 +155,11 @@ test('a client that speaks second says nothing before the server does', async ()
   await new Promise(setImmediate)
   await new Promise(setImmediate)
   expect(there.readableLength).toBe(0)
-  const accepting = acceptConnection(there, { hostKeys: [hostKey], methods: [], authenticate: async () => 'accept' })
+  const accepting = acceptConnection(there, {
+    hostKeys: [hostKey],
+    methods: [],
+    authenticate: async () => 'accept',
+  })
   const client = await connecting
   expect(await client.attempt('olga', { method: 'none' })).toEqual({ accepted: true })
   const server = await accepting
@@ -167,7 +173,10 @@ test('packets of 128 KiB pass where both ends take them', async () => {
   const there = (await two.server.channels.next())!.accept()
   const here = await opening
   await here.write(Buffer.alloc(200_000, 7))
-  expect([(await there.read())?.bytes.length, (await there.read())?.bytes.length]).toEqual([128 * 1024, 200_000 - 128 * 1024])
+  expect([(await there.read())?.bytes.length, (await there.read())?.bytes.length]).toEqual([
+    128 * 1024,
+    200_000 - 128 * 1024,
+  ])
 })
 
 test.each([

@@ -1,4 +1,5 @@
-// Our client against the real sshd: logging in with every kind of proof that needs no PAM, programs, and refusals.
+// Our client against the real sshd: logging in with every kind of proof that needs no PAM, programs, and
+// refusals.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -43,7 +44,11 @@ afterAll(async () => {
 
 const keyProof = (name: string): Proof => ({ method: 'publickey', key: parsePrivateKey(where.read(name)) })
 const login = async (...proofs: Proof[]) =>
-  connect(sshd.connect(), { user: sshd.user, proofs, checkHostKey: (key) => key.equals(hostKeyOf('ed25519')) })
+  connect(sshd.connect(), {
+    user: sshd.user,
+    proofs,
+    checkHostKey: (key) => key.equals(hostKeyOf('ed25519')),
+  })
 const hostKeyOf = (type: string): Buffer => parsePublicKeyLine(where.read(`host_${type}.pub`)).blob
 
 test.each(Object.keys(types))('a key of type %s gets in', async (name) => {
@@ -56,12 +61,20 @@ test.each(Object.keys(types))('a key of type %s gets in', async (name) => {
 test('output, errors and status of a command', async () => {
   await using connection = await login(keyProof('ed25519'))
   const { stdout, stderr, exit } = await outputOf(connection, 'cat; echo err >&2; exit 9', 'some input')
-  expect([stdout.toString(), stderr.toString(), exit]).toEqual(['some input', 'err\n', { type: 'exit-status', status: 9 }])
+  expect([stdout.toString(), stderr.toString(), exit]).toEqual([
+    'some input',
+    'err\n',
+    { type: 'exit-status', status: 9 },
+  ])
 })
 
 test('a program that a signal ended is reported as such', async () => {
   await using connection = await login(keyProof('ed25519'))
-  expect((await outputOf(connection, 'kill -TERM $$')).exit).toMatchObject({ type: 'exit-signal', signal: 'TERM', coreDumped: false })
+  expect((await outputOf(connection, 'kill -TERM $$')).exit).toMatchObject({
+    type: 'exit-signal',
+    signal: 'TERM',
+    coreDumped: false,
+  })
 })
 
 test('a terminal has the size that was asked for, and then another', async () => {
@@ -87,7 +100,9 @@ test('forty megabytes go up and come back', async () => {
 
 test('twenty commands at once on one connection', async () => {
   await using connection = await login(keyProof('ed25519'))
-  const outcomes = await Promise.all(Array.from({ length: 20 }, async (_, n) => outputOf(connection, `echo ${n}; exit ${n}`)))
+  const outcomes = await Promise.all(
+    Array.from({ length: 20 }, async (_, n) => outputOf(connection, `echo ${n}; exit ${n}`)),
+  )
   expect(outcomes.map(({ stdout, exit }) => [stdout.toString(), exit])).toEqual(
     outcomes.map((_, n) => [`${n}\n`, { type: 'exit-status', status: n }]),
   )
@@ -104,7 +119,9 @@ test('a key that the server does not know is refused, and the next one is tried'
 test('attempts can be made one by one while the connection stands', async () => {
   const client = await openClient(sshd.connect(), { checkHostKey: () => true })
   expect(await client.attempt(sshd.user, { method: 'none' })).toMatchObject({ accepted: false })
-  expect(await client.attempt(sshd.user, { method: 'password', password: 'wrong' })).toMatchObject({ accepted: false })
+  expect(await client.attempt(sshd.user, { method: 'password', password: 'wrong' })).toMatchObject({
+    accepted: false,
+  })
   expect(() => client.connection()).toThrow('has not accepted')
   expect(await client.attempt(sshd.user, keyProof('ed25519'))).toEqual({ accepted: true })
   await using connection = client.connection()
@@ -112,13 +129,26 @@ test('attempts can be made one by one while the connection stands', async () => 
 })
 
 test('nothing is told to a server with another host key', async () => {
-  const connecting = connect(sshd.connect(), { user: sshd.user, proofs: [keyProof('ed25519')], checkHostKey: () => false })
+  const connecting = connect(sshd.connect(), {
+    user: sshd.user,
+    proofs: [keyProof('ed25519')],
+    checkHostKey: () => false,
+  })
   await expect(connecting).rejects.toThrow('The host key is not the one that was expected.')
 })
 
 test('a certificate of a trusted authority gets in', async () => {
   await keygen(where, 'olga', '-t', 'ed25519')
-  await run('ssh-keygen', ['-q', '-s', where.file('authority'), '-I', 'olga', '-n', sshd.user, where.file('olga.pub')])
+  await run('ssh-keygen', [
+    '-q',
+    '-s',
+    where.file('authority'),
+    '-I',
+    'olga',
+    '-n',
+    sshd.user,
+    where.file('olga.pub'),
+  ])
   const key = withCertificate(parsePrivateKey(where.read('olga')), where.read('olga-cert.pub'))
   await using connection = await login({ method: 'publickey', key })
   expect((await outputOf(connection, 'echo in')).stdout.toString()).toBe('in\n')
@@ -129,7 +159,9 @@ test('keys in an agent sign', async () => {
   const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' })
   try {
     await vi.waitFor(async () => {
-      const { status } = await run('ssh-add', ['-q', where.file('rsa'), where.file('ecdsa256')], '', { SSH_AUTH_SOCK: socket })
+      const { status } = await run('ssh-add', ['-q', where.file('rsa'), where.file('ecdsa256')], '', {
+        SSH_AUTH_SOCK: socket,
+      })
       expect(status).toBe(0)
     })
     const keys = await agentKeys(socket)

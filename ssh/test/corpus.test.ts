@@ -1,6 +1,6 @@
-// Recorded beginnings of real clients (corpus/*.hex: the ident and every packet in clear, up to NEWKEYS), and what becomes of
-// the server when they are cut off, changed, repeated or taken out of order: it lets go with a named reason or waits within
-// its limits, whatever comes, and it still serves the next one.
+// Recorded beginnings of real clients (corpus/*.hex: the ident and every packet in clear, up to NEWKEYS), and
+// what becomes of the server when they are cut off, changed, repeated or taken out of order: it lets go with
+// a named reason or waits within its limits, whatever comes, and it still serves the next one.
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -37,7 +37,13 @@ async function madeOf(...parts: readonly Buffer[]): Promise<string> {
 const unknown = ['Internal error.', 'got in']
 
 test('there is a recording of every client that we know', () => {
-  expect(recorded.map(({ name }) => name).toSorted()).toEqual(['asyncssh', 'dropbear', 'openssh', 'paramiko', 'putty'])
+  expect(recorded.map(({ name }) => name).toSorted()).toEqual([
+    'asyncssh',
+    'dropbear',
+    'openssh',
+    'paramiko',
+    'putty',
+  ])
   for (const { packets } of recorded) expect(packets.length).toBeGreaterThanOrEqual(2)
 })
 
@@ -47,11 +53,14 @@ describe.each(recorded)('of $name', ({ bytes, ident, packets }) => {
   })
 
   test('cut off anywhere', async () => {
-    for (let end = 0; end < bytes.length; end += 7) expect(await madeOf(bytes.subarray(0, end))).toBe('The connection was lost.')
+    for (let end = 0; end < bytes.length; end += 7)
+      expect(await madeOf(bytes.subarray(0, end))).toBe('The connection was lost.')
   })
 
   test('a byte at a time', async () => {
-    expect(await madeOf(...Array.from({ length: bytes.length }, (_, at) => bytes.subarray(at, at + 1)))).toBe('The connection was lost.')
+    expect(await madeOf(...Array.from({ length: bytes.length }, (_, at) => bytes.subarray(at, at + 1)))).toBe(
+      'The connection was lost.',
+    )
   })
 
   test.each([0x01, 0x80, 0xff])('with any byte changed by %i', async (mask) => {
@@ -68,7 +77,8 @@ describe.each(recorded)('of $name', ({ bytes, ident, packets }) => {
       packets.filter((__, other) => other !== index),
       [...packets.slice(index), ...packets.slice(0, index)],
     ])
-    for (const order of [...orders, packets.toReversed()]) expect(unknown).not.toContain(await madeOf(ident, ...order))
+    for (const order of [...orders, packets.toReversed()])
+      expect(unknown).not.toContain(await madeOf(ident, ...order))
   })
 
   test('with lengths that lie', async () => {

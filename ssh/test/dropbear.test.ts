@@ -1,7 +1,7 @@
-// Dropbear, the SSH of small devices, on the other side in both roles. It guesses the key exchange before it knows ours,
-// has small windows, and knows no authenticated encryption but ChaCha20-Poly1305 (its MACs are over the plain text, which
-// we do not speak), so that cipher carries every pair here.
-// Its server reads keys and passwords where the system's list of users points; nss_wrapper gives it a list of our own.
+// Dropbear, the SSH of small devices, on the other side in both roles. It guesses the key exchange before it
+// knows ours, has small windows, and knows no authenticated encryption but ChaCha20-Poly1305 (its MACs are
+// over the plain text, which we do not speak), so that cipher carries every pair here. Its server reads keys
+// and passwords where the system's list of users points; nss_wrapper gives it a list of our own.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -15,7 +15,17 @@ import type { Connection } from '../src/connection/connection.ts'
 import { joinSocket, writeListen, writeTcpForward } from '../src/connection/forwarding.ts'
 import { parsePrivateKey } from '../src/keys/private-key.ts'
 import { parsePublicKeyLine, publicKeyLine } from '../src/keys/public-key.ts'
-import { agreed, everyKey, oneByOne, oneUser, roundTrip, startDaemon, startEcho, whenListening, type Daemon } from './peers.ts'
+import {
+  agreed,
+  everyKey,
+  oneByOne,
+  oneUser,
+  roundTrip,
+  startDaemon,
+  startEcho,
+  whenListening,
+  type Daemon,
+} from './peers.ts'
 import { folder, freePort, run, type Outcome } from './programs.ts'
 import { all, outputOf } from './reading.ts'
 import { startServer, type TestServer, type TestServerOptions } from './server.ts'
@@ -41,14 +51,21 @@ const shared = oneByOne({
     'diffie-hellman-group14-sha256',
   ],
   ciphers: ['chacha20-poly1305@openssh.com'],
-  hostKey: ['ssh-ed25519', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521', 'rsa-sha2-256'],
+  hostKey: [
+    'ssh-ed25519',
+    'ecdsa-sha2-nistp256',
+    'ecdsa-sha2-nistp384',
+    'ecdsa-sha2-nistp521',
+    'rsa-sha2-256',
+  ],
 })
 const bytes = randomBytes(32 * 1024 * 1024)
 /** More than a packet, and not a multiple of one. */
 const script = 'head -c 100001 /dev/zero | tr "\\0" x; exit 5'
 const password = 'sesame'
 /** crypt(3) of the password, by SHA-512. */
-const hashed = '$6$hawsertests$WJ1ktEKU5Rfrj6Kl5XkkcwE7RIpWF/Mxf8JyY/g11S8Dm3NReZzK4VIgSRwpD3PzapS7YqjELT9PDLaAMFLrd0'
+const hashed =
+  '$6$hawsertests$WJ1ktEKU5Rfrj6Kl5XkkcwE7RIpWF/Mxf8JyY/g11S8Dm3NReZzK4VIgSRwpD3PzapS7YqjELT9PDLaAMFLrd0'
 
 const where = folder()
 const publicLines = new Map<string, string>()
@@ -65,7 +82,10 @@ beforeAll(async () => {
   }
   where.write('.ssh/authorized_keys', [...publicLines.values(), ''].join('\n'))
   // It looks hosts up by their address alone, whatever the port is.
-  where.write('.ssh/known_hosts', ourHostKeys.map(({ type, blob }) => `127.0.0.1 ${publicKeyLine(type, blob)}\n`).join(''))
+  where.write(
+    '.ssh/known_hosts',
+    ourHostKeys.map(({ type, blob }) => `127.0.0.1 ${publicKeyLine(type, blob)}\n`).join(''),
+  )
 })
 afterAll(() => where[Symbol.dispose]())
 
@@ -76,7 +96,12 @@ describe('dbclient with our server', () => {
     return types.some((name) => attempt.key.blob.equals(inKeyFile(name))) ? 'accept' : 'refuse'
   }
   const serve = async (options: TestServerOptions = {}): Promise<TestServer> =>
-    startServer({ hostKeys: ourHostKeys, methods: ['publickey', 'password'], authenticate: rules, ...options })
+    startServer({
+      hostKeys: ourHostKeys,
+      methods: ['publickey', 'password'],
+      authenticate: rules,
+      ...options,
+    })
   const args = (port: number, ...more: string[]): string[] => ['-p', String(port), ...more, 'olga@127.0.0.1']
   const withKey = (name = 'ed25519'): string[] => ['-i', where.file(name)]
   const dbclient = async (words: string[], input?: Buffer, secret = ''): Promise<Outcome> =>
@@ -84,17 +109,25 @@ describe('dbclient with our server', () => {
 
   test.each(types)('a key of type %s gets in, and a command runs', async (name) => {
     await using server = await serve()
-    const { stdout, stderr, status } = await dbclient([...args(server.port, ...withKey(name)), 'echo out; echo err >&2; exit 3'])
+    const { stdout, stderr, status } = await dbclient([
+      ...args(server.port, ...withKey(name)),
+      'echo out; echo err >&2; exit 3',
+    ])
     expect([stdout.toString(), stderr, status]).toEqual(['out\n', 'err\n', 3])
     expect(server.failures).toEqual([])
   })
 
   test('a right password gets in, a wrong one does not', async () => {
     await using server = await serve()
-    expect((await dbclient([...args(server.port), 'echo in'], undefined, password)).stdout.toString()).toBe('in\n')
+    expect((await dbclient([...args(server.port), 'echo in'], undefined, password)).stdout.toString()).toBe(
+      'in\n',
+    )
     const wrong = await dbclient([...args(server.port), 'echo in'], undefined, 'other')
     // It tries the same again until it is told to go, and then ends as if all were well.
-    expect([wrong.stdout.toString(), server.endings.at(-1)]).toEqual(['', 'Too many authentication failures.'])
+    expect([wrong.stdout.toString(), server.endings.at(-1)]).toEqual([
+      '',
+      'Too many authentication failures.',
+    ])
   })
 
   test.each(shared)('%s', async (name, algorithms) => {
@@ -115,7 +148,13 @@ describe('dbclient with our server', () => {
     await using server = await serve()
     using echo = await startEcho()
     const [left, right] = [await freePort(), await freePort()]
-    const forwards = ['-N', '-L', `127.0.0.1:${left}:127.0.0.1:${echo.port}`, '-R', `127.0.0.1:${right}:127.0.0.1:${echo.port}`]
+    const forwards = [
+      '-N',
+      '-L',
+      `127.0.0.1:${left}:127.0.0.1:${echo.port}`,
+      '-R',
+      `127.0.0.1:${right}:127.0.0.1:${echo.port}`,
+    ]
     const child = spawn('dbclient', args(server.port, ...withKey(), ...forwards), {
       stdio: 'ignore',
       env: { ...process.env, HOME: where.path },
@@ -140,7 +179,12 @@ describe('our client with dropbear', () => {
     const start = async (names: readonly string[]): Promise<Daemon> => {
       const port = await freePort()
       const host = names.flatMap((name) => ['-r', where.file(name)])
-      return startDaemon('/usr/sbin/dropbear', ['-F', '-E', '-m', '-P', '', '-p', `127.0.0.1:${port}`, ...host], port, users)
+      return startDaemon(
+        '/usr/sbin/dropbear',
+        ['-F', '-E', '-m', '-P', '', '-p', `127.0.0.1:${port}`, ...host],
+        port,
+        users,
+      )
     }
     // Four host keys are the most that it takes.
     daemon = await start(types.slice(0, 4))
@@ -155,7 +199,11 @@ describe('our client with dropbear', () => {
     method: 'publickey',
     key: parsePrivateKey(readFileSync(where.file(`${name}.openssh`), 'utf8')),
   })
-  const login = async (proof: Proof, options: Partial<ConnectOptions> = {}, to = daemon): Promise<Connection> =>
+  const login = async (
+    proof: Proof,
+    options: Partial<ConnectOptions> = {},
+    to = daemon,
+  ): Promise<Connection> =>
     connect(to.connect(), {
       user: 'olga',
       proofs: [proof],
@@ -166,17 +214,27 @@ describe('our client with dropbear', () => {
   test.each(types)('a key of type %s gets in, and a command runs', async (name) => {
     await using connection = await login(keyProof(name))
     const { stdout, stderr, exit } = await outputOf(connection, 'cat; echo err >&2; exit 9', 'some input')
-    expect([stdout.toString(), stderr.toString(), exit]).toEqual(['some input', 'err\n', { type: 'exit-status', status: 9 }])
+    expect([stdout.toString(), stderr.toString(), exit]).toEqual([
+      'some input',
+      'err\n',
+      { type: 'exit-status', status: 9 },
+    ])
   })
 
   test('a right password gets in, a wrong one does not', async () => {
     await using connection = await login({ method: 'password', password })
     expect((await outputOf(connection, 'echo in')).stdout.toString()).toBe('in\n')
-    await expect(login({ method: 'password', password: 'other' })).rejects.toMatchObject({ name: 'AuthenticationFailed' })
+    await expect(login({ method: 'password', password: 'other' })).rejects.toMatchObject({
+      name: 'AuthenticationFailed',
+    })
   })
 
   test.each(shared)('%s', async (name, algorithms) => {
-    await using connection = await login(keyProof(), { algorithms }, name === 'ecdsa-sha2-nistp521' ? daemon521 : daemon)
+    await using connection = await login(
+      keyProof(),
+      { algorithms },
+      name === 'ecdsa-sha2-nistp521' ? daemon521 : daemon,
+    )
     const { stdout, exit } = await outputOf(connection, script)
     expect([stdout.length, exit]).toEqual([100_001, { type: 'exit-status', status: 5 }])
     expect(agreed(connection)).toContain(name)
@@ -190,7 +248,10 @@ describe('our client with dropbear', () => {
 
   test('a program that a signal ended is reported as such', async () => {
     await using connection = await login(keyProof())
-    expect((await outputOf(connection, 'kill -TERM $$')).exit).toMatchObject({ type: 'exit-signal', signal: 'TERM' })
+    expect((await outputOf(connection, 'kill -TERM $$')).exit).toMatchObject({
+      type: 'exit-signal',
+      signal: 'TERM',
+    })
   })
 
   test('ports are forwarded both ways', async () => {
@@ -208,7 +269,10 @@ describe('our client with dropbear', () => {
     expect(await connection.request('tcpip-forward', writeListen('127.0.0.1', wanted))).toBeDefined()
     const joining = (async () => {
       const opening = (await connection.channels.next())!
-      await joinSocket(opening.accept(), net.connect({ port: echo.port, host: '127.0.0.1', allowHalfOpen: true }))
+      await joinSocket(
+        opening.accept(),
+        net.connect({ port: echo.port, host: '127.0.0.1', allowHalfOpen: true }),
+      )
     })()
     expect((await roundTrip(wanted, sent)).equals(sent)).toBe(true)
     await joining

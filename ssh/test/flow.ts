@@ -1,5 +1,6 @@
-// A stream of bytes of any length that needs no memory and no disk: the key stream of AES under a known key, so that every
-// part differs from every other and whoever reads can tell where the first wrong byte is. Also a program:
+// A stream of bytes of any length that needs no memory and no disk: the key stream of AES under a known key,
+// so that every part differs from every other and whoever reads can tell where the first wrong byte is. Also
+// a program:
 //   node flow.ts make <bytes>     writes them
 //   node flow.ts check            reads to the end and prints how many came, and "right" or "wrong"
 import { createCipheriv } from 'node:crypto'
@@ -44,7 +45,8 @@ if (import.meta.main) {
   const [what, amount] = process.argv.slice(2)
   if (what === 'make') {
     for (const piece of flow(Number(amount)))
-      if (!process.stdout.write(piece)) await new Promise((resolve) => void process.stdout.once('drain', resolve))
+      if (!process.stdout.write(piece))
+        await new Promise((resolve) => void process.stdout.once('drain', resolve))
     process.stdout.end()
     await finished(process.stdout).catch(() => undefined)
   } else {

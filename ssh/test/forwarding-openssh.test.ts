@@ -1,5 +1,5 @@
-// Forwarding through our server with the real OpenSSH client, and by our client through the real sshd: to the server's
-// side, from it, by a SOCKS proxy, by socket files, and of the agent.
+// Forwarding through our server with the real OpenSSH client, and by our client through the real sshd: to the
+// server's side, from it, by a SOCKS proxy, by socket files, and of the agent.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -28,7 +28,10 @@ let echoPort: number
 const children: ChildProcess[] = []
 beforeEach(async () => {
   where = folder()
-  echo = net.createServer({ allowHalfOpen: true }, (socket) => void socket.on('error', () => undefined).pipe(socket))
+  echo = net.createServer(
+    { allowHalfOpen: true },
+    (socket) => void socket.on('error', () => undefined).pipe(socket),
+  )
   await new Promise<void>((resolve) => void echo.listen(0, '127.0.0.1', resolve))
   echoPort = (echo.address() as AddressInfo).port
 })
@@ -51,7 +54,11 @@ async function roundTrip(to: net.NetConnectOpts, sent = bytes): Promise<Buffer> 
 
 /** A client that only forwards, until the test ends. */
 async function forwarder(port: number, ...args: string[]): Promise<void> {
-  const child = spawn('ssh', [...quietArgs(port, 'ExitOnForwardFailure=yes'), '-N', ...args, 'olga@127.0.0.1'], { stdio: 'ignore' })
+  const child = spawn(
+    'ssh',
+    [...quietArgs(port, 'ExitOnForwardFailure=yes'), '-N', ...args, 'olga@127.0.0.1'],
+    { stdio: 'ignore' },
+  )
   children.push(child)
 }
 const whenListening = async (to: net.NetConnectOpts): Promise<void> =>
@@ -69,7 +76,10 @@ test('-L: a port here leads to a port there', async () => {
   const port = await freePort()
   await forwarder(server.port, '-L', `127.0.0.1:${port}:127.0.0.1:${echoPort}`)
   await whenListening({ port, host: '127.0.0.1' })
-  const back = await Promise.all([roundTrip({ port, host: '127.0.0.1' }), roundTrip({ port, host: '127.0.0.1' })])
+  const back = await Promise.all([
+    roundTrip({ port, host: '127.0.0.1' }),
+    roundTrip({ port, host: '127.0.0.1' }),
+  ])
   expect(back.every((one) => one.equals(bytes))).toBe(true)
 })
 
@@ -78,7 +88,9 @@ test('-L to a port that nobody listens on is refused, and the connection goes on
   const [port, nobody] = [await freePort(), await freePort()]
   await forwarder(server.port, '-L', `127.0.0.1:${port}:127.0.0.1:${nobody}`)
   await whenListening({ port, host: '127.0.0.1' })
-  expect((await roundTrip({ port, host: '127.0.0.1' }, Buffer.from('x')).catch(() => Buffer.alloc(0))).length).toBe(0)
+  expect(
+    (await roundTrip({ port, host: '127.0.0.1' }, Buffer.from('x')).catch(() => Buffer.alloc(0))).length,
+  ).toBe(0)
   expect(server.endings).toEqual([])
 })
 
@@ -109,9 +121,18 @@ test('-D: a SOCKS proxy', async () => {
 
 test('-L and -R between socket files', async () => {
   await using server = await startServer()
-  const file = net.createServer({ allowHalfOpen: true }, (socket) => void socket.on('error', () => undefined).pipe(socket))
+  const file = net.createServer(
+    { allowHalfOpen: true },
+    (socket) => void socket.on('error', () => undefined).pipe(socket),
+  )
   await new Promise<void>((resolve) => void file.listen(where.file('echo'), resolve))
-  await forwarder(server.port, '-L', `${where.file('left')}:${where.file('echo')}`, '-R', `${where.file('right')}:${where.file('echo')}`)
+  await forwarder(
+    server.port,
+    '-L',
+    `${where.file('left')}:${where.file('echo')}`,
+    '-R',
+    `${where.file('right')}:${where.file('echo')}`,
+  )
   for (const name of ['left', 'right']) {
     await whenListening({ path: where.file(name) })
     expect((await roundTrip({ path: where.file(name) })).equals(bytes)).toBe(true)
@@ -126,7 +147,9 @@ test('-A: programs there use the agent here', async () => {
   await keygen(where, 'olga', '-t', 'ed25519')
   await vi.waitFor(() => expect(existsSync(socket)).toBe(true))
   await run('ssh-add', ['-q', where.file('olga')], '', { SSH_AUTH_SOCK: socket })
-  const { stdout } = await run('ssh', [...quietArgs(server.port), '-A', 'olga@127.0.0.1', 'ssh-add -L'], '', { SSH_AUTH_SOCK: socket })
+  const { stdout } = await run('ssh', [...quietArgs(server.port), '-A', 'olga@127.0.0.1', 'ssh-add -L'], '', {
+    SSH_AUTH_SOCK: socket,
+  })
   expect(stdout.toString()).toBe(where.read('olga.pub'))
 })
 
@@ -143,7 +166,10 @@ test('our client through sshd: to a port, to a file, and back from both', async 
   const serve = async (): Promise<void> => {
     for await (const opening of connection.channels) {
       if (opening.type === 'forwarded-tcpip') seen.push(readTcpForward(opening.payload).host)
-      void joinSocket(opening.accept(), net.connect({ port: echoPort, host: '127.0.0.1', allowHalfOpen: true }))
+      void joinSocket(
+        opening.accept(),
+        net.connect({ port: echoPort, host: '127.0.0.1', allowHalfOpen: true }),
+      )
     }
   }
   const serving = serve()
@@ -160,7 +186,9 @@ test('our client through sshd: to a port, to a file, and back from both', async 
   expect(seen).toEqual(['127.0.0.1'])
   expect(await connection.request('cancel-tcpip-forward', writeListen('127.0.0.1', port))).toBeDefined()
 
-  expect(await connection.request('streamlocal-forward@openssh.com', writePath(where.file('back')))).toBeDefined()
+  expect(
+    await connection.request('streamlocal-forward@openssh.com', writePath(where.file('back'))),
+  ).toBeDefined()
   const through = await connection.open('direct-streamlocal@openssh.com', writeDirectPath(where.file('back')))
   const [looped] = await Promise.all([all(through), through.write(bytes).then(async () => through.end())])
   expect(looped.stdout.equals(bytes)).toBe(true)

@@ -1,6 +1,6 @@
-// A gibibyte each way at once with the real OpenSSH, which renews its keys all the time; in both roles. Not a byte is lost,
-// doubled or out of place. Every four megabytes it is, because every one would take twice as long; rekey-openssh.test.ts
-// has that, with fewer bytes and over every kind of cipher.
+// A gibibyte each way at once with the real OpenSSH, which renews its keys all the time; in both roles. Not a
+// byte is lost, doubled or out of place. Every four megabytes it is, because every one would take twice as
+// long; rekey-openssh.test.ts has that, with fewer bytes and over every kind of cipher.
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { connect } from '../src/client.ts'
@@ -23,7 +23,12 @@ test('the OpenSSH client with our server', async () => {
       await runProgram(session)
     },
   })
-  const ssh = ['ssh', ...quietArgs(server.port, 'RekeyLimit=4M', 'Ciphers=aes128-gcm@openssh.com'), 'olga@127.0.0.1', 'cat'].join(' ')
+  const ssh = [
+    'ssh',
+    ...quietArgs(server.port, 'RekeyLimit=4M', 'Ciphers=aes128-gcm@openssh.com'),
+    'olga@127.0.0.1',
+    'cat',
+  ].join(' ')
   const { stdout, stderr } = await run('sh', ['-c', `${node} make ${gibibyte} | ${ssh} | ${node} check`])
   expect([stdout.toString(), stderr]).toEqual([`${gibibyte} right\n`, ''])
   // Every exchange negotiates anew.

@@ -11,7 +11,9 @@ test('what nobody has read when a connection ends is forgotten after a while', a
   const memory = memoryPool(64 * MiB)
   const { client, server } = await pair({ memory })
   const opening = server.channels.next()
-  const channel = await Promise.all([client.open('session'), opening.then((one) => one?.accept())]).then(([opened]) => opened)
+  const channel = await Promise.all([client.open('session'), opening.then((one) => one?.accept())]).then(
+    ([opened]) => opened,
+  )
   await channel.write(Buffer.alloc(100_000))
   await vi.waitUntil(() => memory.held_bytes > 100_000)
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -51,7 +53,10 @@ test('two legs that both hold too much for the process drain all the same', asyn
   void pipe(await near.server, gateway)
   const opening = device.channels.next()
   const where = writeTcpForward({ host: 'localhost', port: 80, origin: '127.0.0.1', originPort: 4_711 })
-  const [here, there] = await Promise.all([person.open('direct-tcpip', where), opening.then((one) => one?.accept())])
+  const [here, there] = await Promise.all([
+    person.open('direct-tcpip', where),
+    opening.then((one) => one?.accept()),
+  ])
   if (!there) throw new Error('Nothing was opened.')
   const size = 16 * MiB
   const writing = [here, there].map((end) => end.write(Buffer.alloc(size)))
@@ -65,7 +70,12 @@ test('two legs that both hold too much for the process drain all the same', asyn
     }
     return got
   }
-  expect(await Promise.all([readAll(here), readAll(there), ...writing])).toEqual([size, size, undefined, undefined])
+  expect(await Promise.all([readAll(here), readAll(there), ...writing])).toEqual([
+    size,
+    size,
+    undefined,
+    undefined,
+  ])
   await Promise.all([here.close(), there.close()])
   await vi.waitUntil(() => memory.held_bytes === 0)
 })

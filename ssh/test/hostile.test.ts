@@ -1,5 +1,5 @@
-// Peers that break the rules: at every state, before and after keys and authentication, each ends in a named goodbye, and
-// never in an exception, in memory without bound or in a wait without end.
+// Peers that break the rules: at every state, before and after keys and authentication, each ends in a named
+// goodbye, and never in an exception, in memory without bound or in a wait without end.
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
@@ -31,7 +31,17 @@ const packet = (payload: Buffer, padding = 8 - ((5 + payload.length) % 8) + 8): 
 }
 const kexInit = (...kex: string[]): Buffer => {
   const writer = new Writer().byte(Message.kexInit).raw(randomBytes(16)).names(kex).names(['ssh-ed25519'])
-  for (const list of [['aes128-gcm@openssh.com'], ['aes128-gcm@openssh.com'], [], [], ['none'], ['none'], [], []]) writer.names(list)
+  for (const list of [
+    ['aes128-gcm@openssh.com'],
+    ['aes128-gcm@openssh.com'],
+    [],
+    [],
+    ['none'],
+    ['none'],
+    [],
+    [],
+  ])
+    writer.names(list)
   return Buffer.from(writer.boolean(false).uint32(0).bytes())
 }
 const strict = kexInit('curve25519-sha256', 'kex-strict-c-v00@openssh.com')
@@ -47,7 +57,11 @@ describe('before there are keys', () => {
       (line) => line.write(Buffer.concat([Buffer.from(ident), Buffer.of(0x7f, 0, 0, 0)])),
       'A packet has an impossible length.',
     ],
-    ['an empty packet', (line) => line.write(Buffer.concat([Buffer.from(ident), Buffer.alloc(8)])), 'A packet has an impossible length.'],
+    [
+      'an empty packet',
+      (line) => line.write(Buffer.concat([Buffer.from(ident), Buffer.alloc(8)])),
+      'A packet has an impossible length.',
+    ],
     [
       'a packet of odd size',
       (line) => line.write(Buffer.concat([Buffer.from(ident), packet(Buffer.of(2), 9)])),
@@ -55,7 +69,8 @@ describe('before there are keys', () => {
     ],
     [
       'more padding than packet',
-      (line) => line.write(Buffer.concat([Buffer.from(ident), Buffer.of(0, 0, 0, 12, 200), Buffer.alloc(11)])),
+      (line) =>
+        line.write(Buffer.concat([Buffer.from(ident), Buffer.of(0, 0, 0, 12, 200), Buffer.alloc(11)])),
       'A packet has an impossible padding.',
     ],
     [
@@ -80,35 +95,53 @@ describe('before there are keys', () => {
     ],
     [
       'an answer to an exchange that was not begun',
-      (line) => line.write(Buffer.concat([Buffer.from(ident), packet(Buffer.of(Message.kexStart, 0, 0, 0, 0))])),
+      (line) =>
+        line.write(Buffer.concat([Buffer.from(ident), packet(Buffer.of(Message.kexStart, 0, 0, 0, 0))])),
       'A message of a key exchange came without one.',
     ],
     [
       'an exchange out of order',
-      (line) => line.write(Buffer.concat([Buffer.from(ident), packet(strict), packet(Buffer.of(Message.kexReply))])),
+      (line) =>
+        line.write(Buffer.concat([Buffer.from(ident), packet(strict), packet(Buffer.of(Message.kexReply))])),
       'A message of the key exchange came out of order.',
     ],
     [
       'a useless value',
       (line) =>
         line.write(
-          Buffer.concat([Buffer.from(ident), packet(strict), packet(Buffer.from(new Writer().byte(30).string(Buffer.alloc(32)).bytes()))]),
+          Buffer.concat([
+            Buffer.from(ident),
+            packet(strict),
+            packet(Buffer.from(new Writer().byte(30).string(Buffer.alloc(32)).bytes())),
+          ]),
         ),
       'The X25519 value is not usable.',
     ],
     [
       'a request for a service',
-      (line) => line.write(Buffer.concat([Buffer.from(ident), packet(Buffer.from(new Writer().byte(5).string('ssh-userauth').bytes()))])),
+      (line) =>
+        line.write(
+          Buffer.concat([
+            Buffer.from(ident),
+            packet(Buffer.from(new Writer().byte(5).string('ssh-userauth').bytes())),
+          ]),
+        ),
       'A message came before the first keys.',
     ],
     [
       'a message hidden before the exchange, as in the Terrapin attack',
-      (line) => line.write(Buffer.concat([Buffer.from(ident), packet(Buffer.of(Message.ignore, 0, 0, 0, 0)), packet(strict)])),
+      (line) =>
+        line.write(
+          Buffer.concat([Buffer.from(ident), packet(Buffer.of(Message.ignore, 0, 0, 0, 0)), packet(strict)]),
+        ),
       'Something came before the KEXINIT.',
     ],
     [
       'a message hidden within it',
-      (line) => line.write(Buffer.concat([Buffer.from(ident), packet(strict), packet(Buffer.of(Message.ignore, 0, 0, 0, 0))])),
+      (line) =>
+        line.write(
+          Buffer.concat([Buffer.from(ident), packet(strict), packet(Buffer.of(Message.ignore, 0, 0, 0, 0))]),
+        ),
       'A message came before the first keys.',
     ],
     ['silence', () => undefined, 'It took too long to log in.'],
@@ -126,27 +159,35 @@ describe('before there are keys', () => {
   test('idents and packets may come in pieces of any size', async () => {
     const sent = Buffer.concat([Buffer.from(ident), packet(kexInit('rot13'))])
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 20 }), async (sizes) => {
-        const reason = await refusal((line) => {
-          let at = 0
-          for (let turn = 0; at < sent.length; turn += 1) line.write(sent.subarray(at, (at += sizes[turn % sizes.length]!)))
-        })
-        expect(reason).toBe('There is no key exchange that both sides know.')
-      }),
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 20 }),
+        async (sizes) => {
+          const reason = await refusal((line) => {
+            let at = 0
+            for (let turn = 0; at < sent.length; turn += 1)
+              line.write(sent.subarray(at, (at += sizes[turn % sizes.length]!)))
+          })
+          expect(reason).toBe('There is no key exchange that both sides know.')
+        },
+      ),
       { numRuns: 20 },
     )
   })
 
   test('anything at all', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 400 }), fc.boolean(), async (bytes, polite) => {
-        const reason = await refusal((line) => {
-          if (polite) line.write(ident)
-          line.end(bytes)
-        })
-        expect(reason).toMatch(/\.$/)
-        expect(reason).not.toBe('Internal error.')
-      }),
+      fc.asyncProperty(
+        fc.uint8Array({ minLength: 1, maxLength: 400 }),
+        fc.boolean(),
+        async (bytes, polite) => {
+          const reason = await refusal((line) => {
+            if (polite) line.write(ident)
+            line.end(bytes)
+          })
+          expect(reason).toMatch(/\.$/)
+          expect(reason).not.toBe('Internal error.')
+        },
+      ),
       { numRuns: 150 },
     )
   })
@@ -162,7 +203,8 @@ async function goodbye(send: (transport: Transport) => void, options: TestedOpti
 }
 
 const authService = (): W => message(Message.serviceRequest).string('ssh-userauth')
-const authRequest = (method: string, user = 'olga'): W => message(Message.authRequest).string(user).string('ssh-connection').string(method)
+const authRequest = (method: string, user = 'olga'): W =>
+  message(Message.authRequest).string(user).string('ssh-connection').string(method)
 
 describe('before authentication', () => {
   test.each<[string, (transport: Transport) => void, string]>([
@@ -225,7 +267,8 @@ describe('before authentication', () => {
       () => undefined,
     )
     transport.send(authService())
-    for (let turn = 0; turn < 2_000; turn += 1) transport.send(authRequest('password').boolean(false).string('x'.repeat(1_000)))
+    for (let turn = 0; turn < 2_000; turn += 1)
+      transport.send(authRequest('password').boolean(false).string('x'.repeat(1_000)))
     // The server stops reading: what was sent stays on our side of the line.
     await vi.waitFor(() => expect(line.writableLength).toBeGreaterThan(500_000))
     expect(judged).toBe(1)
@@ -274,7 +317,12 @@ describe('before authentication', () => {
     await next()
     transport.send(authRequest('none'))
     await next()
-    expect(answers).toEqual([Message.serviceAccept, Message.authInfoRequest, Message.authFailure, Message.authFailure])
+    expect(answers).toEqual([
+      Message.serviceAccept,
+      Message.authInfoRequest,
+      Message.authFailure,
+      Message.authFailure,
+    ])
     expect(attempts).toEqual(['keyboard-interactive', 'password', 'none'])
     line.destroy()
   })
@@ -321,14 +369,22 @@ describe('within a connection', () => {
       [openChannel(0), data(Buffer.alloc(4_000)), data(Buffer.alloc(4_000)), data(Buffer.alloc(4_000))],
       'More data came than the window allows.',
     ],
-    ['a packet larger than agreed', [openChannel(0), data(Buffer.alloc(4_001))], 'A packet of data is larger than was allowed.'],
+    [
+      'a packet larger than agreed',
+      [openChannel(0), data(Buffer.alloc(4_001))],
+      'A packet of data is larger than was allowed.',
+    ],
     ['data for nobody', [data(Buffer.from('x'), 7)], 'A message came for a channel that does not exist.'],
     [
       'data after EOF',
       [openChannel(0), message(Message.channelEof).uint32(0), data(Buffer.from('x'))],
       'Data came after the end of a channel.',
     ],
-    ['EOF twice', [openChannel(0), message(Message.channelEof).uint32(0), message(Message.channelEof).uint32(0)], 'A second EOF came.'],
+    [
+      'EOF twice',
+      [openChannel(0), message(Message.channelEof).uint32(0), message(Message.channelEof).uint32(0)],
+      'A second EOF came.',
+    ],
     [
       'CLOSE twice',
       [openChannel(0), message(Message.channelClose).uint32(0), message(Message.channelClose).uint32(0)],
@@ -339,7 +395,11 @@ describe('within a connection', () => {
       [openChannel(0), message(Message.channelWindowAdjust).uint32(0).uint32(0xffff_ffff)],
       'A window grew too large.',
     ],
-    ['a reply to no request', [openChannel(0), message(Message.channelSuccess).uint32(0)], 'A reply came to no request.'],
+    [
+      'a reply to no request',
+      [openChannel(0), message(Message.channelSuccess).uint32(0)],
+      'A reply came to no request.',
+    ],
     ['a reply to no global request', [message(Message.requestSuccess)], 'A reply came to no request.'],
     [
       'a channel confirmed that was not asked for',
@@ -351,8 +411,16 @@ describe('within a connection', () => {
       [message(Message.channelOpen).string('session').uint32(0).uint32(1).uint32(0)],
       'A channel without packets is of no use.',
     ],
-    ['a message that is cut short', [message(Message.channelOpen).string('session')], 'A message is cut short.'],
-    ['a packet beyond all bounds', [message(Message.ignore).string(Buffer.alloc(300_000))], 'A packet has an impossible length.'],
+    [
+      'a message that is cut short',
+      [message(Message.channelOpen).string('session')],
+      'A message is cut short.',
+    ],
+    [
+      'a packet beyond all bounds',
+      [message(Message.ignore).string(Buffer.alloc(300_000))],
+      'A packet has an impossible length.',
+    ],
   ])('%s', async (_, messages, reason) => {
     const { transport, connection } = await insider(small)
     for (const one of messages) {
@@ -368,11 +436,15 @@ describe('within a connection', () => {
   test('a request that comes after both sides have closed is overheard', async () => {
     const { transport, connection, received } = await insider()
     transport.send(openChannel(0))
-    await vi.waitFor(() => expect(received.some((payload) => payload[0] === Message.channelOpenConfirmation)).toBe(true))
+    await vi.waitFor(() =>
+      expect(received.some((payload) => payload[0] === Message.channelOpenConfirmation)).toBe(true),
+    )
     transport.send(message(Message.channelClose).uint32(0))
     transport.send(message(Message.channelRequest).uint32(0).string('exit-status').boolean(false).uint32(1))
     transport.send(openChannel(1))
-    await vi.waitFor(() => expect(received.filter((payload) => payload[0] === Message.channelOpenConfirmation).length).toBe(2))
+    await vi.waitFor(() =>
+      expect(received.filter((payload) => payload[0] === Message.channelOpenConfirmation).length).toBe(2),
+    )
     // For a channel that never was, it is an error.
     transport.send(message(Message.channelRequest).uint32(9).string('exit-status').boolean(false).uint32(1))
     expect((await connection.ended).message).toBe('A message came for a channel that does not exist.')
@@ -393,7 +465,9 @@ describe('within a connection', () => {
     transport.send(openChannel(0))
     await new Promise(setImmediate)
     for (let turn = 0; turn < 5_000; turn += 1)
-      transport.send(message(Message.channelRequest).uint32(0).string('env').boolean(true).string('A').string('B'))
+      transport.send(
+        message(Message.channelRequest).uint32(0).string('env').boolean(true).string('A').string('B'),
+      )
     expect((await connection.ended).message).toBe('Too many requests wait for a reply.')
   })
 
@@ -403,7 +477,8 @@ describe('within a connection', () => {
     const name = 'x'.repeat(200)
     // Each answer is small, so that it takes many; the peer reads none of them.
     const ask = (): void => {
-      for (let turn = 0; turn < 1_000; turn += 1) transport.send(message(Message.ping).string(Buffer.alloc(4_000, name)))
+      for (let turn = 0; turn < 1_000; turn += 1)
+        transport.send(message(Message.ping).string(Buffer.alloc(4_000, name)))
     }
     const timer = setInterval(ask, 5)
     expect((await connection.ended).message).toMatch('The peer does not read what it asks for.')
@@ -441,7 +516,10 @@ describe('within a connection', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(
-          fc.tuple(fc.oneof(fc.integer({ min: 80, max: 100 }), fc.integer({ min: 0, max: 255 })), fc.uint8Array({ maxLength: 60 })),
+          fc.tuple(
+            fc.oneof(fc.integer({ min: 80, max: 100 }), fc.integer({ min: 0, max: 255 })),
+            fc.uint8Array({ maxLength: 60 }),
+          ),
           { minLength: 1, maxLength: 20 },
         ),
         async (messages) => {
@@ -470,7 +548,9 @@ describe('within a connection', () => {
       }) as typeof line.write
       transport.send(message(Message.ignore).string('something'))
       const { message: reason } = await connection.ended
-      expect(reason).toMatch(/A packet was changed on its way\.|A packet has an impossible length\.|A packet is not padded/)
+      expect(reason).toMatch(
+        /A packet was changed on its way\.|A packet has an impossible length\.|A packet is not padded/,
+      )
     }
   })
 })

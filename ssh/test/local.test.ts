@@ -1,7 +1,15 @@
-// A connection inside of one process keeps the promises that one on a wire keeps: order, pace, requests with their answers,
-// and an end that everybody hears of.
+// A connection inside of one process keeps the promises that one on a wire keeps: order, pace, requests with
+// their answers, and an end that everybody hears of.
 import { expect, test } from 'vitest'
-import { ChannelClosed, ChannelRefused, ConnectionEnded, localPair, pipe, startSession, type Channel } from '../src/index.ts'
+import {
+  ChannelClosed,
+  ChannelRefused,
+  ConnectionEnded,
+  localPair,
+  pipe,
+  startSession,
+  type Channel,
+} from '../src/index.ts'
 
 /** Both ends of one channel. */
 async function channels(type = 'session'): Promise<[Channel, Channel]> {
@@ -62,7 +70,10 @@ test('a close waits for what was written, a close now does not', async () => {
 
 test('requests are answered, also with no; without a wish for an answer nobody waits', async () => {
   const [near, far] = await channels()
-  const answers = Promise.all([near.request('shell', Buffer.from('x'), true), near.request('pty-req', undefined, true)])
+  const answers = Promise.all([
+    near.request('shell', Buffer.from('x'), true),
+    near.request('pty-req', undefined, true),
+  ])
   const first = (await far.requests.next())!
   expect([first.type, first.payload.toString(), first.wantReply]).toEqual(['shell', 'x', true])
   first.reply(true)

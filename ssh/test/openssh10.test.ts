@@ -1,6 +1,7 @@
-// The key exchange that withstands quantum computers (ML-KEM with X25519), with programs of others that know it: OpenSSH
-// 10 and Dropbear of the same year in both roles, PuTTY as a client. They come from a newer Debian than this machine may
-// have, see tests/harness/openssh10.ts. With our default lists all of them choose it by themselves.
+// The key exchange that withstands quantum computers (ML-KEM with X25519), with programs of others that know
+// it: OpenSSH 10 and Dropbear of the same year in both roles, PuTTY as a client. They come from a newer
+// Debian than this machine may have, see tests/harness/openssh10.ts. With our default lists all of them
+// choose it by themselves.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -97,7 +98,10 @@ describe('with our server', () => {
 })
 
 describe('with our client', () => {
-  const login = async (daemon: Pick<Daemon, 'connect'>, options: Partial<ConnectOptions> = {}): Promise<Connection> =>
+  const login = async (
+    daemon: Pick<Daemon, 'connect'>,
+    options: Partial<ConnectOptions> = {},
+  ): Promise<Connection> =>
     connect(daemon.connect(), {
       user: userInfo().username,
       proofs: [{ method: 'publickey', key }],
@@ -120,7 +124,11 @@ describe('with our client', () => {
       'PermitRootLogin yes',
       ...settings,
     ]
-    return startDaemon(program('sshd'), ['-D', '-e', '-f', where.write('sshd_config', `${config.join('\n')}\n`)], port)
+    return startDaemon(
+      program('sshd'),
+      ['-D', '-e', '-f', where.write('sshd_config', `${config.join('\n')}\n`)],
+      port,
+    )
   }
 
   test.each([
@@ -141,7 +149,8 @@ describe('with our client', () => {
 
   test('it is used with Dropbear', async () => {
     await run(program('dropbearkey'), ['-t', 'ed25519', '-f', where.file('dropbear')])
-    // A process for the connection, as inetd would start it: by itself it would look for its own program, and find the loader.
+    // A process for the connection, as inetd would start it: by itself it would look for its own program, and
+    // find the loader.
     const args = ['-i', '-E', '-m', '-r', where.file('dropbear')]
     const env = { ...process.env, ...oneUser(where) }
     const ended = Promise.withResolvers<void>()
@@ -153,7 +162,10 @@ describe('with our client', () => {
     await new Promise<void>((resolve) => void listener.listen(0, '127.0.0.1', resolve))
     const { port } = listener.address() as AddressInfo
     {
-      await using connection = await login({ connect: () => net.connect(port, '127.0.0.1') }, { user: 'olga', checkHostKey: () => true })
+      await using connection = await login(
+        { connect: () => net.connect(port, '127.0.0.1') },
+        { user: 'olga', checkHostKey: () => true },
+      )
       expect(agreed(connection)).toContain(method)
       const { stdout, exit } = await outputOf(connection, 'cat; exit 3', bytes)
       expect([stdout.equals(bytes), exit]).toEqual([true, { type: 'exit-status', status: 3 }])

@@ -1,4 +1,5 @@
-// Two ends of a line in memory, and our own client and server on them, for tests that need no program of anyone's.
+// Two ends of a line in memory, and our own client and server on them, for tests that need no program of
+// anyone's.
 import { duplexPair, type Duplex } from 'node:stream'
 import { allAlgorithms, type Algorithms } from '../src/algorithms.ts'
 import { connect } from '../src/client.ts'
@@ -32,7 +33,10 @@ export async function rudeClient(
 }
 
 /** The client's side of such a peer on any line; it asks for no new keys by itself. */
-export async function rudeTransport(line: Duplex, algorithms: Algorithms = allAlgorithms): Promise<Transport> {
+export async function rudeTransport(
+  line: Duplex,
+  algorithms: Algorithms = allAlgorithms,
+): Promise<Transport> {
   const transport = openTransport(line, {
     role: 'client',
     software: 'Rude',
@@ -47,7 +51,9 @@ export async function rudeTransport(line: Duplex, algorithms: Algorithms = allAl
   return transport
 }
 
-export async function pair(options: TestedOptions = {}): Promise<{ client: Connection; server: ServerConnection } & AsyncDisposable> {
+export async function pair(
+  options: TestedOptions = {},
+): Promise<{ client: Connection; server: ServerConnection } & AsyncDisposable> {
   const { line, server } = servedLine(options)
   const client = await connect(line, { user: 'olga', proofs: [{ method: 'none' }], checkHostKey: () => true })
   const accepted = await server

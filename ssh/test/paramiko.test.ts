@@ -20,7 +20,14 @@ const paramiko: PythonPeer = {
     ],
     ciphers: ['aes256-ctr', 'aes192-ctr', 'aes128-ctr'],
     macs: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
-    hostKey: ['ssh-ed25519', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521', 'rsa-sha2-512', 'rsa-sha2-256'],
+    hostKey: [
+      'ssh-ed25519',
+      'ecdsa-sha2-nistp256',
+      'ecdsa-sha2-nistp384',
+      'ecdsa-sha2-nistp521',
+      'rsa-sha2-512',
+      'rsa-sha2-256',
+    ],
   },
 }
 

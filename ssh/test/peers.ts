@@ -1,5 +1,6 @@
-// What the tests with foreign programs have in common: servers of others as children on a port of the loopback, ended by
-// their process id; algorithms taken one at a time; and an echo behind a port, for forwarding.
+// What the tests with foreign programs have in common: servers of others as children on a port of the
+// loopback, ended by their process id; algorithms taken one at a time; and an echo behind a port, for
+// forwarding.
 import { spawn } from 'node:child_process'
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import net, { type AddressInfo } from 'node:net'
@@ -26,7 +27,8 @@ export async function startDaemon(
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
   let log = ''
   let over = false
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (log += chunk.toString()))
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (log += chunk.toString()))
   const ended = new Promise<void>((resolve) => {
     child.on('error', (error) => {
       log += error.message
@@ -53,8 +55,9 @@ export async function startDaemon(
 }
 
 /**
- * The environment in which a server finds one user, olga, who is whoever runs the test but at home in the folder and with
- * another password (its hash by crypt(3)). It is nss_wrapper that stands between the server and the list of the system.
+ * The environment in which a server finds one user, olga, who is whoever runs the test but at home in the
+ * folder and with another password (its hash by crypt(3)). It is nss_wrapper that stands between the server
+ * and the list of the system.
  */
 export function oneUser(where: Folder, hashed = '*'): Record<string, string> {
   const [uid, gid] = [process.getuid!(), process.getgid!()]
@@ -85,7 +88,10 @@ export async function roundTrip(port: number, sent: Buffer): Promise<Buffer> {
 
 /** Whatever comes in goes out again. */
 export async function startEcho(): Promise<{ readonly port: number } & Disposable> {
-  const server = net.createServer({ allowHalfOpen: true }, (socket) => void socket.on('error', () => undefined).pipe(socket))
+  const server = net.createServer(
+    { allowHalfOpen: true },
+    (socket) => void socket.on('error', () => undefined).pipe(socket),
+  )
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   return { port: (server.address() as AddressInfo).port, [Symbol.dispose]: () => void server.close() }
 }
@@ -93,30 +99,46 @@ export async function startEcho(): Promise<{ readonly port: number } & Disposabl
 export type OneAlgorithm = readonly [name: string, algorithms: Algorithms]
 
 /**
- * Each of these names in turn as the only one of its kind, everything else as in our full lists. A MAC takes part only
- * with a cipher that has no tag of its own. A name that is not ours is a mistake of the test.
+ * Each of these names in turn as the only one of its kind, everything else as in our full lists. A MAC takes
+ * part only with a cipher that has no tag of its own. A name that is not ours is a mistake of the test.
  */
 export function oneByOne(shared: Partial<Algorithms>): OneAlgorithm[] {
   const kinds = ['kex', 'ciphers', 'macs', 'hostKey'] as const
   return kinds.flatMap((kind) =>
     (shared[kind] ?? []).map((name): OneAlgorithm => {
       if (!allAlgorithms[kind].includes(name)) throw new Error(`${name} is not among our algorithms`)
-      return [name, { ...allAlgorithms, ...(kind === 'macs' ? { ciphers: ['aes128-ctr'] } : {}), [kind]: [name] }]
+      return [
+        name,
+        { ...allAlgorithms, ...(kind === 'macs' ? { ciphers: ['aes128-ctr'] } : {}), [kind]: [name] },
+      ]
     }),
   )
 }
 
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
-/** One of every type that a server can have. With a comment, as theirs have: paramiko cannot read every file without one. */
+/**
+ * One of every type that a server can have. With a comment, as theirs have: paramiko cannot read every file
+ * without one.
+ */
 export function everyKey(): PrivateKey[] {
-  const curves = ['P-256', 'P-384', 'P-521'].map((namedCurve) => generateKeyPairSync('ec', { namedCurve }).privateKey)
+  const curves = ['P-256', 'P-384', 'P-521'].map(
+    (namedCurve) => generateKeyPairSync('ec', { namedCurve }).privateKey,
+  )
   const comment = 'olga'
-  return [generatePrivateKey('ed25519', comment), generatePrivateKey('rsa', comment), ...curves.map((key) => privateKeyFrom(key, comment))]
+  return [
+    generatePrivateKey('ed25519', comment),
+    generatePrivateKey('rsa', comment),
+    ...curves.map((key) => privateKeyFrom(key, comment)),
+  ]
 }
 
 /** The names that two sides agreed on. */
 export function agreed({ transport: { negotiated } }: Connection): string[] {
   const { kex, hostKey, toServer, toClient } = negotiated
-  return [kex.name, hostKey, ...[toServer, toClient].flatMap(({ cipher, mac }) => [cipher.name, ...(mac ? [mac.name] : [])])]
+  return [
+    kex.name,
+    hostKey,
+    ...[toServer, toClient].flatMap(({ cipher, mac }) => [cipher.name, ...(mac ? [mac.name] : [])]),
+  ]
 }

@@ -33,7 +33,12 @@ async function startGateway(options: PipeOptions = {}): Promise<Gateway> {
   const serving = new Set<Promise<void>>()
   const serve = async (socket: net.Socket): Promise<void> => {
     const all = { channelTypes: 'all', globalRequests: 'all' } as const
-    await using near = await acceptConnection(socket, { ...all, hostKeys: [hostKey], methods: [], authenticate: async () => 'accept' })
+    await using near = await acceptConnection(socket, {
+      ...all,
+      hostKeys: [hostKey],
+      methods: [],
+      authenticate: async () => 'accept',
+    })
     await using far = await connect(sshd.connect(), {
       ...all,
       user: sshd.user,
@@ -88,11 +93,20 @@ test('files are copied by scp, both its ways, and by sftp', async () => {
   where.write('original', bytes)
   const args = quietArgs(gateway.port).map((arg) => (arg === '-p' ? '-P' : arg))
   for (const way of [['-O'], []]) {
-    const { status, stderr } = await run('scp', [...args, ...way, where.file('original'), `x@127.0.0.1:${where.file('copy')}`])
+    const { status, stderr } = await run('scp', [
+      ...args,
+      ...way,
+      where.file('original'),
+      `x@127.0.0.1:${where.file('copy')}`,
+    ])
     expect([status, stderr]).toEqual([0, ''])
     expect(readFileSync(where.file('copy')).equals(bytes)).toBe(true)
   }
-  const { status } = await run('sftp', [...args, '-b', '-', 'x@127.0.0.1'], `get ${where.file('copy')} ${where.file('again')}\n`)
+  const { status } = await run(
+    'sftp',
+    [...args, '-b', '-', 'x@127.0.0.1'],
+    `get ${where.file('copy')} ${where.file('again')}\n`,
+  )
   expect(status).toBe(0)
   expect(readFileSync(where.file('again')).equals(bytes)).toBe(true)
 })
@@ -101,10 +115,22 @@ test('ports are forwarded both ways through the pipe', async () => {
   await using gateway = await startGateway()
   const port = await freePort()
   // The port there leads to sshd itself, whose first line everybody knows.
-  const args = [...quietArgs(gateway.port, 'ExitOnForwardFailure=yes'), '-R', `127.0.0.1:${port}:127.0.0.1:${sshd.port}`]
-  const { stdout } = await run('ssh', [...args, 'x@127.0.0.1', `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port}; head -c 7 <&3'`])
+  const args = [
+    ...quietArgs(gateway.port, 'ExitOnForwardFailure=yes'),
+    '-R',
+    `127.0.0.1:${port}:127.0.0.1:${sshd.port}`,
+  ]
+  const { stdout } = await run('ssh', [
+    ...args,
+    'x@127.0.0.1',
+    `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port}; head -c 7 <&3'`,
+  ])
   expect(stdout.toString()).toBe('SSH-2.0')
-  const direct = await run('ssh', [...quietArgs(gateway.port), '-W', `127.0.0.1:${sshd.port}`, 'x@127.0.0.1'], 'SSH-2.0-nobody\r\n')
+  const direct = await run(
+    'ssh',
+    [...quietArgs(gateway.port), '-W', `127.0.0.1:${sshd.port}`, 'x@127.0.0.1'],
+    'SSH-2.0-nobody\r\n',
+  )
   expect(direct.stdout.toString()).toMatch(/^SSH-2\.0-OpenSSH/)
 })
 
@@ -129,8 +155,14 @@ test('a tap sees output before it is passed on, and requests', async () => {
 })
 
 test('what is not allowed is refused, and the rest goes on', async () => {
-  await using gateway = await startGateway({ channel: (_, opening) => ({ allow: opening.type === 'session' }) })
-  const { status } = await run('ssh', [...quietArgs(gateway.port), '-W', `127.0.0.1:${sshd.port}`, 'x@127.0.0.1'], '')
+  await using gateway = await startGateway({
+    channel: (_, opening) => ({ allow: opening.type === 'session' }),
+  })
+  const { status } = await run(
+    'ssh',
+    [...quietArgs(gateway.port), '-W', `127.0.0.1:${sshd.port}`, 'x@127.0.0.1'],
+    '',
+  )
   expect(status).toBe(255)
   expect((await ssh(gateway, ['echo fine'])).stdout.toString()).toBe('fine\n')
 })

@@ -1,5 +1,6 @@
-// Many channels on one connection of the real OpenSSH, and readers that do not read: everybody gets what is theirs, nobody
-// waits for somebody else, and whoever is slow holds a window of bytes and no more, however much there is to send.
+// Many channels on one connection of the real OpenSSH, and readers that do not read: everybody gets what is
+// theirs, nobody waits for somebody else, and whoever is slow holds a window of bytes and no more, however
+// much there is to send.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
@@ -32,7 +33,11 @@ test('64 sessions at once of one OpenSSH client with our server', async () => {
   const outcomes = await Promise.all(
     Array.from({ length: many }, async (_, n) => {
       const sent = Buffer.alloc(mebibyte + n, n)
-      const { stdout, status } = await run('ssh', [...quietArgs(server.port, control), 'olga@127.0.0.1', `cat; exit ${n}`], sent)
+      const { stdout, status } = await run(
+        'ssh',
+        [...quietArgs(server.port, control), 'olga@127.0.0.1', `cat; exit ${n}`],
+        sent,
+      )
       return [stdout.equals(sent), status]
     }),
   )
@@ -53,7 +58,9 @@ test('64 sessions at once of our client with sshd', async () => {
     checkHostKey: () => true,
   })
   const sessions = await Promise.all(
-    Array.from({ length: many }, async () => startSession(connection, { program: { type: 'exec', command: 'cat; exit 3' } })),
+    Array.from({ length: many }, async () =>
+      startSession(connection, { program: { type: 'exec', command: 'cat; exit 3' } }),
+    ),
   )
   const outcomes = await Promise.all(
     sessions.map(async ({ channel, exit }, n) => {
@@ -95,7 +102,9 @@ test('a client that does not read makes the server wait, and then gets everythin
       await exit(0)
     },
   })
-  const child = spawn('ssh', [...quietArgs(server.port), 'olga@127.0.0.1', 'anything'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn('ssh', [...quietArgs(server.port), 'olga@127.0.0.1', 'anything'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const ended = new Promise((resolve) => void child.once('close', resolve))
   // Its window, its pipe, and the sockets between; far less than there is.
   expect(await standsStill(() => written)).toBeLessThan(20 * mebibyte)
@@ -114,7 +123,9 @@ test('a server that does not read makes the client wait, and then gets everythin
       await exit(0)
     },
   })
-  const client = spawn('ssh', [...quietArgs(server.port), 'olga@127.0.0.1', 'anything'], { stdio: ['pipe', 'ignore', 'inherit'] })
+  const client = spawn('ssh', [...quietArgs(server.port), 'olga@127.0.0.1', 'anything'], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+  })
   const ended = new Promise((resolve) => void client.once('close', resolve))
   const total = 200 * mebibyte
   let sent = 0

@@ -1,5 +1,5 @@
-// The real OpenSSH programs, for tests: a folder with keys that is gone afterwards, `ssh` and its family as children, and an
-// `sshd` of our own configuration on a free port of the loopback, ended by its process id.
+// The real OpenSSH programs, for tests: a folder with keys that is gone afterwards, `ssh` and its family as
+// children, and an `sshd` of our own configuration on a free port of the loopback, ended by its process id.
 import { execFile, spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'
@@ -28,7 +28,9 @@ export async function run(
   child.stdin.end(input)
   return new Promise((resolve, reject) => {
     child.on('error', reject)
-    child.on('close', (status) => resolve({ status, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString() }))
+    child.on('close', (status) =>
+      resolve({ status, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString() }),
+    )
   })
 }
 
@@ -57,8 +59,10 @@ export function folder(): Folder {
 
 export async function keygen(where: Folder, name: string, ...args: string[]): Promise<string> {
   await new Promise<void>((resolve, reject) => {
-    execFile('ssh-keygen', ['-q', '-C', name, '-f', where.file(name), ...(args.includes('-N') ? [] : ['-N', '']), ...args], (error) =>
-      error ? reject(error) : resolve(),
+    execFile(
+      'ssh-keygen',
+      ['-q', '-C', name, '-f', where.file(name), ...(args.includes('-N') ? [] : ['-N', '']), ...args],
+      (error) => (error ? reject(error) : resolve()),
     )
   })
   return where.file(name)
@@ -67,7 +71,13 @@ export async function keygen(where: Folder, name: string, ...args: string[]): Pr
 /** Arguments with which an OpenSSH client knows nothing but what the test says. */
 export function quietArgs(port: number, ...options: string[]): string[] {
   // The first value of a setting is the one that counts.
-  const settings = [...options, 'StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null', 'LogLevel=ERROR', 'IdentitiesOnly=yes']
+  const settings = [
+    ...options,
+    'StrictHostKeyChecking=no',
+    'UserKnownHostsFile=/dev/null',
+    'LogLevel=ERROR',
+    'IdentitiesOnly=yes',
+  ]
   return ['-F', 'none', '-p', String(port), ...settings.flatMap((setting) => ['-o', setting])]
 }
 
@@ -107,9 +117,13 @@ export async function startSshd(where: Folder, authorizedKey: string, ...setting
     'MaxSessions 100',
     ...settings,
   ]
-  const child = spawn('/usr/sbin/sshd', ['-D', '-e', '-f', where.write('sshd_config', `${config.join('\n')}\n`)], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const child = spawn(
+    '/usr/sbin/sshd',
+    ['-D', '-e', '-f', where.write('sshd_config', `${config.join('\n')}\n`)],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
   let log = ''
   const ended = new Promise<void>((resolve) => void child.once('close', () => resolve()))
   await new Promise<void>((resolve, reject) => {

@@ -1,6 +1,7 @@
-// PuTTY's programs (plink, pscp, psftp) with our server: keys of its own format, passwords, every algorithm that both
-// know, files in both of its ways, forwarded ports, and new keys while data flows. It has no server for people, so this
-// is one role only. It prefers AES-CTR with encrypt-then-MAC, and tells the size of the group that it wants exactly.
+// PuTTY's programs (plink, pscp, psftp) with our server: keys of its own format, passwords, every algorithm
+// that both know, files in both of its ways, forwarded ports, and new keys while data flows. It has no server
+// for people, so this is one role only. It prefers AES-CTR with encrypt-then-MAC, and tells the size of the
+// group that it wants exactly.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -35,9 +36,23 @@ const shared = oneByOne({
     'diffie-hellman-group16-sha512',
     'diffie-hellman-group14-sha256',
   ],
-  ciphers: ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com', 'chacha20-poly1305@openssh.com', 'aes256-ctr', 'aes192-ctr', 'aes128-ctr'],
+  ciphers: [
+    'aes128-gcm@openssh.com',
+    'aes256-gcm@openssh.com',
+    'chacha20-poly1305@openssh.com',
+    'aes256-ctr',
+    'aes192-ctr',
+    'aes128-ctr',
+  ],
   macs: ['hmac-sha2-256-etm@openssh.com'],
-  hostKey: ['ssh-ed25519', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521', 'rsa-sha2-512', 'rsa-sha2-256'],
+  hostKey: [
+    'ssh-ed25519',
+    'ecdsa-sha2-nistp256',
+    'ecdsa-sha2-nistp384',
+    'ecdsa-sha2-nistp521',
+    'rsa-sha2-512',
+    'rsa-sha2-256',
+  ],
 })
 const bytes = randomBytes(8 * 1024 * 1024)
 const password = 'sesame'
@@ -91,7 +106,11 @@ const plink = async (words: string[], input?: Buffer): Promise<Outcome> => run('
 describe('plink', () => {
   test.each(types)('a key of type %s gets in, and a command runs', async (name) => {
     await using server = await serve()
-    const { stdout, stderr, status } = await plink([...args(server, ...withKey(name)), 'olga@127.0.0.1', 'echo out; echo err >&2; exit 3'])
+    const { stdout, stderr, status } = await plink([
+      ...args(server, ...withKey(name)),
+      'olga@127.0.0.1',
+      'echo out; echo err >&2; exit 3',
+    ])
     expect([stdout.toString(), stderr, status]).toEqual(['out\n', 'err\n', 3])
     expect(server.failures).toEqual([])
   })
@@ -114,7 +133,11 @@ describe('plink', () => {
         return answer === password ? 'accept' : 'refuse'
       },
     })
-    const { stdout, stderr } = await plink([...args(server, '-v', '-pwfile', where.file('right')), 'olga@127.0.0.1', 'echo in'])
+    const { stdout, stderr } = await plink([
+      ...args(server, '-v', '-pwfile', where.file('right')),
+      'olga@127.0.0.1',
+      'echo in',
+    ])
     expect(stdout.toString()).toBe('in\n')
     expect(stderr).toContain('Welcome to the quay.')
   })
@@ -147,7 +170,10 @@ describe('plink', () => {
     ['our server does', [], { rekey_bytes: 1_000_000 }, 'Remote side initiated key re-exchange'],
   ])('and so it does while %s every megabyte', async (_, words, options, said) => {
     await using server = await serve(options)
-    const { stdout, stderr, status } = await plink([...args(server, ...withKey(), '-v', ...words), 'olga@127.0.0.1', 'cat'], bytes)
+    const { stdout, stderr, status } = await plink(
+      [...args(server, ...withKey(), '-v', ...words), 'olga@127.0.0.1', 'cat'],
+      bytes,
+    )
     expect(status).toBe(0)
     expect(stdout.equals(bytes)).toBe(true)
     // Eight megabytes; what is under way while keys are made may count towards none of them.
@@ -158,7 +184,13 @@ describe('plink', () => {
     await using server = await serve()
     using echo = await startEcho()
     const [left, right] = [await freePort(), await freePort()]
-    const forwards = ['-N', '-L', `127.0.0.1:${left}:127.0.0.1:${echo.port}`, '-R', `127.0.0.1:${right}:127.0.0.1:${echo.port}`]
+    const forwards = [
+      '-N',
+      '-L',
+      `127.0.0.1:${left}:127.0.0.1:${echo.port}`,
+      '-R',
+      `127.0.0.1:${right}:127.0.0.1:${echo.port}`,
+    ]
     const words = [...args(server, ...withKey(), ...forwards), 'olga@127.0.0.1']
     const child = spawn('plink', words, { stdio: 'ignore', env: { ...process.env, ...env } })
     try {
@@ -190,7 +222,12 @@ describe('files', () => {
       'get folder/moved nowhere',
     ]
     const script = where.write('script', `${lines.join('\n')}\n`)
-    const { stdout, status } = await run('psftp', [...args(server, ...withKey(), '-b', script, '-be'), 'olga@127.0.0.1'], undefined, env)
+    const { stdout, status } = await run(
+      'psftp',
+      [...args(server, ...withKey(), '-b', script, '-be'), 'olga@127.0.0.1'],
+      undefined,
+      env,
+    )
     expect(status).toBe(0)
     expect(stdout.toString()).toMatch(/-rw-r-----.* 8388608 .* moved/)
     expect(stdout.toString()).toContain('no such file')
@@ -200,7 +237,12 @@ describe('files', () => {
   test.each(['-sftp', '-scp'])('pscp %s copies up and down', async (way) => {
     await using server = await serve()
     const there = where.file(`there${way}`)
-    const up = await run('pscp', [...args(server, ...withKey(), way, '-q'), where.file('up'), `olga@127.0.0.1:${there}`], undefined, env)
+    const up = await run(
+      'pscp',
+      [...args(server, ...withKey(), way, '-q'), where.file('up'), `olga@127.0.0.1:${there}`],
+      undefined,
+      env,
+    )
     expect([up.stderr, up.status, same(`there${way}`)]).toEqual(['', 0, true])
     const down = await run(
       'pscp',

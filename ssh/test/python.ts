@@ -1,5 +1,6 @@
-// Libraries of Python as peers, in both roles, through small scripts in peers/. Both scripts of a role take the same
-// words, so that one list of claims holds for every library; what only one of them has is in the test of that one.
+// Libraries of Python as peers, in both roles, through small scripts in peers/. Both scripts of a role take
+// the same words, so that one list of claims holds for every library; what only one of them has is in the
+// test of that one.
 import { spawn } from 'node:child_process'
 import { getDiffieHellman, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -19,7 +20,16 @@ import { publicKeyLine } from '../src/keys/public-key.ts'
 import { openSftp } from '../src/sftp/client.ts'
 import { localFiles } from '../src/sftp/files.ts'
 import { serveSftp } from '../src/sftp/server.ts'
-import { agreed, everyKey, oneByOne, roundTrip, sha256, startDaemon, startEcho, type Daemon } from './peers.ts'
+import {
+  agreed,
+  everyKey,
+  oneByOne,
+  roundTrip,
+  sha256,
+  startDaemon,
+  startEcho,
+  type Daemon,
+} from './peers.ts'
 import { folder, freePort, type Folder } from './programs.ts'
 import { all, outputOf } from './reading.ts'
 import { runProgram, startServer, type TestServer, type TestServerOptions } from './server.ts'
@@ -37,12 +47,17 @@ export interface Worker extends AsyncDisposable {
 }
 
 export function startWorker(script: string): Worker {
-  const child = spawn(python, [path.join(scripts, script)], { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...env } })
+  const child = spawn(python, [path.join(scripts, script)], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  })
   const waiting: PromiseWithResolvers<Told>[] = []
   let errors = ''
   child.stdin.on('error', () => undefined)
   child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
-  createInterface({ input: child.stdout }).on('line', (line) => waiting.shift()?.resolve(JSON.parse(line) as Told))
+  createInterface({ input: child.stdout }).on('line', (line) =>
+    waiting.shift()?.resolve(JSON.parse(line) as Told),
+  )
   const ended = new Promise<void>((resolve) => {
     const end = (): void => {
       for (const one of waiting.splice(0)) one.reject(new Error(`${script} ended: ${errors}`))
@@ -79,7 +94,10 @@ export interface PythonPeer {
 const password = 'sesame'
 const often = { rekey_bytes: 1_000_000 }
 /** Who wants new keys while data flows: theirs, ours. */
-const renewals = (peer: PythonPeer, us: string): [string, { rekey_bytes?: number }, { rekey_bytes?: number }][] =>
+const renewals = (
+  peer: PythonPeer,
+  us: string,
+): [string, { rekey_bytes?: number }, { rekey_bytes?: number }][] =>
   peer.renewsKeys === false
     ? [['nobody wants new keys', {}, {}]]
     : [
@@ -112,11 +130,21 @@ export function materials(): Materials {
   for (const key of keys) where.write(`user-${key.type}`, privateKeyFile(key))
   for (const key of hostKeys) where.write(`host-${key.type}`, privateKeyFile(key))
   where.write('authorized_keys', keys.map(({ type, blob }) => `${publicKeyLine(type, blob)}\n`).join(''))
-  return { where, keys, hostKeys, bytes, fileOf: ({ type }) => where.file(`user-${type}`), [Symbol.dispose]: where[Symbol.dispose] }
+  return {
+    where,
+    keys,
+    hostKeys,
+    bytes,
+    fileOf: ({ type }) => where.file(`user-${type}`),
+    [Symbol.dispose]: where[Symbol.dispose],
+  }
 }
 
 /** Our server, which lets in whoever has one of the keys or knows the password. */
-export async function serve({ keys, hostKeys, where }: Materials, options: TestServerOptions = {}): Promise<TestServer> {
+export async function serve(
+  { keys, hostKeys, where }: Materials,
+  options: TestServerOptions = {},
+): Promise<TestServer> {
   const authenticate = async (attempt: Attempt): Promise<Decision> => {
     if (attempt.method === 'password') return attempt.password === password ? 'accept' : 'refuse'
     if (attempt.method === 'keyboard-interactive') {
@@ -149,10 +177,13 @@ export function wish(given: Materials, peer: PythonPeer, server: TestServer): Re
 /** The algorithms that both know, fewer where these say so. */
 function only({ shared }: PythonPeer, fewer: Partial<Algorithms>): Record<string, readonly string[]> {
   const kinds = ['kex', 'ciphers', 'macs', 'hostKey'] as const
-  return Object.fromEntries(kinds.map((kind) => [kind, (shared[kind] ?? []).filter((name) => fewer[kind]?.includes(name) ?? true)]))
+  return Object.fromEntries(
+    kinds.map((kind) => [kind, (shared[kind] ?? []).filter((name) => fewer[kind]?.includes(name) ?? true)]),
+  )
 }
 
-const saying = ({ software }: PythonPeer): { readonly software?: string } => (software === undefined ? {} : { software })
+const saying = ({ software }: PythonPeer): { readonly software?: string } =>
+  software === undefined ? {} : { software }
 
 export function claimsAboutClient(peer: PythonPeer): void {
   describe('their client with our server', () => {
@@ -167,14 +198,19 @@ export function claimsAboutClient(peer: PythonPeer): void {
       given[Symbol.dispose]()
     })
     /** Connects with one of our keys, unless the wish is another. */
-    const login = async (server: TestServer, more: Record<string, unknown> = { key: given.fileOf(given.keys[0]!) }): Promise<Told> =>
-      worker.ask({ ...wish(given, peer, server), ...more })
+    const login = async (
+      server: TestServer,
+      more: Record<string, unknown> = { key: given.fileOf(given.keys[0]!) },
+    ): Promise<Told> => worker.ask({ ...wish(given, peer, server), ...more })
     const ran = { length: 100_001, sha256: xs, stderr: 'err\n', status: 5 }
 
     test('keys of every type get in, and a command runs', async () => {
       await using server = await serve(given)
       for (const key of given.keys) {
-        expect([key.type, await login(server, { key: given.fileOf(key) })]).toEqual([key.type, { authenticated: true }])
+        expect([key.type, await login(server, { key: given.fileOf(key) })]).toEqual([
+          key.type,
+          { authenticated: true },
+        ])
         expect(await worker.ask({ do: 'execute', command: script })).toEqual(ran)
         await worker.ask({ do: 'close' })
       }
@@ -195,23 +231,28 @@ export function claimsAboutClient(peer: PythonPeer): void {
     test.each(oneByOne(peer.shared))('%s', async (name, algorithms) => {
       await using server = await serve(given)
       const key = given.fileOf(given.keys[0]!)
-      expect(await login(server, { key, algorithms: only(peer, algorithms) })).toEqual({ authenticated: true })
+      expect(await login(server, { key, algorithms: only(peer, algorithms) })).toEqual({
+        authenticated: true,
+      })
       expect(await worker.ask({ do: 'execute', command: script })).toEqual(ran)
       await worker.ask({ do: 'close' })
       expect(agreed(server.connections[0]!)).toContain(name)
     })
 
-    test.each(renewals(peer, 'our server'))('what is piped in comes back while %s', async (_, theirs, ours) => {
-      await using server = await serve(given, ours)
-      await login(server, { key: given.fileOf(given.keys[0]!), ...theirs })
-      const { transport } = server.connections[0]!
-      const first = transport.negotiated
-      const told = await worker.ask({ do: 'execute', command: 'cat', input: given.where.file('bytes') })
-      expect(told).toMatchObject({ length: given.bytes.length, sha256: sha256(given.bytes), status: 0 })
-      // Every exchange negotiates anew.
-      expect(transport.negotiated === first).toBe(theirs !== often && ours !== often)
-      await worker.ask({ do: 'close' })
-    })
+    test.each(renewals(peer, 'our server'))(
+      'what is piped in comes back while %s',
+      async (_, theirs, ours) => {
+        await using server = await serve(given, ours)
+        await login(server, { key: given.fileOf(given.keys[0]!), ...theirs })
+        const { transport } = server.connections[0]!
+        const first = transport.negotiated
+        const told = await worker.ask({ do: 'execute', command: 'cat', input: given.where.file('bytes') })
+        expect(told).toMatchObject({ length: given.bytes.length, sha256: sha256(given.bytes), status: 0 })
+        // Every exchange negotiates anew.
+        expect(transport.negotiated === first).toBe(theirs !== often && ours !== often)
+        await worker.ask({ do: 'close' })
+      },
+    )
 
     test('files go there and come back, and are what they were', async () => {
       await using server = await serve(given, saying(peer))
@@ -255,7 +296,9 @@ export async function startPythonServer(
   // In the format of moduli(5); the groups are those of RFC 3526.
   const moduli = ['modp15', 'modp16']
     .map((name) => getDiffieHellman(name).getPrime())
-    .map((prime) => `20260101000000 2 6 100 ${prime.length * 8 - 1} 2 ${prime.toString('hex').toUpperCase()}\n`)
+    .map(
+      (prime) => `20260101000000 2 6 100 ${prime.length * 8 - 1} 2 ${prime.toString('hex').toUpperCase()}\n`,
+    )
   const settings = {
     port,
     host_keys: hostKeys.map(({ type }) => where.file(`host-${type}`)),
@@ -280,7 +323,11 @@ export function claimsAboutServer(peer: PythonPeer): void {
       await daemon[Symbol.asyncDispose]()
       given[Symbol.dispose]()
     })
-    const login = async (proof?: Proof, options: Partial<ConnectOptions> = {}, to = daemon): Promise<Connection> =>
+    const login = async (
+      proof?: Proof,
+      options: Partial<ConnectOptions> = {},
+      to = daemon,
+    ): Promise<Connection> =>
       connect(to.connect(), {
         user: 'olga',
         proofs: [proof ?? { method: 'publickey', key: given.keys[0]! }],
@@ -332,14 +379,21 @@ export function claimsAboutServer(peer: PythonPeer): void {
       await using client = await openSftp(connection)
       const at = (name: string): string => path.join(given.where.file('ours'), name)
       mkdirSync(at(''))
-      await client.write(at('first'), [given.bytes.subarray(0, 100_001), given.bytes.subarray(100_001)], 0o600)
+      await client.write(
+        at('first'),
+        [given.bytes.subarray(0, 100_001), given.bytes.subarray(100_001)],
+        0o600,
+      )
       expect(readFileSync(at('first')).equals(given.bytes)).toBe(true)
       await client.rename(at('first'), at('second'))
       await client.link('second', at('link'))
       await client.change(at('second'), { mode: 0o640, atime: 1_000_000_000, mtime: 1_000_000_001 })
       expect(await client.stat(at('link'))).toMatchObject({ size: given.bytes.length, mtime: 1_000_000_001 })
       expect(statSync(at('second')).mode & 0o777).toBe(0o640)
-      expect([await client.readLink(at('link')), await client.resolve(at('link'))]).toEqual(['second', at('second')])
+      expect([await client.readLink(at('link')), await client.resolve(at('link'))]).toEqual([
+        'second',
+        at('second'),
+      ])
       const names: string[] = []
       for await (const entry of client.list(at(''))) names.push(entry.name)
       expect(names.filter((name) => !/^\.+$/.test(name)).toSorted()).toEqual(['link', 'second'])
@@ -359,13 +413,19 @@ export function claimsAboutServer(peer: PythonPeer): void {
         'direct-tcpip',
         writeTcpForward({ host: '127.0.0.1', port: echo.port, origin: '127.0.0.1', originPort: 1 }),
       )
-      const [{ stdout }] = await Promise.all([all(direct), direct.write(given.bytes).then(async () => direct.end())])
+      const [{ stdout }] = await Promise.all([
+        all(direct),
+        direct.write(given.bytes).then(async () => direct.end()),
+      ])
       expect(stdout.equals(given.bytes)).toBe(true)
 
       const port = readPort((await connection.request('tcpip-forward', writeListen('127.0.0.1', 0)))!)
       const joining = (async () => {
         const opening = (await connection.channels.next())!
-        await joinSocket(opening.accept(), net.connect({ port: echo.port, host: '127.0.0.1', allowHalfOpen: true }))
+        await joinSocket(
+          opening.accept(),
+          net.connect({ port: echo.port, host: '127.0.0.1', allowHalfOpen: true }),
+        )
       })()
       const sent = given.bytes.subarray(0, 1_000_003)
       expect((await roundTrip(port, sent)).equals(sent)).toBe(true)

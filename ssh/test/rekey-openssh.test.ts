@@ -16,7 +16,11 @@ const ciphers = ['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com', 'aes
 test.each(ciphers)('the OpenSSH client renews its keys every megabyte, over %s', async (cipher) => {
   await using server = await startServer()
   const settings = ['RekeyLimit=1M', `Ciphers=${cipher}`, 'LogLevel=DEBUG1']
-  const { stdout, stderr, status } = await run('ssh', [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'], bytes)
+  const { stdout, stderr, status } = await run(
+    'ssh',
+    [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'],
+    bytes,
+  )
   expect(status).toBe(0)
   expect(stdout.equals(bytes)).toBe(true)
   expect(stderr.split('SSH2_MSG_NEWKEYS received').length).toBeGreaterThan(5)
@@ -25,7 +29,11 @@ test.each(ciphers)('the OpenSSH client renews its keys every megabyte, over %s',
 test.each(ciphers)('our server renews its keys every megabyte, over %s', async (cipher) => {
   await using server = await startServer({ rekey_bytes: 1024 * 1024 })
   const settings = [`Ciphers=${cipher}`, 'LogLevel=DEBUG1']
-  const { stdout, stderr, status } = await run('ssh', [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'], bytes)
+  const { stdout, stderr, status } = await run(
+    'ssh',
+    [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'],
+    bytes,
+  )
   expect(status).toBe(0)
   expect(stdout.equals(bytes)).toBe(true)
   expect(stderr.split('SSH2_MSG_NEWKEYS received').length).toBeGreaterThan(5)
@@ -33,8 +41,15 @@ test.each(ciphers)('our server renews its keys every megabyte, over %s', async (
 
 test('a client that asks for another cipher first is moved to a quick one when it moves much, and not before', async () => {
   await using server = await startServer()
-  const settings = ['Ciphers=chacha20-poly1305@openssh.com,aes256-ctr,aes256-gcm@openssh.com', 'LogLevel=DEBUG1']
-  const little = await run('ssh', [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'], bytes.subarray(0, 1000))
+  const settings = [
+    'Ciphers=chacha20-poly1305@openssh.com,aes256-ctr,aes256-gcm@openssh.com',
+    'LogLevel=DEBUG1',
+  ]
+  const little = await run(
+    'ssh',
+    [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'],
+    bytes.subarray(0, 1000),
+  )
   expect(little.stderr).not.toContain('cipher: aes256-gcm@openssh.com')
   const much = await run('ssh', [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'cat'], bytes)
   expect(much.stdout.equals(bytes)).toBe(true)

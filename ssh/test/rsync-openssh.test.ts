@@ -1,7 +1,16 @@
-// Programs that speak a protocol of their own through a session: rsync, and scp in its old way. Both are started here by
-// our server as commands, and talk both ways at once in their own rhythm; whatever is lost, doubled or late breaks them.
+// Programs that speak a protocol of their own through a session: rsync, and scp in its old way. Both are
+// started here by our server as commands, and talk both ways at once in their own rhythm; whatever is lost,
+// doubled or late breaks them.
 import { createHash, randomBytes } from 'node:crypto'
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, utimesSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { folder, quietArgs, run, type Folder, type Outcome } from './programs.ts'
@@ -53,7 +62,13 @@ describe('rsync', () => {
     expect(contents('back')).toEqual(contents('tree'))
 
     appendFileSync(where.file('tree/large'), 'more')
-    const again = await rsync(server.port, '--delete', '--checksum', `${where.file('tree')}/`, `olga@127.0.0.1:${there}/`)
+    const again = await rsync(
+      server.port,
+      '--delete',
+      '--checksum',
+      `${where.file('tree')}/`,
+      `olga@127.0.0.1:${there}/`,
+    )
     expect(contents('there')).toEqual(contents('tree'))
     // Twenty megabytes are there already.
     const literal = /Literal data: ([\d,]+) bytes/.exec(again.stdout.toString())?.[1]
@@ -63,7 +78,11 @@ describe('rsync', () => {
 
   test('what it cannot do there is told here', async () => {
     await using server = await startServer()
-    const { status, stderr } = await rsync(server.port, `olga@127.0.0.1:${where.file('missing')}/`, `${where.file('back')}/`)
+    const { status, stderr } = await rsync(
+      server.port,
+      `olga@127.0.0.1:${where.file('missing')}/`,
+      `${where.file('back')}/`,
+    )
     expect(status).toBe(23)
     expect(stderr).toContain('No such file or directory')
   })
@@ -72,7 +91,8 @@ describe('rsync', () => {
 test('scp in its old way copies a tree there and back', async () => {
   await using server = await startServer()
   const args = quietArgs(server.port).map((arg) => (arg === '-p' ? '-P' : arg))
-  const scp = async (from: string, to: string): Promise<Outcome> => run('scp', [...args, '-O', '-r', '-p', from, to])
+  const scp = async (from: string, to: string): Promise<Outcome> =>
+    run('scp', [...args, '-O', '-r', '-p', from, to])
   const up = await scp(where.file('tree'), `olga@127.0.0.1:${where.file('there')}`)
   expect([up.status, up.stderr]).toEqual([0, ''])
   const down = await scp(`olga@127.0.0.1:${where.file('there')}`, where.file('back'))

@@ -1,5 +1,5 @@
-// Our server, used by the real OpenSSH client: programs with their input, output, status and signals, and everything that a
-// person's configuration may ask of a session.
+// Our server, used by the real OpenSSH client: programs with their input, output, status and signals, and
+// everything that a person's configuration may ask of a session.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
@@ -12,7 +12,11 @@ vi.setConfig({ testTimeout: 60_000 })
 
 test('a command runs, and its output, errors and status arrive', async () => {
   await using server = await startServer()
-  const { status, stdout, stderr } = await run('ssh', [...quietArgs(server.port), 'olga@127.0.0.1', 'echo out; echo err >&2; exit 3'])
+  const { status, stdout, stderr } = await run('ssh', [
+    ...quietArgs(server.port),
+    'olga@127.0.0.1',
+    'echo out; echo err >&2; exit 3',
+  ])
   expect(stderr).toBe('err\n')
   expect(stdout.toString()).toBe('out\n')
   expect(status).toBe(3)
@@ -37,7 +41,11 @@ test('a program killed by a signal is reported as such', async () => {
 
 test('a shell without a terminal reads its commands from the input', async () => {
   await using server = await startServer()
-  const { status, stdout } = await run('ssh', [...quietArgs(server.port), 'olga@127.0.0.1'], 'echo one\necho two\nexit 7\n')
+  const { status, stdout } = await run(
+    'ssh',
+    [...quietArgs(server.port), 'olga@127.0.0.1'],
+    'echo one\necho two\nexit 7\n',
+  )
   expect(stdout.toString()).toBe('one\ntwo\n')
   expect(status).toBe(7)
 })
@@ -47,7 +55,11 @@ test('variables and a terminal are asked for before the program', async () => {
     async onSession(session) {
       const { pty, env, program } = session
       const modes = pty && [...pty.modes.keys()].length > 10
-      await session.channel.write(Buffer.from(JSON.stringify({ terminal: pty?.terminal, rows: pty?.rows, modes, env: [...env], program })))
+      await session.channel.write(
+        Buffer.from(
+          JSON.stringify({ terminal: pty?.terminal, rows: pty?.rows, modes, env: [...env], program }),
+        ),
+      )
       await session.exit(0)
     },
   })
@@ -70,9 +82,13 @@ test('many commands share one connection', async () => {
   const master = run('ssh', [...quietArgs(server.port, control, 'ControlMaster=yes'), '-N', 'olga@127.0.0.1'])
   await vi.waitFor(() => expect(existsSync(where.file('control'))).toBe(true), { timeout: 10_000 })
   const outcomes = await Promise.all(
-    Array.from({ length: 8 }, async (_, n) => run('ssh', [...quietArgs(server.port, control), 'olga@127.0.0.1', `echo ${n}; exit ${n}`])),
+    Array.from({ length: 8 }, async (_, n) =>
+      run('ssh', [...quietArgs(server.port, control), 'olga@127.0.0.1', `echo ${n}; exit ${n}`]),
+    ),
   )
-  expect(outcomes.map(({ status, stdout }) => [status, stdout.toString()])).toEqual(outcomes.map((_, n) => [n, `${n}\n`]))
+  expect(outcomes.map(({ status, stdout }) => [status, stdout.toString()])).toEqual(
+    outcomes.map((_, n) => [n, `${n}\n`]),
+  )
   await run('ssh', [...quietArgs(server.port, control), '-O', 'exit', 'olga@127.0.0.1'])
   await master
   expect(server.connections.length).toBe(1)
@@ -91,7 +107,11 @@ test('the client learns the other host keys and has them proved', async () => {
     'HashKnownHosts=no',
     'LogLevel=DEBUG3',
   ]
-  const { stderr, status } = await run('ssh', [...quietArgs(server.port, ...settings), 'olga@127.0.0.1', 'true'])
+  const { stderr, status } = await run('ssh', [
+    ...quietArgs(server.port, ...settings),
+    'olga@127.0.0.1',
+    'true',
+  ])
   expect(status).toBe(0)
   expect(stderr).toContain('will use strict KEX ordering')
   expect(where.read('known_hosts')).toContain(publicKeyLine(rsa.type, rsa.blob))
@@ -99,7 +119,11 @@ test('the client learns the other host keys and has them proved', async () => {
 
 test('a refused session says so and leaves the connection alive', async () => {
   await using server = await startServer({ channelTypes: ['direct-tcpip'] })
-  const { stderr, status } = await run('ssh', [...quietArgs(server.port, 'LogLevel=INFO'), 'olga@127.0.0.1', 'true'])
+  const { stderr, status } = await run('ssh', [
+    ...quietArgs(server.port, 'LogLevel=INFO'),
+    'olga@127.0.0.1',
+    'true',
+  ])
   expect(stderr).toContain('Channels of this type are not opened here.')
   expect(status).not.toBe(0)
 })

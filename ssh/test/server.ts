@@ -1,5 +1,5 @@
-// A small server on our own package, for tests: runs what it is asked to with the shell of the machine, forwards whatever
-// it is asked to, and remembers what it saw.
+// A small server on our own package, for tests: runs what it is asked to with the shell of the machine,
+// forwards whatever it is asked to, and remembers what it saw.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -50,7 +50,9 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
   const sockets = new Set<net.Socket>()
 
   const track = (work: Promise<void>): void => {
-    const tracked = work.catch((error: unknown) => void failures.push(error)).finally(() => working.delete(tracked))
+    const tracked = work
+      .catch((error: unknown) => void failures.push(error))
+      .finally(() => working.delete(tracked))
     working.add(tracked)
   }
 
@@ -133,7 +135,9 @@ export async function runProgram(session: Session, env: Record<string, string> =
         const abort = new AbortController()
         const { signal } = abort
         await Promise.race(
-          [once(child.stdin, 'drain', { signal }), once(child.stdin, 'close', { signal })].map(async (p) => p.catch(() => [])),
+          [once(child.stdin, 'drain', { signal }), once(child.stdin, 'close', { signal })].map(async (p) =>
+            p.catch(() => []),
+          ),
         )
         abort.abort()
       }
@@ -164,7 +168,9 @@ export async function runProgram(session: Session, env: Record<string, string> =
 export async function dial(opening: Opening): Promise<void> {
   const to =
     opening.type === 'direct-tcpip'
-      ? (({ host, port }) => net.connect({ host, port, allowHalfOpen: true }))(readTcpForward(opening.payload))
+      ? (({ host, port }) => net.connect({ host, port, allowHalfOpen: true }))(
+          readTcpForward(opening.payload),
+        )
       : net.connect({ path: readPath(opening.payload), allowHalfOpen: true })
   const connected = await new Promise<boolean>((resolve) => {
     to.once('connect', () => resolve(true))
@@ -198,7 +204,12 @@ async function serveForwards(connection: ServerConnection): Promise<void> {
       const server: net.Server = net.createServer(
         { allowHalfOpen: true },
         forward('forwarded-tcpip', () =>
-          writeTcpForward({ host, port: (server.address() as AddressInfo).port, origin: '127.0.0.1', originPort: 1 }),
+          writeTcpForward({
+            host,
+            port: (server.address() as AddressInfo).port,
+            origin: '127.0.0.1',
+            originPort: 1,
+          }),
         ),
       )
       const listening = await listenOn(server, { port, host: '127.0.0.1' })
@@ -237,7 +248,9 @@ async function withAgent(
 ): Promise<void> {
   const folder = mkdtempSync(path.join(tmpdir(), 'hawser-agent-'))
   const socketPath = path.join(folder, 'agent')
-  const server = net.createServer((socket) => track((async () => joinSocket(await connection.open('auth-agent@openssh.com'), socket))()))
+  const server = net.createServer((socket) =>
+    track((async () => joinSocket(await connection.open('auth-agent@openssh.com'), socket))()),
+  )
   server.listen(socketPath)
   await new Promise((resolve) => void server.once('listening', resolve))
   try {

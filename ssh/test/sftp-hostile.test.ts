@@ -61,14 +61,18 @@ const nothing = new Proxy({} as FileSystem, {
 
 test('any request of any kind is answered, or ends the session with a reason', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 0, max: 255 }), fc.uint8Array({ maxLength: 80 }), async (type, bytes) => {
-      await using line = await sftpLine(nothing)
-      const answered = line.ask(type, (writer) => writer.raw(bytes)).catch(() => undefined)
-      await line.channel.end()
-      const outcome = await line.served
-      if (outcome !== undefined) expect(outcome).toBeInstanceOf(ProtocolError)
-      await answered
-    }),
+    fc.asyncProperty(
+      fc.integer({ min: 0, max: 255 }),
+      fc.uint8Array({ maxLength: 80 }),
+      async (type, bytes) => {
+        await using line = await sftpLine(nothing)
+        const answered = line.ask(type, (writer) => writer.raw(bytes)).catch(() => undefined)
+        await line.channel.end()
+        const outcome = await line.served
+        if (outcome !== undefined) expect(outcome).toBeInstanceOf(ProtocolError)
+        await answered
+      },
+    ),
     { numRuns: 60 },
   )
 })
@@ -100,7 +104,9 @@ test('handles are counted, and those that are left open are closed at the end', 
   await using line = await sftpLine(files)
   const types: number[] = []
   for (let turn = 0; turn < 260; turn += 1) {
-    types.push((await line.ask(Sftp.open, (writer) => writeAttributes(writer.string('x').uint32(Open.read), {}))).type)
+    types.push(
+      (await line.ask(Sftp.open, (writer) => writeAttributes(writer.string('x').uint32(Open.read), {}))).type,
+    )
   }
   expect(types.filter((type) => type === Sftp.handle).length).toBe(256)
   expect(open.size).toBe(256)
@@ -111,12 +117,19 @@ test('handles are counted, and those that are left open are closed at the end', 
 
 test('a handle that was never given, or of the wrong kind, is refused', async () => {
   await using line = await sftpLine(localFiles(home))
-  const code = ({ type, fields }: { type: number; fields: Reader }): number => (type === Sftp.status ? fields.uint32() : -1)
-  expect(code(await line.ask(Sftp.read, (writer) => writer.string('odd').uint64(0n).uint32(1)))).toBe(Status.failure)
+  const code = ({ type, fields }: { type: number; fields: Reader }): number =>
+    type === Sftp.status ? fields.uint32() : -1
+  expect(code(await line.ask(Sftp.read, (writer) => writer.string('odd').uint64(0n).uint32(1)))).toBe(
+    Status.failure,
+  )
   const { fields } = await line.ask(Sftp.opendir, (writer) => writer.string('.'))
   const handle = fields.string()
-  expect(code(await line.ask(Sftp.read, (writer) => writer.string(handle).uint64(0n).uint32(1)))).toBe(Status.failure)
+  expect(code(await line.ask(Sftp.read, (writer) => writer.string(handle).uint64(0n).uint32(1)))).toBe(
+    Status.failure,
+  )
   expect(code(await line.ask(Sftp.close, (writer) => writer.string(handle)))).toBe(Status.ok)
   expect(code(await line.ask(Sftp.close, (writer) => writer.string(handle)))).toBe(Status.failure)
-  expect(code(await line.ask(Sftp.extended, (writer) => writer.string('no-such@example.com')))).toBe(Status.unsupported)
+  expect(code(await line.ask(Sftp.extended, (writer) => writer.string('no-such@example.com')))).toBe(
+    Status.unsupported,
+  )
 })

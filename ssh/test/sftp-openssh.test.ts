@@ -1,4 +1,5 @@
-// Files: the real sftp and scp with our server, our client with the real sshd, and our own two with each other.
+// Files: the real sftp and scp with our server, our client with the real sshd, and our own two with each
+// other.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import net from 'node:net'
@@ -39,7 +40,8 @@ afterAll(async () => {
 
 const bytes = randomBytes(5_000_003)
 const args = (): string[] => quietArgs(server.port).map((arg) => (arg === '-p' ? '-P' : arg))
-const sftp = async (...lines: string[]) => run('sftp', [...args(), '-b', '-', 'olga@127.0.0.1'], `${lines.join('\n')}\n`)
+const sftp = async (...lines: string[]) =>
+  run('sftp', [...args(), '-b', '-', 'olga@127.0.0.1'], `${lines.join('\n')}\n`)
 
 describe('the real sftp with our server', () => {
   test('copies up and down, and leaves the same bytes', async () => {
@@ -88,7 +90,12 @@ describe('the real sftp with our server', () => {
   test('scp in its new way, with times and modes', async () => {
     where.write('script', 'x')
     await run('touch', ['-d', '2001-02-03 04:05:06 UTC', where.file('script')])
-    const { status, stderr } = await run('scp', [...args(), '-p', where.file('script'), `olga@127.0.0.1:script`])
+    const { status, stderr } = await run('scp', [
+      ...args(),
+      '-p',
+      where.file('script'),
+      `olga@127.0.0.1:script`,
+    ])
     expect([status, stderr]).toEqual([0, ''])
     expect(statSync(where.file('home/script')).mtime.toISOString()).toBe('2001-02-03T04:05:06.000Z')
   })
@@ -114,7 +121,12 @@ describe.each<[string, () => Promise<Connection>, string]>([
   ],
   [
     'our client with our server',
-    async () => connect(net.connect(server.port, '127.0.0.1'), { user: 'olga', proofs: [{ method: 'none' }], checkHostKey: () => true }),
+    async () =>
+      connect(net.connect(server.port, '127.0.0.1'), {
+        user: 'olga',
+        proofs: [{ method: 'none' }],
+        checkHostKey: () => true,
+      }),
     'ours',
   ],
 ])('%s', (_, open, name) => {
@@ -123,7 +135,11 @@ describe.each<[string, () => Promise<Connection>, string]>([
     const client = await openSftp(connection)
     const file = where.file(`${name}-file`)
     // Pieces of any size, as they come from somewhere.
-    await client.write(file, [bytes.subarray(0, 100_001), bytes.subarray(100_001, 100_002), bytes.subarray(100_002)], 0o600)
+    await client.write(
+      file,
+      [bytes.subarray(0, 100_001), bytes.subarray(100_001, 100_002), bytes.subarray(100_002)],
+      0o600,
+    )
     expect(readFileSync(file).equals(bytes)).toBe(true)
     expect(await sum(client.read(file))).toBe(expected)
     expect(await client.stat(file)).toMatchObject({ size: bytes.length, mode: 0o100_600 })
@@ -158,7 +174,9 @@ describe.each<[string, () => Promise<Connection>, string]>([
     await using connection = await open()
     const client = await openSftp(connection)
     symlinkSync('nowhere', where.file(`${name}-loose`))
-    await expect(sum(client.read(where.file(`${name}-loose`)))).rejects.toMatchObject({ code: Status.noSuchFile })
+    await expect(sum(client.read(where.file(`${name}-loose`)))).rejects.toMatchObject({
+      code: Status.noSuchFile,
+    })
     for await (const part of client.read(where.file(`${name}-file`))) {
       expect(part.length).toBe(32_768)
       break

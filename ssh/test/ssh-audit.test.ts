@@ -1,6 +1,6 @@
-// What ssh-audit says about a server with our default lists and the types of host keys that a server makes for itself:
-// nothing that it objects to, in any category. It writes a line for every algorithm, `(kex) name -- [level] remark`, and
-// further remarks below it.
+// What ssh-audit says about a server with our default lists and the types of host keys that a server makes
+// for itself: nothing that it objects to, in any category. It writes a line for every algorithm, `(kex) name
+// -- [level] remark`, and further remarks below it.
 import { expect, test, vi } from 'vitest'
 import { serverAlgorithms } from '../src/algorithms.ts'
 import { generatePrivateKey } from '../src/keys/private-key.ts'
@@ -22,7 +22,8 @@ async function audit(options: TestServerOptions): Promise<Remark[]> {
   const remarks: Remark[] = []
   let [category, name] = ['', '']
   for (const line of stdout.toString().split('\n')) {
-    const [, inCategory, ofName, level, text] = /^(?:\((\w+)\) (\S+).*-- |\s*`- )\[(\w+)\] (.*)$/.exec(line) ?? []
+    const [, inCategory, ofName, level, text] =
+      /^(?:\((\w+)\) (\S+).*-- |\s*`- )\[(\w+)\] (.*)$/.exec(line) ?? []
     if (level === undefined || text === undefined) continue
     if (inCategory !== undefined && ofName !== undefined) [category, name] = [inCategory, ofName]
     remarks.push({ category, name, level, text })
@@ -35,13 +36,17 @@ const unknown = ['mlkem768x25519-sha256', 'kex-strict-s-v00@openssh.com']
 
 test('there is nothing to object to', async () => {
   const remarks = await audit({ hostKeys: [generatePrivateKey('ed25519'), generatePrivateKey('rsa')] })
-  const seen = (category: string) => [...new Set(remarks.filter((remark) => remark.category === category).map(({ name }) => name))]
+  const seen = (category: string) => [
+    ...new Set(remarks.filter((remark) => remark.category === category).map(({ name }) => name)),
+  ]
   expect(seen('kex')).toEqual([...serverAlgorithms.kex, 'kex-strict-s-v00@openssh.com'])
   expect(seen('key')).toEqual([...serverAlgorithms.hostKey])
   expect(seen('enc')).toEqual([...serverAlgorithms.ciphers])
   expect(seen('mac')).toEqual([...serverAlgorithms.macs])
   const objections = remarks.filter(({ level }) => level !== 'info')
-  expect(objections.filter(({ name, text }) => !(unknown.includes(name) && text === 'unknown algorithm'))).toEqual([])
+  expect(
+    objections.filter(({ name, text }) => !(unknown.includes(name) && text === 'unknown algorithm')),
+  ).toEqual([])
 })
 
 test('it would object to what the default lists leave out', async () => {
@@ -51,5 +56,7 @@ test('it would object to what the default lists leave out', async () => {
     hostKeys: [generatePrivateKey('ecdsa')],
   })
   const objections = remarks.filter(({ level, name }) => level !== 'info' && !unknown.includes(name))
-  expect(new Set(objections.map(({ name }) => name))).toEqual(new Set(['ecdh-sha2-nistp256', 'ecdsa-sha2-nistp256']))
+  expect(new Set(objections.map(({ name }) => name))).toEqual(
+    new Set(['ecdh-sha2-nistp256', 'ecdsa-sha2-nistp256']),
+  )
 })

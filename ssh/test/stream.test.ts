@@ -18,7 +18,11 @@ test('a connection runs through a channel of another', async () => {
     authenticate: async () => 'accept',
     channelTypes: ['session'],
   })
-  const client = await connect(here, { user: 'olga', proofs: [{ method: 'none' }], checkHostKey: (key) => key.equals(hostKey.blob) })
+  const client = await connect(here, {
+    user: 'olga',
+    proofs: [{ method: 'none' }],
+    checkHostKey: (key) => key.equals(hostKey.blob),
+  })
   const server = await accepting
 
   const inner = client.open('session')
@@ -42,7 +46,8 @@ test('the end of one direction leaves the other open', async () => {
   const here = channelStream(await opening)
   here.end('question')
   const asked: Buffer[] = []
-  for await (const chunk of there.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) asked.push(chunk)
+  for await (const chunk of there.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)
+    asked.push(chunk)
   expect(Buffer.concat(asked).toString()).toBe('question')
   there.end('answer')
   const answered: Buffer[] = []

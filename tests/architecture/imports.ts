@@ -1,6 +1,6 @@
-// What a source file knows of others: its imports, re-exports, dynamic imports with a plain string and `import('…')`
-// types, each as a value or as a type, and whether it reads the environment. It reads the syntax tree of the parser
-// that vitest brings, so comments, strings and odd formatting cannot mislead it.
+// What a source file knows of others: its imports, re-exports, dynamic imports with a plain string and
+// `import('…')` types, each as a value or as a type, and whether it reads the environment. It reads the
+// syntax tree of the parser that vitest brings, so comments, strings and odd formatting cannot mislead it.
 import { parseAst } from 'vitest/node'
 
 export interface Import {
@@ -48,24 +48,34 @@ function isNode(value: unknown): value is Node {
 }
 
 /**
- * `import type`, `export type`, `import('…')` as a type, or specifiers that all say `type`. The last one still loads
- * the module when Node strips the types; the linter turns it into the first.
+ * `import type`, `export type`, `import('…')` as a type, or specifiers that all say `type`. The last one
+ * still loads the module when Node strips the types; the linter turns it into the first.
  */
 function onlyTypes(node: Node): boolean {
   if (node.type === 'TSImportType' || node.importKind === 'type' || node.exportKind === 'type') return true
   const specifiers = Array.isArray(node.specifiers) ? node.specifiers.filter(isNode) : []
-  return specifiers.length > 0 && specifiers.every((one) => one.importKind === 'type' || one.exportKind === 'type')
+  return (
+    specifiers.length > 0 && specifiers.every((one) => one.importKind === 'type' || one.exportKind === 'type')
+  )
 }
 
 /** `process.env`, `process['env']`, `const { env } = process` and `import { env } from 'node:process'`. */
 function readsEnvironment(node: Node): boolean {
   if (node.type === 'MemberExpression') return named(node.object, 'process') && named(node.property, 'env')
   if (node.type === 'VariableDeclarator') {
-    const properties = isNode(node.id) && Array.isArray(node.id.properties) ? node.id.properties.filter(isNode) : []
+    const properties =
+      isNode(node.id) && Array.isArray(node.id.properties) ? node.id.properties.filter(isNode) : []
     return named(node.init, 'process') && properties.some((property) => named(property.key, 'env'))
   }
-  if (node.type === 'ImportDeclaration' && isNode(node.source) && /^(node:)?process$/.test(String(node.source.value))) {
-    return Array.isArray(node.specifiers) && node.specifiers.filter(isNode).some((one) => named(one.imported, 'env'))
+  if (
+    node.type === 'ImportDeclaration' &&
+    isNode(node.source) &&
+    /^(node:)?process$/.test(String(node.source.value))
+  ) {
+    return (
+      Array.isArray(node.specifiers) &&
+      node.specifiers.filter(isNode).some((one) => named(one.imported, 'env'))
+    )
   }
   return false
 }

@@ -1,6 +1,6 @@
-// Holds source files against the plan and says, in one sentence each, what is wrong and why. Pure: it is given paths
-// and texts, so its own tests can hand it small houses that do not exist. Tests, benches, docs and the configuration
-// of tools may import anything; everything that is shipped may not.
+// Holds source files against the plan and says, in one sentence each, what is wrong and why. Pure: it is
+// given paths and texts, so its own tests can hand it small houses that do not exist. Tests, benches, docs
+// and the configuration of tools may import anything; everything that is shipped may not.
 import { builtinModules } from 'node:module'
 import path from 'node:path'
 import { read, type Import, type Reading } from './imports.ts'
@@ -13,7 +13,10 @@ export interface SourceFile {
 }
 
 export function violations(files: readonly SourceFile[]): string[] {
-  return [...files.flatMap((file) => [...shapeOf(file), ...(isFree(file.path) ? [] : contentOf(file))]), ...wholeOf(files)]
+  return [
+    ...files.flatMap((file) => [...shapeOf(file), ...(isFree(file.path) ? [] : contentOf(file))]),
+    ...wholeOf(files),
+  ]
 }
 
 function shapeOf({ path: file, text }: SourceFile): string[] {
@@ -22,7 +25,9 @@ function shapeOf({ path: file, text }: SourceFile): string[] {
     found.push(`${file}: file names are kebab-case`)
   const lines = linesOf(text)
   if (lines > plan.mostLines && !(file in plan.longFiles)) {
-    found.push(`${file} has ${lines} lines; more than ${plan.mostLines} needs a reason in tests/architecture/plan.ts`)
+    found.push(
+      `${file} has ${lines} lines; more than ${plan.mostLines} needs a reason in tests/architecture/plan.ts`,
+    )
   }
   return found
 }
@@ -57,15 +62,22 @@ function wholeOf(files: readonly SourceFile[]): string[] {
   return [
     ...circles(files),
     ...(kit.length > plan.mostFilesInKit
-      ? [`server/src/kit has ${kit.length} files; more than ${plan.mostFilesInKit} and it is a heap: what has a noun belongs to a room`]
+      ? [
+          `server/src/kit has ${kit.length} files; more than ${plan.mostFilesInKit} and it is a heap: what has a noun belongs to a room`,
+        ]
       : []),
     ...Object.keys(plan.longFiles)
       .filter((file) => !long.has(file))
-      .map((file) => `${file} is listed as a long file and is not: strike it from tests/architecture/plan.ts`),
+      .map(
+        (file) => `${file} is listed as a long file and is not: strike it from tests/architecture/plan.ts`,
+      ),
   ]
 }
 
-/** Files that import each other, directly or by way of others; types count, because a reader has to follow them, too. */
+/**
+ * Files that import each other, directly or by way of others; types count, because a reader has to follow
+ * them, too.
+ */
 function circles(files: readonly SourceFile[]): string[] {
   const known = new Set(files.map((file) => file.path))
   const importsOf = new Map<string, readonly string[]>()
@@ -85,7 +97,10 @@ function circles(files: readonly SourceFile[]): string[] {
   const done = new Set<string>()
   function visit(file: string, trail: readonly string[]): void {
     const start = trail.indexOf(file)
-    if (start >= 0) return void found.push(`${[...trail.slice(start), file].join(' → ')}: these files import each other in a circle`)
+    if (start >= 0)
+      return void found.push(
+        `${[...trail.slice(start), file].join(' → ')}: these files import each other in a circle`,
+      )
     if (done.has(file)) return
     for (const target of importsOf.get(file) ?? []) visit(target, [...trail, file])
     done.add(file)
@@ -103,8 +118,8 @@ function isFree(file: string): boolean {
 }
 
 /**
- * The package or room a file is in. The domain has rooms of its own, config.ts is a room of one file, and the other files
- * beside the rooms of the server are `server`. Empty for what is in no package.
+ * The package or room a file is in. The domain has rooms of its own, config.ts is a room of one file, and the
+ * other files beside the rooms of the server are `server`. Empty for what is in no package.
  */
 function placeOf(file: string): string {
   const [first = '', second, third, fourth, ...deeper] = file.split('/')
@@ -129,28 +144,36 @@ function targetOf(file: string, specifier: string): string {
 
 function wrongArrow(file: string, { specifier, kind }: Import): string | undefined {
   const from = placeOf(file)
-  // The programs at the root start everything, so they may know everyone, as may the composition of the server.
+  // The programs at the root start everything, so they may know everyone, as may the composition of the
+  // server.
   if (from === '') return undefined
   const target = targetOf(file, specifier)
   const to = placeOf(target)
-  if (to === '' || isFree(target)) return `imports ${specifier}: what is shipped does not know tests, benches, docs or starters`
+  if (to === '' || isFree(target))
+    return `imports ${specifier}: what is shipped does not know tests, benches, docs or starters`
   if (from === to) return undefined
   const rank = plan.composition.indexOf(from)
   const targetRank = plan.composition.indexOf(to)
   if (rank >= 0 && to.startsWith('server')) {
-    return rank > targetRank ? undefined : `imports ${specifier}: ${to} is above ${from}, as tests/architecture/plan.ts lists them`
+    return rank > targetRank
+      ? undefined
+      : `imports ${specifier}: ${to} is above ${from}, as tests/architecture/plan.ts lists them`
   }
-  if (targetRank >= 0 && from.startsWith('server/')) return `imports ${specifier}: a room is handed what it needs; composition is above it`
+  if (targetRank >= 0 && from.startsWith('server/'))
+    return `imports ${specifier}: a room is handed what it needs; composition is above it`
 
   // The composition knows the packages that the server knows.
   const place = rank >= 0 ? plan.packages['server'] : (plan.rooms[from] ?? plan.packages[from])
   if (!place) return undefined // a room that is not in the plan is reported as such
   // Other packages see the server as a whole, only its own rooms see rooms.
   const wanted = from.startsWith('server') ? to : to.replace(/\/.*/, '')
-  const isIn = (names: readonly string[] = []): boolean => names.some((name) => wanted === name || wanted.startsWith(`${name}/`))
+  const isIn = (names: readonly string[] = []): boolean =>
+    names.some((name) => wanted === name || wanted.startsWith(`${name}/`))
   if (isIn(place.values)) return undefined
   if (isIn(place.types) || isIn(plan.fileTypes[file])) {
-    return kind === 'type' ? undefined : `imports values from ${wanted}, where \`import type\` is all that is allowed: ${place.because}`
+    return kind === 'type'
+      ? undefined
+      : `imports values from ${wanted}, where \`import type\` is all that is allowed: ${place.because}`
   }
   return `imports ${wanted}: ${from} may not, because ${place.because}`
 }
@@ -164,7 +187,8 @@ function wrongPackage(file: string, specifier: string): string | undefined {
   const name = specifier.startsWith('@') ? words.slice(0, 2).join('/') : (words[0] ?? '')
   const homes = plan.thirdParty[name] ?? plan.thirdParty[`${words[0]}/`]
   if (homes?.some((home) => file.startsWith(`${home}/`))) return undefined
-  if (homes) return `imports ${name}: only ${homes.join(', ') || 'nobody, so far,'} may, so that it can be replaced in one place`
+  if (homes)
+    return `imports ${name}: only ${homes.join(', ') || 'nobody, so far,'} may, so that it can be replaced in one place`
   if (builtin) return undefined
   return `imports ${name}, which has no place yet: add it to the table in tests/architecture/plan.ts and write a decision in docs/decisions`
 }

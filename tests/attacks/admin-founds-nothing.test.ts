@@ -1,5 +1,6 @@
-// `hawser admin` where there is no installation: a mistyped HAWSER_DATA, another folder, an empty database. Each command says that
-// there is none, names where it looked, and makes nothing, so that nobody believes to have changed the server that runs.
+// `hawser admin` where there is no installation: a mistyped HAWSER_DATA, another folder, an empty database.
+// Each command says that there is none, names where it looked, and makes nothing, so that nobody believes to
+// have changed the server that runs.
 import { mkdirSync, readdirSync, rmSync, existsSync } from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'
@@ -24,7 +25,9 @@ test('a folder that is not there, or is empty, stays so, and is named', async ()
     for (const command of commands) {
       const outcome = await admin(folder, command)
       expect(outcome).toMatchObject({ code: 1, stdout: '' })
-      expect(outcome.stderr).toContain(`There is no database in ${folder}, so there is no installation of Hawser here. Set HAWSER_DATA`)
+      expect(outcome.stderr).toContain(
+        `There is no database in ${folder}, so there is no installation of Hawser here. Set HAWSER_DATA`,
+      )
       expect(outcome.stderr).toContain('`hawser admin migrate`')
     }
   const backup = await admin(empty, ['backup', path.join(place.path, 'copy')])
@@ -42,7 +45,10 @@ test('a database without its master key gets no new one, which could open nothin
     ['user', 'list'],
     ['backup', path.join(place.path, 'copy')],
   ])
-    expect(await admin(place.path, command)).toMatchObject({ code: 1, stderr: expect.stringContaining('no master key in') as string })
+    expect(await admin(place.path, command)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('no master key in') as string,
+    })
   expect(existsSync(key)).toBe(false)
   expect(existsSync(path.join(place.path, 'copy'))).toBe(false)
 })
@@ -52,7 +58,10 @@ test('an empty PostgreSQL stays empty, and a folder without the master key of a 
   const url = await freshDatabase()
   const [empty, right] = [path.join(place.path, 'empty'), path.join(place.path, 'right')]
   const wrong = await admin(empty, ['user', 'list'], { HAWSER_DATABASE: url, HAWSER_SECRET: 'ab'.repeat(32) })
-  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('There is nothing of Hawser in the database') as string })
+  expect(wrong).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('There is nothing of Hawser in the database') as string,
+  })
   const client = new pg.Client(url)
   await client.connect()
   const { rows } = await client.query(`select 1 from information_schema.tables where table_schema = 'public'`)
@@ -62,7 +71,10 @@ test('an empty PostgreSQL stays empty, and a folder without the master key of a 
   expect(await admin(right, ['migrate'], { HAWSER_DATABASE: url })).toMatchObject({ code: 0 })
   expect(await admin(right, ['user', 'list'], { HAWSER_DATABASE: url })).toMatchObject({ code: 0 })
   const lost = await admin(empty, ['user', 'list'], { HAWSER_DATABASE: url })
-  expect(lost).toMatchObject({ code: 1, stderr: expect.stringContaining(`There is no master key in ${empty}`) as string })
+  expect(lost).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`There is no master key in ${empty}`) as string,
+  })
   expect(existsSync(empty)).toBe(false)
 })
 
@@ -71,7 +83,9 @@ test('an import, which may make a new installation, says where, and whether it d
   using shellhub = await shellHub('relaxed')
   const folder = path.join(place.path, 'data')
   const into = (...options: string[]) =>
-    run([process.execPath, hawser, 'import', 'shellhub', shellhub.from, ...options], { env: environmentFor(folder) })
+    run([process.execPath, hawser, 'import', 'shellhub', shellhub.from, ...options], {
+      env: environmentFor(folder),
+    })
   expect((await into('--dry-run')).stdout).toContain(`, into ${folder}, a new installation:\n`)
   expect(existsSync(folder)).toBe(false)
   expect((await into()).stdout).toContain(`, into ${folder}, a new installation:\n`)

@@ -1,6 +1,7 @@
-// A connector names an address of the server's own interfaces that is not loopback, and so has the server knock at doors that are
-// open only to its own machine. Names are resolved and held against the interfaces at each connection, so that a name cannot
-// change its mind after it was looked at; the administrator may allow an address.
+// A connector names an address of the server's own interfaces that is not loopback, and so has the server
+// knock at doors that are open only to its own machine. Names are resolved and held against the interfaces at
+// each connection, so that a name cannot change its mind after it was looked at; the administrator may allow
+// an address.
 import { networkInterfaces } from 'node:os'
 import { expect, test } from 'vitest'
 import { engine } from '../../server/src/connectors/engine.ts'
@@ -25,7 +26,9 @@ test.each(own)('$address is not reached unless it is allowed', async ({ address,
   expect(await engine({ allow: [address] }).info(at)).toEqual(engineInfo)
 
   await using place = await startPlace()
-  const { body } = await place.administrator.connectors.create({ body: { enable: true, address, port: there.port } })
+  const { body } = await place.administrator.connectors.create({
+    body: { enable: true, address, port: there.port },
+  })
   expect(body.status.State).toBe('failed')
   expect(there.asked).toHaveLength(1)
 })

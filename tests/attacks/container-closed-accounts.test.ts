@@ -1,6 +1,6 @@
-// A container's accounts that nobody may log in with were open to whoever had a key: those without a login shell, those that an
-// administrator has locked or that have expired, and all but root while there is a `nologin` file. The engine here is a small
-// HTTP server that has nothing but the files of a container.
+// A container's accounts that nobody may log in with were open to whoever had a key: those without a login
+// shell, those that an administrator has locked or that have expired, and all but root while there is a
+// `nologin` file. The engine here is a small HTTP server that has nothing but the files of a container.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -64,7 +64,10 @@ async function enters(user: string): Promise<[boolean, boolean]> {
   const { port } = engine.address() as AddressInfo
   const client = engineClient({ way: () => ({ host: '127.0.0.1', port, name: 'engine' }) })
   const answers: boolean[] = []
-  for (const proof of [{ method: 'publickey', key: generatePrivateKey() } as const, { method: 'password', password: 'sesame' } as const]) {
+  for (const proof of [
+    { method: 'publickey', key: generatePrivateKey() } as const,
+    { method: 'password', password: 'sesame' } as const,
+  ]) {
     const [near, far] = duplexPair()
     const served = serveContainer(far, {
       client,

@@ -1,5 +1,6 @@
-// A recording that a disk, or somebody with a grudge, has damaged: whoever plays it gets a sentence and a failure with a name, not a
-// bare 500, and the log says where the damage is. Nothing that is left of it is given out as if it were whole.
+// A recording that a disk, or somebody with a grudge, has damaged: whoever plays it gets a sentence and a
+// failure with a name, not a bare 500, and the log says where the damage is. Nothing that is left of it is
+// given out as if it were whole.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,7 +11,9 @@ const message = 'The recording is damaged and cannot be read; the server’s log
 
 function fileOf({ folder }: Place): string {
   const at = path.join(folder, 'recordings')
-  const found = readdirSync(at, { recursive: true, encoding: 'utf8' }).find((name) => name.endsWith('.journal'))
+  const found = readdirSync(at, { recursive: true, encoding: 'utf8' }).find((name) =>
+    name.endsWith('.journal'),
+  )
   if (found === undefined) throw new Error('nothing is recorded')
   return path.join(at, found)
 }
@@ -32,7 +35,10 @@ test.each<[string, (bytes: Buffer) => Buffer]>([
   const { owner } = place
   const params = { uid: sample.session }
   for (const text of ['one', 'two', 'three'])
-    await owner.sessions.record({ params, body: { uid: sample.session, message: text, width: 80, height: 24 } })
+    await owner.sessions.record({
+      params,
+      body: { uid: sample.session, message: text, width: 80, height: 24 },
+    })
   expect((await owner.sessions.play({ params })).body).toHaveLength(3)
   const file = fileOf(place)
   writeFileSync(file, damage(readFileSync(file)))

@@ -1,6 +1,7 @@
-// Strangers could tell devices that exist from others, as often as they liked: a device that was online answered FAILURE,
-// every other name DISCONNECT. Whoever has proved nothing gets the same answers for every name, at the same times, and each
-// guess at a password counts. Whoever holds a key of the namespace is told what is the matter.
+// Strangers could tell devices that exist from others, as often as they liked: a device that was online
+// answered FAILURE, every other name DISCONNECT. Whoever has proved nothing gets the same answers for every
+// name, at the same times, and each guess at a password counts. Whoever holds a key of the namespace is told
+// what is the matter.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { generatePrivateKey, type PrivateKey, type Unauthenticated } from '@hawser/ssh'
@@ -35,18 +36,26 @@ const shownOnly = (key: PrivateKey) => ({
   },
 })
 
-async function guess(from: string, attempts: readonly Parameters<Unauthenticated['attempt']>[1][]): Promise<void> {
+async function guess(
+  from: string,
+  attempts: readonly Parameters<Unauthenticated['attempt']>[1][],
+): Promise<void> {
   const client = await door.knock({ from })
   for (const proof of attempts) await client.attempt(`pilot@${names.unknown}`, proof)
 }
 
 /** What each attempt was answered, until the server has enough, and every banner, without the name. */
-async function seen(data: string, attempts: readonly Parameters<Unauthenticated['attempt']>[1][]): Promise<string[]> {
+async function seen(
+  data: string,
+  attempts: readonly Parameters<Unauthenticated['attempt']>[1][],
+): Promise<string[]> {
   const banners: string[] = []
   const client = await door.knock({ banners })
   const answers: string[] = []
   for (const proof of attempts) {
-    const answer = await client.attempt(`pilot@${data}`, proof).catch((error: Error) => ({ ended: error.message }))
+    const answer = await client
+      .attempt(`pilot@${data}`, proof)
+      .catch((error: Error) => ({ ended: error.message }))
     answers.push(JSON.stringify(answer))
   }
   return [...answers, ...banners].map((text) => text.replaceAll(data, 'NAME'))
@@ -61,11 +70,14 @@ const guesses = [
 ] as const
 
 describe('whoever has proved nothing', () => {
-  test.each(Object.entries(others))('gets for a device that is %s the answers of one that is online', async (_, data) => {
-    const [there, other] = await Promise.all([seen(onlineDevice, guesses), seen(data, guesses)])
-    expect(other).toEqual(there)
-    for (const answer of there.slice(0, guesses.length)) expect(answer).toContain('"accepted":false')
-  })
+  test.each(Object.entries(others))(
+    'gets for a device that is %s the answers of one that is online',
+    async (_, data) => {
+      const [there, other] = await Promise.all([seen(onlineDevice, guesses), seen(data, guesses)])
+      expect(other).toEqual(there)
+      for (const answer of there.slice(0, guesses.length)) expect(answer).toContain('"accepted":false')
+    },
+  )
 
   test('is asked to sign with a key of the namespace whether the device exists or not', async () => {
     const shown = [{ method: 'publickey', key: shownOnly(olga) }] as const
@@ -98,17 +110,24 @@ describe('whoever has proved nothing', () => {
     for (const data of [names.online, names.unknown]) {
       const banners: string[] = []
       const client = await door.knock({ from, banners })
-      await expect(client.attempt(`pilot@${data}`, { method: 'password', password: 'pilot' })).rejects.toThrow()
+      await expect(
+        client.attempt(`pilot@${data}`, { method: 'password', password: 'pilot' }),
+      ).rejects.toThrow()
       expect(banners).toEqual(['Too many failed attempts from your address; wait a while.\r\n'])
     }
   })
 })
 
 describe('whoever holds a key of the namespace', () => {
-  test.each(['offline', 'pending', 'unknown'] as const)('is told that a device that is %s cannot be reached', async (name) => {
-    const banners: string[] = []
-    const client = await door.knock({ banners })
-    await expect(client.attempt(`pilot@${names[name]}`, { method: 'publickey', key: olga })).rejects.toThrow()
-    expect(banners).toEqual([`${names[name]} is offline or cannot be reached\r\n`])
-  })
+  test.each(['offline', 'pending', 'unknown'] as const)(
+    'is told that a device that is %s cannot be reached',
+    async (name) => {
+      const banners: string[] = []
+      const client = await door.knock({ banners })
+      await expect(
+        client.attempt(`pilot@${names[name]}`, { method: 'publickey', key: olga }),
+      ).rejects.toThrow()
+      expect(banners).toEqual([`${names[name]} is offline or cannot be reached\r\n`])
+    },
+  )
 })

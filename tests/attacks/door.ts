@@ -1,5 +1,5 @@
-// What the attacks on the SSH door share: a server with one device that is online, and our own client, which does what an
-// honest one does not.
+// What the attacks on the SSH door share: a server with one device that is online, and our own client, which
+// does what an honest one does not.
 import { once } from 'node:events'
 import net from 'node:net'
 import { sample } from '@hawser/contract/examples'
@@ -34,7 +34,9 @@ export async function startDoor(env: Record<string, string> = {}): Promise<Door>
   await using opened = new AsyncDisposableStack()
   const service = opened.use(await startService({ env }))
   const world = await buildWorld(service)
-  const agent = opened.use(await startOldAgent(service, { version: 2, tenant_id: sample.tenant, hostname: 'crane-9' }))
+  const agent = opened.use(
+    await startOldAgent(service, { version: 2, tenant_id: sample.tenant, hostname: 'crane-9' }),
+  )
   const owner = service.api({ token: await world.token('owner') })
   await owner.devices.accept({ params: { uid: agent.uid } })
   const sockets = new Set<net.Socket>()
@@ -44,7 +46,8 @@ export async function startDoor(env: Record<string, string> = {}): Promise<Door>
     sockets.add(socket.on('error', () => undefined))
     socket.once('close', () => sockets.delete(socket))
     await once(socket, 'connect')
-    if (from !== undefined) socket.write(`PROXY ${net.isIPv6(from) ? 'TCP6' : 'TCP4'} ${from} ${from} 4242 22\r\n`)
+    if (from !== undefined)
+      socket.write(`PROXY ${net.isIPv6(from) ? 'TCP6' : 'TCP4'} ${from} ${from} 4242 22\r\n`)
     return socket
   }
 
@@ -59,12 +62,18 @@ export async function startDoor(env: Record<string, string> = {}): Promise<Door>
     agent,
     async register(key, change = {}) {
       const data = Buffer.from(publicKeyLine(key.type, key.blob)).toString('base64')
-      await owner.publicKeys.create({ body: { data, name: 'key', username: '.*', filter: { hostname: '.*' }, ...change } })
+      await owner.publicKeys.create({
+        body: { data, name: 'key', username: '.*', filter: { hostname: '.*' }, ...change },
+      })
     },
     dial,
     leave,
     knock: async ({ from, banners } = {}) =>
-      openClient(await dial(from), { checkHostKey: () => true, onBanner: (text) => void banners?.push(text), handshake_ms: 20_000 }),
+      openClient(await dial(from), {
+        checkHostKey: () => true,
+        onBanner: (text) => void banners?.push(text),
+        handshake_ms: 20_000,
+      }),
     [Symbol.asyncDispose]: async () => whole.disposeAsync(),
   }
 }

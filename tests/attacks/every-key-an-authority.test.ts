@@ -1,6 +1,7 @@
-// Every registered public key was a certificate authority: whoever could borrow it for one signature, root on a device where
-// somebody once came with a forwarded agent, signed a certificate for `root` that is valid for ever. A key signs
-// certificates only if its owner said so, and one that does lets nobody in by itself, as in sshd.
+// Every registered public key was a certificate authority: whoever could borrow it for one signature, root on
+// a device where somebody once came with a forwarded agent, signed a certificate for `root` that is valid for
+// ever. A key signs certificates only if its owner said so, and one that does lets nobody in by itself, as in
+// sshd.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generatePrivateKey, withCertificate, type PrivateKey } from '@hawser/ssh'
@@ -73,7 +74,12 @@ test('the mark is seen in the list, and can be taken off and put on again', asyn
   expect([login!.certificate_authority, signing!.certificate_authority]).toEqual([false, true])
   const { fingerprint, name, username } = signing!
   const change = async (more: object) =>
-    (await owner.update({ params: { fingerprint }, body: { name, username, filter: { hostname: '.*' }, ...more } })).body
+    (
+      await owner.update({
+        params: { fingerprint },
+        body: { name, username, filter: { hostname: '.*' }, ...more },
+      })
+    ).body
   expect(await change({})).toMatchObject({ certificate_authority: true })
   expect(await change({ certificate_authority: false })).toMatchObject({ certificate_authority: false })
   expect(await comesIn(withCertificate(mallory, await forged(authority, mallory)))).toBe(false)

@@ -1,7 +1,8 @@
-// Whoever owns a namespace, which anybody may, writes firewall rules that are dear to compile and to run, and then knocks: 60
-// rules such as `\p{L}{0,450}` were compiled anew for every attempt and held the server for 23 s. What rules cost is known when they
-// are written and bounded for the namespace, each pattern is compiled once, and rules that were stored before there was a
-// bound refuse the connection instead of being run. Compilations are counted where the engine makes them.
+// Whoever owns a namespace, which anybody may, writes firewall rules that are dear to compile and to run, and
+// then knocks: 60 rules such as `\p{L}{0,450}` were compiled anew for every attempt and held the server for
+// 23 s. What rules cost is known when they are written and bounded for the namespace, each pattern is
+// compiled once, and rules that were stored before there was a bound refuse the connection instead of being
+// run. Compilations are counted where the engine makes them.
 import { RE2Set } from 're2js'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
@@ -20,7 +21,10 @@ const rule = (changes: Partial<Rule> = {}): Rule => ({
   ...changes,
 })
 
-const spies = () => ({ compile: vi.spyOn(RE2Set.prototype, 'compile'), match: vi.spyOn(RE2Set.prototype, 'match') })
+const spies = () => ({
+  compile: vi.spyOn(RE2Set.prototype, 'compile'),
+  match: vi.spyOn(RE2Set.prototype, 'match'),
+})
 let engine: ReturnType<typeof spies>
 beforeEach(() => {
   engine = spies()
@@ -29,7 +33,9 @@ afterEach(() => void vi.restoreAllMocks())
 
 /** What the engine was made to compile, written out, where that is long. */
 const compiledLong = (): string[] =>
-  engine.compile.mock.contexts.flatMap((set) => (set as RE2Set).regexps.map(String)).filter((source) => source.length > 100)
+  engine.compile.mock.contexts
+    .flatMap((set) => (set as RE2Set).regexps.map(String))
+    .filter((source) => source.length > 100)
 
 /** What an SSH attempt asks before anything else. */
 async function knock(place: Place, username: string): Promise<boolean> {
@@ -48,7 +54,9 @@ async function withoutRules(): Promise<Place> {
 /** As rules were before there was a bound. */
 const store = async (place: Place, rules: readonly Rule[]): Promise<void> => {
   for (const { filter, active, ...more } of rules)
-    await place.rooms.stores.of(sample.tenant).firewall.insert({ ...more, active: active ? 1 : 0, filter: JSON.stringify(filter) })
+    await place.rooms.stores
+      .of(sample.tenant)
+      .firewall.insert({ ...more, active: active ? 1 : 0, filter: JSON.stringify(filter) })
 }
 
 describe('a rule that is written', () => {
@@ -65,7 +73,11 @@ describe('a rule that is written', () => {
     for (const changes of [{ username: pattern }, { source_ip: pattern }, { filter: { hostname: pattern } }])
       await expect(place.administrator.firewall.create({ body: rule(changes) })).rejects.toMatchObject({
         status: 400,
-        body: { message: expect.stringContaining('the regular expression is too large once its repetitions are written out') as unknown },
+        body: {
+          message: expect.stringContaining(
+            'the regular expression is too large once its repetitions are written out',
+          ) as unknown,
+        },
       })
     expect(compiledLong()).toEqual([])
   })
@@ -77,13 +89,18 @@ describe('a rule that is written', () => {
     }
     await expect(written(60)).rejects.toMatchObject({
       status: 403,
-      body: { message: 'The firewall rules of the namespace are too large together; make them simpler or remove some.' },
+      body: {
+        message:
+          'The firewall rules of the namespace are too large together; make them simpler or remove some.',
+      },
     })
     const { items } = await place.rooms.stores.of(sample.tenant).firewall.list({ page: 1, per_page: 100 })
     expect(items.length).toBeLessThan(10)
     // Neither can a small one be made large.
     const { body: small } = await place.owner.firewall.create({ body: rule({ priority: 9 }) })
-    await expect(place.owner.firewall.update({ params: { id: small.id }, body })).rejects.toMatchObject({ status: 403 })
+    await expect(place.owner.firewall.update({ params: { id: small.id }, body })).rejects.toMatchObject({
+      status: 403,
+    })
   })
 })
 
@@ -102,12 +119,17 @@ describe('rules that are stored', () => {
     await using place = await withoutRules()
     for (let i = 0; i < 100; i += 1)
       await place.administrator.firewall.create({
-        body: rule({ username: `^user-${i}$`, source_ip: `^10\\.0\\.${i}\\.`, filter: { hostname: `^x${i}` } }),
+        body: rule({
+          username: `^user-${i}$`,
+          source_ip: `^10\\.0\\.${i}\\.`,
+          filter: { hostname: `^x${i}` },
+        }),
       })
     await place.administrator.firewall.create({ body: rule({ username: '^intruder$', priority: 99 }) })
     await knock(place, 'someone')
     engine.compile.mockClear()
-    for (let i = 0; i < 20; i += 1) expect(await knock(place, i === 7 ? 'intruder' : `someone-${i}`)).toBe(i !== 7)
+    for (let i = 0; i < 20; i += 1)
+      expect(await knock(place, i === 7 ? 'intruder' : `someone-${i}`)).toBe(i !== 7)
     expect(engine.compile).not.toHaveBeenCalled()
   })
 
@@ -115,7 +137,9 @@ describe('rules that are stored', () => {
     await using place = await withoutRules()
     await store(
       place,
-      Array.from({ length: 60 }, (_, i) => rule({ action: 'allow', username: dear, source_ip: dear, priority: i })),
+      Array.from({ length: 60 }, (_, i) =>
+        rule({ action: 'allow', username: dear, source_ip: dear, priority: i }),
+      ),
     )
     expect(await knock(place, 'deploy')).toBe(true)
     await store(place, [rule({ username: dear, source_ip: dear, filter: { hostname: dear }, priority: 3 })])

@@ -1,6 +1,6 @@
-// A stranger who reaches NATS, and nothing else. What nodes say there is not for strangers: they cannot read it, cannot say it
-// themselves, cannot say it again, and cannot say it elsewhere. A stranger who could got tickets for the files of devices by
-// repeating one node's question to another.
+// A stranger who reaches NATS, and nothing else. What nodes say there is not for strangers: they cannot read
+// it, cannot say it themselves, cannot say it again, and cannot say it elsewhere. A stranger who could got
+// tickets for the files of devices by repeating one node's question to another.
 import { once } from 'node:events'
 import net from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -41,7 +41,11 @@ class Stranger implements Disposable {
   say(subject: string, body: Buffer | string, reply = ''): void {
     const bytes = Buffer.from(body)
     this.#socket.write(
-      Buffer.concat([Buffer.from(`PUB ${subject} ${reply && `${reply} `}${bytes.length}\r\n`), bytes, Buffer.from('\r\n')]),
+      Buffer.concat([
+        Buffer.from(`PUB ${subject} ${reply && `${reply} `}${bytes.length}\r\n`),
+        bytes,
+        Buffer.from('\r\n'),
+      ]),
     )
   }
 
@@ -81,7 +85,8 @@ let stranger: Stranger
 const node = (at: number): Service => cluster.nodes[at]!
 const api = async (at: number) => node(at).api({ token: await cluster.world.token('owner') })
 const refusals = () => cluster.nodes.map(({ rooms }) => rooms.bus.refused).reduce((sum, one) => sum + one, 0)
-const eventually = <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 20_000, interval: 30 })
+const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 20_000, interval: 30 })
 
 /** The terminal lives on the first node, so that the second one has to ask it for tickets. */
 beforeAll(async () => {
@@ -90,7 +95,9 @@ beforeAll(async () => {
   await vi.waitUntil(() => node(0).reach.tunnels.size === 1, { timeout: 20_000 })
   const owner = await api(0)
   await owner.devices.accept({ params: { uid: agent.uid } })
-  const { token } = (await owner.terminals.open({ body: { device: agent.uid, username: 'root', password: 'pilot' } })).body
+  const { token } = (
+    await owner.terminals.open({ body: { device: agent.uid, username: 'root', password: 'pilot' } })
+  ).body
   const shell = opened.use(await dial(node(0), token))
   session = (await shell.hear(Kind.session)) as string
   stranger = opened.use(await Stranger.on(cluster.nats.url))
@@ -102,7 +109,9 @@ async function overhearQuestion(): Promise<{ question: Heard; answer: Heard; tok
   const before = stranger.heard.length
   const { token } = (await (await api(1)).terminals.files({ body: { session } })).body
   const question = await eventually(() => {
-    const found = stranger.heard.slice(before).find(({ subject }) => subject.endsWith(`held.terminal.${session}`))
+    const found = stranger.heard
+      .slice(before)
+      .find(({ subject }) => subject.endsWith(`held.terminal.${session}`))
     expect(found).toBeDefined()
     return found!
   })
@@ -125,7 +134,8 @@ test('a question that is repeated is not answered', async () => {
   const before = refusals()
   stranger.say(question.subject, question.body, 'stranger.inbox')
   await eventually(() => expect(refusals()).toBeGreaterThan(before))
-  // The node answers the question of a node that was asked later, so it would have answered the stranger by now.
+  // The node answers the question of a node that was asked later, so it would have answered the stranger by
+  // now.
   await overhearQuestion()
   expect(stranger.heard.filter(({ subject }) => subject === 'stranger.inbox')).toEqual([])
   expect(node(0).log()).toMatch(/"event":"nats\.refused".*a message came a second time/)
@@ -134,7 +144,12 @@ test('a question that is repeated is not answered', async () => {
 test('a question that a stranger makes up is not answered', async () => {
   const subject = (await overhearQuestion()).question.subject
   const before = refusals()
-  const holder = { user_id: sample.owner.id, username: sample.owner.username, tenant_id: sample.tenant, epoch: 0 }
+  const holder = {
+    user_id: sample.owner.id,
+    username: sample.owner.username,
+    tenant_id: sample.tenant,
+    epoch: 0,
+  }
   stranger.say(subject, JSON.stringify(holder), 'stranger.inbox')
   stranger.say(subject, '', 'stranger.inbox')
   stranger.say(subject.replace('terminal.', 'session.'), '', 'stranger.inbox')
@@ -159,7 +174,9 @@ test('news that a stranger makes up or repeats change nothing', async () => {
   const owner = await api(1)
   await owner.devices.update({ params: { uid: agent.uid }, body: { name: 'derrick' } })
   const news = await eventually(() => {
-    const found = stranger.heard.slice(from).find(({ subject }) => subject === `${prefix}.news.device.changed`)
+    const found = stranger.heard
+      .slice(from)
+      .find(({ subject }) => subject === `${prefix}.news.device.changed`)
     expect(found).toBeDefined()
     return found!
   })
@@ -167,7 +184,10 @@ test('news that a stranger makes up or repeats change nothing', async () => {
   const before = refusals()
   stranger.say(news.subject, news.body)
   stranger.say(`${prefix}.news.session.closed`, JSON.stringify({ tenant_id: sample.tenant, uid: session }))
-  stranger.say(`${prefix}.news.device.changed`, JSON.stringify({ tenant_id: sample.tenant, uid: agent.uid, status: 'gone' }))
+  stranger.say(
+    `${prefix}.news.device.changed`,
+    JSON.stringify({ tenant_id: sample.tenant, uid: agent.uid, status: 'gone' }),
+  )
   // Both nodes hear all three.
   await eventually(() => expect(refusals()).toBe(before + 6))
   expect(node(0).reach.sessions.has(session)).toBe(true)

@@ -1,6 +1,16 @@
-// A disk that somebody fills up, a real one of 96 MB. Recordings stop before it is full; when it is, people can still sign in and
-// delete something, because the server gives up a reserve; and what watches the server is told the truth.
-import { closeSync, existsSync, openSync, readdirSync, rmSync, statfsSync, symlinkSync, writeSync } from 'node:fs'
+// A disk that somebody fills up, a real one of 96 MB. Recordings stop before it is full; when it is, people
+// can still sign in and delete something, because the server gives up a reserve; and what watches the server
+// is told the truth.
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeSync,
+} from 'node:fs'
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { watchDisk } from '../../server/src/kit/disk.ts'
@@ -11,13 +21,25 @@ vi.setConfig({ testTimeout: 300_000 })
 const megabyte = 1024 * 1024
 const settings = { HAWSER_DISK_LOW: '40', HAWSER_DISK_RESERVE: '4', HAWSER_METRICS_TOKEN: 'gauge' }
 
-/** The program with its data folder on a small disk, which is there for this process alone and goes with it. */
+/**
+ * The program with its data folder on a small disk, which is there for this process alone and goes with it.
+ */
 async function onSmallDisk(folder: string): Promise<{ program: Program; disk: string }> {
   const line = 'mount -t tmpfs -o size=96m none "$0" && exec "$@"'
   const program = await startProgram({
     folder,
     env: settings,
-    command: ['unshare', '--mount', 'sh', '-c', line, folder, process.execPath, path.join(import.meta.dirname, '../../hawser.ts'), 'serve'],
+    command: [
+      'unshare',
+      '--mount',
+      'sh',
+      '-c',
+      line,
+      folder,
+      process.execPath,
+      path.join(import.meta.dirname, '../../hawser.ts'),
+      'serve',
+    ],
   })
   return { program, disk: path.join(`/proc/${program.child.pid}/root`, folder) }
 }
@@ -38,7 +60,8 @@ function fill(disk: string, left_bytes: number, name = 'filler'): void {
   }
 }
 
-const eventually = <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 60_000, interval: 200 })
+const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 60_000, interval: 200 })
 
 async function health({ url }: Program): Promise<[number, string | null]> {
   const answer = await fetch(`${url}/healthcheck`)
@@ -55,7 +78,8 @@ test('who fills the disk shuts nobody out, and does not go unnoticed', async () 
   const { program, disk } = await onSmallDisk(folder.path)
   await using _ = program
   const olga = await setUp(program)
-  const login = () => program.api().users.login({ body: { username: olga.username, password: olga.password } })
+  const login = () =>
+    program.api().users.login({ body: { username: olga.username, password: olga.password } })
   const reserve = path.join(disk, 'reserve')
   expect(existsSync(reserve)).toBe(true)
   expect(await health(program)).toEqual([200, null])
@@ -75,10 +99,15 @@ test('who fills the disk shuts nobody out, and does not go unnoticed', async () 
   expect(existsSync(reserve)).toBe(false)
   await program.logged('disk.full')
   const api = program.api({ token })
-  const refused = { status: 503, message: 'The disk of the server is full: only signing in, reading and deleting work.' }
+  const refused = {
+    status: 503,
+    message: 'The disk of the server is full: only signing in, reading and deleting work.',
+  }
   await expect(api.namespaces.create({ body: { name: 'another' } })).rejects.toMatchObject(refused)
   await expect(
-    program.api().devices.auth({ body: { info: {}, hostname: 'new', public_key: 'new', tenant_id: olga.tenant } }),
+    program
+      .api()
+      .devices.auth({ body: { info: {}, hostname: 'new', public_key: 'new', tenant_id: olga.tenant } }),
   ).rejects.toMatchObject({ status: 503 })
   expect((await api.namespaces.list({})).total).toBe(2)
   await api.namespaces.remove({ params: { tenant: extra } })
@@ -88,7 +117,8 @@ test('who fills the disk shuts nobody out, and does not go unnoticed', async () 
   fill(disk, 0, 'more')
   await eventually(async () => expect((await health(program))[0]).toBe(503))
 
-  for (const name of readdirSync(disk)) if (name === 'filler' || name === 'more') rmSync(path.join(disk, name))
+  for (const name of readdirSync(disk))
+    if (name === 'filler' || name === 'more') rmSync(path.join(disk, name))
   await eventually(async () => expect(await health(program)).toEqual([200, null]))
   expect(existsSync(reserve)).toBe(true)
   await login()
@@ -100,7 +130,13 @@ test('a reserve that cannot be written leaves nothing behind, and is not tried a
   const [reserve, draft] = [path.join(folder.path, 'reserve'), path.join(folder.path, 'reserve.new')]
   const errors: unknown[] = []
   const onError = (error: unknown): void => void errors.push(error)
-  using disk = await watchDisk({ folder: folder.path, low_bytes: 0, reserve_bytes: megabyte, onChange: () => undefined, onError })
+  using disk = await watchDisk({
+    folder: folder.path,
+    low_bytes: 0,
+    reserve_bytes: megabyte,
+    onChange: () => undefined,
+    onError,
+  })
   rmSync(reserve)
   // There is room, as the file system says, but not for us.
   symlinkSync('/dev/full', draft)
@@ -115,7 +151,13 @@ test('a disk on which a write failed is full for some seconds, whatever the file
   using folder = temporaryFolder()
   const states: string[] = []
   const onChange = (state: string): void => void states.push(state)
-  using disk = await watchDisk({ folder: folder.path, low_bytes: 0, reserve_bytes: megabyte, onChange, onError: () => undefined })
+  using disk = await watchDisk({
+    folder: folder.path,
+    low_bytes: 0,
+    reserve_bytes: megabyte,
+    onChange,
+    onError: () => undefined,
+  })
   for (let failed = 0; failed < 3; failed += 1) {
     disk.wasFull()
     await disk.look()

@@ -1,6 +1,6 @@
-// In a group exchange the server chooses the prime, and the gateway meets devices as a client before anybody has accepted
-// them. Any odd number of up to 8192 bits was taken, and computed with. Now only primes that are known: nothing is computed
-// for another number, whatever it is. What real sshd does with that is tried, too.
+// In a group exchange the server chooses the prime, and the gateway meets devices as a client before anybody
+// has accepted them. Any odd number of up to 8192 bits was taken, and computed with. Now only primes that are
+// known: nothing is computed for another number, whatever it is. What real sshd does with that is tried, too.
 import { duplexPair } from 'node:stream'
 import { randomBytes } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -16,8 +16,14 @@ import { countJobs } from './jobs.ts'
 
 const gex = 'diffie-hellman-group-exchange-sha256'
 
-/** A device that knows group exchange alone and answers with this group; what our client says to that, and what it computed. */
-async function offered(prime: Buffer, generator: Buffer): Promise<{ said: number[]; jobs: readonly string[]; why: string }> {
+/**
+ * A device that knows group exchange alone and answers with this group; what our client says to that, and
+ * what it computed.
+ */
+async function offered(
+  prime: Buffer,
+  generator: Buffer,
+): Promise<{ said: number[]; jobs: readonly string[]; why: string }> {
   const [line, socket] = duplexPair()
   const [reader, writer] = [packetReader(), packetWriter()]
   const said: number[] = []
@@ -41,7 +47,11 @@ async function offered(prime: Buffer, generator: Buffer): Promise<{ said: number
   )
   while (!said.includes(Message.gexInit) && !said.includes(Message.disconnect)) await turn()
   line.destroy()
-  return { said: said.filter((type) => type !== Message.kexInit), jobs: [...jobs.elsewhere, ...jobs.here], why: await failed }
+  return {
+    said: said.filter((type) => type !== Message.kexInit),
+    jobs: [...jobs.elsewhere, ...jobs.here],
+    why: await failed,
+  }
 }
 
 const odd = (bytes: number): Buffer => {
@@ -95,7 +105,9 @@ describe('a real sshd', () => {
 
   test('that has more than group exchange is reached by something better', async () => {
     expect(await enter()).toBe('curve25519-sha256')
-    expect(await enter(`KexAlgorithms ${gex},diffie-hellman-group14-sha256`)).toBe('diffie-hellman-group14-sha256')
+    expect(await enter(`KexAlgorithms ${gex},diffie-hellman-group14-sha256`)).toBe(
+      'diffie-hellman-group14-sha256',
+    )
   })
 
   test('without primes of its own is reached by it, and with them it is not', async () => {

@@ -1,5 +1,6 @@
-// A program for attacks on memory: an SSH server on our own package that lets everybody in, opens every channel and reads
-// nothing. It prints its port, and at SIGUSR2, after collecting garbage, how many bytes it has in use.
+// A program for attacks on memory: an SSH server on our own package that lets everybody in, opens every
+// channel and reads nothing. It prints its port, and at SIGUSR2, after collecting garbage, how many bytes it
+// has in use.
 import net, { type AddressInfo } from 'node:net'
 import { acceptConnection, generatePrivateKey } from '../../ssh/src/index.ts'
 
@@ -27,5 +28,8 @@ function report(): void {
   const { heapUsed, arrayBuffers, external } = process.memoryUsage()
   console.log(`holding ${heapUsed + Math.max(arrayBuffers, external)}`)
 }
-const listener = net.createServer({ noDelay: true }, (socket) => void serve(socket.on('error', () => undefined)).catch(() => undefined))
+const listener = net.createServer(
+  { noDelay: true },
+  (socket) => void serve(socket.on('error', () => undefined)).catch(() => undefined),
+)
 listener.listen(0, '127.0.0.1', () => console.log(`listening on ${(listener.address() as AddressInfo).port}`))

@@ -1,10 +1,18 @@
-// `hostkeys-prove-00@openssh.com` asks for signatures by our host keys, and RSA takes milliseconds for each. One message of
-// 256 KB that names our own key again and again was answered with 637 of them, 9 s in which nobody was served. Each key is
-// proved once in a message, and few messages are answered: to people, and to machines that come with an enrolment key.
+// `hostkeys-prove-00@openssh.com` asks for signatures by our host keys, and RSA takes milliseconds for each.
+// One message of 256 KB that names our own key again and again was answered with 637 of them, 9 s in which
+// nobody was served. Each key is proved once in a message, and few messages are answered: to people, and to
+// machines that come with an enrolment key.
 import net from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { connect, generatePrivateKey, parsePrivateKey, verifySignature, type Connection, type Proof } from '@hawser/ssh'
+import {
+  connect,
+  generatePrivateKey,
+  parsePrivateKey,
+  verifySignature,
+  type Connection,
+  type Proof,
+} from '@hawser/ssh'
 import { pair } from '../../ssh/test/pairs.ts'
 import { Reader, Writer } from '../../ssh/src/wire.ts'
 import { opensshMachine, password, sharedHarbour, type Machine } from '../clients/agentless.ts'
@@ -22,10 +30,12 @@ function strings(bytes: Buffer): Buffer[] {
   return found
 }
 
-const naming = (...blobs: Buffer[]): Buffer => blobs.reduce((writer, blob) => writer.string(blob), new Writer(300_000)).bytes()
+const naming = (...blobs: Buffer[]): Buffer =>
+  blobs.reduce((writer, blob) => writer.string(blob), new Writer(300_000)).bytes()
 
 /** As often as it fits into the largest packet. */
-const often = (blob: Buffer): Buffer => naming(...Array.from({ length: Math.floor(255_000 / (blob.length + 4)) }, () => blob))
+const often = (blob: Buffer): Buffer =>
+  naming(...Array.from({ length: Math.floor(255_000 / (blob.length + 4)) }, () => blob))
 
 let machine: Machine
 let line: Running
@@ -49,7 +59,8 @@ async function enter(user: string, proof: Proof): Promise<{ client: Connection; 
     checkHostKey: () => true,
     globalRequests: [announced],
   })
-  for await (const request of client.requests) if (request.name === announced) return { client, keys: strings(request.payload) }
+  for await (const request of client.requests)
+    if (request.name === announced) return { client, keys: strings(request.payload) }
   throw new Error('no host keys were announced')
 }
 
@@ -59,7 +70,8 @@ describe.each<[string, () => Promise<{ client: Connection; keys: Buffer[] }>]>([
   ['a person', async () => enter(`olga@harbour.${device}`, { method: 'password', password })],
   [
     'a machine with an enrolment key',
-    async () => enter(sample.tenant, { method: 'publickey', key: parsePrivateKey(harbour.where.read('gate')) }),
+    async () =>
+      enter(sample.tenant, { method: 'publickey', key: parsePrivateKey(harbour.where.read('gate')) }),
   ],
 ])('%s', (_, come) => {
   test('is given each key’s signature once, and no signature for a key that is named again', async () => {
@@ -67,7 +79,8 @@ describe.each<[string, () => Promise<{ client: Connection; keys: Buffer[] }>]>([
     await using _ = client
     expect(keys).toHaveLength(2)
     const answer = await client.request(prove, naming(...keys))
-    const data = (blob: Buffer): Buffer => new Writer(2_000).string(prove).string(client.transport.sessionId).string(blob).bytes()
+    const data = (blob: Buffer): Buffer =>
+      new Writer(2_000).string(prove).string(client.transport.sessionId).string(blob).bytes()
     const signatures = strings(answer!)
     expect(signatures).toHaveLength(2)
     for (const [at, signature] of signatures.entries()) {
@@ -81,7 +94,9 @@ describe.each<[string, () => Promise<{ client: Connection; keys: Buffer[] }>]>([
   test('is answered a few times on one connection', async () => {
     const { client, keys } = await come()
     await using _ = client
-    const answers = await Promise.all(Array.from({ length: 64 }, async () => client.request(prove, naming(rsaOf(keys)))))
+    const answers = await Promise.all(
+      Array.from({ length: 64 }, async () => client.request(prove, naming(rsaOf(keys)))),
+    )
     const given = answers.filter((answer) => answer !== undefined)
     expect(given.length).toBeGreaterThan(0)
     expect(given.length).toBeLessThanOrEqual(4)

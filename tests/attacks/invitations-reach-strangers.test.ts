@@ -1,6 +1,7 @@
-// Somebody registers with another person's address and never confirms it, changes the e-mail of an account to it, or takes
-// it as a user name, and waits until an administrator adds that person by e-mail. Add member finds confirmed addresses
-// only, and an address never matches a user name; nor does such a name stand in the way of the person's own sign-in.
+// Somebody registers with another person's address and never confirms it, changes the e-mail of an account to
+// it, or takes it as a user name, and waits until an administrator adds that person by e-mail. Add member
+// finds confirmed addresses only, and an address never matches a user name; nor does such a name stand in the
+// way of the person's own sign-in.
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { runCommand } from '../../server/src/commands/admin.ts'
@@ -11,12 +12,17 @@ const { tenant, namespace, stranger, observer } = sample
 const victim = 'victoria@corp.example'
 
 const add = (place: Place, named: { identifier?: string; username?: string; email?: string }) =>
-  statusOf(place.owner.namespaces.addMember({ params: { tenant }, body: { ...named, role: 'administrator' } }))
+  statusOf(
+    place.owner.namespaces.addMember({ params: { tenant }, body: { ...named, role: 'administrator' } }),
+  )
 
 const members = async (place: Place) =>
   (await place.owner.namespaces.get({ params: { tenant } })).body.members.map(({ username }) => username)
 
-/** By each of the three spellings of the interface, and by the administrator's command: none of them finds anybody. */
+/**
+ * By each of the three spellings of the interface, and by the administrator's command: none of them finds
+ * anybody.
+ */
 async function reachesNobody(place: Place): Promise<void> {
   const before = await members(place)
   for (const named of [{ identifier: victim }, { username: victim }, { email: victim.toUpperCase() }])
@@ -32,7 +38,9 @@ async function reachesNobody(place: Place): Promise<void> {
 describe('an invitation to an address does not reach', () => {
   test('an account that was registered with it and is not confirmed', async () => {
     await using place = await startPlace()
-    await place.nobody.users.register({ body: { name: 'Eve', username: 'eve', email: victim, password: 'lighthouse' } })
+    await place.nobody.users.register({
+      body: { name: 'Eve', username: 'eve', email: victim, password: 'lighthouse' },
+    })
     await reachesNobody(place)
     // Whoever reads that mailbox confirms it, and then it counts.
     const { searchParams } = linkIn(await place.letter(victim))
@@ -61,16 +69,23 @@ describe('a user name that looks like an address', () => {
   test('signs in where nobody has that address', async () => {
     await using place = await startPlace()
     await place.stranger.users.update({ body: { username: victim } })
-    const { body } = await place.nobody.users.login({ body: { username: victim, password: stranger.password } })
+    const { body } = await place.nobody.users.login({
+      body: { username: victim, password: stranger.password },
+    })
     expect(body.id).toBe(stranger.id)
   })
 
   test('does not stand before the one whose address it is, however both came about', async () => {
     await using place = await startPlace()
-    // Neither way is open by the interface; two requests at the same moment, or an import, might leave this behind.
-    expect((await refused(place.stranger.users.update({ body: { username: observer.email } }))).body).toEqual(['username'])
+    // Neither way is open by the interface; two requests at the same moment, or an import, might leave this
+    // behind.
+    expect((await refused(place.stranger.users.update({ body: { username: observer.email } }))).body).toEqual(
+      ['username'],
+    )
     await place.rooms.stores.users.save(stranger.id, { username: observer.email, password: 'not a hash' })
-    const { body } = await place.nobody.users.login({ body: { username: observer.email, password: observer.password } })
+    const { body } = await place.nobody.users.login({
+      body: { username: observer.email, password: observer.password },
+    })
     expect(body.id).toBe(observer.id)
     await place.nobody.users.recover({ body: { email: observer.email } })
     expect(linkIn(await place.letter(observer.email)).searchParams.get('id')).toBe(observer.id)

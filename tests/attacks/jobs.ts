@@ -1,5 +1,6 @@
-// Counts what node:crypto computes: on the only thread, while everybody waits, and on other threads, while nobody does. A job
-// that another thread has done comes back to the loop by a callback of its own; one that was done at once never does.
+// Counts what node:crypto computes: on the only thread, while everybody waits, and on other threads, while
+// nobody does. A job that another thread has done comes back to the loop by a callback of its own; one that
+// was done at once never does.
 import { createHook } from 'node:async_hooks'
 
 export interface Jobs extends Disposable {

@@ -1,9 +1,16 @@
-// A key exchange with group 16 and RSA took 14 ms of the only thread, for whoever connected. What takes long is computed by
-// other threads now, on both sides of a connection, and what takes a tenth of a millisecond is offered first. What comes in
-// while something is computed waits its turn.
+// A key exchange with group 16 and RSA took 14 ms of the only thread, for whoever connected. What takes long
+// is computed by other threads now, on both sides of a connection, and what takes a tenth of a millisecond is
+// offered first. What comes in while something is computed waits its turn.
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { allAlgorithms, clientAlgorithms, connect, generatePrivateKey, serverAlgorithms, type Proof } from '@hawser/ssh'
+import {
+  allAlgorithms,
+  clientAlgorithms,
+  connect,
+  generatePrivateKey,
+  serverAlgorithms,
+  type Proof,
+} from '@hawser/ssh'
 import { Message } from '../../ssh/src/messages.ts'
 import { servedLine, type TestedOptions } from '../../ssh/test/pairs.ts'
 import { packetWriter } from '../../ssh/src/transport/packets.ts'
@@ -39,14 +46,22 @@ describe('is computed by other threads', () => {
   test('the proof that somebody has an RSA key', async () => {
     using jobs = countJobs()
     const methods = { methods: ['publickey'], authenticate: async () => 'accept' as const }
-    await using _ = await together('curve25519-sha256', { hostKeys: [ed25519], ...methods }, { method: 'publickey', key: rsa })
+    await using _ = await together(
+      'curve25519-sha256',
+      { hostKeys: [ed25519], ...methods },
+      { method: 'publickey', key: rsa },
+    )
     expect(jobs.elsewhere).toHaveLength(2)
   })
 })
 
 test('both sides offer first what is cheap, and last what is not', () => {
   for (const { kex, hostKey } of [serverAlgorithms, clientAlgorithms]) {
-    expect(kex.slice(0, 3)).toEqual(['mlkem768x25519-sha256', 'curve25519-sha256', 'curve25519-sha256@libssh.org'])
+    expect(kex.slice(0, 3)).toEqual([
+      'mlkem768x25519-sha256',
+      'curve25519-sha256',
+      'curve25519-sha256@libssh.org',
+    ])
     expect(kex.filter((name) => name.startsWith('diffie-hellman'))).toEqual(
       kex.slice(kex.findIndex((name) => name.startsWith('diffie-hellman'))),
     )

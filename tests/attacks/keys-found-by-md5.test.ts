@@ -1,5 +1,5 @@
-// Keys are found by their MD5 fingerprint, for which two keys can be made that share it. The whole key is compared: a
-// registered key lets in its own holder, not whoever has another one with the same fingerprint.
+// Keys are found by their MD5 fingerprint, for which two keys can be made that share it. The whole key is
+// compared: a registered key lets in its own holder, not whoever has another one with the same fingerprint.
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { fingerprintMd5, generatePrivateKey, publicKeyLine } from '@hawser/ssh'
@@ -18,6 +18,8 @@ test('a key with the fingerprint of a registered one is not that key', async () 
     created_at: new Date(0).toISOString(),
   })
   const client = await door.knock()
-  expect(await client.attempt(sshid, { method: 'publickey', key: mallory })).toMatchObject({ accepted: false })
+  expect(await client.attempt(sshid, { method: 'publickey', key: mallory })).toMatchObject({
+    accepted: false,
+  })
   expect(door.agent.seen.attempts).toEqual([])
 })

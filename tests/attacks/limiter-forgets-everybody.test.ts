@@ -1,11 +1,12 @@
-// Whoever invented 100,000 keys (an IPv6 network has more /64s than that) made the limiter forget all counts at once, also
-// the one that kept a guesser waiting. One key at a time gives way, and one that was counted often outlasts those that
-// were seen once.
+// Whoever invented 100,000 keys (an IPv6 network has more /64s than that) made the limiter forget all counts
+// at once, also the one that kept a guesser waiting. One key at a time gives way, and one that was counted
+// often outlasts those that were seen once.
 import { expect, test } from 'vitest'
 import { limiter } from '../../server/src/kit/limiter.ts'
 
 const clock = { now: () => Date.UTC(2024, 0, 1) }
-const invented = (index: number): string => `2001:db8:${(index >> 16).toString(16)}:${(index & 0xffff).toString(16)}::/64`
+const invented = (index: number): string =>
+  `2001:db8:${(index >> 16).toString(16)}:${(index & 0xffff).toString(16)}::/64`
 
 test('a guesser who waits goes on waiting, however many addresses call in between', () => {
   const failures = limiter(clock, { max: 3, window_ms: 60_000 })

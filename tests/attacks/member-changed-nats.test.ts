@@ -1,5 +1,5 @@
-// Somebody loses a role while a terminal and a viewer of theirs are open, on another node than the one where it is taken away. Both end
-// with the news of it, not at the next of the looks that come every half minute.
+// Somebody loses a role while a terminal and a viewer of theirs are open, on another node than the one where
+// it is taken away. Both end with the news of it, not at the next of the looks that come every half minute.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind } from '@hawser/contract/terminals'
@@ -21,13 +21,17 @@ test('a viewer ends when its role changes, a terminal when its membership ends',
   await using agent = await startOldAgent(here, { version: 2, tenant_id: sample.tenant })
   await owner.devices.accept({ params: { uid: agent.uid } })
   await vi.waitFor(() => expect(here.reach.tunnels.find(agent.uid)).toBeDefined(), soon)
-  const ticket = await here.api({ token }).terminals.open({ body: { device: agent.uid, username: 'root', password: 'pilot' } })
+  const ticket = await here
+    .api({ token })
+    .terminals.open({ body: { device: agent.uid, username: 'root', password: 'pilot' } })
   using shell = await dial(here, ticket.body.token)
   const session = (await shell.hear(Kind.session)) as string
 
   const viewer = await vi.waitFor(
     () =>
-      dialWebSocket(`${here.url.replace('http', 'ws')}/api/sessions/${session}/live`, { headers: { authorization: `Bearer ${token}` } }),
+      dialWebSocket(`${here.url.replace('http', 'ws')}/api/sessions/${session}/live`, {
+        headers: { authorization: `Bearer ${token}` },
+      }),
     soon,
   )
   const said: string[] = []

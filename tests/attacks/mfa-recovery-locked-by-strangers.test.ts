@@ -1,6 +1,7 @@
-// A stranger who knows a person's user name sends wrong recovery codes, or wrong codes of a reset, so that the person's own
-// right ones are refused as locked. Wrong ones are counted for the source that sends them. Guessing stays hopeless: a
-// recovery code has 80 random bits, a pair of reset codes as many, and a pair ends after a thousand wrong ones.
+// A stranger who knows a person's user name sends wrong recovery codes, or wrong codes of a reset, so that
+// the person's own right ones are refused as locked. Wrong ones are counted for the source that sends them.
+// Guessing stays hopeless: a recovery code has 80 random bits, a pair of reset codes as many, and a pair ends
+// after a thousand wrong ones.
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { codeIn, from, statusOf } from '../contract/people.ts'
@@ -14,7 +15,11 @@ const home = '192.0.2.77'
 const recover = (service: Service, source: string, recovery_code: string) =>
   statusOf(service.api(from(source)).mfa.recover({ body: { identifier: careful.username, recovery_code } }))
 const reset = (service: Service, source: string, main_email_code: string, recovery_email_code: string) =>
-  statusOf(service.api(from(source)).mfa.reset({ params: { user_id: careful.id }, body: { main_email_code, recovery_email_code } }))
+  statusOf(
+    service
+      .api(from(source))
+      .mfa.reset({ params: { user_id: careful.id }, body: { main_email_code, recovery_email_code } }),
+  )
 
 async function begun(): Promise<Service> {
   const service = await startService()
@@ -24,7 +29,10 @@ async function begun(): Promise<Service> {
 
 async function resetCodes(service: Service): Promise<[string, string]> {
   await service.api().mfa.requestReset({ body: { identifier: careful.username } })
-  return [codeIn(await service.letter(careful.email)), codeIn(await service.letter(`${careful.username}@example.org`))]
+  return [
+    codeIn(await service.letter(careful.email)),
+    codeIn(await service.letter(`${careful.username}@example.org`)),
+  ]
 }
 
 describe('strangers who try', () => {
@@ -53,7 +61,8 @@ describe('strangers who try', () => {
     // As if that many had come from many sources.
     const { stores, clock } = service.rooms
     const later = new Date(clock.now() + 3_600_000).toISOString()
-    for (let i = 0; i < 999; i++) await stores.attempts.count(`mfa reset ${careful.id}`, new Date(clock.now()).toISOString(), later)
+    for (let i = 0; i < 999; i++)
+      await stores.attempts.count(`mfa reset ${careful.id}`, new Date(clock.now()).toISOString(), later)
     expect(await reset(service, strangers[0] ?? '', 'WRONG', 'WRONG')).toBe(401)
     expect(await reset(service, home, main, recovery)).toBe(401)
     const fresh = await resetCodes(service)

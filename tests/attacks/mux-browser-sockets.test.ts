@@ -1,5 +1,5 @@
-// WebSockets that are used message by message (terminals, viewers): whoever has one asks for answers that he does not read,
-// or sends a message in as many pieces as it has bytes.
+// WebSockets that are used message by message (terminals, viewers): whoever has one asks for answers that he
+// does not read, or sends a message in as many pieces as it has bytes.
 import type { IncomingMessage } from 'node:http'
 import { duplexPair, type Duplex } from 'node:stream'
 import { expect, test } from 'vitest'

@@ -1,11 +1,16 @@
-// A rogue device at the end of a tunnel: it says the bytes it likes, as a WebSocket client does, and reads when it likes.
+// A rogue device at the end of a tunnel: it says the bytes it likes, as a WebSocket client does, and reads
+// when it likes.
 import type { IncomingMessage } from 'node:http'
 import { duplexPair, type Duplex } from 'node:stream'
 import { acceptBytes } from '@hawser/mux'
 
 const request = {
   method: 'GET',
-  headers: { upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' },
+  headers: {
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+  },
 } as unknown as IncomingMessage
 
 export interface RogueDevice {

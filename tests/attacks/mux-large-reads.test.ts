@@ -1,5 +1,6 @@
-// A rogue device puts a little of what counts into large reads of what does not: each read of 64 KiB has some bytes of
-// payload, and pings. Whoever does not read yet keeps the bytes that count, and not the reads behind them.
+// A rogue device puts a little of what counts into large reads of what does not: each read of 64 KiB has some
+// bytes of payload, and pings. Whoever does not read yet keeps the bytes that count, and not the reads behind
+// them.
 import { expect, test } from 'vitest'
 import { openMux } from '@hawser/mux'
 import { held_bytes, mib } from './held.ts'
@@ -63,7 +64,9 @@ test('a stream whose reader waits for more keeps its one byte, not the read it c
   for (const stream of streams) stream.on('readable', () => undefined)
   await turns()
   for (const [index] of streams.entries()) {
-    await device.say(wsBinary(read(Buffer.concat([yamux(0, 0, 2 * index + 1, 1), Buffer.of(1)]), yamux(2, 2, 0, 7))))
+    await device.say(
+      wsBinary(read(Buffer.concat([yamux(0, 0, 2 * index + 1, 1), Buffer.of(1)]), yamux(2, 2, 0, 7))),
+    )
     await turns(1)
   }
   expect(streams.every((stream) => stream.readableLength === 1)).toBe(true)

@@ -1,5 +1,5 @@
-// A rogue device asks for answers and does not read them. Two bytes of an answer are a buffer, an entry of a queue and a
-// callback: a queue that is bounded by its bytes is not bounded.
+// A rogue device asks for answers and does not read them. Two bytes of an answer are a buffer, an entry of a
+// queue and a callback: a queue that is bounded by its bytes is not bounded.
 import { expect, test } from 'vitest'
 import { openMux } from '@hawser/mux'
 import { held_bytes, mib } from './held.ts'
@@ -38,20 +38,23 @@ test('pings of a WebSocket that come in one read get one answer', async () => {
 test.each([
   ['pings', (): Buffer => yamux(2, 1, 0, 42)],
   ['openings', (index: number): Buffer => yamux(1, 1, 2 * index + 2, 0)],
-])('yamux %s, one to a read, whose answers are not read hold little more than their bytes', async (_, frameOf) => {
-  const before = await held_bytes()
-  const all = Array.from({ length: devices }, () => {
-    const device = rogueDevice()
-    return { device, mux: openMux(device.carrier, { role: 'client', mostIncoming: 0 }) }
-  })
-  let index = 0
-  for (let count = 0; count < 25_000; count++) {
-    index += 1
-    for (const { device } of all) void device.line.write(wsBinary(frameOf(index)))
-    if (count % 100 === 0) await turns(1)
-  }
-  await turns()
-  const held = (await held_bytes()) - before
-  expect(held).toBeLessThan(devices * mib)
-  for (const { mux } of all) mux.close()
-})
+])(
+  'yamux %s, one to a read, whose answers are not read hold little more than their bytes',
+  async (_, frameOf) => {
+    const before = await held_bytes()
+    const all = Array.from({ length: devices }, () => {
+      const device = rogueDevice()
+      return { device, mux: openMux(device.carrier, { role: 'client', mostIncoming: 0 }) }
+    })
+    let index = 0
+    for (let count = 0; count < 25_000; count++) {
+      index += 1
+      for (const { device } of all) void device.line.write(wsBinary(frameOf(index)))
+      if (count % 100 === 0) await turns(1)
+    }
+    await turns()
+    const held = (await held_bytes()) - before
+    expect(held).toBeLessThan(devices * mib)
+    for (const { mux } of all) mux.close()
+  },
+)

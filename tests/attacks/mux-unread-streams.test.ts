@@ -1,4 +1,5 @@
-// A rogue device fills the windows of many streams that nobody reads yet: each is allowed, all together are not.
+// A rogue device fills the windows of many streams that nobody reads yet: each is allowed, all together are
+// not.
 import { expect, test } from 'vitest'
 import { openMux } from '@hawser/mux'
 import { held_bytes, mib } from './held.ts'

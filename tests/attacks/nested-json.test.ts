@@ -1,6 +1,7 @@
-// A stranger sends open operations, or an address where nothing is, JSON that is dear to read: a mebibyte of arrays within
-// arrays behind a `constructor` key cost 0.4 s of the only thread each. Size, depth and number of values are known before
-// JSON is read: whoever sends too much is refused, and `JSON.parse` never sees it. What operations need still fits.
+// A stranger sends open operations, or an address where nothing is, JSON that is dear to read: a mebibyte of
+// arrays within arrays behind a `constructor` key cost 0.4 s of the only thread each. Size, depth and number
+// of values are known before JSON is read: whoever sends too much is refused, and `JSON.parse` never sees it.
+// What operations need still fits.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { addresses, operations } from '@hawser/contract'
 import { sample } from '@hawser/contract/examples'
@@ -26,7 +27,11 @@ afterEach(() => void vi.restoreAllMocks())
 const read = (): number => parse.mock.calls.filter(([text]) => text.startsWith('{"constructor"')).length
 
 async function send(method: string, path: string, body: string, headers: Record<string, string> = {}) {
-  const answer = await fetch(`${place.url}${path}`, { method, headers: { 'content-type': 'application/json', ...headers }, body })
+  const answer = await fetch(`${place.url}${path}`, {
+    method,
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  })
   return { status: answer.status, text: await answer.text() }
 }
 
@@ -61,10 +66,13 @@ describe('a stranger', () => {
     expect(read()).toBe(0)
   })
 
-  test.each(taking.filter(({ op }) => op.access.who !== 'anyone'))('has nothing read by $method $path', async ({ method, path }) => {
-    expect((await send(method, path, wide(few))).status).toBe(401)
-    expect(read()).toBe(0)
-  })
+  test.each(taking.filter(({ op }) => op.access.who !== 'anyone'))(
+    'has nothing read by $method $path',
+    async ({ method, path }) => {
+      expect((await send(method, path, wide(few))).status).toBe(401)
+      expect(read()).toBe(0)
+    },
+  )
 })
 
 describe('a member', () => {
@@ -75,9 +83,12 @@ describe('a member', () => {
       [wide(60 * 1024), 400],
       [nested(1024 * 1024), 413],
     ] as const)
-      expect((await send('PUT', `/api/devices/${sample.device}`, body, { authorization })).status).toBe(status)
+      expect((await send('PUT', `/api/devices/${sample.device}`, body, { authorization })).status).toBe(
+        status,
+      )
     const path = `/api/sessions/${sample.session}/record`
-    for (const body of [nested(1_000_000), wide(1_000_000)]) expect((await send('POST', path, body, { authorization })).status).toBe(422)
+    for (const body of [nested(1_000_000), wide(1_000_000)])
+      expect((await send('POST', path, body, { authorization })).status).toBe(422)
     expect(read()).toBe(0)
   })
 })
@@ -97,7 +108,11 @@ describe('what is needed still fits', () => {
 
   test('a password of 1024 characters, each of them escaped', async () => {
     const password = String.raw`\u00e4`.repeat(1024)
-    const { status } = await send('POST', '/api/login', `{"username":"nobody-there","password":"${password}"}`)
+    const { status } = await send(
+      'POST',
+      '/api/login',
+      `{"username":"nobody-there","password":"${password}"}`,
+    )
     expect(status).toBe(401)
   })
 
@@ -106,7 +121,9 @@ describe('what is needed still fits', () => {
     const message = '[{"\\'.repeat(150_000)
     const body = JSON.stringify({ uid: sample.session, message, width: 80, height: 24 })
     expect(body.length).toBeGreaterThan(800_000)
-    const { status, text } = await send('POST', `/api/sessions/${sample.session}/record`, body, { authorization })
+    const { status, text } = await send('POST', `/api/sessions/${sample.session}/record`, body, {
+      authorization,
+    })
     expect(status, text).toBe(200)
   })
 })

@@ -1,5 +1,5 @@
-// Signatures that were refused left no trace: neither a forged proof at the SSH door, nor an agent's question for a login
-// that nobody makes. Each is in the log and counted, and whoever goes on has to wait.
+// Signatures that were refused left no trace: neither a forged proof at the SSH door, nor an agent's question
+// for a login that nobody makes. Each is in the log and counted, and whoever goes on has to wait.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generatePrivateKey } from '@hawser/ssh'
 import { onlineDevice, sshid, startDoor, type Door } from './door.ts'
@@ -44,7 +44,8 @@ test.each([
 test('a client that shows all keys of its agent fails once, not once per key', async () => {
   const from = '203.0.113.3'
   const client = await door.knock({ from })
-  for (let key = 0; key < 5; key += 1) await client.attempt(sshid, { method: 'publickey', key: generatePrivateKey('ed25519') })
+  for (let key = 0; key < 5; key += 1)
+    await client.attempt(sshid, { method: 'publickey', key: generatePrivateKey('ed25519') })
   const again = await door.knock({ from })
   expect(await again.attempt(sshid, { method: 'publickey', key: olga })).toEqual({ accepted: true })
   await again.connection().end()
@@ -52,12 +53,17 @@ test('a client that shows all keys of its agent fails once, not once per key', a
 
 test('a device that asks for signatures of logins that nobody makes is logged, counted and made to wait', async () => {
   const { rooms } = door.service
-  const caller = { uid: door.agent.uid, tenant_id: (await rooms.stores.callers.namespaceOfDevice(door.agent.uid))! }
+  const caller = {
+    uid: door.agent.uid,
+    tenant_id: (await rooms.stores.callers.namespaceOfDevice(door.agent.uid))!,
+  }
   const ask = async (): Promise<string> =>
-    rooms.signer.sign(caller, '19:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f', JSON.stringify({ Username: 'root' })).then(
-      () => 'signed',
-      (error: { kind?: string }) => error.kind ?? '',
-    )
+    rooms.signer
+      .sign(caller, '19:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f', JSON.stringify({ Username: 'root' }))
+      .then(
+        () => 'signed',
+        (error: { kind?: string }) => error.kind ?? '',
+      )
   const answers: string[] = []
   for (let question = 0; question < 40; question += 1) answers.push(await ask())
   expect(answers.slice(0, 30)).toEqual(Array(30).fill('notFound'))

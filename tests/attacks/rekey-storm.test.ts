@@ -1,6 +1,7 @@
-// Whoever wants new keys all the time: each exchange costs a server milliseconds of its only thread, and costs whoever asks
-// nothing. Before the login there is none but the first; after it they are paid for with data that reached somebody, and not
-// with messages that are thrown away. Those who renew their keys as they should are let do so.
+// Whoever wants new keys all the time: each exchange costs a server milliseconds of its only thread, and
+// costs whoever asks nothing. Before the login there is none but the first; after it they are paid for with
+// data that reached somebody, and not with messages that are thrown away. Those who renew their keys as they
+// should are let do so.
 import { afterEach, beforeAll, afterAll, expect, test, vi } from 'vitest'
 import { allAlgorithms } from '../../ssh/src/algorithms.ts'
 import { Message } from '../../ssh/src/messages.ts'
@@ -31,14 +32,20 @@ const junk = Buffer.alloc(30_000)
 const ignored = (): Writer => message(Message.ignore, junk.length + 4).string(junk)
 
 /** So many exchanges of so many were made. */
-async function renew({ transport }: RudeClient, wanted: number, pay: () => Promise<unknown>): Promise<number> {
+async function renew(
+  { transport }: RudeClient,
+  wanted: number,
+  pay: () => Promise<unknown>,
+): Promise<number> {
   let made = 0
   const over = transport.ended.then(() => true)
   while (made < wanted) {
     await pay()
     const before = transport.negotiated
     transport.rekey()
-    const done = vi.waitUntil(() => transport.negotiated !== before, { timeout: 20_000, interval: 1 }).then(() => false)
+    const done = vi
+      .waitUntil(() => transport.negotiated !== before, { timeout: 20_000, interval: 1 })
+      .then(() => false)
     if (await Promise.race([over, done])) {
       done.catch(() => undefined)
       break
@@ -72,14 +79,19 @@ test.each([
         .string(''),
     () => message(150, junk.length).raw(junk),
   ]
-  expect(await renew(rude, most + 20, () => rude.flood(70, (at) => kinds[at % kinds.length]!()))).toBeLessThanOrEqual(most + free)
+  expect(
+    await renew(rude, most + 20, () => rude.flood(70, (at) => kinds[at % kinds.length]!())),
+  ).toBeLessThanOrEqual(most + free)
   await rude.closed
   // The attacker may be computing when it is told, and then only sees that it is over.
   await vi.waitUntil(() => server.endings.includes('The peer wants new keys too often.'))
   server.endings.length = 0
 })
 
-/** A session whose program reads; returns what sends data to it, within its window, and waits until as much came back. */
+/**
+ * A session whose program reads; returns what sends data to it, within its window, and waits until as much
+ * came back.
+ */
 async function session(rude: RudeClient): Promise<(bytes: number) => Promise<void>> {
   const { received, transport } = rude
   await rude.logIn()
@@ -103,7 +115,8 @@ async function session(rude: RudeClient): Promise<(bytes: number) => Promise<voi
           .uint32(id)
           .string(junk),
       )
-      const back = (): number => received.filter(is(Message.channelData)).reduce((sum, payload) => sum + payload.readUInt32BE(5), 0)
+      const back = (): number =>
+        received.filter(is(Message.channelData)).reduce((sum, payload) => sum + payload.readUInt32BE(5), 0)
       await vi.waitUntil(() => back() >= junk.length, { timeout: 20_000, interval: 1 })
     }
   }

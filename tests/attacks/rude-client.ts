@@ -1,5 +1,5 @@
-// An SSH client that has keys and keeps to no rule after that, for attacks on the transport and on channels: it speaks to a
-// port with our own transport, sends whatever message it likes, and can stop reading.
+// An SSH client that has keys and keeps to no rule after that, for attacks on the transport and on channels:
+// it speaks to a port with our own transport, sends whatever message it likes, and can stop reading.
 import { once } from 'node:events'
 import net from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -15,7 +15,9 @@ export interface RudeClient extends Disposable {
   readonly socket: net.Socket
   /** Every message of a service that came since the login. */
   readonly received: Buffer[]
-  /** So many messages, as fast as the socket takes them; false when the server has closed before the last one. */
+  /**
+   * So many messages, as fast as the socket takes them; false when the server has closed before the last one.
+   */
   flood(count: number, make: (at: number) => Writer): Promise<boolean>
   /** Logs in without a proof, where that is enough. */
   logIn(user?: string): Promise<void>

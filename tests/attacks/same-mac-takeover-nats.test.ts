@@ -1,5 +1,6 @@
-// The takeover of a device by its MAC address, on two nodes: the tunnel of the device is on one, and the newcomer is accepted on the
-// other. The node that is asked finds the tunnel wherever it is; cut off from the others it does not guess.
+// The takeover of a device by its MAC address, on two nodes: the tunnel of the device is on one, and the
+// newcomer is accepted on the other. The node that is asked finds the tunnel wherever it is; cut off from the
+// others it does not guess.
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -14,22 +15,42 @@ test('a device that is connected to another node is not replaced', async () => {
   await using cluster = await startCluster(2)
   const [here, there] = [cluster.nodes[0]!, cluster.nodes[1]!]
   const owner = here.api({ token: await cluster.world.token('owner') })
-  await using victim = await startOldAgent(there, { version: 2, tenant_id: sample.tenant, hostname: 'crane', key: newKey() })
+  await using victim = await startOldAgent(there, {
+    version: 2,
+    tenant_id: sample.tenant,
+    hostname: 'crane',
+    key: newKey(),
+  })
   await vi.waitFor(() => expect(there.reach.tunnels.find(victim.uid)).toBeDefined())
   await owner.devices.accept({ params: { uid: victim.uid } })
-  await using thief = await startOldAgent(here, { version: 2, tenant_id: sample.tenant, hostname: 'crane', key: newKey() })
+  await using thief = await startOldAgent(here, {
+    version: 2,
+    tenant_id: sample.tenant,
+    hostname: 'crane',
+    key: newKey(),
+  })
   const accepting = () => owner.devices.accept({ params: { uid: thief.uid } })
-  await expect(accepting()).rejects.toMatchObject({ status: 409, message: expect.stringContaining('crane') as string })
+  await expect(accepting()).rejects.toMatchObject({
+    status: 409,
+    message: expect.stringContaining('crane') as string,
+  })
 
   await cluster.nats.stop()
   await vi.waitFor(() => expect(here.rooms.bus.connected).toBe(false), { timeout: 20_000 })
   await expect(accepting()).rejects.toMatchObject({ status: 503 })
   await cluster.nats.start()
-  await vi.waitFor(() => expect([here, there].every(({ rooms }) => rooms.bus.connected)).toBe(true), { timeout: 20_000 })
+  await vi.waitFor(() => expect([here, there].every(({ rooms }) => rooms.bus.connected)).toBe(true), {
+    timeout: 20_000,
+  })
   await expect(accepting()).rejects.toMatchObject({ status: 409 })
 
   victim.cut()
   await victim.lost
-  await vi.waitFor(async () => expect((await accepting()).headers.get('x-replaced-device')).toBe('crane'), { timeout: 20_000 })
-  expect((await owner.devices.get({ params: { uid: thief.uid } })).body).toMatchObject({ status: 'accepted', name: 'crane' })
+  await vi.waitFor(async () => expect((await accepting()).headers.get('x-replaced-device')).toBe('crane'), {
+    timeout: 20_000,
+  })
+  expect((await owner.devices.get({ params: { uid: thief.uid } })).body).toMatchObject({
+    status: 'accepted',
+    name: 'crane',
+  })
 })

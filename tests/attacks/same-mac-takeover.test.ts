@@ -1,6 +1,7 @@
-// A newcomer that says it has the MAC address of another device. The MAC is a text that an agent chooses, so accepting the newcomer
-// must not take an accepted device away from whoever holds it: while that one is connected accepting is refused, and when it
-// is not, whoever accepts is told before and afterwards whom the newcomer replaces.
+// A newcomer that says it has the MAC address of another device. The MAC is a text that an agent chooses, so
+// accepting the newcomer must not take an accepted device away from whoever holds it: while that one is
+// connected accepting is refused, and when it is not, whoever accepts is told before and afterwards whom the
+// newcomer replaces.
 import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -15,28 +16,63 @@ describe('while the other one is connected', () => {
   const place = sharedPlace()
   const statusOf = async (uid: string) => (await place.owner.devices.get({ params: { uid } })).body
 
-  test.each([1, 2] as const)('accepting is refused by every way there is, and names it: tunnel version %i', async (version) => {
-    await using victim = await startOldAgent(place, { version, tenant_id: sample.tenant, hostname: `crane-v${version}`, key: newKey() })
-    await place.owner.devices.accept({ params: { uid: victim.uid } })
-    await place.owner.devices.setTags({ params: { uid: victim.uid }, body: { tags: ['pier'] } })
-    // The same host name gives the same MAC in this harness; the key is the newcomer's own.
-    await using thief = await startOldAgent(place, { version, tenant_id: sample.tenant, hostname: `crane-v${version}`, key: newKey() })
-    expect(thief.uid).not.toBe(victim.uid)
-    const refused = { status: 409, message: expect.stringContaining(live.replace('crane', `crane-v${version}`)) as string }
-    await expect(place.owner.devices.accept({ params: { uid: thief.uid } })).rejects.toMatchObject(refused)
-    const old = place.owner.devices.setStatus({ params: { uid: thief.uid, status: 'accept' } })
-    await expect(old).rejects.toMatchObject(refused)
-    expect(await statusOf(victim.uid)).toMatchObject({ status: 'accepted', name: `crane-v${version}`, tags: ['pier'] })
-    expect(await statusOf(thief.uid)).toMatchObject({ status: 'pending', replaces: { uid: victim.uid, name: `crane-v${version}` } })
-  })
+  test.each([1, 2] as const)(
+    'accepting is refused by every way there is, and names it: tunnel version %i',
+    async (version) => {
+      await using victim = await startOldAgent(place, {
+        version,
+        tenant_id: sample.tenant,
+        hostname: `crane-v${version}`,
+        key: newKey(),
+      })
+      await place.owner.devices.accept({ params: { uid: victim.uid } })
+      await place.owner.devices.setTags({ params: { uid: victim.uid }, body: { tags: ['pier'] } })
+      // The same host name gives the same MAC in this harness; the key is the newcomer's own.
+      await using thief = await startOldAgent(place, {
+        version,
+        tenant_id: sample.tenant,
+        hostname: `crane-v${version}`,
+        key: newKey(),
+      })
+      expect(thief.uid).not.toBe(victim.uid)
+      const refused = {
+        status: 409,
+        message: expect.stringContaining(live.replace('crane', `crane-v${version}`)) as string,
+      }
+      await expect(place.owner.devices.accept({ params: { uid: thief.uid } })).rejects.toMatchObject(refused)
+      const old = place.owner.devices.setStatus({ params: { uid: thief.uid, status: 'accept' } })
+      await expect(old).rejects.toMatchObject(refused)
+      expect(await statusOf(victim.uid)).toMatchObject({
+        status: 'accepted',
+        name: `crane-v${version}`,
+        tags: ['pier'],
+      })
+      expect(await statusOf(thief.uid)).toMatchObject({
+        status: 'pending',
+        replaces: { uid: victim.uid, name: `crane-v${version}` },
+      })
+    },
+  )
 
   test('a victim that was merely called offline, with a token that anyone can get, still is connected', async () => {
-    await using victim = await startOldAgent(place, { version: 2, tenant_id: sample.tenant, hostname: 'derrick', key: newKey() })
+    await using victim = await startOldAgent(place, {
+      version: 2,
+      tenant_id: sample.tenant,
+      hostname: 'derrick',
+      key: newKey(),
+    })
     await place.owner.devices.accept({ params: { uid: victim.uid } })
-    await using thief = await startOldAgent(place, { version: 2, tenant_id: sample.tenant, hostname: 'derrick', key: newKey() })
+    await using thief = await startOldAgent(place, {
+      version: 2,
+      tenant_id: sample.tenant,
+      hostname: 'derrick',
+      key: newKey(),
+    })
     await place.api({ token: victim.token }).devices.offline({ params: { uid: victim.uid } })
     expect((await statusOf(victim.uid)).online).toBe(false)
-    await expect(place.owner.devices.accept({ params: { uid: thief.uid } })).rejects.toMatchObject({ status: 409 })
+    await expect(place.owner.devices.accept({ params: { uid: thief.uid } })).rejects.toMatchObject({
+      status: 409,
+    })
     victim.cut()
     await victim.lost
     await vi.waitFor(() => place.owner.devices.accept({ params: { uid: thief.uid } }))
@@ -59,7 +95,9 @@ describe('when the other one is not connected', () => {
 
     const { headers } = await place.operator.devices.accept({ params: { uid: next.uid } })
     expect(headers.get('x-replaced-device')).toBe('winch')
-    expect((await place.operator.devices.accept({ params: { uid: other.uid } })).headers.has('x-replaced-device')).toBe(false)
+    expect(
+      (await place.operator.devices.accept({ params: { uid: other.uid } })).headers.has('x-replaced-device'),
+    ).toBe(false)
     const line = place
       .log()
       .split('\n')
@@ -73,7 +111,9 @@ describe('when the other one is not connected', () => {
       tenant: sample.tenant,
       by: sample.operator.username,
     })
-    expect((await place.observer.devices.get({ params: { uid: next.uid } })).body).not.toHaveProperty('replaces')
+    expect((await place.observer.devices.get({ params: { uid: next.uid } })).body).not.toHaveProperty(
+      'replaces',
+    )
   })
 })
 
@@ -102,7 +142,9 @@ describe('hawser devices accept', () => {
     const all = await desk.hawser(['devices', 'accept', '--all'])
     expect(all.code).toBe(1)
     expect(all.stderr.trim().split('\n').toSorted()).toEqual([
-      expect.stringMatching(/^agent-1: left alone: agent-2 and agent-3 say that they have the same MAC address \(ff:02\)/),
+      expect.stringMatching(
+        /^agent-1: left alone: agent-2 and agent-3 say that they have the same MAC address \(ff:02\)/,
+      ),
       expect.stringMatching(/^agent-2: left alone: agent-1 and agent-3 say/),
       expect.stringMatching(/^agent-3: left alone: agent-1 and agent-2 say/),
       expect.stringMatching(/^anew: left alone: it would replace winch/),
@@ -118,10 +160,16 @@ describe('hawser devices accept', () => {
     ])
 
     const named = await desk.hawser(['devices', 'accept', 'anew'])
-    expect(named).toMatchObject({ code: 0, stderr: 'anew: accepted; it replaced winch and has its name, tags and sessions now\n' })
+    expect(named).toMatchObject({
+      code: 0,
+      stderr: 'anew: accepted; it replaced winch and has its name, tags and sessions now\n',
+    })
     const both = await desk.hawser(['devices', 'accept', 'agent-1', 'agent-2'])
     expect(both.code).toBe(1)
     expect(await statusOf(agents[0]!.uid)).toBe('pending')
-    expect(await desk.hawser(['devices', 'accept', 'agent-1'])).toMatchObject({ code: 0, stderr: 'agent-1: accepted\n' })
+    expect(await desk.hawser(['devices', 'accept', 'agent-1'])).toMatchObject({
+      code: 0,
+      stderr: 'agent-1: accepted\n',
+    })
   })
 })

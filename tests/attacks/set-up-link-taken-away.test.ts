@@ -1,13 +1,20 @@
-// A server was started and its owner has not opened the set-up link yet. A stranger registers first, which used to count as
-// the first user, or sends wrong codes until nobody may try any more. Neither takes the link away: who has registered does not
-// count as the first user, wrong codes are counted for those who send them, and the right code is always taken.
+// A server was started and its owner has not opened the set-up link yet. A stranger registers first, which
+// used to count as the first user, or sends wrong codes until nobody may try any more. Neither takes the link
+// away: who has registered does not count as the first user, wrong codes are counted for those who send them,
+// and the right code is always taken.
 import { describe, expect, test } from 'vitest'
 import { minute_ms } from '../../server/src/kit/clock.ts'
 import { runCommand } from '../../server/src/commands/admin.ts'
 import { from, linkIn, ownFolder, statusOf } from '../contract/people.ts'
 import { startService, type Service } from '../harness/service.ts'
 
-const sam = { name: 'Sam', email: 'sam@example.com', username: 'sam', password: 'lighthouse', namespace: 'lagoon' }
+const sam = {
+  name: 'Sam',
+  email: 'sam@example.com',
+  username: 'sam',
+  password: 'lighthouse',
+  namespace: 'lagoon',
+}
 const eve = { name: 'Eve', email: 'eve@evil.example', username: 'eve', password: 'lighthouse' }
 
 const setup = (service: Service, code: string, source = '192.0.2.1') =>
@@ -29,7 +36,11 @@ describe('before the set-up', () => {
       expect(await statusOf(service.api().users.register({ body: eve }))).toBe(200)
       const token = linkIn(await service.letter(eve.email)).searchParams.get('token') ?? ''
       expect(await statusOf(service.api().users.activate({ query: { email: eve.email, token } }))).toBe(200)
-      expect((await service.api().users.login({ body: eve })).body).toMatchObject({ user: 'eve', tenant: '', role: '' })
+      expect((await service.api().users.login({ body: eve })).body).toMatchObject({
+        user: 'eve',
+        tenant: '',
+        role: '',
+      })
       expect((await service.api().system.info({})).body.setup).toBe(false)
     }
     // The next start prints a link as well.
@@ -46,7 +57,11 @@ describe('before the set-up', () => {
     await using service = await startService()
     const code = await codeOf(service)
     const strangers = Array.from({ length: 10 }, (_, i) =>
-      statusOf(service.api().users.register({ body: { ...eve, username: `eve-${i}`, email: `eve-${i}@evil.example` } })),
+      statusOf(
+        service
+          .api()
+          .users.register({ body: { ...eve, username: `eve-${i}`, email: `eve-${i}@evil.example` } }),
+      ),
     )
     const [status] = await Promise.all([setup(service, code), ...strangers])
     expect(status).toBe(200)

@@ -1,5 +1,5 @@
-// A copy on the server that would never end: it ends when the client closes one of its files, or is gone, and a file is not
-// copied onto itself.
+// A copy on the server that would never end: it ends when the client closes one of its files, or is gone, and
+// a file is not copied onto itself.
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -65,7 +65,9 @@ async function sftp(files: FileSystem) {
       return (await answer()).fields.string()
     },
     copy: (from: Buffer, to: Buffer) =>
-      send(Sftp.extended, (writer) => writer.string('copy-data').string(from).uint64(0n).uint64(0n).string(to).uint64(0n)),
+      send(Sftp.extended, (writer) =>
+        writer.string('copy-data').string(from).uint64(0n).uint64(0n).string(to).uint64(0n),
+      ),
     status: async () => (await answer()).fields.uint32(),
   }
 }

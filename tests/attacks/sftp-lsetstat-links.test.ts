@@ -1,4 +1,5 @@
-// A change that must not follow a link: it changes what has the name, or fails, and never what the link leads to.
+// A change that must not follow a link: it changes what has the name, or fails, and never what the link leads
+// to.
 import { chmodSync, lstatSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -24,12 +25,19 @@ beforeEach(() => {
 async function lsetstat(name: string, attributes: Attributes): Promise<number> {
   await using two = await pair()
   const opening = two.client.open('session')
-  const served = serveSftp((await two.server.channels.next())!.accept(), localFiles(home)).catch(() => undefined)
+  const served = serveSftp((await two.server.channels.next())!.accept(), localFiles(home)).catch(
+    () => undefined,
+  )
   const channel = await opening
   const packets = packetsOf(channel)
   await channel.write(new Writer().uint32(5).byte(Sftp.init).uint32(3).bytes())
   await packets.next()
-  const written = new Writer().uint32(0).byte(Sftp.extended).uint32(1).string('lsetstat@openssh.com').string(name)
+  const written = new Writer()
+    .uint32(0)
+    .byte(Sftp.extended)
+    .uint32(1)
+    .string('lsetstat@openssh.com')
+    .string(name)
   const packet = writeAttributes(written, attributes).bytes()
   packet.writeUInt32BE(packet.length - 4, 0)
   await channel.write(packet)

@@ -1,7 +1,8 @@
-// Somebody has a person's token, and nothing else: no password, no mailbox, no second factor. With it the addresses of the
-// account are changed, or a second factor is switched on. That must not be enough to take the account over: e-mails that
-// let one in go to the addresses that were confirmed before, these are told at once, and for 72 hours what they get undoes
-// it all, also when the thief has confirmed addresses of their own, reset the second factor and recovered the password.
+// Somebody has a person's token, and nothing else: no password, no mailbox, no second factor. With it the
+// addresses of the account are changed, or a second factor is switched on. That must not be enough to take
+// the account over: e-mails that let one in go to the addresses that were confirmed before, these are told at
+// once, and for 72 hours what they get undoes it all, also when the thief has confirmed addresses of their
+// own, reset the second factor and recovered the password.
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -18,7 +19,9 @@ const thief = { email: 'thief@evil.example', recovery_email: 'thief@other.exampl
 
 const linksTo = async (service: Service, to: string, page: string): Promise<URL[]> =>
   (await service.letters())
-    .filter((letter) => letter.to?.some(({ address }) => address === to) && letter.text?.includes(`/${page}?`))
+    .filter(
+      (letter) => letter.to?.some(({ address }) => address === to) && letter.text?.includes(`/${page}?`),
+    )
     .map(linkIn)
 
 async function tokenTo(service: Service, to: string, page: string): Promise<string> {
@@ -27,13 +30,20 @@ async function tokenTo(service: Service, to: string, page: string): Promise<stri
   return link.searchParams.get('token') ?? ''
 }
 
-const confirm = (service: Service, token: string) => statusOf(service.api().users.confirmEmail({ body: { token } }))
-const undo = (service: Service, token: string) => statusOf(service.api().users.undoChange({ body: { token } }))
+const confirm = (service: Service, token: string) =>
+  statusOf(service.api().users.confirmEmail({ body: { token } }))
+const undo = (service: Service, token: string) =>
+  statusOf(service.api().users.undoChange({ body: { token } }))
 const works = (api: Client) => statusOf(api.users.refresh({}))
-const signIn = (service: Service, username: string, password: string) => service.api().users.login({ body: { username, password } })
+const signIn = (service: Service, username: string, password: string) =>
+  service.api().users.login({ body: { username, password } })
 
 /** The next call of a store waits until this has happened, as one that was slow on its way would. */
-function held<K extends string>(store: Record<K, (...given: never[]) => unknown>, call: K, meanwhile: () => Promise<unknown>): void {
+function held<K extends string>(
+  store: Record<K, (...given: never[]) => unknown>,
+  call: K,
+  meanwhile: () => Promise<unknown>,
+): void {
   const real = store[call]
   store[call] = async (...given: never[]) => {
     store[call] = real
@@ -46,7 +56,12 @@ function held<K extends string>(store: Record<K, (...given: never[]) => unknown>
 async function stolen(person: 'careful' | 'observer', database = '') {
   const service = await startService({ database })
   const world = await buildWorld(service)
-  return { service, world, api: service.api({ token: await world.token(person) }), [Symbol.asyncDispose]: service[Symbol.asyncDispose] }
+  return {
+    service,
+    world,
+    api: service.api({ token: await world.token(person) }),
+    [Symbol.asyncDispose]: service[Symbol.asyncDispose],
+  }
 }
 
 describe('addresses that a token alone has changed', () => {
@@ -54,8 +69,18 @@ describe('addresses that a token alone has changed', () => {
     await using scene = await stolen('careful')
     const { service, api } = scene
     expect((await api.users.update({ body: { email: thief.email } })).status).toBe(200)
-    expect((await api.users.updateData({ params: { id: careful.id }, body: { recovery_email: thief.recovery_email } })).status).toBe(200)
-    expect((await api.users.refresh({})).body).toMatchObject({ email: thief.email, recovery_email: thief.recovery_email })
+    expect(
+      (
+        await api.users.updateData({
+          params: { id: careful.id },
+          body: { recovery_email: thief.recovery_email },
+        })
+      ).status,
+    ).toBe(200)
+    expect((await api.users.refresh({})).body).toMatchObject({
+      email: thief.email,
+      recovery_email: thief.recovery_email,
+    })
 
     for (const identifier of [thief.email, careful.email, careful.username]) {
       await service.api().users.recover({ body: { username: identifier } })
@@ -70,7 +95,9 @@ describe('addresses that a token alone has changed', () => {
       expect(await linksTo(service, mailbox, 'undo-change')).toEqual([])
     }
     // And they still work for the person.
-    const [main, recovery] = [await service.letter(careful.email), await service.letter(elsewhere)].map(codeIn)
+    const [main, recovery] = [await service.letter(careful.email), await service.letter(elsewhere)].map(
+      codeIn,
+    )
     const body = { main_email_code: main ?? '', recovery_email_code: recovery ?? '' }
     expect(await statusOf(service.api().mfa.reset({ params: { user_id: careful.id }, body }))).toBe(200)
   })
@@ -82,7 +109,11 @@ describe('addresses that a token alone has changed', () => {
     const token = await tokenTo(service, observer.email, 'update-password')
     await api.users.update({ body: { email: thief.email } })
     expect(
-      await statusOf(service.api().users.resetPassword({ params: { uid: observer.id }, body: { password: 'a-new-rope', token } })),
+      await statusOf(
+        service
+          .api()
+          .users.resetPassword({ params: { uid: observer.id }, body: { password: 'a-new-rope', token } }),
+      ),
     ).toBe(200)
   })
 
@@ -94,16 +125,26 @@ describe('addresses that a token alone has changed', () => {
     expect(await linksTo(service, careful.email, 'undo-change')).toHaveLength(2)
     expect(await linksTo(service, elsewhere, 'undo-change')).toHaveLength(1)
     const [first] = await linksTo(service, careful.email, 'undo-change')
-    const pending = [await tokenTo(service, thief.email, 'confirm-email'), await tokenTo(service, thief.recovery_email, 'confirm-email')]
+    const pending = [
+      await tokenTo(service, thief.email, 'confirm-email'),
+      await tokenTo(service, thief.recovery_email, 'confirm-email'),
+    ]
 
     expect(await undo(service, first?.searchParams.get('token') ?? '')).toBe(200)
     expect(await works(api)).toBe(401)
     const row = await service.rooms.stores.users.find(careful.id)
-    expect(row).toMatchObject({ email: careful.email, recovery_email: elsewhere, former_email: null, former_recovery_email: null })
+    expect(row).toMatchObject({
+      email: careful.email,
+      recovery_email: elsewhere,
+      former_email: null,
+      former_recovery_email: null,
+    })
     for (const token of pending) expect(await confirm(service, token)).toBe(401)
     expect(await undo(service, first?.searchParams.get('token') ?? '')).toBe(401)
     // The password, which nobody has changed, is still the person's.
-    expect((await refused(signIn(service, careful.email, careful.password))).headers.has('x-mfa-token')).toBe(true)
+    expect((await refused(signIn(service, careful.email, careful.password))).headers.has('x-mfa-token')).toBe(
+      true,
+    )
     expect(await statusOf(signIn(service, thief.email, careful.password))).toBe(401)
   })
 
@@ -121,7 +162,10 @@ describe('addresses that a token alone has changed', () => {
     await service.api().mfa.reset({ params: { user_id: careful.id }, body })
     await service.api().users.recover({ body: { email: thief.email } })
     const recovered = await tokenTo(service, thief.email, 'update-password')
-    await service.api().users.resetPassword({ params: { uid: careful.id }, body: { password: thief.password, token: recovered } })
+    await service.api().users.resetPassword({
+      params: { uid: careful.id },
+      body: { password: thief.password, token: recovered },
+    })
     const inside = service.api({ token: (await signIn(service, thief.email, thief.password)).body.token })
     expect(await works(inside)).toBe(200)
 
@@ -130,13 +174,18 @@ describe('addresses that a token alone has changed', () => {
     expect(await works(inside)).toBe(401)
     for (const who of [careful.username, careful.email, thief.email])
       expect(await statusOf(signIn(service, who, thief.password)), who).toBe(401)
-    // A link to choose a new password is on its way already; the second factor is on again, with the person's own secret.
+    // A link to choose a new password is on its way already; the second factor is on again, with the person's
+    // own secret.
     const fresh = await tokenTo(service, careful.email, 'update-password')
-    await service.api().users.resetPassword({ params: { uid: careful.id }, body: { password: 'a-new-rope', token: fresh } })
+    await service
+      .api()
+      .users.resetPassword({ params: { uid: careful.id }, body: { password: 'a-new-rope', token: fresh } })
     service.clock.forward(20 * minute_ms)
     const half = await refused(signIn(service, careful.email, 'a-new-rope'))
     const code = totpAt(service, sample.mfaSecret)
-    const { body: whole } = await service.api().mfa.authenticate({ body: { token: half.headers.get('x-mfa-token') ?? '', code } })
+    const { body: whole } = await service
+      .api()
+      .mfa.authenticate({ body: { token: half.headers.get('x-mfa-token') ?? '', code } })
     expect(whole).toMatchObject({ email: careful.email, recovery_email: elsewhere, mfa: true })
   })
 
@@ -156,7 +205,9 @@ describe('addresses that a token alone has changed', () => {
     const { service, api } = scene
     for (const number of [1, 2, 3]) {
       await api.users.update({ body: { email: `thief-${number}@evil.example` } })
-      expect(await confirm(service, await tokenTo(service, `thief-${number}@evil.example`, 'confirm-email'))).toBe(200)
+      expect(
+        await confirm(service, await tokenTo(service, `thief-${number}@evil.example`, 'confirm-email')),
+      ).toBe(200)
     }
     // The second and third went to the thief, who can only go back to addresses of their own.
     expect(await undo(service, await tokenTo(service, 'thief-2@evil.example', 'undo-change'))).toBe(200)
@@ -169,7 +220,8 @@ describe('addresses that a token alone has changed', () => {
   test('are no way to fill mailboxes: after ten changes an hour there is a rest', async () => {
     await using scene = await stolen('observer')
     const { service, api } = scene
-    const change = (number: number) => statusOf(api.users.update({ body: { email: `thief-${number}@evil.example` } }))
+    const change = (number: number) =>
+      statusOf(api.users.update({ body: { email: `thief-${number}@evil.example` } }))
     for (let number = 1; number <= 10; number++) expect(await change(number)).toBe(200)
     expect(await change(11)).toBe(429)
     expect(await statusOf(api.users.update({ body: { name: 'Vera' } }))).toBe(200)
@@ -205,8 +257,11 @@ describe('a second factor that a token alone has switched on', () => {
     const { secret, recovery_codes } = (await api.mfa.generate({})).body
     await api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } })
     // The person is locked out, and the thief comes in without a password.
-    expect((await refused(signIn(service, observer.username, observer.password))).headers.has('x-mfa-token')).toBe(true)
-    const recover = (code = '') => service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: code } })
+    expect(
+      (await refused(signIn(service, observer.username, observer.password))).headers.has('x-mfa-token'),
+    ).toBe(true)
+    const recover = (code = '') =>
+      service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: code } })
     const inside = service.api({ token: (await recover(recovery_codes[0])).body.token })
 
     expect(await linksTo(service, observer.email, 'undo-change')).toHaveLength(2)
@@ -220,7 +275,9 @@ describe('a second factor that a token alone has switched on', () => {
 describe('a second factor and an undo', () => {
   const switchOn = async (service: Service, api: Client) => {
     const { secret, recovery_codes } = (await api.mfa.generate({})).body
-    const status = await statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } }))
+    const status = await statusOf(
+      api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } }),
+    )
     return { status, recovery_codes }
   }
 
@@ -246,7 +303,8 @@ describe('a second factor and an undo', () => {
     const { recovery_codes } = await switchOn(service, api)
     await api.users.update({ body: { email: 'vera@new.example' } })
     const undoing = await tokenTo(service, observer.email, 'undo-change')
-    const recover = (code = '') => statusOf(service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: code } }))
+    const recover = (code = '') =>
+      statusOf(service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: code } }))
     expect(await recover(recovery_codes[0])).toBe(200)
     await api.mfa.disable({ body: { recovery_code: recovery_codes[1] ?? '' } })
     expect(await undo(service, undoing)).toBe(200)
@@ -260,19 +318,24 @@ describe('a sign-in that waits for its second factor', () => {
     'by a link': async (service: Service) => {
       await service.api().users.recover({ body: { username: careful.username } })
       const token = await tokenTo(service, careful.email, 'update-password')
-      await service.api().users.resetPassword({ params: { uid: careful.id }, body: { password: 'a-new-rope', token } })
+      await service
+        .api()
+        .users.resetPassword({ params: { uid: careful.id }, body: { password: 'a-new-rope', token } })
     },
     'by the administrator': (service: Service) =>
       runCommand(service.rooms, { words: 'user password', given: [careful.username, 'a-new-rope'] }),
   }
-  test.each(Object.entries(ways))('ends with the password it was begun with, when that is changed %s', async (_, change) => {
-    await using scene = await stolen('careful')
-    const { service } = scene
-    const half = await refused(signIn(service, careful.username, careful.password))
-    await change(service)
-    const body = { token: half.headers.get('x-mfa-token') ?? '', code: totpAt(service, sample.mfaSecret) }
-    expect(await statusOf(service.api().mfa.authenticate({ body }))).toBe(401)
-  })
+  test.each(Object.entries(ways))(
+    'ends with the password it was begun with, when that is changed %s',
+    async (_, change) => {
+      await using scene = await stolen('careful')
+      const { service } = scene
+      const half = await refused(signIn(service, careful.username, careful.password))
+      await change(service)
+      const body = { token: half.headers.get('x-mfa-token') ?? '', code: totpAt(service, sample.mfaSecret) }
+      expect(await statusOf(service.api().mfa.authenticate({ body }))).toBe(401)
+    },
+  )
 })
 
 describe('a person who changes an address', () => {
@@ -296,7 +359,9 @@ describe('a person who changes an address', () => {
     await api.users.update({ body: { email: 'cara@new.example', recovery_email: 'cara@other.example' } })
     await confirm(service, await tokenTo(service, 'cara@new.example', 'confirm-email'))
     await undo(service, await tokenTo(service, careful.email, 'undo-change'))
-    const told = (await service.letters()).filter(({ subject }) => subject === 'This address was removed from an account')
+    const told = (await service.letters()).filter(
+      ({ subject }) => subject === 'This address was removed from an account',
+    )
     expect(told.map(({ to }) => to?.[0]?.address)).toEqual(['cara@new.example', 'cara@other.example'])
     for (const { text } of told) expect(text).not.toContain('token=')
   })
@@ -368,8 +433,13 @@ describe.each([
     // Those that were quicker than the undo were undone by it.
     for (const status of [first, ...(await Promise.all(many))]) expect([200, 401]).toContain(status)
     expect(first).toBe(401)
-    expect(await stores.users.find(observer.id)).toMatchObject({ email: observer.email, former_email: null, kept_token: null })
-    for (const who of [observer.username, thief.email]) expect(await statusOf(signIn(service, who, thief.password)), who).toBe(401)
+    expect(await stores.users.find(observer.id)).toMatchObject({
+      email: observer.email,
+      former_email: null,
+      kept_token: null,
+    })
+    for (const who of [observer.username, thief.email])
+      expect(await statusOf(signIn(service, who, thief.password)), who).toBe(401)
     expect(await works(api)).toBe(401)
   })
 
@@ -381,7 +451,9 @@ describe.each([
     const first = await tokenTo(service, observer.email, 'undo-change')
     const { secret, recovery_codes } = (await api.mfa.generate({})).body
     held(stores, 'transaction', async () => expect(await undo(service, first)).toBe(200))
-    expect(await statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } }))).toBe(401)
+    expect(
+      await statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } })),
+    ).toBe(401)
     expect(await stores.users.find(observer.id)).toMatchObject({ mfa_secret: null, recovery_email: null })
 
     const own = service.api({ token: await scene.world.token('careful') })
@@ -422,16 +494,30 @@ describe('what was on its way when the person undid everything', () => {
   }
 
   test.each([
-    ['links', 'update-password', (api: Client) => api.users.recover({ body: { email: thief.email } }), [careful.email]],
-    ['codes', 'reset-mfa', (api: Client) => api.mfa.requestReset({ body: { identifier: thief.email } }), [careful.email, elsewhere]],
-  ] as const)('sends %s that let one in to the addresses of the person, not to those of the thief', async (_, page, ask, addresses) => {
-    await using scene = await takenOver()
-    const { service, undoing } = scene
-    held(service.rooms.stores.attempts, 'count', async () => expect(await undo(service, undoing)).toBe(200))
-    await ask(service.api())
-    for (const mailbox of addresses) expect(await linksTo(service, mailbox, page)).toHaveLength(1)
-    for (const mailbox of [thief.email, thief.recovery_email]) expect(await linksTo(service, mailbox, page)).toEqual([])
-  })
+    [
+      'links',
+      'update-password',
+      (api: Client) => api.users.recover({ body: { email: thief.email } }),
+      [careful.email],
+    ],
+    [
+      'codes',
+      'reset-mfa',
+      (api: Client) => api.mfa.requestReset({ body: { identifier: thief.email } }),
+      [careful.email, elsewhere],
+    ],
+  ] as const)(
+    'sends %s that let one in to the addresses of the person, not to those of the thief',
+    async (_, page, ask, addresses) => {
+      await using scene = await takenOver()
+      const { service, undoing } = scene
+      held(service.rooms.stores.attempts, 'count', async () => expect(await undo(service, undoing)).toBe(200))
+      await ask(service.api())
+      for (const mailbox of addresses) expect(await linksTo(service, mailbox, page)).toHaveLength(1)
+      for (const mailbox of [thief.email, thief.recovery_email])
+        expect(await linksTo(service, mailbox, page)).toEqual([])
+    },
+  )
 
   test('makes no token that lasts of a reset of the second factor', async () => {
     await using scene = await takenOver()
@@ -441,7 +527,8 @@ describe('what was on its way when the person undid everything', () => {
     const body = { main_email_code: codes[0] ?? '', recovery_email_code: codes[1] ?? '' }
     let undone = 0
     const { users } = service.rooms.stores
-    for (const call of ['find', 'save'] as const) held(users, call, async () => void (undone ||= await undo(service, undoing)))
+    for (const call of ['find', 'save'] as const)
+      held(users, call, async () => void (undone ||= await undo(service, undoing)))
     const { token } = (await service.api().mfa.reset({ params: { user_id: careful.id }, body })).body
     expect(undone).toBe(200)
     expect(await works(service.api({ token }))).toBe(401)
@@ -466,7 +553,8 @@ describe('a copy of the token that changed the password', () => {
     const own = service.api({ token: (await signIn(service, observer.username, 'a-new-rope')).body.token })
     service.clock.forward(70 * hour_ms)
     for (const one of [api, ...sessions]) expect(await works(one)).toBe(200)
-    for (const one of [api, ...sessions]) sessions.push(service.api({ token: (await one.users.refresh({})).body.token }))
+    for (const one of [api, ...sessions])
+      sessions.push(service.api({ token: (await one.users.refresh({})).body.token }))
     const later = service.api({ token: (await own.users.refresh({})).body.token })
     service.clock.forward(hour_ms)
     for (const one of [api, ...sessions]) expect(await works(one)).toBe(401)

@@ -1,5 +1,6 @@
-// Strangers who have keys and do not log in: what they make the server hold is counted as the memory it is, and is little.
-// One asks for new keys, goes no further, and sends messages that must be answered after the exchange; one reads no answer.
+// Strangers who have keys and do not log in: what they make the server hold is counted as the memory it is,
+// and is little. One asks for new keys, goes no further, and sends messages that must be answered after the
+// exchange; one reads no answer.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { Message } from '../../ssh/src/messages.ts'
@@ -11,7 +12,10 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const strangers = 8
 const messages = 100_000
-/** Of all strangers together; before there were such bounds each made the server hold as much as this and more. */
+/**
+ * Of all strangers together; before there were such bounds each made the server hold as much as this and
+ * more.
+ */
 const most_mib = 64
 
 const data = temporaryFolder()
@@ -32,7 +36,8 @@ afterAll(async () => {
 let before_mib: number
 beforeEach(() => void (before_mib = resident_mib()))
 
-const resident_mib = (): number => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))![1]) / 1024
+const resident_mib = (): number =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))![1]) / 1024
 
 /** What the server has more than before, once it has dealt with all that was sent. */
 async function grown_mib(): Promise<number> {
@@ -41,7 +46,8 @@ async function grown_mib(): Promise<number> {
 }
 
 const reasons = (why: string): number =>
-  server.printed.filter((line) => line.includes('"connection.ended"') && line.includes(JSON.stringify(why))).length
+  server.printed.filter((line) => line.includes('"connection.ended"') && line.includes(JSON.stringify(why)))
+    .length
 
 test('whoever asks for new keys before the login is let go, and nothing is kept for the end of the exchange', async () => {
   const all: RudeClient[] = []
@@ -63,7 +69,8 @@ test('whoever reads no answer before the login is let go', async () => {
     const rude = await rudeClient(port)
     all.push(rude)
     rude.readNothing()
-    // What the kernel takes for us is filled with long answers, what the server holds after that with short ones.
+    // What the kernel takes for us is filled with long answers, what the server holds after that with short
+    // ones.
     const sent = await rude.flood(2_000, () => message(Message.ping, 4_100).string(Buffer.alloc(4_000)))
     if (sent) await rude.flood(messages, unknown)
   }

@@ -1,5 +1,5 @@
-// The control line of a version 1 tunnel, held by a rogue device with a good token: it begins lines that it does not end,
-// sends longer ones than agents do, and does not read ours.
+// The control line of a version 1 tunnel, held by a rogue device with a good token: it begins lines that it
+// does not end, sends longer ones than agents do, and does not read ours.
 import { expect, test, vi } from 'vitest'
 import { pickUps, revdialTunnel } from '../../server/src/tunnel/accept/revdial.ts'
 import { held_bytes, mib } from './held.ts'
@@ -35,7 +35,8 @@ test('a line that is longer than those of agents ends the tunnel, however it com
   for (const size of [long.length, 1_000]) {
     const { rogue, tunnel: one } = tunnel()
     rogue.line.resume()
-    for (let at = 0; at < long.length; at += size) void rogue.say(wsBinary(Buffer.from(long.slice(at, at + size))))
+    for (let at = 0; at < long.length; at += size)
+      void rogue.say(wsBinary(Buffer.from(long.slice(at, at + size))))
     await one.ended
     expect(rogue.carrier.errored?.message).toMatch(/too long/)
   }

@@ -1,5 +1,5 @@
-// Methods that HTTP knows and no operation has, QUERY first of all, which gave 500: each is refused as any other wrong
-// method, with what the address takes, or not found where nothing is.
+// Methods that HTTP knows and no operation has, QUERY first of all, which gave 500: each is refused as any
+// other wrong method, with what the address takes, or not found where nothing is.
 import { METHODS, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
@@ -9,9 +9,16 @@ const place = sharedPlace()
 const known = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT'])
 
 async function send(method: string, path: string, headers: Record<string, string> = {}) {
-  const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; allow: string | undefined; body: string }>()
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number | undefined
+    allow: string | undefined
+    body: string
+  }>()
   request(`${place.url}${path}`, { method, headers }, (answer) => {
-    text(answer).then((body) => resolve({ status: answer.statusCode, allow: answer.headers.allow, body }), reject)
+    text(answer).then(
+      (body) => resolve({ status: answer.statusCode, allow: answer.headers.allow, body }),
+      reject,
+    )
   })
     .on('error', reject)
     .end(headers['content-type'] === undefined ? undefined : '{"a":1}')
@@ -21,7 +28,10 @@ async function send(method: string, path: string, headers: Record<string, string
 test.each(METHODS.filter((method) => !known.has(method)))('%s is refused', async (method) => {
   for (const headers of [{}, { 'content-type': 'application/json' }, { 'content-type': 'text/plain' }]) {
     const refused = await send(method, '/api/devices', headers)
-    expect([refused.status, refused.body], method).toEqual([405, '{"message":"This address does not take that method."}'])
+    expect([refused.status, refused.body], method).toEqual([
+      405,
+      '{"message":"This address does not take that method."}',
+    ])
     expect(refused.allow).toContain('GET')
     expect((await send(method, '/api/nonsense', headers)).status).toBe(404)
   }

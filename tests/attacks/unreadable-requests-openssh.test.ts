@@ -1,6 +1,7 @@
-// What the gateway cannot read it does not pass on. A device that believes everything it is asked joins by a real `ssh -N -R`;
-// a client with bytes of its own asks it, through the gateway, for a terminal, variables, forwards and channels in bodies that
-// are too long, cut short, or followed by more than belongs to them. Nothing of it may arrive, in either direction.
+// What the gateway cannot read it does not pass on. A device that believes everything it is asked joins by a
+// real `ssh -N -R`; a client with bytes of its own asks it, through the gateway, for a terminal, variables,
+// forwards and channels in bodies that are too long, cut short, or followed by more than belongs to them.
+// Nothing of it may arrive, in either direction.
 import net, { type AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -41,7 +42,8 @@ async function credulous(): Promise<Device> {
       software: 'Credulous',
       hostKeys: [hostKey],
       methods: ['password'],
-      authenticate: async (attempt) => (attempt.method === 'password' && attempt.password === password ? 'accept' : 'refuse'),
+      authenticate: async (attempt) =>
+        attempt.method === 'password' && attempt.password === password ? 'accept' : 'refuse',
       channelTypes: 'all',
       globalRequests: 'all',
     })
@@ -117,9 +119,17 @@ describe('requests of a client about a session', () => {
     ],
     ['a terminal without its modes', 'pty-req', size(body().string('xterm')).bytes()],
     ['a terminal and a byte', 'pty-req', extra(good({ type: 'pty-req', pty }))],
-    ['LD_PRELOAD with a value of 65,600 bytes', 'env', body().string('LD_PRELOAD').string(`/tmp/${long}`).bytes()],
+    [
+      'LD_PRELOAD with a value of 65,600 bytes',
+      'env',
+      body().string('LD_PRELOAD').string(`/tmp/${long}`).bytes(),
+    ],
     ['LD_PRELOAD without a value', 'env', body().string('LD_PRELOAD').bytes()],
-    ['a harmless variable with a second pair behind it', 'env', body().string('LANG').string('C').string('LD_PRELOAD').string('x').bytes()],
+    [
+      'a harmless variable with a second pair behind it',
+      'env',
+      body().string('LANG').string('C').string('LD_PRELOAD').string('x').bytes(),
+    ],
     ['an agent and a byte', 'auth-agent-req@openssh.com', Buffer.of(0)],
     ['X11 cut short', 'x11-req', body().boolean(true).string('MIT-MAGIC-COOKIE-1').bytes()],
     ['a window that is cut short', 'window-change', body().uint32(80).bytes()],
@@ -133,14 +143,18 @@ describe('requests of a client about a session', () => {
     device.asked.length = 0
     expect(await channel.request(type, payload, true)).toBe(false)
     // What can be read arrives, behind everything that was sent before it.
-    expect(await channel.request('window-change', good({ type: 'window-change', size: pty }), true)).toBe(true)
+    expect(await channel.request('window-change', good({ type: 'window-change', size: pty }), true)).toBe(
+      true,
+    )
     expect(device.asked).toEqual(['window-change'])
   })
 
   test('what has no name here passes as it is', async () => {
     await using channel = await client.open('session')
     device.asked.length = 0
-    expect(await channel.request('simple@putty.projects.tartarus.org', Buffer.from('anything'), true)).toBe(true)
+    expect(await channel.request('simple@putty.projects.tartarus.org', Buffer.from('anything'), true)).toBe(
+      true,
+    )
     expect(device.asked).toEqual(['simple@putty.projects.tartarus.org'])
   })
 })
@@ -152,8 +166,16 @@ describe('channels and requests about the whole connection', () => {
     ['a session with a byte', 'session', Buffer.of(0)],
     ['a port with a byte behind it', 'direct-tcpip', Buffer.from([...direct, 0])],
     ['a port without its origin', 'direct-tcpip', body().string('127.0.0.1').uint32(80).bytes()],
-    ['a host of 65,600 bytes', 'direct-tcpip', body().string(long).uint32(80).string('127.0.0.1').uint32(1).bytes()],
-    ['a socket file without the rest', 'direct-streamlocal@openssh.com', body().string('/tmp/socket').bytes()],
+    [
+      'a host of 65,600 bytes',
+      'direct-tcpip',
+      body().string(long).uint32(80).string('127.0.0.1').uint32(1).bytes(),
+    ],
+    [
+      'a socket file without the rest',
+      'direct-streamlocal@openssh.com',
+      body().string('/tmp/socket').bytes(),
+    ],
   ])('%s is not opened', async (_, type, payload) => {
     device.asked.length = 0
     await expect(client.open(type, payload)).rejects.toThrow(ChannelRefused)
@@ -164,7 +186,11 @@ describe('channels and requests about the whole connection', () => {
     ['a port and a byte', 'tcpip-forward', extra(body().string('').uint32(0).bytes())],
     ['an address without a port', 'tcpip-forward', body().string('').bytes()],
     ['a forward that is no more wanted, cut short', 'cancel-tcpip-forward', body().string('').bytes()],
-    ['a socket file and a byte', 'streamlocal-forward@openssh.com', extra(body().string('/tmp/socket').bytes())],
+    [
+      'a socket file and a byte',
+      'streamlocal-forward@openssh.com',
+      extra(body().string('/tmp/socket').bytes()),
+    ],
   ])('%s is not forwarded', async (_, name, payload) => {
     device.asked.length = 0
     expect(await client.request(name, payload)).toBe(undefined)
@@ -207,7 +233,9 @@ describe('the other way round', () => {
     })()
     const bound = body().string('').uint32(4_001).string('127.0.0.1').uint32(1).bytes()
     await expect(device.connection?.open('forwarded-tcpip', extra(bound))).rejects.toThrow(ChannelRefused)
-    await expect(device.connection?.open('forwarded-tcpip', bound.subarray(0, -1))).rejects.toThrow(ChannelRefused)
+    await expect(device.connection?.open('forwarded-tcpip', bound.subarray(0, -1))).rejects.toThrow(
+      ChannelRefused,
+    )
     await device.connection?.open('forwarded-tcpip', bound)
     expect(opened).toEqual(['forwarded-tcpip'])
   })
@@ -261,7 +289,8 @@ describe('a tap that throws forwards nothing', () => {
 
   test('of requests about the whole, which are refused one by one', async () => {
     const { mine, asked } = piped({ request: broken })
-    for (const name of ['one@example.org', 'two@example.org']) expect(await mine.request(name)).toBe(undefined)
+    for (const name of ['one@example.org', 'two@example.org'])
+      expect(await mine.request(name)).toBe(undefined)
     expect(asked).toEqual([])
   })
 })

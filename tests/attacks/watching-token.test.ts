@@ -1,6 +1,6 @@
-// Whoever reads the log of a proxy, or a browser's history, finds the address of a session that somebody watched. It held the sign-in
-// of that person, good for 72 hours and for everything. An address has a ticket now: for one session, once, for half a
-// minute; and the token in an address is no credential any more.
+// Whoever reads the log of a proxy, or a browser's history, finds the address of a session that somebody
+// watched. It held the sign-in of that person, good for 72 hours and for everything. An address has a ticket
+// now: for one session, once, for half a minute; and the token in an address is no credential any more.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { dialWebSocket } from '@hawser/mux'
@@ -24,7 +24,10 @@ async function going() {
   shell.type('echo moor$((1+1))ed\r')
   await shell.until('moor2ed')
   const ticket = async (api = owner) => (await api.sessions.ticket({ params: { uid } })).body.token
-  await vi.waitFor(async () => expect(await status(uid, `?ticket=${await ticket()}`)).toBe(101), { timeout: 20_000, interval: 200 })
+  await vi.waitFor(async () => expect(await status(uid, `?ticket=${await ticket()}`)).toBe(101), {
+    timeout: 20_000,
+    interval: 200,
+  })
   return { shell, uid, owner, ticket }
 }
 
@@ -32,7 +35,8 @@ test('the token of a sign-in in the address opens nothing', async () => {
   const { world } = quarters()
   const { shell, uid } = await going()
   using _ = shell
-  for (const person of ['owner', 'administrator'] as const) expect(await status(uid, `?token=${await world.token(person)}`)).toBe(401)
+  for (const person of ['owner', 'administrator'] as const)
+    expect(await status(uid, `?token=${await world.token(person)}`)).toBe(401)
   expect(await status(uid, `?ticket=${await world.token('owner')}`)).toBe(401)
 })
 
@@ -81,7 +85,11 @@ test('a ticket is given to those who may play the recording, and dies with their
   await expect(ticket(await apiOf(quarters(), 'stranger'))).rejects.toMatchObject({ status: 404 })
   await expect(ticket(service.api({ apiKey: sample.apiKey }))).rejects.toMatchObject({ status: 403 })
   const given = await ticket(await apiOf(quarters(), 'administrator'))
-  await service.rooms.database.db.updateTable('users').set({ epoch: 2 }).where('id', '=', sample.administrator.id).execute()
+  await service.rooms.database.db
+    .updateTable('users')
+    .set({ epoch: 2 })
+    .where('id', '=', sample.administrator.id)
+    .execute()
   expect(await status(uid, `?ticket=${given}`)).toBe(401)
 })
 
@@ -90,7 +98,9 @@ test('news of others ask nobody for a viewer, and a database that is away shows 
   const { shell, uid, ticket } = await going()
   using _ = shell
   const { stores, bus } = service.rooms
-  const socket = await dialWebSocket(`${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${await ticket()}`)
+  const socket = await dialWebSocket(
+    `${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${await ticket()}`,
+  )
   let closed = false
   socket.once('close', () => (closed = true)).resume()
   const own = { tenant_id: sample.tenant, user_id: sample.owner.id }

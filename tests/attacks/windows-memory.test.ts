@@ -1,6 +1,6 @@
-// Whoever is logged in and makes a server hold what nobody reads: small pieces of data in large reads, pieces of many streams,
-// requests without answers, many channels. What is held is the windows and a little more, and the windows of a connection
-// together are small, however many channels it has.
+// Whoever is logged in and makes a server hold what nobody reads: small pieces of data in large reads, pieces
+// of many streams, requests without answers, many channels. What is held is the windows and a little more,
+// and the windows of a connection together are small, however many channels it has.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -57,7 +57,9 @@ interface Opened {
 }
 
 async function openChannels(rude: RudeClient, count: number): Promise<Opened[]> {
-  await rude.flood(count, (id) => message(Message.channelOpen).string('session').uint32(id).uint32(MiB).uint32(32_768))
+  await rude.flood(count, (id) =>
+    message(Message.channelOpen).string('session').uint32(id).uint32(MiB).uint32(32_768),
+  )
   const opened = (): Buffer[] => rude.received.filter(([type]) => type === Message.channelOpenConfirmation)
   await vi.waitFor(() => expect(opened()).toHaveLength(count), { timeout: 20_000 })
   return opened().map((payload) => {
@@ -101,7 +103,9 @@ test('small pieces of data between large messages do not keep those alive', asyn
   const held = await heldBy(rude, before, async () => {
     for (const { id, window_bytes } of opened) {
       const pieces = Math.min(256, Math.floor(window_bytes / piece.length))
-      await rude.flood(pieces * 2, (at) => (at % 2 === 0 ? message(Message.ignore, ignored.length + 4).string(ignored) : data(id, piece)))
+      await rude.flood(pieces * 2, (at) =>
+        at % 2 === 0 ? message(Message.ignore, ignored.length + 4).string(ignored) : data(id, piece),
+      )
     }
   })
   expect(held).toBeLessThan(most_bytes)
@@ -153,7 +157,8 @@ test('256 channels are promised no more than a connection may hold', async () =>
   const promised = opened.reduce((sum, { window_bytes }) => sum + window_bytes, 0)
   expect(promised).toBeLessThanOrEqual(16 * MiB)
   const held = await heldBy(rude, before, async () => {
-    for (const { id, window_bytes } of opened) await rude.flood(Math.floor(window_bytes / 32_768), () => data(id, Buffer.alloc(32_768)))
+    for (const { id, window_bytes } of opened)
+      await rude.flood(Math.floor(window_bytes / 32_768), () => data(id, Buffer.alloc(32_768)))
   })
   expect(held).toBeLessThan(most_bytes)
 })
@@ -177,7 +182,8 @@ test('many connections hold no more than the process may, and somebody who is re
     // No program is asked for, so that nobody reads.
     const opened = await openChannels(rude, 32)
     const attack = async (): Promise<void> => {
-      for (const { id, window_bytes } of opened) await rude.flood(Math.floor(window_bytes / 32_768), () => data(id, Buffer.alloc(32_768)))
+      for (const { id, window_bytes } of opened)
+        await rude.flood(Math.floor(window_bytes / 32_768), () => data(id, Buffer.alloc(32_768)))
     }
     await Promise.race([attack(), standsStill(rude)])
   }

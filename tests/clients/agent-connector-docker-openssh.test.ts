@@ -1,5 +1,5 @@
-// The agent's connector mode: the real agent, packed as devices run it, beside a real engine. Each container is a device with
-// its own key and tunnel; the server knows of no connector.
+// The agent's connector mode: the real agent, packed as devices run it, beside a real engine. Each container
+// is a device with its own key and tunnel; the server knows of no connector.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
@@ -55,10 +55,16 @@ describe('the agent beside an engine', () => {
       info: { id: 'docker', pretty_name: 'local/busybox:1', platform: 'connector' },
     })
     await dock.accepted('cabin_1')
-    const { status, stdout, stderr } = await dock.ssh('cabin_1', 'cat; id -un; echo wrong >&2; exit 9', { user: 'pilot', input: 'right\n' })
+    const { status, stdout, stderr } = await dock.ssh('cabin_1', 'cat; id -un; echo wrong >&2; exit 9', {
+      user: 'pilot',
+      input: 'right\n',
+    })
     expect([status, stdout.toString(), stderr]).toEqual([9, 'right\npilot\n', 'wrong\n'])
     const args = dock.args().map((word) => (word === '-p' ? '-P' : word))
-    expect((await run('scp', [...args, dock.where.write('crate', 'cargo'), `${dock.sshid('cabin_1')}:/tmp/crate`])).status).toBe(0)
+    expect(
+      (await run('scp', [...args, dock.where.write('crate', 'cargo'), `${dock.sshid('cabin_1')}:/tmp/crate`]))
+        .status,
+    ).toBe(0)
     expect((await dock.ssh('cabin_1', 'cat /tmp/crate')).stdout.toString()).toBe('cargo')
 
     const key = path.join(agent.keys, `${id.slice(0, 12)}.key`)
@@ -75,17 +81,35 @@ describe('the agent beside an engine', () => {
   test('takes the password that the container itself has for a user, and no other', async () => {
     await dock.docker.container('locked')
     const hash = (await run('openssl', ['passwd', '-6', 'harbour'])).stdout.toString().trim()
-    const shadow = dock.where.write('shadow', `root:*:19000:0:99999:7:::\npilot:${hash}:19000:0:99999:7:::\nopen::19000:0:99999:7:::\n`)
+    const shadow = dock.where.write(
+      'shadow',
+      `root:*:19000:0:99999:7:::\npilot:${hash}:19000:0:99999:7:::\nopen::19000:0:99999:7:::\n`,
+    )
     await dock.docker.docker('cp', shadow, 'locked:/etc/shadow')
-    await dock.docker.docker('exec', 'locked', 'sh', '-c', 'echo "open:x:1001:1001::/:/bin/sh" >> /etc/passwd')
+    await dock.docker.docker(
+      'exec',
+      'locked',
+      'sh',
+      '-c',
+      'echo "open:x:1001:1001::/:/bin/sh" >> /etc/passwd',
+    )
     await using _ = startConnector()
     await dock.accepted('locked')
     const login = async (user: string, password: string) => {
       const teller = dock.where.write('teller', `#!/bin/sh\necho '${password}'\n`)
       await run('chmod', ['700', teller])
-      const settings = ['-o', 'PubkeyAuthentication=no', '-o', 'NumberOfPasswordPrompts=1', '-o', 'BatchMode=no']
+      const settings = [
+        '-o',
+        'PubkeyAuthentication=no',
+        '-o',
+        'NumberOfPasswordPrompts=1',
+        '-o',
+        'BatchMode=no',
+      ]
       const env = { SSH_ASKPASS: teller, SSH_ASKPASS_REQUIRE: 'force' }
-      return (await run('ssh', [...settings, ...dock.args(), dock.sshid('locked', user), 'id -un'], undefined, env)).stdout.toString()
+      return (
+        await run('ssh', [...settings, ...dock.args(), dock.sshid('locked', user), 'id -un'], undefined, env)
+      ).stdout.toString()
     }
     expect(await login('pilot', 'harbour')).toBe('pilot\n')
     expect(await login('pilot', 'wrong')).toBe('')
@@ -98,7 +122,8 @@ describe('the agent beside an engine', () => {
 
   test('offers those with a label only, and speaks TLS to an engine elsewhere', async () => {
     const { ca, cert, key } = dock.docker.tls!
-    for (const [name, text] of Object.entries({ 'ca.pem': ca, 'cert.pem': cert, 'key.pem': key })) dock.where.write(name, text)
+    for (const [name, text] of Object.entries({ 'ca.pem': ca, 'cert.pem': cert, 'key.pem': key }))
+      dock.where.write(name, text)
     await dock.docker.container('shown', { flags: ['--label', 'hawser.offer=yes'] })
     await dock.docker.container('kept', { flags: ['--label', 'hawser.offer=no'] })
     await using _ = startConnector({
@@ -118,6 +143,8 @@ describe('the agent beside an engine', () => {
     expect(await wrong.ended).toBe(1)
     expect(wrong.lines.join('\n')).toMatch(/HAWSER_TENANT_ID: [^]*HAWSER_DOCKER_HOST: unix/)
     await using waiting = startConnector({ DOCKER_HOST: `unix://${dock.where.file('none.sock')}` })
-    await eventually(() => expect(waiting.lines.join('\n')).toContain('The engine cannot be reached (ENOENT).'))
+    await eventually(() =>
+      expect(waiting.lines.join('\n')).toContain('The engine cannot be reached (ENOENT).'),
+    )
   })
 })

@@ -1,5 +1,5 @@
-// The lines of docs/guides/without-an-agent.md that connect a device, run as they stand there: only the names, the key and the
-// ports are those of the test, and the server's host key is taken without asking.
+// The lines of docs/guides/without-an-agent.md that connect a device, run as they stand there: only the
+// names, the key and the ports are those of the test, and the server's host key is taken without asking.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, expect, test } from 'vitest'

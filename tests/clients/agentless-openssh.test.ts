@@ -1,5 +1,6 @@
-// A machine with nothing but OpenSSH joins by one `ssh -N -R`, waits as pending, is accepted, and is reached like any other:
-// a real sshd, and real clients on both sides. What such a connection may not do is in agentless-refused-openssh.test.ts.
+// A machine with nothing but OpenSSH joins by one `ssh -N -R`, waits as pending, is accepted, and is reached
+// like any other: a real sshd, and real clients on both sides. What such a connection may not do is in
+// agentless-refused-openssh.test.ts.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -26,7 +27,9 @@ test('it joins as pending, is accepted, and is reached with the password of its 
     identity: { mac: '' },
     info: { id: 'ssh', platform: 'ssh', version: expect.stringMatching(/^OpenSSH_/) as unknown },
   })
-  expect(line.stderr()).toMatch(/This device joins the namespace harbour\. A new device waits there as pending/)
+  expect(line.stderr()).toMatch(
+    /This device joins the namespace harbour\. A new device waits there as pending/,
+  )
   expect(line.stderr()).toMatch(/Allocated port 22 /)
   const pending = await harbour.ssh('boiler', 'echo in', { password })
   expect(pending.stderr).toContain('harbour.boiler is offline or cannot be reached')
@@ -44,7 +47,9 @@ test('a public key of the namespace opens it once the login key is authorized th
   expect(device.name).toBe(`ssh-${device.uid.slice(0, 8)}`)
   const before = await harbour.ssh(device.name, 'echo in')
   expect([before.status, before.stdout.toString()]).toEqual([255, ''])
-  expect(before.stderr).toContain(`harbour.${device.name} does not take the login key of its namespace for olga`)
+  expect(before.stderr).toContain(
+    `harbour.${device.name} does not take the login key of its namespace for olga`,
+  )
   // It comes to sshd from its own machine, so nobody else can use the key, even if it were known.
   machine.authorize(`from="127.0.0.1,::1" ${await loginKey()}`)
   const after = await harbour.ssh(device.name, 'echo in')
@@ -95,7 +100,10 @@ test('a shell on a terminal, files both ways, and a port on the device', async (
   await using _ = line
   const sshid = `olga@harbour.${device.name}`
 
-  using terminal = openTerminal('ssh', [...harbour.args({ flags: ['-tt'] }), `${sshid}@127.0.0.1`], { columns: 91, rows: 29 })
+  using terminal = openTerminal('ssh', [...harbour.args({ flags: ['-tt'] }), `${sshid}@127.0.0.1`], {
+    columns: 91,
+    rows: 29,
+  })
   terminal.type('echo "$TERM $(stty size)"; exit 6\n')
   expect(await terminal.ended).toBe(6)
   expect(terminal.shown()).toContain('xterm-256color 29 91\r\n')
@@ -105,14 +113,35 @@ test('a shell on a terminal, files both ways, and a port on the device', async (
   // scp has a flag of its own for the port.
   const scp = harbour.args().map((word) => (word === '-p' ? '-P' : word))
   const options = ['-o', `User=${sshid}`]
-  expect((await run('scp', [...scp, ...options, harbour.where.file('cargo'), `127.0.0.1:${machine.where.file('cargo')}`])).status).toBe(0)
+  expect(
+    (
+      await run('scp', [
+        ...scp,
+        ...options,
+        harbour.where.file('cargo'),
+        `127.0.0.1:${machine.where.file('cargo')}`,
+      ])
+    ).status,
+  ).toBe(0)
   expect(readFileSync(machine.where.file('cargo')).equals(sent)).toBe(true)
-  expect((await run('scp', [...scp, ...options, `127.0.0.1:${machine.where.file('cargo')}`, harbour.where.file('back')])).status).toBe(0)
+  expect(
+    (
+      await run('scp', [
+        ...scp,
+        ...options,
+        `127.0.0.1:${machine.where.file('cargo')}`,
+        harbour.where.file('back'),
+      ])
+    ).status,
+  ).toBe(0)
   expect(readFileSync(harbour.where.file('back')).equals(sent)).toBe(true)
 
   using echo = await startEcho()
   const port = await freePort()
-  await using client = watch('ssh', [...harbour.args({ flags: ['-N', '-L', `${port}:127.0.0.1:${echo.port}`] }), `${sshid}@127.0.0.1`])
+  await using client = watch('ssh', [
+    ...harbour.args({ flags: ['-N', '-L', `${port}:127.0.0.1:${echo.port}`] }),
+    `${sshid}@127.0.0.1`,
+  ])
   await eventually(async () => whenListening({ port, host: '127.0.0.1' }))
   expect((await roundTrip(port, sent)).equals(sent)).toBe(true)
   expect(client.child.exitCode).toBe(null)
@@ -123,12 +152,17 @@ test('its sessions are recorded, closed by an administrator, and ruled by the fi
   machine.authorize(await loginKey())
   const { line, device } = await harbour.accepted(machine, { as: `${sample.tenant}.winch` })
   await using _ = line
-  await harbour.owner.namespaces.setSessionRecord({ params: { tenant: sample.tenant }, body: { session_record: true } })
+  await harbour.owner.namespaces.setSessionRecord({
+    params: { tenant: sample.tenant },
+    body: { session_record: true },
+  })
   using terminal = openTerminal('ssh', [...harbour.args({ flags: ['-tt'] }), 'olga@harbour.winch@127.0.0.1'])
   terminal.type('echo one-$((40 + 2))\n')
   await terminal.until(/one-42/)
   const live = async () =>
-    (await harbour.owner.sessions.list({ query: {} })).body.find(({ device_uid, active }) => device_uid === device.uid && active)!
+    (await harbour.owner.sessions.list({ query: {} })).body.find(
+      ({ device_uid, active }) => device_uid === device.uid && active,
+    )!
   const session = await eventually(live)
   await eventually(async () => expect((await live()).recorded).toBe(true))
   await harbour.owner.sessions.close({ params: { uid: session.uid }, body: { device: device.uid } })
@@ -138,7 +172,14 @@ test('its sessions are recorded, closed by an administrator, and ruled by the fi
   expect(JSON.stringify(body)).toContain('one-42')
 
   await harbour.owner.firewall.create({
-    body: { action: 'deny', active: true, priority: 0, source_ip: '.*', username: '.*', filter: { hostname: '^winch$' } },
+    body: {
+      action: 'deny',
+      active: true,
+      priority: 0,
+      source_ip: '.*',
+      username: '.*',
+      filter: { hostname: '^winch$' },
+    },
   })
   expect((await harbour.ssh('winch', 'echo in')).stderr).toContain('due a policy rule')
 })
@@ -149,7 +190,11 @@ test('whoever leaves accepted loses sessions, and a rejected or deleted device i
   const { line, device } = await harbour.accepted(machine)
   await using _ = line
   const params = { uid: device.uid }
-  await using client = watch('ssh', [...harbour.args(), `olga@harbour.${device.name}@127.0.0.1`, 'echo here; sleep 60'])
+  await using client = watch('ssh', [
+    ...harbour.args(),
+    `olga@harbour.${device.name}@127.0.0.1`,
+    'echo here; sleep 60',
+  ])
   await client.until(/here/)
   await harbour.owner.devices.setStatus({ params: { ...params, status: 'pending' } })
   expect(await client.status).toBe(255)

@@ -1,5 +1,6 @@
-// What a connection of a device without an agent may not do, and what becomes of it: keys and namespaces that do not fit, a
-// host key that changed, another connection for the same device, one that breaks off, a server that stops. Real OpenSSH.
+// What a connection of a device without an agent may not do, and what becomes of it: keys and namespaces that
+// do not fit, a host key that changed, another connection for the same device, one that breaks off, a server
+// that stops. Real OpenSSH.
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { generatePrivateKey, parsePublicKeyLine } from '@hawser/ssh'
@@ -11,7 +12,12 @@ import { eventually, watch } from './way.ts'
 
 const harbour = sharedHarbour()
 const door = (): string[] =>
-  quietArgs(harbour.service.sshPort, 'LogLevel=INFO', `IdentityFile=${harbour.where.file('gate')}`, 'BatchMode=yes')
+  quietArgs(
+    harbour.service.sshPort,
+    'LogLevel=INFO',
+    `IdentityFile=${harbour.where.file('gate')}`,
+    'BatchMode=yes',
+  )
 
 test('a wrong key, an unknown namespace and another one’s key are refused in the same words', async () => {
   await using machine = await opensshMachine()
@@ -54,9 +60,13 @@ test('a host key that changed behind the connection is refused, and makes anothe
   await machine.restart({ newHostKey: true })
   const outcome = await harbour.ssh('buoy-7', 'echo in', { password })
   expect([outcome.status, outcome.stdout.toString()]).toEqual([255, ''])
-  expect(outcome.stderr).toContain('harbour.buoy-7 is offline or cannot be reached, or does not let you in with this password')
+  expect(outcome.stderr).toContain(
+    'harbour.buoy-7 is offline or cannot be reached, or does not let you in with this password',
+  )
   const holder = await harbour.ssh('buoy-7', 'echo in', { key: 'olga' })
-  expect(holder.stderr).toContain('harbour.buoy-7 does not have the host key that it joined with, and was told nothing')
+  expect(holder.stderr).toContain(
+    'harbour.buoy-7 does not have the host key that it joined with, and was told nothing',
+  )
   expect(machine.log()).not.toContain('Accepted password')
 
   line.child.kill()
@@ -145,7 +155,9 @@ test('a killed connection takes its device offline, and the device is the same w
   line.child.kill('SIGKILL')
   await line.status
   await eventually(async () => expect((await harbour.find(machine))?.online).toBe(false))
-  expect((await harbour.ssh(device.name, 'echo in', { password })).stderr).toContain('is offline or cannot be reached')
+  expect((await harbour.ssh(device.name, 'echo in', { password })).stderr).toContain(
+    'is offline or cannot be reached',
+  )
   await using again = harbour.join(machine)
   expect(await harbour.arrived(machine)).toMatchObject({ uid: device.uid, status: 'accepted' })
   expect(again.child.exitCode).toBe(null)
@@ -155,12 +167,30 @@ test('the connection is good for one forward and for nothing else', async () => 
   await using machine = await opensshMachine()
   const plain = await run('ssh', [...door(), `${sample.tenant}@127.0.0.1`, 'id'])
   expect([plain.status, plain.stdout.toString()]).toEqual([1, ''])
-  expect(plain.stderr).toContain('This login is for devices that join, and opens nothing: run ssh -N -R 0:localhost:22 …, with -N.')
-  const files = await run('sftp', [...door().map((word) => (word === '-p' ? '-P' : word)), `${sample.tenant}@127.0.0.1`])
+  expect(plain.stderr).toContain(
+    'This login is for devices that join, and opens nothing: run ssh -N -R 0:localhost:22 …, with -N.',
+  )
+  const files = await run('sftp', [
+    ...door().map((word) => (word === '-p' ? '-P' : word)),
+    `${sample.tenant}@127.0.0.1`,
+  ])
   expect(files.status).toBe(255)
-  const through = await run('ssh', [...door(), '-W', `127.0.0.1:${machine.port}`, `${sample.tenant}@127.0.0.1`])
+  const through = await run('ssh', [
+    ...door(),
+    '-W',
+    `127.0.0.1:${machine.port}`,
+    `${sample.tenant}@127.0.0.1`,
+  ])
   expect(through.status).toBe(255)
-  const two = ['-N', '-R', `0:127.0.0.1:${machine.port}`, '-R', '8022:127.0.0.1:9', '-o', 'ExitOnForwardFailure=yes']
+  const two = [
+    '-N',
+    '-R',
+    `0:127.0.0.1:${machine.port}`,
+    '-R',
+    '8022:127.0.0.1:9',
+    '-o',
+    'ExitOnForwardFailure=yes',
+  ]
   const twice = await run('ssh', [...door(), ...two, `${sample.tenant}@127.0.0.1`])
   expect(twice.status).toBe(255)
   expect(twice.stderr).toMatch(/remote port forwarding failed for listen port 8022/)
@@ -186,7 +216,13 @@ test('a server that stops says so, and the device returns to the next one', asyn
   await using second = await startService({ folder: keep, env: { HAWSER_SSH_FAILURE_LIMIT: '0/60' } })
   const args = (name: string, content: string): string[] =>
     quietArgs(second.sshPort, `IdentityFile=${harbour.where.write(name, content)}`, 'BatchMode=yes')
-  await using back = watch('ssh', [...args('gate-kept', key), '-N', '-R', `0:127.0.0.1:${machine.port}`, `${sample.tenant}@127.0.0.1`])
+  await using back = watch('ssh', [
+    ...args('gate-kept', key),
+    '-N',
+    '-R',
+    `0:127.0.0.1:${machine.port}`,
+    `${sample.tenant}@127.0.0.1`,
+  ])
   await eventually(async () => {
     const { status, stdout } = await run('ssh', [
       ...args('olga-kept', person),

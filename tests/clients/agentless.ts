@@ -1,20 +1,30 @@
-// Machines without an agent, for tests: each has an SSH server of its own (OpenSSH's or Dropbear's) with its own host key and
-// one user, olga, whose home is a folder of the test; and whatever connects out to the gateway from it is a real client.
-// Users are told to the servers by nss_wrapper, so nothing of this system changes.
+// Machines without an agent, for tests: each has an SSH server of its own (OpenSSH's or Dropbear's) with its
+// own host key and one user, olga, whose home is a folder of the test; and whatever connects out to the
+// gateway from it is a real client. Users are told to the servers by nss_wrapper, so nothing of this system
+// changes.
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import type { Device } from '@hawser/contract/devices'
 import { startDaemon } from '../../ssh/test/peers.ts'
-import { folder, freePort, keygen, quietArgs, run, type Folder, type Outcome } from '../../ssh/test/programs.ts'
+import {
+  folder,
+  freePort,
+  keygen,
+  quietArgs,
+  run,
+  type Folder,
+  type Outcome,
+} from '../../ssh/test/programs.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 import { eventually, watch, type Running } from './way.ts'
 
 export const password = 'sesame'
 /** crypt(3) of the password, by SHA-512. */
-const hashed = '$6$hawsertests$WJ1ktEKU5Rfrj6Kl5XkkcwE7RIpWF/Mxf8JyY/g11S8Dm3NReZzK4VIgSRwpD3PzapS7YqjELT9PDLaAMFLrd0'
+const hashed =
+  '$6$hawsertests$WJ1ktEKU5Rfrj6Kl5XkkcwE7RIpWF/Mxf8JyY/g11S8Dm3NReZzK4VIgSRwpD3PzapS7YqjELT9PDLaAMFLrd0'
 
 /** What is needed of a machine to bring it in and to find it again. */
 export interface Joinable {
@@ -105,7 +115,10 @@ export async function opensshMachine(hostKey: readonly string[] = ['-t', 'ed2551
         'PermitRootLogin yes',
         'Subsystem sftp internal-sftp',
       ]
-      return { program: '/usr/sbin/sshd', args: ['-D', '-e', '-f', where.write('sshd_config', `${config.join('\n')}\n`)] }
+      return {
+        program: '/usr/sbin/sshd',
+        args: ['-D', '-e', '-f', where.write('sshd_config', `${config.join('\n')}\n`)],
+      }
     },
   )
 }
@@ -129,7 +142,9 @@ export interface Harbour extends AsyncDisposable {
   readonly owner: Client
   /** Of the other namespace. */
   readonly stranger: Client
-  /** On the side of people: `olga` is registered for every user of every device. `gate` is an enrolment key. */
+  /**
+   * On the side of people: `olga` is registered for every user of every device. `gate` is an enrolment key.
+   */
   readonly where: Folder
   /** Registers a key as an enrolment key. */
   enrol(key: string, client?: Client): Promise<string>
@@ -163,7 +178,10 @@ export interface Reaching {
 export async function openHarbour(env: Record<string, string> = {}, data?: string): Promise<Harbour> {
   await using opened = new AsyncDisposableStack()
   const service = opened.use(
-    await startService({ env: { HAWSER_SSH_FAILURE_LIMIT: '0/60', ...env }, ...(data === undefined ? {} : { folder: data }) }),
+    await startService({
+      env: { HAWSER_SSH_FAILURE_LIMIT: '0/60', ...env },
+      ...(data === undefined ? {} : { folder: data }),
+    }),
   )
   const world = await buildWorld(service)
   const owner = service.api({ token: await world.token('owner') })
@@ -178,7 +196,10 @@ export async function openHarbour(env: Record<string, string> = {}, data?: strin
     return body.find(({ info }) => info.pretty_name.endsWith(of.fingerprint))
   }
   const args = ({ key = 'olga', flags = [] }: Reaching = {}): string[] => {
-    const keyed = key === null ? ['IdentityFile=none', 'NumberOfPasswordPrompts=1'] : [`IdentityFile=${where.file(key)}`, 'BatchMode=yes']
+    const keyed =
+      key === null
+        ? ['IdentityFile=none', 'NumberOfPasswordPrompts=1']
+        : [`IdentityFile=${where.file(key)}`, 'BatchMode=yes']
     // What the gateway says before somebody is in is not shown below this level.
     return [...quietArgs(service.sshPort, 'LogLevel=INFO', ...keyed), ...flags]
   }
@@ -190,12 +211,26 @@ export async function openHarbour(env: Record<string, string> = {}, data?: strin
     where,
     args,
     async enrol(key, client = owner) {
-      const { body } = await client.enrolmentKeys.create({ body: { name: key, public_key: where.read(`${key}.pub`) } })
+      const { body } = await client.enrolmentKeys.create({
+        body: { name: key, public_key: where.read(`${key}.pub`) },
+      })
       return body.fingerprint
     },
     join(to, { key = 'gate', as = sample.tenant, settings = [] } = {}) {
-      const options = [...settings, `IdentityFile=${where.file(key)}`, 'BatchMode=yes', 'LogLevel=INFO', 'ExitOnForwardFailure=yes']
-      return watch('ssh', [...quietArgs(service.sshPort, ...options), '-N', '-R', `0:127.0.0.1:${to.port}`, `${as}@127.0.0.1`])
+      const options = [
+        ...settings,
+        `IdentityFile=${where.file(key)}`,
+        'BatchMode=yes',
+        'LogLevel=INFO',
+        'ExitOnForwardFailure=yes',
+      ]
+      return watch('ssh', [
+        ...quietArgs(service.sshPort, ...options),
+        '-N',
+        '-R',
+        `0:127.0.0.1:${to.port}`,
+        `${as}@127.0.0.1`,
+      ])
     },
     find,
     async arrived(of, client = owner) {
@@ -212,15 +247,23 @@ export async function openHarbour(env: Record<string, string> = {}, data?: strin
       return { line, device }
     },
     async ssh(device, command, how = {}) {
-      const env = how.password === undefined ? {} : { SSH_ASKPASS: teller, SSH_ASKPASS_REQUIRE: 'force', SECRET: how.password }
-      const words = [...args(how.password === undefined ? how : { ...how, key: null }), `olga@${sample.namespace}.${device}@127.0.0.1`]
+      const env =
+        how.password === undefined
+          ? {}
+          : { SSH_ASKPASS: teller, SSH_ASKPASS_REQUIRE: 'force', SECRET: how.password }
+      const words = [
+        ...args(how.password === undefined ? how : { ...how, key: null }),
+        `olga@${sample.namespace}.${device}@127.0.0.1`,
+      ]
       return run('ssh', [...words, command], how.input, env)
     },
     [Symbol.asyncDispose]: async () => whole.disposeAsync(),
   }
   await harbour.enrol('gate')
   const data64 = Buffer.from(where.read('olga.pub')).toString('base64')
-  await owner.publicKeys.create({ body: { data: data64, name: 'olga', username: '.*', filter: { hostname: '.*' } } })
+  await owner.publicKeys.create({
+    body: { data: data64, name: 'olga', username: '.*', filter: { hostname: '.*' } },
+  })
   const whole = opened.move()
   return harbour
 }

@@ -1,5 +1,5 @@
-// Ansible, which brings its own programs to a device over SFTP and runs them there through one shared connection of the real
-// OpenSSH client.
+// Ansible, which brings its own programs to a device over SFTP and runs them there through one shared
+// connection of the real OpenSSH client.
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import { keygen, run, type Outcome } from '../../ssh/test/programs.ts'
@@ -10,7 +10,12 @@ const old = sharedOldAgent(way, 2)
 
 beforeAll(async () => {
   await keygen(way.where, 'stranger', '-t', 'ed25519')
-  const settings = ['StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null', 'LogLevel=ERROR', 'IdentitiesOnly=yes']
+  const settings = [
+    'StrictHostKeyChecking=no',
+    'UserKnownHostsFile=/dev/null',
+    'LogLevel=ERROR',
+    'IdentitiesOnly=yes',
+  ]
   const line = (name: string, key: string, device = way.agent.name): string =>
     [
       name,
@@ -22,7 +27,10 @@ beforeAll(async () => {
       `ansible_remote_tmp=${way.there(`tmp-${name}`)}`,
       'ansible_python_interpreter=/usr/bin/python3',
     ].join(' ')
-  way.where.write('inventory', [line('ours', 'olga'), line('field', 'olga', old.name), line('refused', 'stranger'), ''].join('\n'))
+  way.where.write(
+    'inventory',
+    [line('ours', 'olga'), line('field', 'olga', old.name), line('refused', 'stranger'), ''].join('\n'),
+  )
   way.where.write('ansible.cfg', '')
   mkdirSync(way.where.file('control'))
 })
@@ -66,8 +74,15 @@ test('a playbook copies files, runs commands, hears how they ended, and fetches'
     { fetch: { src: file, dest: way.where.file('fetched'), flat: true } },
   ]
   const play = way.where.write('play.yml', JSON.stringify([{ hosts: 'ours', gather_facts: false, tasks }]))
-  const { status, stdout } = await run('ansible-playbook', ['-i', way.where.file('inventory'), play], undefined, env())
-  expect(stdout.toString()).toMatch(/^ours +: ok=6 +changed=4 +unreachable=0 +failed=0 +skipped=0 +rescued=0 +ignored=1/m)
+  const { status, stdout } = await run(
+    'ansible-playbook',
+    ['-i', way.where.file('inventory'), play],
+    undefined,
+    env(),
+  )
+  expect(stdout.toString()).toMatch(
+    /^ours +: ok=6 +changed=4 +unreachable=0 +failed=0 +skipped=0 +rescued=0 +ignored=1/m,
+  )
   expect(status).toBe(0)
   expect(readFileSync(way.where.file('fetched'), 'utf8')).toBe('High tide at noon.\n')
 })

@@ -1,6 +1,6 @@
-// What billing means at the SSH door, with the real client: while the payment provider is away devices are reached as ever;
-// when a subscription has ended and there are more devices than the free ones, nobody gets in, and is told why, until the owner
-// has chosen some.
+// What billing means at the SSH door, with the real client: while the payment provider is away devices are
+// reached as ever; when a subscription has ended and there are more devices than the free ones, nobody gets
+// in, and is told why, until the owner has chosen some.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { startStripe } from '../harness/stripe.ts'
@@ -30,11 +30,17 @@ test('access goes on without Stripe, ends above the limit, and comes back with t
   stripe.well()
   const [subscription] = stripe.kept.subscription.values()
   subscription!['status'] = 'canceled'
-  const ended = stripe.event('customer.subscription.deleted', { id: subscription!.id, object: 'subscription', customer })
+  const ended = stripe.event('customer.subscription.deleted', {
+    id: subscription!.id,
+    object: 'subscription',
+    customer,
+  })
   expect((await stripe.send(service.url, ended)).status).toBe(200)
   const refused = await way.ssh('echo here')
   expect(outcome(refused)).toEqual([255, ''])
-  expect(refused.stderr).toContain('the namespace has more devices than it may have; its owner has to choose some or to subscribe')
+  expect(refused.stderr).toContain(
+    'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
+  )
 
   // No provider is needed for that.
   stripe.trouble('reset')

@@ -1,5 +1,6 @@
-// Certificates that OpenSSH's own tools make, signed with a key that the namespace knows: they let in whom they name, for as
-// long as they say, and what they withhold is withheld on the whole way, whichever agent the device has.
+// Certificates that OpenSSH's own tools make, signed with a key that the namespace knows: they let in whom
+// they name, for as long as they say, and what they withhold is withheld on the whole way, whichever agent
+// the device has.
 import { copyFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startEcho } from '../../ssh/test/peers.ts'
@@ -10,7 +11,8 @@ import { sharedOldAgent, sharedWay } from './way.ts'
 const way = sharedWay()
 
 beforeAll(async () => {
-  for (const name of ['authority', 'rogue', 'narrow', 'plain', 'holder']) await keygen(way.where, name, '-t', 'ed25519')
+  for (const name of ['authority', 'rogue', 'narrow', 'plain', 'holder'])
+    await keygen(way.where, name, '-t', 'ed25519')
   await way.register('authority', { certificate_authority: true })
   await way.register('narrow', { username: '^skipper$', certificate_authority: true })
   await way.register('plain')
@@ -20,7 +22,8 @@ let made = 0
 /** A copy of the holder's key with a certificate beside it, where the client looks for one; by its name. */
 async function certified(words: readonly string[], authority = 'authority'): Promise<string> {
   const name = `holder-${(made += 1)}`
-  for (const end of ['', '.pub']) copyFileSync(way.where.file(`holder${end}`), way.where.file(`${name}${end}`))
+  for (const end of ['', '.pub'])
+    copyFileSync(way.where.file(`holder${end}`), way.where.file(`${name}${end}`))
   const { status, stderr } = await run('ssh-keygen', [
     '-q',
     '-s',
@@ -62,7 +65,11 @@ describe('who gets in', () => {
   })
 
   test('with one for this time and this network', async () => {
-    isIn(await way.ssh('echo in', { key: await certified(forUser('-V', '-1h:+1h', '-O', 'source-address=127.0.0.0/8')) }))
+    isIn(
+      await way.ssh('echo in', {
+        key: await certified(forUser('-V', '-1h:+1h', '-O', 'source-address=127.0.0.0/8')),
+      }),
+    )
   })
 
   test('not with one that a key signed which the namespace does not know', async () => {
@@ -83,8 +90,13 @@ describe('who gets in', () => {
 describe('a forced command', () => {
   test('runs in the place of whatever is asked for: a command, a shell, files', async () => {
     const key = await certified(forUser('-O', 'force-command=echo forced; exit 3'))
-    const asked = [way.ssh('echo in', { key }), way.ssh(undefined, { key, flags: ['-T'] }), way.ssh('sftp', { key, flags: ['-s'] })]
-    for (const { stdout, status } of await Promise.all(asked)) expect([stdout.toString(), status]).toEqual(['forced\n', 3])
+    const asked = [
+      way.ssh('echo in', { key }),
+      way.ssh(undefined, { key, flags: ['-T'] }),
+      way.ssh('sftp', { key, flags: ['-s'] }),
+    ]
+    for (const { stdout, status } of await Promise.all(asked))
+      expect([stdout.toString(), status]).toEqual(['forced\n', 3])
     expect((await way.newest()).type).toBe('exec')
   })
 })
@@ -122,10 +134,19 @@ describe('forwarding', () => {
     using echo = await startEcho()
     const key = await certified(forUser('-O', 'no-port-forwarding'))
     const settings = ['LogLevel=INFO']
-    const through = await way.ssh(undefined, { key, settings, flags: ['-W', `127.0.0.1:${echo.port}`], input: 'hello' })
+    const through = await way.ssh(undefined, {
+      key,
+      settings,
+      flags: ['-W', `127.0.0.1:${echo.port}`],
+      input: 'hello',
+    })
     expect([through.stdout.toString(), through.status]).toEqual(['', 255])
     expect(through.stderr).toContain('administratively prohibited')
-    const back = await way.ssh('echo in', { key, settings, flags: ['-R', `${await freePort()}:127.0.0.1:${echo.port}`] })
+    const back = await way.ssh('echo in', {
+      key,
+      settings,
+      flags: ['-R', `${await freePort()}:127.0.0.1:${echo.port}`],
+    })
     expect(back.stderr).toContain('remote port forwarding failed')
     isIn(back)
   })
@@ -138,7 +159,10 @@ describe.each([1, 2] as const)('a device of the field, with a tunnel of version 
     isOut(await way.ssh('echo in', { key: await certified(['-n', 'skipper']), device: old.name }))
     expect(old.seen.attempts.length).toBe(asked)
     isIn(await way.ssh('echo in', { key: await certified(forUser()), device: old.name }))
-    const forced = await way.ssh('echo in', { key: await certified(forUser('-O', 'force-command=echo forced')), device: old.name })
+    const forced = await way.ssh('echo in', {
+      key: await certified(forUser('-O', 'force-command=echo forced')),
+      device: old.name,
+    })
     expect(forced.stdout.toString()).toBe('forced\n')
   })
 })

@@ -1,5 +1,5 @@
-// Completions in the shells themselves: what Tab makes of a line in bash, zsh and fish, with names that only the server
-// knows, and that a name made to be run as code is not.
+// Completions in the shells themselves: what Tab makes of a line in bash, zsh and fish, with names that only
+// the server knows, and that a name made to be run as code is not.
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -35,12 +35,18 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Types a beginning and Tab, then puts `echo` before it all, so that the shell itself says what the line became. */
+/**
+ * Types a beginning and Tab, then puts `echo` before it all, so that the shell itself says what the line
+ * became.
+ */
 async function completed(terminal: Terminal, typed: string, becomes: string): Promise<void> {
   terminal.type(`${typed}\t`)
   // While the shell asks our program, what is typed need not reach its line editor.
   const word = becomes.split(' ').at(-1)!
-  await vi.waitFor(() => expect(stripVTControlCharacters(terminal.shown()).trimEnd().endsWith(word)).toBe(true), { timeout: 20_000 })
+  await vi.waitFor(
+    () => expect(stripVTControlCharacters(terminal.shown()).trimEnd().endsWith(word)).toBe(true),
+    { timeout: 20_000 },
+  )
   terminal.type('\u0001echo \u0005\r')
   await terminal.until(new RegExp(`[\\r\\n]${becomes}\\r\\n`))
 }
@@ -73,7 +79,9 @@ describe('zsh', () => {
   test('completes commands, options and names', async () => {
     using terminal = openTerminal('zsh', ['-f', '-i'], { env, columns: 200 })
     // With EDITOR=vi in the environment, zsh would have the keys of vi.
-    terminal.type('cd ~; bindkey -e; autoload -U compinit; compinit -u -D; source <(hawser completion zsh); echo lo"aded"\n')
+    terminal.type(
+      'cd ~; bindkey -e; autoload -U compinit; compinit -u -D; source <(hawser completion zsh); echo lo"aded"\n',
+    )
     await terminal.until(/[\r\n]loaded/)
     for (const [typed, becomes] of lines) await completed(terminal, typed, becomes)
     expect(existsSync(path.join(desk.folder, 'pwned'))).toBe(false)
@@ -82,10 +90,15 @@ describe('zsh', () => {
 
 describe('fish', () => {
   const ask = async (line: string) => {
-    const { stdout } = await run('fish', ['--no-config', '-c', 'hawser completion fish | source; complete -C "$LINE"'], undefined, {
-      ...env,
-      LINE: line,
-    })
+    const { stdout } = await run(
+      'fish',
+      ['--no-config', '-c', 'hawser completion fish | source; complete -C "$LINE"'],
+      undefined,
+      {
+        ...env,
+        LINE: line,
+      },
+    )
     return stdout.toString()
   }
   test.each(lines.map(([typed, becomes]) => ({ typed, word: becomes.split(' ').at(-1)! })))(

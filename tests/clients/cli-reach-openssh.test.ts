@@ -1,5 +1,6 @@
-// The command line on its way to devices, with the real OpenSSH programs and a real agent: shells, commands, copies, forwards,
-// plain ssh after `config ssh`, many devices at once; and what is said when it is not possible.
+// The command line on its way to devices, with the real OpenSSH programs and a real agent: shells, commands,
+// copies, forwards, plain ssh after `config ssh`, many devices at once; and what is said when it is not
+// possible.
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -13,7 +14,11 @@ import { startAgent } from '../harness/agent.ts'
 import { eventually, sharedWay } from './way.ts'
 
 const port = await freePort()
-const way = sharedWay({ HAWSER_URL: '', HAWSER_SSH: `127.0.0.1:${port}`, HAWSER_SSH_PUBLIC_PORT: String(port) })
+const way = sharedWay({
+  HAWSER_URL: '',
+  HAWSER_SSH: `127.0.0.1:${port}`,
+  HAWSER_SSH_PUBLIC_PORT: String(port),
+})
 
 let desk: Desk
 beforeAll(async () => {
@@ -38,9 +43,20 @@ const at = (device: string) => `${way.user.name}@${device}`
 
 describe('hawser ssh', () => {
   test('runs a command on a device that is named by its name or by the beginning of its uid, and has its exit code', async () => {
-    for (const device of [way.agent.name, way.agent.uid.slice(0, 10), `${sample.namespace}.${way.agent.name}`]) {
-      const said = await desk.hawser(['ssh', ...flags(), at(device), 'echo "on $0"; cat; echo bad >&2; exit 7'], { input: 'and on' })
-      expect(said).toEqual({ code: 7, stdout: expect.stringMatching(/^on .*\nand on$/) as string, stderr: 'bad\n' })
+    for (const device of [
+      way.agent.name,
+      way.agent.uid.slice(0, 10),
+      `${sample.namespace}.${way.agent.name}`,
+    ]) {
+      const said = await desk.hawser(
+        ['ssh', ...flags(), at(device), 'echo "on $0"; cat; echo bad >&2; exit 7'],
+        { input: 'and on' },
+      )
+      expect(said).toEqual({
+        code: 7,
+        stdout: expect.stringMatching(/^on .*\nand on$/) as string,
+        stderr: 'bad\n',
+      })
     }
   })
 
@@ -75,7 +91,10 @@ describe('hawser ssh', () => {
 
   test('without ssh on the machine says what to install', async () => {
     const said = await desk.hawser(['ssh', at(way.agent.name)], { env: { PATH: desk.folder } })
-    expect([said.code, said.stderr]).toEqual([1, expect.stringMatching(/ssh is not installed here.*openssh-client/)])
+    expect([said.code, said.stderr]).toEqual([
+      1,
+      expect.stringMatching(/ssh is not installed here.*openssh-client/),
+    ])
   })
 })
 
@@ -95,7 +114,9 @@ describe('hawser scp', () => {
     const there = `${at(way.agent.name)}:${way.there('cargo')}`
     expect(await desk.hawser(['scp', ...flags(), '-r', here, there])).toMatchObject({ code: 0 })
     expect(readFileSync(way.there('cargo/list'), 'utf8')).toBe('ropes\n')
-    expect(await desk.hawser(['scp', ...flags(), `${there}/list`, path.join(desk.folder, 'back')])).toMatchObject({ code: 0 })
+    expect(
+      await desk.hawser(['scp', ...flags(), `${there}/list`, path.join(desk.folder, 'back')]),
+    ).toMatchObject({ code: 0 })
     expect(readFileSync(path.join(desk.folder, 'back'), 'utf8')).toBe('ropes\n')
   })
 
@@ -143,7 +164,8 @@ describe('hawser forward', () => {
 })
 
 describe('hawser config ssh', () => {
-  const plainSsh = (main: string, ...words: string[]) => run('ssh', ['-F', main, ...quiet().flatMap((one) => ['-o', one]), ...words])
+  const plainSsh = (main: string, ...words: string[]) =>
+    run('ssh', ['-F', main, ...quiet().flatMap((one) => ['-o', one]), ...words])
 
   test('makes plain ssh reach a device; again it changes nothing; and it takes it away', async () => {
     const main = path.join(desk.folder, 'ssh', 'config')
@@ -152,7 +174,10 @@ describe('hawser config ssh', () => {
     writeFileSync(own, 'Host elsewhere\n  Port 23\n')
     symlinkSync(own, main)
     const write = () => desk.hawser(['config', 'ssh', '--file', main, '--user', way.user.name])
-    expect(await write()).toMatchObject({ code: 0, stderr: expect.stringMatching(/2 devices are in/) as string })
+    expect(await write()).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/2 devices are in/) as string,
+    })
     const { status, stdout } = await plainSsh(main, way.agent.name, 'echo plain')
     expect([status, stdout.toString()]).toEqual([0, 'plain\n'])
     const [first, changed] = [readFileSync(main, 'utf8'), statSync(own).mtimeMs]
@@ -169,7 +194,9 @@ describe('hawser config ssh', () => {
   test('takes only devices with a tag, and no user that would mean something else', async () => {
     const main = path.join(desk.folder, 'tagged', 'config')
     await desk.hawser(['config', 'ssh', '--file', main, '--tag', sample.tag])
-    expect(readFileSync(path.join(path.dirname(main), 'hawser.config'), 'utf8')).toMatch(/Host crane-1 harbour\.crane-1\n/)
+    expect(readFileSync(path.join(path.dirname(main), 'hawser.config'), 'utf8')).toMatch(
+      /Host crane-1 harbour\.crane-1\n/,
+    )
     expect(readFileSync(path.join(path.dirname(main), 'hawser.config'), 'utf8')).not.toContain(way.agent.name)
     const wrong = await desk.hawser(['config', 'ssh', '--file', main, '--user', 'a\n  ProxyCommand x'])
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/cannot be a user/)])
@@ -180,7 +207,13 @@ describe('things by hand', () => {
   test('devices are accepted, tagged, renamed and removed by their names', async () => {
     const enrol = (hostname: string) =>
       way.service.api().devices.auth({
-        body: { info: {}, hostname, identity: { mac: hostname }, public_key: sample.publicKeyPem, tenant_id: sample.tenant },
+        body: {
+          info: {},
+          hostname,
+          identity: { mac: hostname },
+          public_key: sample.publicKeyPem,
+          tenant_id: sample.tenant,
+        },
       })
     await enrol('skiff')
     await enrol('yawl')
@@ -189,19 +222,41 @@ describe('things by hand', () => {
       stdout: '',
       stderr: 'skiff: accepted\nyawl: accepted\n',
     })
-    expect(await desk.hawser(['devices', 'tag', 'skiff', 'yawl', '--add', 'small'])).toMatchObject({ code: 0 })
-    expect(await desk.hawser(['devices', 'tag', 'skiff', '--add', 'small', '--remove', 'none-such'])).toMatchObject({ code: 0 })
-    const listed = await desk.hawser(['devices', '--tag', 'small', '--sort-by', 'name', '--order-by', 'asc', '-o', 'json'])
-    expect((JSON.parse(listed.stdout) as { name: string }[]).map(({ name }) => name)).toEqual(['skiff', 'yawl'])
+    expect(await desk.hawser(['devices', 'tag', 'skiff', 'yawl', '--add', 'small'])).toMatchObject({
+      code: 0,
+    })
+    expect(
+      await desk.hawser(['devices', 'tag', 'skiff', '--add', 'small', '--remove', 'none-such']),
+    ).toMatchObject({ code: 0 })
+    const listed = await desk.hawser([
+      'devices',
+      '--tag',
+      'small',
+      '--sort-by',
+      'name',
+      '--order-by',
+      'asc',
+      '-o',
+      'json',
+    ])
+    expect((JSON.parse(listed.stdout) as { name: string }[]).map(({ name }) => name)).toEqual([
+      'skiff',
+      'yawl',
+    ])
     expect(await desk.hawser(['devices', 'rename', 'yawl', 'skiff'])).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/An accepted device of the namespace has this name/) as string,
     })
-    expect(await desk.hawser(['devices', 'rename', 'yawl', 'ketch'])).toMatchObject({ code: 0, stderr: 'yawl is now ketch.\n' })
+    expect(await desk.hawser(['devices', 'rename', 'yawl', 'ketch'])).toMatchObject({
+      code: 0,
+      stderr: 'yawl is now ketch.\n',
+    })
     const many = await desk.hawser(['devices', 'remove', '--tag', 'small'])
     expect([many.code, many.stderr]).toEqual([2, expect.stringMatching(/would remove 2 devices: .*--yes/)])
     expect(await desk.hawser(['devices', 'remove', '--tag', 'small', '--yes'])).toMatchObject({ code: 0 })
-    expect(await desk.hawser(['devices', 'tag', '--tag', 'small', '--add', 'more'])).toMatchObject({ code: 5 })
+    expect(await desk.hawser(['devices', 'tag', '--tag', 'small', '--add', 'more'])).toMatchObject({
+      code: 5,
+    })
   })
 
   test('a namespace is switched to, and one that is not yours is not there', async () => {
@@ -220,7 +275,17 @@ describe('things by hand', () => {
     await keygen(way.where, 'spare', '-t', 'ed25519')
     const wrong = await desk.hawser(['keys', 'add', way.where.file('spare')])
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/is a private key.*spare\.pub/)])
-    expect(await desk.hawser(['keys', 'add', `${way.where.file('spare')}.pub`, '--user', '^root$', '--tag', sample.tag])).toMatchObject({
+    expect(
+      await desk.hawser([
+        'keys',
+        'add',
+        `${way.where.file('spare')}.pub`,
+        '--user',
+        '^root$',
+        '--tag',
+        sample.tag,
+      ]),
+    ).toMatchObject({
       code: 0,
     })
     expect((await desk.hawser(['keys'])).stdout).toMatch(/spare +\^root\$ +tags: pier/)
@@ -231,7 +296,10 @@ describe('things by hand', () => {
     terminal.type('unset HISTFILE; echo bu"sy"\n')
     await terminal.until(/busy/)
     const said = await desk.hawser(['sessions', 'close', 'last'])
-    expect(said).toMatchObject({ code: 0, stderr: `The session of ${way.user.name} on ${way.agent.name} is closed.\n` })
+    expect(said).toMatchObject({
+      code: 0,
+      stderr: `The session of ${way.user.name} on ${way.agent.name} is closed.\n`,
+    })
     expect(await terminal.ended).toBe(255)
   })
 })
@@ -242,7 +310,8 @@ describe('hawser run', () => {
   let others: Awaited<ReturnType<typeof startAgent>>[] = []
   beforeAll(async () => {
     others = await Promise.all(['derrick', 'winch'].map((hostname) => startAgent(way.service, { hostname })))
-    for (const device of [...others, way.agent]) await way.owner.devices.addTag({ params: { uid: device.uid }, body: { tag: 'lifting' } })
+    for (const device of [...others, way.agent])
+      await way.owner.devices.addTag({ params: { uid: device.uid }, body: { tag: 'lifting' } })
   })
   afterAll(async () => {
     for (const agent of others) await agent[Symbol.asyncDispose]()
@@ -251,14 +320,33 @@ describe('hawser run', () => {
   test('puts equal answers together, with the exit code of each, and fails if one did', async () => {
     // One device, and only one, finds no such folder yet.
     const mark = way.there('first')
-    const said = await over([`if mkdir ${mark} 2>/dev/null; then echo alone; exit 4; else echo hoist; fi`, '--tag', 'lifting'])
+    const said = await over([
+      `if mkdir ${mark} 2>/dev/null; then echo alone; exit 4; else echo hoist; fi`,
+      '--tag',
+      'lifting',
+    ])
     expect(said.code).toBe(1)
-    expect(said.stdout).toMatch(/^── 2 devices: [a-z]+, [a-z]+ \(exit code 0\)\nhoist\n── [a-z]+ \(exit code 4\)\nalone\n$/)
+    expect(said.stdout).toMatch(
+      /^── 2 devices: [a-z]+, [a-z]+ \(exit code 0\)\nhoist\n── [a-z]+ \(exit code 4\)\nalone\n$/,
+    )
     expect(said.stderr).toMatch(/^2 of 3 succeeded, 1 failed: [a-z]+\.\n$/)
   })
 
   test('is 0 when all went well, and says it in JSON', async () => {
-    const said = await over(['-d', 'winch', '-d', 'derrick', '-o', 'json', '--jobs', '1', '--', 'printf', '%s', '-n'])
+    const said = await over([
+      '-d',
+      'winch',
+      '-d',
+      'derrick',
+      '-o',
+      'json',
+      '--jobs',
+      '1',
+      '--',
+      'printf',
+      '%s',
+      '-n',
+    ])
     expect([said.code, JSON.parse(said.stdout)]).toEqual([
       0,
       [
@@ -269,7 +357,15 @@ describe('hawser run', () => {
   })
 
   test('shows how far it is on a terminal', async () => {
-    using terminal = desk.terminal(['run', '--user', way.user.name, ...ownOptions(), 'echo heave', '--tag', 'lifting'])
+    using terminal = desk.terminal([
+      'run',
+      '--user',
+      way.user.name,
+      ...ownOptions(),
+      'echo heave',
+      '--tag',
+      'lifting',
+    ])
     expect(await terminal.ended).toBe(0)
     expect(terminal.shown()).toMatch(/\[#{8}\.{16}\] 1 of 3[^]*3 devices: [^]*heave[^]*3 of 3 succeeded/)
   })
@@ -278,7 +374,10 @@ describe('hawser run', () => {
     const offline = await over(['true', '-d', 'crane-1'])
     expect(offline).toMatchObject({ code: 1, stdout: '── crane-1 (exit code 255)\nThe device is offline.\n' })
     const late = await over(['sleep 100', '-d', 'winch', '--timeout', '1'])
-    expect(late).toMatchObject({ code: 1, stdout: expect.stringMatching(/exit code 124\)\nIt took longer than 1 s/) as string })
+    expect(late).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/exit code 124\)\nIt took longer than 1 s/) as string,
+    })
     const loud = await over(['head -c 3000000 /dev/zero | tr "\\0" x', '-d', 'winch'])
     expect(loud.code).toBe(0)
     expect(loud.stdout).toMatch(/x{1048576}\n\[1951424 more bytes are left out\]\n$/)

@@ -1,5 +1,6 @@
-// Recordings and live sessions in the terminal of whoever looks at them, with sessions of the real OpenSSH client: what they
-// show, the keys, who may, and that nothing of a hostile session reaches that terminal (hole 32).
+// Recordings and live sessions in the terminal of whoever looks at them, with sessions of the real OpenSSH
+// client: what they show, the keys, who may, and that nothing of a hostile session reaches that terminal
+// (hole 32).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { openDesk, type Desk } from '../../cli/test/program.ts'
@@ -26,7 +27,9 @@ afterAll(() => {
 const record = async (command: string): Promise<string> => {
   await way.ssh(command, { flags: ['-tt'] })
   const { uid } = await way.newest()
-  await eventually(async () => expect((await way.owner.sessions.get({ params: { uid } })).body.active).toBe(false))
+  await eventually(async () =>
+    expect((await way.owner.sessions.get({ params: { uid } })).body.active).toBe(false),
+  )
   return uid
 }
 const hostile = `printf 'bef\\033]0;pwned\\007ore \\033[31mred\\033[0m \\033]52;c;cm0gLXJm\\007\\033[6n\\033]8;;http://evil.example\\033\\\\lin\\033]8;;\\033\\\\k \\033[c\\033P+q544e\\033\\\\after\\n'`
@@ -46,7 +49,10 @@ describe('hawser play', () => {
     expect(shown).toMatch(/done[^]*The recording is over/)
     nothingHostile(shown)
     const piped = await desk.hawser(['play', uid])
-    expect([piped.code, piped.stdout.split('\r\n').slice(-3)]).toEqual([0, ['before \u001b[31mred\u001b[0m link after', 'done', '']])
+    expect([piped.code, piped.stdout.split('\r\n').slice(-3)]).toEqual([
+      0,
+      ['before \u001b[31mred\u001b[0m link after', 'done', ''],
+    ])
   })
 
   test('is downloaded whole, as a file or as frames, and shown on a terminal only filtered', async () => {
@@ -85,13 +91,22 @@ describe('hawser play', () => {
   test('says why there is nothing to play', async () => {
     await way.ssh('echo no terminal')
     const { uid } = await way.newest()
-    expect(await desk.hawser(['play', uid])).toMatchObject({ code: 5, stderr: expect.stringMatching(/has no recording/) as string })
-    expect(await low.hawser(['play', uid])).toMatchObject({ code: 4, stderr: expect.stringMatching(/Your role/) as string })
+    expect(await desk.hawser(['play', uid])).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/has no recording/) as string,
+    })
+    expect(await low.hawser(['play', uid])).toMatchObject({
+      code: 4,
+      stderr: expect.stringMatching(/Your role/) as string,
+    })
     expect(await desk.hawser(['play', uid, '--speed', 'fast'])).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/--speed is a number/) as string,
     })
-    expect(await desk.hawser(['play', 'x'])).toMatchObject({ code: 2, stderr: expect.stringMatching(/A session is named by/) as string })
+    expect(await desk.hawser(['play', 'x'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/A session is named by/) as string,
+    })
   })
 })
 
@@ -100,7 +115,10 @@ describe('hawser watch', () => {
     await using quiet = way.start('echo quiet; cat')
     await quiet.until(/quiet/)
     const { uid } = await way.newest()
-    expect(await desk.hawser(['watch', uid])).toMatchObject({ code: 5, stderr: expect.stringMatching(/nothing to watch/) as string })
+    expect(await desk.hawser(['watch', uid])).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/nothing to watch/) as string,
+    })
   })
 
   test('shows the screen as it is and what comes, until the session is over', async () => {
@@ -125,7 +143,9 @@ describe('hawser watch', () => {
     expect(terminal.shown()).toMatch(/The session is over\./)
     nothingHostile(terminal.shown().slice(terminal.shown().lastIndexOf('bef')))
     const { uid } = await way.newest()
-    await eventually(async () => expect((await way.owner.sessions.get({ params: { uid } })).body.active).toBe(false))
+    await eventually(async () =>
+      expect((await way.owner.sessions.get({ params: { uid } })).body.active).toBe(false),
+    )
     expect(await desk.hawser(['watch', uid])).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/is over. Run `hawser play/) as string,

@@ -1,5 +1,5 @@
-// The command line as a person meets it first: signing in on a terminal, being wrong, being told what to do, and what a
-// script sees of it: exit codes, clean output, an API key instead of a sign-in.
+// The command line as a person meets it first: signing in on a terminal, being wrong, being told what to do,
+// and what a script sees of it: exit codes, clean output, an API key instead of a sign-in.
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +23,9 @@ afterAll(async () => {
 
 const account = (desk: Desk) => path.join(desk.folder, 'config/hawser/account.json')
 const signIn = (desk: Desk, who: { username: string; password: string }) =>
-  desk.hawser(['login', service.url, '--username', who.username, '--password-stdin'], { input: `${who.password}\n` })
+  desk.hawser(['login', service.url, '--username', who.username, '--password-stdin'], {
+    input: `${who.password}\n`,
+  })
 
 describe('on a terminal', () => {
   test('a person signs in, is asked without an echo, and the token is kept for nobody else', async () => {
@@ -65,7 +67,15 @@ describe('on a terminal', () => {
 
   test('a recovery code is good instead of a code, once', async () => {
     using desk = openDesk()
-    const words = ['login', service.url, '-u', sample.careful.username, '--password-stdin', '--recovery-code', sample.recoveryCode]
+    const words = [
+      'login',
+      service.url,
+      '-u',
+      sample.careful.username,
+      '--password-stdin',
+      '--recovery-code',
+      sample.recoveryCode,
+    ]
     expect((await desk.hawser(words, { input: sample.careful.password })).code).toBe(0)
     const again = await desk.hawser(words, { input: sample.careful.password })
     expect([again.code, again.stderr]).toEqual([3, 'hawser: The code is wrong, used or expired.\n'])
@@ -78,7 +88,10 @@ describe('on a terminal', () => {
     const member = { tenant: sample.tenant, uid: sample.observer.id }
     await owner.namespaces.updateMember({ params: member, body: { role: 'operator' } })
     expect((await desk.hawser(['devices'])).code).toBe(3)
-    expect(await desk.hawser(['status'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/role +operator/) as string })
+    expect(await desk.hawser(['status'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/role +operator/) as string,
+    })
     expect((await desk.hawser(['devices'])).code).toBe(0)
     await owner.namespaces.updateMember({ params: member, body: { role: 'observer' } })
   })
@@ -115,13 +128,19 @@ describe('in a script', () => {
   test('an API key is enough, and goes before a sign-in', async () => {
     using desk = openDesk({ HAWSER_SERVER: service.url, HAWSER_API_KEY: sample.apiKey })
     const { code, stdout } = await desk.hawser(['devices', 'list', '-o', 'json', '--status', 'accepted'])
-    expect([code, (JSON.parse(stdout) as { name: string }[]).map(({ name }) => name)]).toEqual([0, ['crane-1']])
+    expect([code, (JSON.parse(stdout) as { name: string }[]).map(({ name }) => name)]).toEqual([
+      0,
+      ['crane-1'],
+    ])
     expect(await desk.hawser(['status'])).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/as +an API key\nnamespace +harbour/) as string,
     })
     const refused = await desk.hawser(['users', 'refresh'])
-    expect([refused.code, refused.stderr]).toEqual([4, expect.stringMatching(/Unset HAWSER_API_KEY and run `hawser login`/)])
+    expect([refused.code, refused.stderr]).toEqual([
+      4,
+      expect.stringMatching(/Unset HAWSER_API_KEY and run `hawser login`/),
+    ])
     const unknown = await desk.hawser(['devices'], { env: { HAWSER_API_KEY: 'nobody' } })
     expect([unknown.code, unknown.stderr]).toEqual([3, expect.stringMatching(/HAWSER_API_KEY/)])
   })
@@ -146,7 +165,10 @@ describe('who is not signed in', () => {
     const nobody = await desk.hawser(['devices', '--server', service.url])
     expect([nobody.code, nobody.stderr]).toEqual([3, expect.stringMatching(/not signed in.*hawser login/)])
     await signIn(desk, sample.owner)
-    expect(await desk.hawser(['logout'])).toMatchObject({ code: 0, stderr: `Signed out of ${service.url}.\n` })
+    expect(await desk.hawser(['logout'])).toMatchObject({
+      code: 0,
+      stderr: `Signed out of ${service.url}.\n`,
+    })
     expect(readFileSync(account(desk), 'utf8')).not.toMatch(/eyJ/)
     expect((await desk.hawser(['devices', '--server', service.url])).code).toBe(3)
   })
@@ -183,7 +205,9 @@ describe('who is not signed in', () => {
     expect((await desk.hawser(['devices', '--server', address])).code).toBe(3)
     const moved = await desk.hawser(['system', 'info', '--server', address])
     expect([moved.code, moved.stderr]).toEqual([6, expect.stringMatching(/sends us to/)])
-    const entering = await desk.hawser(['login', address, '-u', 'olga', '--password-stdin'], { input: sample.owner.password })
+    const entering = await desk.hawser(['login', address, '-u', 'olga', '--password-stdin'], {
+      input: sample.owner.password,
+    })
     expect([entering.code, entering.stderr]).toEqual([6, expect.stringMatching(/sends us to/)])
     expect(heard).toEqual([undefined, undefined])
     await new Promise((resolve) => void other.close(resolve))
@@ -199,21 +223,61 @@ describe('a mistake', () => {
 
   test.each([
     ['an unknown command', ['devicse'], 2, /There is no command `devicse`. Did you mean `hawser devices`\?/],
-    ['an unknown verb', ['devices', 'acept'], 2, /There is no `hawser devices acept`. Did you mean `hawser devices accept`\?/],
-    ['an unknown option', ['devices', '--stauts', 'x'], 2, /There is no option --stauts; did you mean --status\?/],
-    ['a choice that is none', ['devices', '--status', 'lost'], 2, /--status <text> is one of accepted, .*, not lost/],
+    [
+      'an unknown verb',
+      ['devices', 'acept'],
+      2,
+      /There is no `hawser devices acept`. Did you mean `hawser devices accept`\?/,
+    ],
+    [
+      'an unknown option',
+      ['devices', '--stauts', 'x'],
+      2,
+      /There is no option --stauts; did you mean --status\?/,
+    ],
+    [
+      'a choice that is none',
+      ['devices', '--status', 'lost'],
+      2,
+      /--status <text> is one of accepted, .*, not lost/,
+    ],
     ['a number that is none', ['sessions', '--page', 'two'], 2, /--page is a whole number, not two/],
     ['a value that the server refuses', ['sessions', '--per-page', '1000'], 2, /per_page/],
-    ['a missing argument', ['devices', 'get'], 2, /What is missing: <device>.*\nUsage: hawser devices get <device>/],
+    [
+      'a missing argument',
+      ['devices', 'get'],
+      2,
+      /What is missing: <device>.*\nUsage: hawser devices get <device>/,
+    ],
     ['a missing option', ['tags', 'rename', 'pier'], 2, /What is missing: --tag/],
     ['a word too many', ['status', 'quo'], 2, /one word too many: quo/],
     ['no verb where one is needed', ['mfa'], 2, /What shall be done with mfa\?/],
     ['a role that is too low', ['devices', 'accept', 'buoy'], 4, /buoy: Your role.*\nAn administrator/],
-    ['an unknown device', ['devices', 'get', 'dinghy'], 5, /There is no device dinghy; `hawser devices list` shows them/],
+    [
+      'an unknown device',
+      ['devices', 'get', 'dinghy'],
+      5,
+      /There is no device dinghy; `hawser devices list` shows them/,
+    ],
     ['an unknown session', ['sessions', 'get', 'ffff'], 5, /There is no session ffff/],
-    ['a server that nobody signed in to', ['devices', '--server', 'http://127.0.0.1:65500'], 3, /not signed in/],
-    ['a server that nobody runs', ['system', 'info', '--server', 'http://127.0.0.1:65500'], 6, /cannot be reached: nobody listens there/],
-    ['an address that is none', ['system', 'info', '--server', 'ftp://x'], 2, /is not the address of a server/],
+    [
+      'a server that nobody signed in to',
+      ['devices', '--server', 'http://127.0.0.1:65500'],
+      3,
+      /not signed in/,
+    ],
+    [
+      'a server that nobody runs',
+      ['system', 'info', '--server', 'http://127.0.0.1:65500'],
+      6,
+      /cannot be reached: nobody listens there/,
+    ],
+    [
+      'an address that is none',
+      ['system', 'info', '--server', 'ftp://x'],
+      2,
+      /is not the address of a server/,
+    ],
     ['JSON that is none', ['tags', 'rename', 'pier', '--body', '{'], 2, /--body is not JSON/],
     ['no devices named', ['devices', 'reject'], 2, /Which devices\?/],
   ] as const)('such as %s is said with what to do, and has its code', async (_, words, code, sentence) => {

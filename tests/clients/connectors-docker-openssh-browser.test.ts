@@ -1,5 +1,5 @@
-// The console's page of connectors in a real browser, with a real engine behind it: an engine is added, its container appears
-// among the devices and is let in, and what goes wrong is told in a sentence.
+// The console's page of connectors in a real browser, with a real engine behind it: an engine is added, its
+// container appears among the devices and is let in, and what goes wrong is told in a sentence.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
@@ -104,27 +104,36 @@ test('an administrator adds an engine, lets its container in, and manages the co
 test.each([
   ['light', 1280],
   ['dark', 360],
-] as const)('connectors that fare well and badly pass axe and fit the screen, %s and %d pixels wide', async (colorScheme, width) => {
-  const good = await dock.connect({ accept: true })
-  const bad = await dock.connect({ port: 1 }, 'failed')
-  await using person = await visit(browser, dock.service, { viewport: { width, height: 800 }, colorScheme, reducedMotion: 'reduce' })
-  const { page } = person
-  await page.goto('/login')
-  await signIn(page, sample.administrator)
-  await page.getByRole('heading', { level: 1, name: sample.namespace }).waitFor()
-  await page.goto('/connectors')
-  await row(page, `127.0.0.1:${dock.docker.port}`).first().getByText('connected', { exact: true }).waitFor()
-  await row(page, '127.0.0.1:1').first().getByText('failed', { exact: true }).waitFor()
-  expect(await violations(page)).toEqual([])
-  expect(await page.evaluate('document.documentElement.scrollWidth <= document.documentElement.clientWidth')).toBe(true)
-  await press(page, 'Add a connector')
-  await field(page, 'With TLS').check()
-  expect(await violations(page)).toEqual([])
-  await page.keyboard.press('Escape')
-  await page.getByRole('dialog').waitFor({ state: 'detached' })
-  await choose(page, `More for 127.0.0.1:${dock.docker.port}`, 'What the engine says …')
-  await page.getByLabel('What the engine says of itself').waitFor()
-  expect(await violations(page)).toEqual([])
-  for (const { uid } of [good, bad]) await dock.owner.connectors.remove({ params: { uid } })
-  expect(person.troubles).toEqual([])
-})
+] as const)(
+  'connectors that fare well and badly pass axe and fit the screen, %s and %d pixels wide',
+  async (colorScheme, width) => {
+    const good = await dock.connect({ accept: true })
+    const bad = await dock.connect({ port: 1 }, 'failed')
+    await using person = await visit(browser, dock.service, {
+      viewport: { width, height: 800 },
+      colorScheme,
+      reducedMotion: 'reduce',
+    })
+    const { page } = person
+    await page.goto('/login')
+    await signIn(page, sample.administrator)
+    await page.getByRole('heading', { level: 1, name: sample.namespace }).waitFor()
+    await page.goto('/connectors')
+    await row(page, `127.0.0.1:${dock.docker.port}`).first().getByText('connected', { exact: true }).waitFor()
+    await row(page, '127.0.0.1:1').first().getByText('failed', { exact: true }).waitFor()
+    expect(await violations(page)).toEqual([])
+    expect(
+      await page.evaluate('document.documentElement.scrollWidth <= document.documentElement.clientWidth'),
+    ).toBe(true)
+    await press(page, 'Add a connector')
+    await field(page, 'With TLS').check()
+    expect(await violations(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await choose(page, `More for 127.0.0.1:${dock.docker.port}`, 'What the engine says …')
+    await page.getByLabel('What the engine says of itself').waitFor()
+    expect(await violations(page)).toEqual([])
+    for (const { uid } of [good, bad]) await dock.owner.connectors.remove({ params: { uid } })
+    expect(person.troubles).toEqual([])
+  },
+)

@@ -1,5 +1,5 @@
-// Connectors with a real engine that speaks TLS and listens on a socket as well: how it may be reached and how not, who may
-// say so, and what becomes of its containers when a connector is changed.
+// Connectors with a real engine that speaks TLS and listens on a socket as well: how it may be reached and
+// how not, who may say so, and what becomes of its containers when a connector is changed.
 import { describe, expect, test } from 'vitest'
 import { run } from '../../ssh/test/programs.ts'
 import { certificates } from '../harness/docker.ts'
@@ -19,7 +19,9 @@ describe('an engine with TLS', () => {
     await dock.docker.container('sealed')
     const { uid } = await dock.connect(secure())
     await dock.accepted('sealed')
-    const { status, stdout, stderr } = await dock.ssh('sealed', 'cat; echo wrong >&2; exit 3', { input: 'right' })
+    const { status, stdout, stderr } = await dock.ssh('sealed', 'cat; echo wrong >&2; exit 3', {
+      input: 'right',
+    })
     expect([status, stdout.toString(), stderr]).toEqual([3, 'right', 'wrong\n'])
     const args = dock.args().map((word) => (word === '-p' ? '-P' : word))
     const there = `${dock.sshid('sealed', 'pilot')}:note`
@@ -31,7 +33,10 @@ describe('an engine with TLS', () => {
   })
 
   test.each([
-    ['an authority that did not sign the engine’s', async () => ({ ca: (await certificates(dock.docker.folder, 'other-')).ca })],
+    [
+      'an authority that did not sign the engine’s',
+      async () => ({ ca: (await certificates(dock.docker.folder, 'other-')).ca }),
+    ],
     [
       'one that the engine does not know',
       async () => {
@@ -39,10 +44,16 @@ describe('an engine with TLS', () => {
         return { cert, key }
       },
     ],
-    ['a key that does not belong to it', async () => ({ key: (await certificates(dock.docker.folder, 'other-')).key })],
+    [
+      'a key that does not belong to it',
+      async () => ({ key: (await certificates(dock.docker.folder, 'other-')).key }),
+    ],
   ])('is not reached with a certificate of %s: the status says failed, and why', async (_, wrong) => {
     await dock.docker.container('hidden')
-    const connector = await dock.connect({ secure: true, tls: { ...dock.docker.tls, ...(await wrong()) } }, 'failed')
+    const connector = await dock.connect(
+      { secure: true, tls: { ...dock.docker.tls, ...(await wrong()) } },
+      'failed',
+    )
     expect(connector.status.message).toMatch(
       /^The (engine cannot be reached \([A-Z0-9_/]+\)|engine broke off its answer|certificates or the key .*)\.$/,
     )
@@ -66,8 +77,12 @@ describe('an engine on a socket of the machine', () => {
   test('is reached if the administrator allows it, and says of itself what it is', async () => {
     const { uid } = await dock.connect({ address: dock.docker.socket, port: 0 })
     const { body } = await dock.owner.connectors.info({ params: { uid } })
-    const said = JSON.parse(await dock.docker.docker('info', '--format', '{{json .}}')) as Record<string, unknown>
-    for (const field of ['ID', 'Driver', 'Images', 'MemoryLimit', 'Plugins']) expect(body[field]).toEqual(said[field])
+    const said = JSON.parse(await dock.docker.docker('info', '--format', '{{json .}}')) as Record<
+      string,
+      unknown
+    >
+    for (const field of ['ID', 'Driver', 'Images', 'MemoryLimit', 'Plugins'])
+      expect(body[field]).toEqual(said[field])
     await remove(uid)
   })
 
@@ -76,17 +91,27 @@ describe('an engine on a socket of the machine', () => {
     const world = await buildWorld(service)
     const owner = service.api({ token: await world.token('owner') })
     for (const address of [dock.docker.socket, '127.0.0.1', 'localhost', '0.0.0.0', '127.1']) {
-      const body = { enable: true, address, port: dock.docker.port, ...(address.startsWith('unix') ? {} : secure()) }
+      const body = {
+        enable: true,
+        address,
+        port: dock.docker.port,
+        ...(address.startsWith('unix') ? {} : secure()),
+      }
       const { body: made } = await owner.connectors.create({ body })
-      expect(made.status).toMatchObject({ state: 'failed', message: expect.stringContaining('has not allowed it') as unknown })
+      expect(made.status).toMatchObject({
+        state: 'failed',
+        message: expect.stringContaining('has not allowed it') as unknown,
+      })
       await expect(owner.connectors.info({ params: { uid: made.uid } })).rejects.toMatchObject(refused(424))
     }
     for (const address of ['unix://docker.sock', 'unix:///run/../etc/x y', '/run/docker.sock', 'unix://'])
-      await expect(owner.connectors.create({ body: { address, port: 0 } })).rejects.toMatchObject(refused(400))
+      await expect(owner.connectors.create({ body: { address, port: 0 } })).rejects.toMatchObject(
+        refused(400),
+      )
     const tls = dock.docker.tls!
-    await expect(owner.connectors.create({ body: { address: dock.docker.socket, port: 0, secure: true, tls } })).rejects.toMatchObject(
-      refused(400),
-    )
+    await expect(
+      owner.connectors.create({ body: { address: dock.docker.socket, port: 0, secure: true, tls } }),
+    ).rejects.toMatchObject(refused(400))
     expect((await owner.devices.list({})).total).toBe(2)
   })
 })
@@ -146,7 +171,9 @@ describe('a connector', () => {
     const params = { uid }
     expect((await observer.connectors.get({ params })).body.status.state).toBe('connected')
     expect((await observer.connectors.info({ params })).body['Driver']).toBeDefined()
-    expect((await observer.connectors.list({ query: { enable: true } })).body.map((each) => each.uid)).toContain(uid)
+    expect(
+      (await observer.connectors.list({ query: { enable: true } })).body.map((each) => each.uid),
+    ).toContain(uid)
     const body = { address: '127.0.0.1', port: 1 }
     for (const call of [
       () => observer.connectors.create({ body }),
@@ -154,7 +181,10 @@ describe('a connector', () => {
       () => observer.connectors.remove({ params }),
     ])
       await expect(call()).rejects.toMatchObject(refused(403))
-    expect((await administrator.connectors.update({ params, body: { accept: true } })).body).toMatchObject({ accept: true, enable: true })
+    expect((await administrator.connectors.update({ params, body: { accept: true } })).body).toMatchObject({
+      accept: true,
+      enable: true,
+    })
     await administrator.connectors.remove({ params })
   })
 
@@ -197,7 +227,9 @@ describe('a connector', () => {
     const params = { tenant: namespace.tenant_id }
     const { token } = (await dock.owner.users.namespaceToken({ params })).body
     const there = dock.service.api({ token })
-    await there.connectors.create({ body: { enable: true, address: '127.0.0.1', port: dock.docker.port, ...secure() } })
+    await there.connectors.create({
+      body: { enable: true, address: '127.0.0.1', port: dock.docker.port, ...secure() },
+    })
     const { uid } = await eventually(async () => {
       const found = (await there.devices.list({})).body.find(({ name }) => name === 'orphan')
       expect(found).toMatchObject({ online: true })

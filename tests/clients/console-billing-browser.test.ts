@@ -1,6 +1,7 @@
-// Billing in the console, in a real browser: an owner becomes a customer, adds a card on the provider's own pages (which here
-// are a stand-in), subscribes, manages cards, and, when the subscription has ended, chooses the devices that stay. Every state
-// of the page passes axe and fits its screen, light on a desk and dark on a phone.
+// Billing in the console, in a real browser: an owner becomes a customer, adds a card on the provider's own
+// pages (which here are a stand-in), subscribes, manages cards, and, when the subscription has ended, chooses
+// the devices that stay. Every state of the page passes axe and fits its screen, light on a desk and dark on
+// a phone.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
@@ -22,8 +23,8 @@ afterAll(() => browser.close())
 vi.setConfig({ testTimeout: 240_000 })
 
 /**
- * Nothing that axe finds wrong, and nothing wider than the screen. What react-aria has read out names a button that may be gone
- * by now; it is hidden, and cleared after seconds.
+ * Nothing that axe finds wrong, and nothing wider than the screen. What react-aria has read out names a
+ * button that may be gone by now; it is hidden, and cleared after seconds.
  */
 async function wellMade(page: Page, what: string): Promise<void> {
   await page.evaluate(axe)
@@ -31,7 +32,9 @@ async function wellMade(page: Page, what: string): Promise<void> {
     string[]
   >(`axe.run({ exclude: ['[data-live-announcer]'] }, { resultTypes: ['violations'] }).then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ': ' + target.join(' '))))`)
-  const tooWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > document.documentElement.clientWidth')
+  const tooWide = await page.evaluate<boolean>(
+    'document.documentElement.scrollWidth > document.documentElement.clientWidth',
+  )
   expect({ what, wrong, tooWide }).toEqual({ what, wrong: [], tooWide: false })
 }
 
@@ -51,88 +54,106 @@ async function lapse(place: Billed): Promise<void> {
 test.each([
   ['light', 1280],
   ['dark', 360],
-] as const)('an owner subscribes, and everything on the way is well made: %s, %d pixels wide', async (colorScheme, width) => {
-  await using place = await startBilled()
-  const { stripe } = place
-  await using person = await visit(browser, place, { viewport: { width, height: 800 }, colorScheme, reducedMotion: 'reduce' })
-  const { page } = person
-  await enter(page)
-  await page.goto('/billing')
-  await seen(page, 'accepted, 3 are free.')
-  await seen(page, 'There is no subscription yet.')
-  await wellMade(page, 'no customer')
+] as const)(
+  'an owner subscribes, and everything on the way is well made: %s, %d pixels wide',
+  async (colorScheme, width) => {
+    await using place = await startBilled()
+    const { stripe } = place
+    await using person = await visit(browser, place, {
+      viewport: { width, height: 800 },
+      colorScheme,
+      reducedMotion: 'reduce',
+    })
+    const { page } = person
+    await enter(page)
+    await page.goto('/billing')
+    await seen(page, 'accepted, 3 are free.')
+    await seen(page, 'There is no subscription yet.')
+    await wellMade(page, 'no customer')
 
-  await press(page, 'Begin')
-  await told(page, 'The namespace is a customer now.')
-  await seen(page, 'There is no card yet.')
-  await seen(page, 'A card that can be charged comes first')
-  await wellMade(page, 'no card')
+    await press(page, 'Begin')
+    await told(page, 'The namespace is a customer now.')
+    await seen(page, 'There is no card yet.')
+    await seen(page, 'A card that can be charged comes first')
+    await wellMade(page, 'no card')
 
-  // The provider's own pages, where two cards are added.
-  const [customer] = stripe.kept.customer.values()
-  await page.route('https://billing.stripe.test/**', (route) => route.fulfill({ contentType: 'text/html', body: '<title>Portal</title>' }))
-  await press(page, 'Add a card')
-  await page.waitForURL(`https://billing.stripe.test/p/session/${customer!.id}`)
-  const [poor, good] = [stripe.card('poor'), stripe.card('good')]
-  for (const id of [poor, good]) await place.owner.billing.attachPaymentMethod({ body: { id } })
-  await page.goto('/billing')
+    // The provider's own pages, where two cards are added.
+    const [customer] = stripe.kept.customer.values()
+    await page.route('https://billing.stripe.test/**', (route) =>
+      route.fulfill({ contentType: 'text/html', body: '<title>Portal</title>' }),
+    )
+    await press(page, 'Add a card')
+    await page.waitForURL(`https://billing.stripe.test/p/session/${customer!.id}`)
+    const [poor, good] = [stripe.card('poor'), stripe.card('good')]
+    for (const id of [poor, good]) await place.owner.billing.attachPaymentMethod({ body: { id } })
+    await page.goto('/billing')
 
-  await page.getByRole('button', { name: 'Make default: Visa ending in 9995' }).click()
-  await told(page, 'Visa ending in 9995 is charged from now on.')
-  await wellMade(page, 'cards')
-  await press(page, 'Subscribe')
-  await told(page, 'Your card has insufficient funds.')
-  await page.getByRole('button', { name: 'Make default: Visa ending in 4242' }).click()
-  await told(page, 'Visa ending in 4242 is charged from now on.')
-  await page.getByRole('button', { name: 'Remove Visa ending in 9995' }).click()
-  await wellMade(page, 'a question')
-  await press(page, 'Remove it')
-  await told(page, 'Visa ending in 9995 is removed.')
-  await press(page, 'Subscribe')
-  await told(page, 'The subscription has begun.')
-  await seen(page, 'accepted device, without a limit.')
-  await seen(page, /paid until \d+ \w+ \d+/)
-  await row(page, '$5.00').getByText('paid', { exact: true }).waitFor()
-  await wellMade(page, 'subscribed')
+    await page.getByRole('button', { name: 'Make default: Visa ending in 9995' }).click()
+    await told(page, 'Visa ending in 9995 is charged from now on.')
+    await wellMade(page, 'cards')
+    await press(page, 'Subscribe')
+    await told(page, 'Your card has insufficient funds.')
+    await page.getByRole('button', { name: 'Make default: Visa ending in 4242' }).click()
+    await told(page, 'Visa ending in 4242 is charged from now on.')
+    await page.getByRole('button', { name: 'Remove Visa ending in 9995' }).click()
+    await wellMade(page, 'a question')
+    await press(page, 'Remove it')
+    await told(page, 'Visa ending in 9995 is removed.')
+    await press(page, 'Subscribe')
+    await told(page, 'The subscription has begun.')
+    await seen(page, 'accepted device, without a limit.')
+    await seen(page, /paid until \d+ \w+ \d+/)
+    await row(page, '$5.00').getByText('paid', { exact: true }).waitFor()
+    await wellMade(page, 'subscribed')
 
-  for (const [status, words] of [
-    ['past_due', 'payment is late'],
-    ['paused', 'paused'],
-    ['unpaid', 'An invoice is open.'],
-  ] as const) {
-    const [subscription] = stripe.kept.subscription.values()
-    subscription!['status'] = status
+    for (const [status, words] of [
+      ['past_due', 'payment is late'],
+      ['paused', 'paused'],
+      ['unpaid', 'An invoice is open.'],
+    ] as const) {
+      const [subscription] = stripe.kept.subscription.values()
+      subscription!['status'] = status
+      await page.reload()
+      await seen(page, words)
+      await wellMade(page, status)
+    }
+
+    stripe.trouble('error', /GET (customers|subscriptions)/)
     await page.reload()
-    await seen(page, words)
-    await wellMade(page, status)
-  }
+    await page
+      .getByRole('alert')
+      .getByText('The payment provider cannot be reached at the moment')
+      .first()
+      .waitFor()
+    await wellMade(page, 'away')
+    stripe.well()
+    await press(page, 'Try again')
+    await seen(page, 'An invoice is open.')
 
-  stripe.trouble('error', /GET (customers|subscriptions)/)
-  await page.reload()
-  await page.getByRole('alert').getByText('The payment provider cannot be reached at the moment').first().waitFor()
-  await wellMade(page, 'away')
-  stripe.well()
-  await press(page, 'Try again')
-  await seen(page, 'An invoice is open.')
-
-  expect(new Set(person.refusals)).toEqual(
-    new Set([
-      '404 /api/billing/customer',
-      '404 /api/billing/subscription',
-      '424 /api/billing/subscription',
-      '402 /api/billing/subscription',
-      '424 /api/billing/customer',
-    ]),
-  )
-  expect(person.troubles).toEqual([`asked elsewhere: https://billing.stripe.test/p/session/${customer!.id}`])
-})
+    expect(new Set(person.refusals)).toEqual(
+      new Set([
+        '404 /api/billing/customer',
+        '404 /api/billing/subscription',
+        '424 /api/billing/subscription',
+        '402 /api/billing/subscription',
+        '424 /api/billing/customer',
+      ]),
+    )
+    expect(person.troubles).toEqual([
+      `asked elsewhere: https://billing.stripe.test/p/session/${customer!.id}`,
+    ])
+  },
+)
 
 test('when a subscription has ended the owner chooses which devices stay; others are told to wait for that', async () => {
   await using place = await startBilled()
   await place.subscribed()
   for (const name of ['tug', 'ferry', 'pilot-boat', 'dredger']) await place.accepted(name)
   await lapse(place)
-  await using person = await visit(browser, place, { viewport: { width: 360, height: 740 }, reducedMotion: 'reduce' })
+  await using person = await visit(browser, place, {
+    viewport: { width: 360, height: 740 },
+    reducedMotion: 'reduce',
+  })
   const { page } = person
   await enter(page)
   await page.getByRole('alert').getByText('The namespace has 5 devices and 3 are free').waitFor()
@@ -180,7 +201,10 @@ test('a member who is not the owner reads why nobody gets in, and has no page fo
   await using person = await visit(browser, place)
   const { page } = person
   await enter(page, sample.operator)
-  await page.getByRole('alert').getByText('Its owner has to choose which ones stay, or to subscribe.').waitFor()
+  await page
+    .getByRole('alert')
+    .getByText('Its owner has to choose which ones stay, or to subscribe.')
+    .waitFor()
   expect(await page.getByRole('link', { name: 'Billing' }).count()).toBe(0)
   await goTo(page, 'Devices')
   await page.getByRole('link', { name: 'Waiting' }).click()

@@ -1,6 +1,7 @@
-// The console in a real browser: from the empty server to the daily work, as people do it. Every test ends with the list
-// of what the server refused, which it provoked itself, and with no trouble: no error in a script, nothing stopped by the
-// policy, no request to anybody else. How every page looks and reads is in console-look-browser.test.ts.
+// The console in a real browser: from the empty server to the daily work, as people do it. Every test ends
+// with the list of what the server refused, which it provoked itself, and with no trouble: no error in a
+// script, nothing stopped by the policy, no request to anybody else. How every page looks and reads is in
+// console-look-browser.test.ts.
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
@@ -58,7 +59,13 @@ test('the first person sets the server up, sees a device arrive, lets it in, sig
   expect(person.refusals).toEqual([])
 
   // The browser would take this address, the server does not.
-  await fill(page, { 'Your name': 'Sam', Username: 'sam', 'E-mail': 'sam@lagoon', Password: 'lighthouse', Namespace: 'lagoon' })
+  await fill(page, {
+    'Your name': 'Sam',
+    Username: 'sam',
+    'E-mail': 'sam@lagoon',
+    Password: 'lighthouse',
+    Namespace: 'lagoon',
+  })
   await press(page, 'Set up this server')
   await seen(page, 'This does not look like an e-mail address.')
   expect(await complaint(page, 'E-mail')).toBe('This does not look like an e-mail address.')
@@ -80,7 +87,13 @@ test('the first person sets the server up, sees a device arrive, lets it in, sig
   await page.waitForLoadState('networkidle')
 
   // It appears by itself. What a device says about itself is text, whatever it looks like.
-  const uid = await enrol(service, tenant, 'buoy', '00:00:5e:00:53:21', '<img src=x onerror="document.title=1">Linux')
+  const uid = await enrol(
+    service,
+    tenant,
+    'buoy',
+    '00:00:5e:00:53:21',
+    '<img src=x onerror="document.title=1">Linux',
+  )
   await seen(page, 'It has connected.')
   await seen(page, '<img src=x onerror="document.title=1">Linux')
   await press(page, 'Accept buoy')
@@ -121,7 +134,12 @@ test('a set-up code that is not the newest is told, and can be typed instead', a
   await using person = await visit(browser, service)
   const { page } = person
   await page.goto(`/setup?code=${old}`)
-  await fill(page, { 'Your name': 'Sam', Username: 'Sam.Sailor', 'E-mail': 'sam@example.com', Password: 'lighthouse' })
+  await fill(page, {
+    'Your name': 'Sam',
+    Username: 'Sam.Sailor',
+    'E-mail': 'sam@example.com',
+    Password: 'lighthouse',
+  })
   await press(page, 'Set up this server')
   await page.getByRole('alert').getByText('This set-up code is wrong, or not the newest').waitFor()
   await fill(page, { 'Set-up code': code! })
@@ -152,7 +170,10 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await fill(page, { Tags: 'north tall' })
   await press(page, 'Save the tags')
   await told(page, 'The tags of gantry are changed.')
-  expect((await api.devices.get({ params: { uid: sample.device } })).body).toMatchObject({ name: 'gantry', tags: ['north', 'tall'] })
+  expect((await api.devices.get({ params: { uid: sample.device } })).body).toMatchObject({
+    name: 'gantry',
+    tags: ['north', 'tall'],
+  })
   // By the tag one finds it, and by another nothing.
   await field(page, 'Tag').selectOption('tall')
   await row(page, 'gantry').waitFor()
@@ -172,7 +193,10 @@ test('an owner names and tags a device, and gives access with a public key, a ru
   await press(page, 'Add the key')
   await row(page, 'olga at home').waitFor()
   const { body: keys } = await api.publicKeys.list({ query: { per_page: 100 } })
-  expect(keys.find(({ name }) => name === 'olga at home')).toMatchObject({ username: '^root$', filter: { tags: ['tall'] } })
+  expect(keys.find(({ name }) => name === 'olga at home')).toMatchObject({
+    username: '^root$',
+    filter: { tags: ['tall'] },
+  })
 
   await goTo(page, 'Firewall rules')
   await press(page, 'Add a rule')
@@ -252,7 +276,10 @@ test('a person switches the second factor on, signs in with it, and off again wi
   await press(page, 'Switch it on')
   await page.getByRole('img', { name: 'QR code with the secret' }).waitFor()
   const secret = (await page.locator('pre').first().textContent()) ?? ''
-  const codes = await page.getByRole('list', { name: 'Recovery codes' }).getByRole('listitem').allTextContents()
+  const codes = await page
+    .getByRole('list', { name: 'Recovery codes' })
+    .getByRole('listitem')
+    .allTextContents()
   expect(codes).toHaveLength(6)
   const right = world.totp(secret)
   await fill(page, { Code: right === '000000' ? '000001' : '000000' })
@@ -274,14 +301,20 @@ test('a person switches the second factor on, signs in with it, and off again wi
   await fill(page, { 'Code or recovery code': codes[0]! })
   await press(page, 'Switch it off')
   await told(page, 'The second factor is off.')
-  expect((await service.api({ token: await tokenOf(page) }).users.refresh({})).body).toMatchObject({ mfa: false, name: 'Vera' })
+  expect((await service.api({ token: await tokenOf(page) }).users.refresh({})).body).toMatchObject({
+    mfa: false,
+    name: 'Vera',
+  })
 
   await fill(page, { 'Present password': 'wrong-one', 'New password': 'a-new-rope' })
   await press(page, 'Change the password')
   await seen(page, 'This is not your present password.')
   await fill(page, { 'Present password': sample.observer.password })
   await press(page, 'Change the password')
-  await told(page, 'Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.')
+  await told(
+    page,
+    'Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.',
+  )
   await page.goto('/')
   await heading(page, sample.namespace)
   await signOut(page)
@@ -333,7 +366,13 @@ test('whoever accepts a device is told before and afterwards which one it replac
   await enrol(service, sample.tenant, 'anew', '00:00:5e:00:53:aa')
   for (const hostname of ['agent-1', 'agent-2'])
     await service.api().devices.auth({
-      body: { info: {}, hostname, identity: { mac: '00:00:5e:00:53:41' }, public_key: hostname, tenant_id: sample.tenant },
+      body: {
+        info: {},
+        hostname,
+        identity: { mac: '00:00:5e:00:53:41' },
+        public_key: hostname,
+        tenant_id: sample.tenant,
+      },
     })
   await using person = await visit(browser, service)
   const { page } = person
@@ -345,7 +384,8 @@ test('whoever accepts a device is told before and afterwards which one it replac
   await field(page, 'All on this page').check()
   await press(page, 'Accept 4 devices')
   await told(page, /^3 of 4 could not be accepted: /)
-  for (const name of ['anew', 'agent-1', 'agent-2']) expect(await field(page, `Choose ${name}`).isChecked()).toBe(true)
+  for (const name of ['anew', 'agent-1', 'agent-2'])
+    expect(await field(page, `Choose ${name}`).isChecked()).toBe(true)
 
   await press(page, 'Accept anew')
   const question = page.getByRole('alertdialog', { name: 'Replace crane-1?' })
@@ -364,7 +404,8 @@ test('whoever accepts a device is told before and afterwards which one it replac
 test('many devices are let in at once, and the one that is refused stays chosen with the reason', async () => {
   await using service = await startService()
   await buildWorld(service)
-  for (let n = 10; n < 32; n += 1) await enrol(service, sample.tenant, n === 10 ? 'crane-1' : `pump-${n}`, `00:00:5e:00:53:${n}`)
+  for (let n = 10; n < 32; n += 1)
+    await enrol(service, sample.tenant, n === 10 ? 'crane-1' : `pump-${n}`, `00:00:5e:00:53:${n}`)
   await using person = await visit(browser, service)
   const { page } = person
   await page.goto('/login')
@@ -374,7 +415,11 @@ test('many devices are let in at once, and the one that is refused stays chosen 
   await seen(page, '1 to 20 of 23')
   await press(page, 'Next')
   await seen(page, '21 to 23 of 23')
-  expect(await page.getByRole('list', { name: 'Devices' }).locator('strong').allTextContents()).toEqual(['pump-29', 'pump-30', 'pump-31'])
+  expect(await page.getByRole('list', { name: 'Devices' }).locator('strong').allTextContents()).toEqual([
+    'pump-29',
+    'pump-30',
+    'pump-31',
+  ])
   await page.goBack()
   await field(page, 'All on this page').check()
   await field(page, 'Choose buoy').uncheck()
@@ -382,7 +427,9 @@ test('many devices are let in at once, and the one that is refused stays chosen 
   await told(page, /^1 of 19 could not be accepted: crane-1: /)
   expect(await field(page, 'Choose crane-1').isChecked()).toBe(true)
   expect(await field(page, 'Choose buoy').isChecked()).toBe(false)
-  const { total } = await service.api({ token: await tokenOf(page) }).devices.list({ query: { status: 'accepted' } })
+  const { total } = await service
+    .api({ token: await tokenOf(page) })
+    .devices.list({ query: { status: 'accepted' } })
   expect(total).toBe(19)
   expect(person.refusals).toEqual([expect.stringMatching(/^409 .*\/accept$/)])
   expect(person.troubles).toEqual([])
@@ -411,7 +458,10 @@ test('an observer sees everything and finds nothing to change it with', async ()
     await page.getByRole('main').getByText(sign).first().waitFor()
     const buttons = await page.getByRole('main').getByRole('button').allTextContents()
     const allowed = ['Copy', 'Copy SSH line', ...(address === '/connectors' ? ['More'] : [])]
-    expect({ address, others: buttons.filter((text) => !allowed.includes(text)) }).toEqual({ address, others: [] })
+    expect({ address, others: buttons.filter((text) => !allowed.includes(text)) }).toEqual({
+      address,
+      others: [],
+    })
   }
   await goTo(page, 'Connectors')
   await press(page, 'More for engine.invalid:2375')
@@ -478,7 +528,10 @@ test('a member of two namespaces changes between them, and goes to a device by t
 
 test.each([
   ['with the clipboard of a secure address', ''],
-  ['the old way, where the address is not secure', 'Object.defineProperty(navigator, "clipboard", { value: undefined })'],
+  [
+    'the old way, where the address is not secure',
+    'Object.defineProperty(navigator, "clipboard", { value: undefined })',
+  ],
 ])('a line to connect with is copied, %s', async (_, before) => {
   await using service = await startService()
   await buildWorld(service)
@@ -493,6 +546,8 @@ test.each([
   await signOut(page)
   await page.waitForURL('**/login')
   await field(page, 'Username or e-mail').press('ControlOrMeta+v')
-  expect(await field(page, 'Username or e-mail').inputValue()).toBe('ssh -p 2222 root@harbour.crane-1@hawser.test')
+  expect(await field(page, 'Username or e-mail').inputValue()).toBe(
+    'ssh -p 2222 root@harbour.crane-1@hawser.test',
+  )
   expect(person.troubles).toEqual([])
 })

@@ -1,5 +1,5 @@
-// The console's way in for devices without an agent: the line that they run, enrolment keys added and deleted by an
-// administrator and only seen by an observer, and the login key.
+// The console's way in for devices without an agent: the line that they run, enrolment keys added and deleted
+// by an administrator and only seen by an observer, and the login key.
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'

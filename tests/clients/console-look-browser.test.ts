@@ -1,6 +1,6 @@
-// How the console looks and reads, in a real browser: every page, light on a desk and dark on a phone, passes axe
-// (names, roles, contrast), fits its screen and has one heading of the first level; dialogs and menus too. And the policy
-// of the pages really stops what is not ours.
+// How the console looks and reads, in a real browser: every page, light on a desk and dark on a phone, passes
+// axe (names, roles, contrast), fits its screen and has one heading of the first level; dialogs and menus
+// too. And the policy of the pages really stops what is not ours.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
@@ -94,27 +94,39 @@ async function signedIn(page: Page): Promise<void> {
 test.each([
   ['light', 1280],
   ['dark', 360],
-] as const)('every page passes axe and fits its screen, %s and %d pixels wide', async (colorScheme, width) => {
-  await using person = await visit(browser, service, { viewport: { width, height: 740 }, colorScheme, reducedMotion: 'reduce' })
-  const { page } = person
-  const grounds = new Set<string>()
-  for (const address of [...outside, ...inside]) {
-    if (address === '/') await signedIn(page)
-    await page.goto(address)
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForLoadState('networkidle')
-    const { ground, ...seen } = await facts(page)
-    expect({ address, ...seen }).toEqual({ address, tooWide: false, headings: 1, titled: true })
-    expect({ address, wrong: await violations(page) }).toEqual({ address, wrong: [] })
-    grounds.add(ground)
-  }
-  expect([...grounds]).toEqual([colorScheme === 'light' ? 'rgb(238, 243, 244)' : 'rgb(12, 23, 29)'])
-  expect(new Set(person.refusals)).toEqual(new Set([`404 /api/devices/${'f'.repeat(64)}`, '424 /api/billing/customer']))
-  expect(person.troubles).toEqual([])
-})
+] as const)(
+  'every page passes axe and fits its screen, %s and %d pixels wide',
+  async (colorScheme, width) => {
+    await using person = await visit(browser, service, {
+      viewport: { width, height: 740 },
+      colorScheme,
+      reducedMotion: 'reduce',
+    })
+    const { page } = person
+    const grounds = new Set<string>()
+    for (const address of [...outside, ...inside]) {
+      if (address === '/') await signedIn(page)
+      await page.goto(address)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await page.waitForLoadState('networkidle')
+      const { ground, ...seen } = await facts(page)
+      expect({ address, ...seen }).toEqual({ address, tooWide: false, headings: 1, titled: true })
+      expect({ address, wrong: await violations(page) }).toEqual({ address, wrong: [] })
+      grounds.add(ground)
+    }
+    expect([...grounds]).toEqual([colorScheme === 'light' ? 'rgb(238, 243, 244)' : 'rgb(12, 23, 29)'])
+    expect(new Set(person.refusals)).toEqual(
+      new Set([`404 /api/devices/${'f'.repeat(64)}`, '424 /api/billing/customer']),
+    )
+    expect(person.troubles).toEqual([])
+  },
+)
 
 test('dialogs, menus and the palette pass axe and fit a phone, and Escape closes them', async () => {
-  await using person = await visit(browser, service, { viewport: { width: 360, height: 740 }, reducedMotion: 'reduce' })
+  await using person = await visit(browser, service, {
+    viewport: { width: 360, height: 740 },
+    reducedMotion: 'reduce',
+  })
   const { page } = person
   await signedIn(page)
   const layers: [string, () => Promise<void>][] = [
@@ -135,7 +147,8 @@ test('dialogs, menus and the palette pass axe and fit a phone, and Escape closes
     await open()
     const layer = page.locator('[role=dialog], [role=alertdialog], [role=menu]').last()
     await layer.waitFor()
-    const name = (await layer.getAttribute('aria-label')) ?? (await layer.getByRole('heading').first().textContent())
+    const name =
+      (await layer.getAttribute('aria-label')) ?? (await layer.getByRole('heading').first().textContent())
     expect({ address, name, tooWide: (await facts(page)).tooWide }).toEqual({ address, name, tooWide: false })
     expect({ address, name, wrong: await violations(page) }).toEqual({ address, name, wrong: [] })
     await page.keyboard.press('Escape')

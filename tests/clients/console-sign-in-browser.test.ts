@@ -1,13 +1,25 @@
-// The console in a real browser: the ways in, with everything that can go wrong, and the links of letters. Every test
-// ends with the list of what the server refused, which it provoked itself, and with no trouble: no error in a script,
-// nothing stopped by the policy, no request to anybody else.
+// The console in a real browser: the ways in, with everything that can go wrong, and the links of letters.
+// Every test ends with the list of what the server refused, which it provoked itself, and with no trouble: no
+// error in a script, nothing stopped by the policy, no request to anybody else.
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { openBrowser, visit } from '../harness/browser.ts'
 import { startService } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
-import { complaint, field, fill, heading, linkTo, lookAgain, press, query, seen, signIn, signOut } from './console.ts'
+import {
+  complaint,
+  field,
+  fill,
+  heading,
+  linkTo,
+  lookAgain,
+  press,
+  query,
+  seen,
+  signIn,
+  signOut,
+} from './console.ts'
 
 let browser: Browser
 beforeAll(async () => {
@@ -71,7 +83,12 @@ test('a person registers, follows the link of the letter and founds a namespace'
   const { page } = person
   await page.goto('/login')
   await page.getByRole('link', { name: 'Create an account' }).click()
-  await fill(page, { 'Your name': 'Nora', Username: 'vera', 'E-mail': 'nora@example.com', Password: 'lighthouse' })
+  await fill(page, {
+    'Your name': 'Nora',
+    Username: 'vera',
+    'E-mail': 'nora@example.com',
+    Password: 'lighthouse',
+  })
   await press(page, 'Create the account')
   await seen(page, 'This username is taken.')
   await fill(page, { Username: 'nora' })
@@ -110,7 +127,12 @@ test('a person registers, follows the link of the letter and founds a namespace'
   await press(page, 'Found the namespace')
   await heading(page, 'boathouse')
   await heading(page, 'Bring the first device aboard')
-  expect(person.refusals).toEqual(['409 /api/register', '403 /api/login', '401 /api/user/validation_account', '409 /api/namespaces'])
+  expect(person.refusals).toEqual([
+    '409 /api/register',
+    '403 /api/login',
+    '401 /api/user/validation_account',
+    '409 /api/namespaces',
+  ])
   expect(person.troubles).toEqual([])
 })
 
@@ -125,7 +147,10 @@ test('a forgotten password is replaced with the link of a letter', async () => {
   await heading(page, 'Forgotten password')
   expect(await field(page, 'Username or e-mail').inputValue()).toBe('vera')
   await press(page, 'Send the letter')
-  await page.getByRole('status').getByText('If there is such an account, a letter with a link is on its way').waitFor()
+  await page
+    .getByRole('status')
+    .getByText('If there is such an account, a letter with a link is on its way')
+    .waitFor()
 
   const link = await linkTo(service, sample.observer.email)
   await page.goto(link)

@@ -1,5 +1,6 @@
-// The steps that the tests of the console are told in: what a person reads, fills in and presses, found by the names that
-// a screen reader would say. What runs inside of the page is text: the project's own types know no browser.
+// The steps that the tests of the console are told in: what a person reads, fills in and presses, found by
+// the names that a screen reader would say. What runs inside of the page is text: the project's own types
+// know no browser.
 import type { Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -7,12 +8,17 @@ import type { Service } from '../harness/service.ts'
 
 export const tokenOf = (page: Page) => page.evaluate<string>(`sessionStorage.getItem('hawser.token')`)
 /** Comes back to the tab, which asks the server at once. */
-export const lookAgain = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
+export const lookAgain = (page: Page) =>
+  page.evaluate(`document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
 
-export const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' }).click()
-export const field = (page: Page, label: string) => page.getByLabel(label, { exact: true }).filter({ visible: true })
-export const heading = (page: Page, name: string) => page.getByRole('heading', { name, exact: true }).waitFor()
-export const seen = (page: Page, text: string | RegExp) => page.getByText(text).filter({ visible: true }).first().waitFor()
+export const press = (page: Page, name: string | RegExp) =>
+  page.getByRole('button', { name, exact: typeof name === 'string' }).click()
+export const field = (page: Page, label: string) =>
+  page.getByLabel(label, { exact: true }).filter({ visible: true })
+export const heading = (page: Page, name: string) =>
+  page.getByRole('heading', { name, exact: true }).waitFor()
+export const seen = (page: Page, text: string | RegExp) =>
+  page.getByText(text).filter({ visible: true }).first().waitFor()
 /** The row of a list whose name this is. */
 export const row = (within: Page | Locator, name: string) =>
   within.getByRole('listitem').filter({ has: within.locator(`strong:text-is("${name}")`) })
@@ -24,7 +30,10 @@ export async function choose(page: Page, menu: string | RegExp, item: string | R
 export const signOut = (page: Page) => choose(page, /: profile and more$/, 'Sign out')
 /** By the navigation. */
 export const goTo = async (page: Page, name: string) => {
-  await page.getByRole('navigation', { name: 'Pages of the console' }).getByRole('link', { name, exact: true }).click()
+  await page
+    .getByRole('navigation', { name: 'Pages of the console' })
+    .getByRole('link', { name, exact: true })
+    .click()
   await heading(page, name)
 }
 /** The short news of what was just done. */

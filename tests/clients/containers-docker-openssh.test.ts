@@ -1,5 +1,5 @@
-// Containers of a real engine as devices, reached with the real OpenSSH client through the gateway: what appears, who gets in,
-// and that a session in a container is like one on any device, files included.
+// Containers of a real engine as devices, reached with the real OpenSSH client through the gateway: what
+// appears, who gets in, and that a session in a container is like one on any device, files included.
 import { sign } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
@@ -7,7 +7,14 @@ import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind } from '@hawser/contract/terminals'
-import { connect, fingerprintMd5, generatePrivateKey, parsePrivateKey, publicKeyLine, startSession } from '@hawser/ssh'
+import {
+  connect,
+  fingerprintMd5,
+  generatePrivateKey,
+  parsePrivateKey,
+  publicKeyLine,
+  startSession,
+} from '@hawser/ssh'
 import { run } from '../../ssh/test/programs.ts'
 import { importImage } from '../harness/docker.ts'
 import { sharedDock } from './dock.ts'
@@ -33,7 +40,12 @@ describe('a container', () => {
     const device = await dock.device('fresh', { status: 'pending', online: true })
     expect(device).toMatchObject({
       identity: { mac: (await dock.docker.docker('inspect', '-f', '{{.Id}}', 'fresh')).slice(0, 12) },
-      info: { id: 'docker', pretty_name: 'local/busybox:1', platform: 'connector', arch: process.arch === 'arm64' ? 'arm64' : 'amd64' },
+      info: {
+        id: 'docker',
+        pretty_name: 'local/busybox:1',
+        platform: 'connector',
+        arch: process.arch === 'arm64' ? 'arm64' : 'amd64',
+      },
       remote_addr: '127.0.0.1',
       tenant_id: sample.tenant,
     })
@@ -41,7 +53,9 @@ describe('a container', () => {
     const { status, stderr } = await dock.ssh('fresh', 'true')
     expect([status, stderr]).toEqual([255, expect.stringContaining('is offline or cannot be reached')])
     await dock.docker.docker('rm', '-f', 'fresh')
-    await eventually(async () => expect((await dock.devices()).map(({ name }) => name)).not.toContain('fresh'))
+    await eventually(async () =>
+      expect((await dock.devices()).map(({ name }) => name)).not.toContain('fresh'),
+    )
   })
 
   test('that stops is offline, and online when it runs again; so is one that is paused', async () => {
@@ -94,8 +108,13 @@ describe('a container', () => {
 
 describe('a login', () => {
   test('is by a key of the namespace, as a user that the container has', async () => {
-    const { status, stdout } = await dock.ssh(one, 'id -un; id -Gn; pwd; echo $HOME $USER $SHELL', { user: 'pilot' })
-    expect([status, stdout.toString()]).toEqual([0, 'pilot\npilot crew\n/home/pilot\n/home/pilot pilot /bin/bash\n'])
+    const { status, stdout } = await dock.ssh(one, 'id -un; id -Gn; pwd; echo $HOME $USER $SHELL', {
+      user: 'pilot',
+    })
+    expect([status, stdout.toString()]).toEqual([
+      0,
+      'pilot\npilot crew\n/home/pilot\n/home/pilot pilot /bin/bash\n',
+    ])
     const stranger = await dock.ssh(one, 'id', { user: 'nobody' })
     expect([stranger.status, stranger.stderr]).toEqual([255, expect.stringContaining('Permission denied')])
   })
@@ -105,13 +124,20 @@ describe('a login', () => {
   })
 
   test('is not by a password, whatever it is', async () => {
-    const args = [...dock.args('-o', 'PubkeyAuthentication=no', '-o', 'BatchMode=no', '-o', 'NumberOfPasswordPrompts=1')]
+    const args = [
+      ...dock.args('-o', 'PubkeyAuthentication=no', '-o', 'BatchMode=no', '-o', 'NumberOfPasswordPrompts=1'),
+    ]
     const teller = dock.where.write('teller', '#!/bin/sh\necho root\n')
     await run('chmod', ['700', teller])
-    const { status, stderr } = await run('ssh', ['-o', 'BatchMode=no', ...args, dock.sshid(one), 'id'], undefined, {
-      SSH_ASKPASS: teller,
-      SSH_ASKPASS_REQUIRE: 'force',
-    })
+    const { status, stderr } = await run(
+      'ssh',
+      ['-o', 'BatchMode=no', ...args, dock.sshid(one), 'id'],
+      undefined,
+      {
+        SSH_ASKPASS: teller,
+        SSH_ASKPASS_REQUIRE: 'force',
+      },
+    )
     expect([status, stderr]).toEqual([255, expect.stringContaining('Permission denied')])
   })
 
@@ -130,7 +156,9 @@ describe('a login', () => {
 
 describe('a session', () => {
   test('keeps outputs apart, takes input and gives the exit code', async () => {
-    const { status, stdout, stderr } = await dock.ssh(one, 'cat; echo wrong >&2; exit 42', { input: 'right\n' })
+    const { status, stdout, stderr } = await dock.ssh(one, 'cat; echo wrong >&2; exit 42', {
+      input: 'right\n',
+    })
     expect([status, stdout.toString(), stderr]).toEqual([42, 'right\n', 'wrong\n'])
   })
 
@@ -141,7 +169,11 @@ describe('a session', () => {
   })
 
   test('on a terminal has its size, follows it, and ends as its shell does', async () => {
-    using terminal = openTerminal('ssh', [...dock.args('-t'), dock.sshid(one)], { name: 'xterm-color', columns: 97, rows: 31 })
+    using terminal = openTerminal('ssh', [...dock.args('-t'), dock.sshid(one)], {
+      name: 'xterm-color',
+      columns: 97,
+      rows: 31,
+    })
     // Its shell drops what is typed before it asks.
     await terminal.until(/# /)
     // The engine is told the size once the program runs.
@@ -172,7 +204,8 @@ describe('a session', () => {
   test('that is cut off leaves nothing running, not even what ignores it', async () => {
     const polite = dock.start(one, 'sleep 4711', { flags: ['-tt'] })
     const stubborn = dock.start(one, 'trap "" HUP; sleep 4712; sleep 4712', { user: 'pilot' })
-    for (const program of ['sleep 4711', 'sleep 4712']) await eventually(async () => expect(await inside('ps')).toContain(program))
+    for (const program of ['sleep 4711', 'sleep 4712'])
+      await eventually(async () => expect(await inside('ps')).toContain(program))
     await Promise.all([polite[Symbol.asyncDispose](), stubborn[Symbol.asyncDispose]()])
     await eventually(async () => expect(await inside('ps')).not.toMatch(/sleep 471[12]/))
   })
@@ -180,10 +213,15 @@ describe('a session', () => {
   test('is opened from the browser, too, and is recorded', async () => {
     const key = generatePrivateKey('ed25519')
     const data = Buffer.from(publicKeyLine(key.type, key.blob)).toString('base64')
-    await dock.owner.publicKeys.create({ body: { data, name: 'browser', username: '.*', filter: { hostname: '.*' } } })
+    await dock.owner.publicKeys.create({
+      body: { data, name: 'browser', username: '.*', filter: { hostname: '.*' } },
+    })
     const { uid } = await dock.accepted(one)
-    const { token } = (await dock.owner.terminals.open({ body: { device: uid, username: 'root', fingerprint: fingerprintMd5(key.blob) } }))
-      .body
+    const { token } = (
+      await dock.owner.terminals.open({
+        body: { device: uid, username: 'root', fingerprint: fingerprintMd5(key.blob) },
+      })
+    ).body
     using shell = await dial(dock.service, token)
     const challenge = Buffer.from((await shell.hear(Kind.signature)) as string, 'base64')
     shell.say(Kind.signature, sign(null, challenge, key.object).toString('base64'))
@@ -208,7 +246,9 @@ describe('a session', () => {
   })
 
   test('has no variables but harmless ones of the client, and knows where it comes from', async () => {
-    const { stdout } = await dock.ssh(one, 'env', { flags: ['-o', 'SetEnv=LANG=C.UTF-8 LD_PRELOAD=/tmp/x.so FOO=bar'] })
+    const { stdout } = await dock.ssh(one, 'env', {
+      flags: ['-o', 'SetEnv=LANG=C.UTF-8 LD_PRELOAD=/tmp/x.so FOO=bar'],
+    })
     const env = stdout.toString()
     expect(env).toMatch(/^LANG=C\.UTF-8$/m)
     expect(env).toMatch(/^SSH_CLIENT=127\.0\.0\.1 \d+ 22$/m)
@@ -243,7 +283,9 @@ describe('a session', () => {
     const { status, stdout, stderr } = await dock.ssh('bare', 'id')
     expect(status).toBeGreaterThan(0)
     expect(stdout.toString() + stderr).toMatch(/could not be started|no such file/)
-    expect((await run('scp', [...copyArgs(), dock.where.file('olga.pub'), `${dock.sshid('bare')}:x`])).status).toBeGreaterThan(0)
+    expect(
+      (await run('scp', [...copyArgs(), dock.where.file('olga.pub'), `${dock.sshid('bare')}:x`])).status,
+    ).toBeGreaterThan(0)
     await dock.docker.docker('rm', '-f', 'bare')
   })
 })
@@ -291,9 +333,15 @@ describe.each([
     await run('chmod', ['750', file])
     await run('touch', ['-d', '@1700000000', file])
     expect(await scp('-p', file, there('cargo'))).toMatchObject({ status: 0, stderr: '' })
-    expect(await scp('-p', there('cargo'), dock.where.file('returned'))).toMatchObject({ status: 0, stderr: '' })
+    expect(await scp('-p', there('cargo'), dock.where.file('returned'))).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
     expect(readFileSync(dock.where.file('returned')).equals(bytes)).toBe(true)
-    expect(statSync(dock.where.file('returned'))).toMatchObject({ mode: 0o100750, mtimeMs: 1_700_000_000_000 })
+    expect(statSync(dock.where.file('returned'))).toMatchObject({
+      mode: 0o100750,
+      mtimeMs: 1_700_000_000_000,
+    })
     dock.where.write('empty', '')
     expect((await scp(dock.where.file('empty'), there('empty'))).status).toBe(0)
     expect((await dock.ssh(name, 'wc -c < empty; id -un', { user })).stdout.toString()).toBe('0\npilot\n')
@@ -303,12 +351,28 @@ describe.each([
   test('are copied as trees, whatever their names', async () => {
     const tree = dock.where.file('tree')
     mkdirSync(path.join(tree, 'deep/er'), { recursive: true })
-    const names = ['plain', 'with space', "it's", '"quoted"', '$HOME', '`id`', '-rf', 'line\nend', 'ü', '*', '\\']
+    const names = [
+      'plain',
+      'with space',
+      "it's",
+      '"quoted"',
+      '$HOME',
+      '`id`',
+      '-rf',
+      'line\nend',
+      'ü',
+      '*',
+      '\\',
+    ]
     for (const each of names) writeFileSync(path.join(tree, 'deep/er', each), each)
     expect(await scp('-r', tree, there('tree'))).toMatchObject({ status: 0, stderr: '' })
-    expect(await scp('-r', there('tree'), dock.where.file(`back-${name}`))).toMatchObject({ status: 0, stderr: '' })
+    expect(await scp('-r', there('tree'), dock.where.file(`back-${name}`))).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
     expect((await run('diff', ['-r', tree, dock.where.file(`back-${name}`)])).stdout.toString()).toBe('')
-    for (const each of names) expect(readFileSync(path.join(dock.where.file(`back-${name}`), 'deep/er', each), 'utf8')).toBe(each)
+    for (const each of names)
+      expect(readFileSync(path.join(dock.where.file(`back-${name}`), 'deep/er', each), 'utf8')).toBe(each)
   })
 
   test('are listed, renamed, linked, changed and removed', async () => {
@@ -328,7 +392,9 @@ df shed
     )
     expect(status).toBe(0)
     expect(stdout.toString()).toContain('Remote working directory: /home/pilot')
-    expect(stdout.toString()).toMatch(/-rw------- .* shed\/b[^]*lrwxrwxrwx .* shed\/link[^]*-rw------- .* shed\/twin/)
+    expect(stdout.toString()).toMatch(
+      /-rw------- .* shed\/b[^]*lrwxrwxrwx .* shed\/link[^]*-rw------- .* shed\/twin/,
+    )
     expect(readFileSync(dock.where.file('linked'), 'utf8')).toBe('text\n')
     expect((await sftp('rm shed/b\nrm shed/link\nrm shed/twin\nrmdir shed\n')).status).toBe(0)
     expect((await sftp('ls shed\n')).stderr).toMatch(/not found/)
@@ -351,11 +417,15 @@ df shed
     mkdirSync(path.join(tree, 'in/side'), { recursive: true })
     const bytes = Buffer.from(Array.from({ length: 400_001 }, (__, at) => (at * 31) % 256))
     writeFileSync(path.join(tree, 'in/side/large'), bytes)
-    for (const each of ['empty', 'with space', "it's", '$HOME']) writeFileSync(path.join(tree, 'in', each), each === 'empty' ? '' : each)
+    for (const each of ['empty', 'with space', "it's", '$HOME'])
+      writeFileSync(path.join(tree, 'in', each), each === 'empty' ? '' : each)
     await run('chmod', ['700', path.join(tree, 'in/side')])
     await run('touch', ['-d', '@1600000000', path.join(tree, 'in/side/large')])
     expect(await scp('-O', '-rp', tree, there('old'))).toMatchObject({ status: 0, stderr: '' })
-    expect(await scp('-O', '-rp', there('old'), dock.where.file(`old-${name}`))).toMatchObject({ status: 0, stderr: '' })
+    expect(await scp('-O', '-rp', there('old'), dock.where.file(`old-${name}`))).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
     const back = dock.where.file(`old-${name}`)
     expect((await run('diff', ['-r', tree, back])).stdout.toString()).toBe('')
     expect(statSync(path.join(back, 'in/side')).mode & 0o777).toBe(0o700)
@@ -378,7 +448,9 @@ df shed
   test('a transfer can go on where it stopped', async () => {
     const whole = Buffer.alloc(700_000, 'stop and go ')
     const file = dock.where.write('long', whole)
-    expect((await dock.ssh(name, 'cat > long', { user, input: whole.subarray(0, 300_001).toString() })).status).toBe(0)
+    expect(
+      (await dock.ssh(name, 'cat > long', { user, input: whole.subarray(0, 300_001).toString() })).status,
+    ).toBe(0)
     expect((await sftp(`reput ${file} long\n`)).status).toBe(0)
     dock.where.write(`part-${name}`, whole.subarray(0, 123_457))
     expect((await sftp(`reget long ${dock.where.file(`part-${name}`)}\n`)).status).toBe(0)

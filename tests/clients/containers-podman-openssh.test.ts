@@ -28,7 +28,10 @@ test('a container of podman appears, is worked in, and goes', async () => {
   const args = dock.args().map((word) => (word === '-p' ? '-P' : word))
   const there = `${dock.sshid('pod-one', 'pilot')}:cargo`
   const bytes = 'all sorts of things\n'.repeat(50_000)
-  expect(await run('scp', [...args, dock.where.write('cargo', bytes), there])).toMatchObject({ status: 0, stderr: '' })
+  expect(await run('scp', [...args, dock.where.write('cargo', bytes), there])).toMatchObject({
+    status: 0,
+    stderr: '',
+  })
   expect((await run('scp', [...args, there, dock.where.file('back')])).status).toBe(0)
   expect(dock.where.read('back') === bytes).toBe(true)
 

@@ -1,5 +1,6 @@
-// What tests of connectors with a real engine stand on: a service, an engine, a key that the namespace knows, and the steps
-// they are told in: a connector is made, a container appears as a device, somebody logs in to it with the real client.
+// What tests of connectors with a real engine stand on: a service, an engine, a key that the namespace knows,
+// and the steps they are told in: a connector is made, a container appears as a device, somebody logs in to
+// it with the real client.
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import type { Connector } from '@hawser/contract/connectors'
@@ -33,7 +34,11 @@ export interface Dock extends AsyncDisposable {
     command: string,
     how?: { readonly user?: string; readonly flags?: readonly string[]; readonly input?: string },
   ): Promise<Outcome>
-  start(name: string, command: string | undefined, how?: { readonly user?: string; readonly flags?: readonly string[] }): Running
+  start(
+    name: string,
+    command: string | undefined,
+    how?: { readonly user?: string; readonly flags?: readonly string[] },
+  ): Running
 }
 
 type Start = Parameters<typeof startDocker>[0] | (() => Promise<Docker>)
@@ -70,7 +75,11 @@ export async function openDock(start: Start = {}): Promise<Dock> {
     owner,
     where,
     async connect(body, state = 'connected') {
-      const { uid } = (await owner.connectors.create({ body: { enable: true, port: docker.port, address: '127.0.0.1', ...body } })).body
+      const { uid } = (
+        await owner.connectors.create({
+          body: { enable: true, port: docker.port, address: '127.0.0.1', ...body },
+        })
+      ).body
       return dock.state(uid, state)
     },
     state: async (uid, state) =>
@@ -94,7 +103,8 @@ export async function openDock(start: Start = {}): Promise<Dock> {
     devices,
     sshid,
     args,
-    ssh: async (name, command, { user, flags = [], input } = {}) => run('ssh', [...args(...flags), sshid(name, user), command], input),
+    ssh: async (name, command, { user, flags = [], input } = {}) =>
+      run('ssh', [...args(...flags), sshid(name, user), command], input),
     start: (name, command, { user, flags = [] } = {}) =>
       watch('ssh', [...args(...flags), sshid(name, user), ...(command === undefined ? [] : [command])]),
     [Symbol.asyncDispose]: async () => whole.disposeAsync(),

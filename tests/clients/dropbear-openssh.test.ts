@@ -1,5 +1,6 @@
-// Dropbear's client, the one of routers and small devices, through the gateway to a device: commands, a shell on a terminal,
-// ports, its own key and passwords. (Keys of the others on this way are made with OpenSSH's tools, hence the name.)
+// Dropbear's client, the one of routers and small devices, through the gateway to a device: commands, a shell
+// on a terminal, ports, its own key and passwords. (Keys of the others on this way are made with OpenSSH's
+// tools, hence the name.)
 import { beforeAll, describe, expect, test } from 'vitest'
 import { roundTrip, startEcho, whenListening } from '../../ssh/test/peers.ts'
 import { freePort, run, type Outcome } from '../../ssh/test/programs.ts'
@@ -33,7 +34,8 @@ const dbclient = async (
   env: Record<string, string> = {},
   input?: Buffer,
   to?: To,
-): Promise<Outcome> => run('dbclient', [...words(flags, to), command], input, { HOME: way.where.path, ...env })
+): Promise<Outcome> =>
+  run('dbclient', [...words(flags, to), command], input, { HOME: way.where.path, ...env })
 
 test('a command runs, with its output, its errors apart and its number', async () => {
   const { status, stdout, stderr } = await dbclient([...withKey(), '-T'], 'echo out; echo err >&2; exit 3')
@@ -61,7 +63,11 @@ test('the right password gets in, a wrong one does not', async () => {
 })
 
 test('a shell on a terminal has the person’s size and kind, and ends with its number', async () => {
-  using terminal = openTerminal('dbclient', words(withKey()), { columns: 87, rows: 27, env: { HOME: way.where.path } })
+  using terminal = openTerminal('dbclient', words(withKey()), {
+    columns: 87,
+    rows: 27,
+    env: { HOME: way.where.path },
+  })
   terminal.type('unset HISTFILE; echo "$TERM $(stty size)"; exit 6\n')
   expect(await terminal.ended).toBe(6)
   expect(terminal.shown()).toContain('xterm-256color 27 87\r\n')
@@ -70,7 +76,13 @@ test('a shell on a terminal has the person’s size and kind, and ends with its 
 test('-L and -R: ports lead to the other side', async () => {
   using echo = await startEcho()
   const [left, right] = [await freePort(), await freePort()]
-  const flags = ['-N', '-L', `${left}:127.0.0.1:${echo.port}`, '-R', `127.0.0.1:${right}:127.0.0.1:${echo.port}`]
+  const flags = [
+    '-N',
+    '-L',
+    `${left}:127.0.0.1:${echo.port}`,
+    '-R',
+    `127.0.0.1:${right}:127.0.0.1:${echo.port}`,
+  ]
   await using client = watch('dbclient', words([...withKey(), ...flags]), { HOME: way.where.path })
   const sent = Buffer.alloc(300_003, 'hawser ')
   for (const port of [left, right]) {
@@ -83,7 +95,9 @@ test('-L and -R: ports lead to the other side', async () => {
 describe.each([1, 2] as const)('a device of the field, with a tunnel of version %i', (version) => {
   const old = sharedOldAgent(way, version)
   test('a command runs and its number is told', async () => {
-    const { status, stdout } = await dbclient(withKey(), 'echo out; exit 3', {}, undefined, { device: old.name })
+    const { status, stdout } = await dbclient(withKey(), 'echo out; exit 3', {}, undefined, {
+      device: old.name,
+    })
     expect([status, stdout.toString()]).toEqual([3, 'out\n'])
   })
 

@@ -1,6 +1,6 @@
-// Commands that the real OpenSSH client runs on a device, through everything that lies between: how they end, what they
-// print and read, and which of the client's variables they see. The agents of the field take part where the gateway has to
-// see to it that they do as well.
+// Commands that the real OpenSSH client runs on a device, through everything that lies between: how they end,
+// what they print and read, and which of the client's variables they see. The agents of the field take part
+// where the gateway has to see to it that they do as well.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -34,7 +34,8 @@ describe('what it prints and reads', () => {
   })
 
   test('twenty megabytes of both at once arrive whole', async () => {
-    const half = '(head -c 10000000 /dev/zero | tr "\\0" e >&2) & head -c 10000000 /dev/zero | tr "\\0" o; wait'
+    const half =
+      '(head -c 10000000 /dev/zero | tr "\\0" e >&2) & head -c 10000000 /dev/zero | tr "\\0" o; wait'
     const { stdout, stderr, status } = await way.ssh(half)
     expect([stdout.length, stderr.length, status]).toEqual([10_000_000, 10_000_000, 0])
     expect(/^o+$/.test(stdout.toString()) && /^e+$/.test(stderr)).toBe(true)
@@ -63,7 +64,10 @@ describe('what it prints and reads', () => {
 describe('the connection under it', () => {
   test('new keys while data flows both ways harm nothing', async () => {
     const sent = randomBytes(4 * 1024 * 1024)
-    const { stdout, stderr } = await way.ssh('cat', { input: sent, settings: ['RekeyLimit=512K', 'LogLevel=DEBUG1'] })
+    const { stdout, stderr } = await way.ssh('cat', {
+      input: sent,
+      settings: ['RekeyLimit=512K', 'LogLevel=DEBUG1'],
+    })
     expect(stdout.equals(sent)).toBe(true)
     expect(stderr.split('SSH2_MSG_NEWKEYS received').length).toBeGreaterThan(5)
   })
@@ -87,12 +91,15 @@ describe('who it is, and where', () => {
   })
 
   test('a device is found by its uid, too', async () => {
-    const { stdout } = await way.ssh('echo "$HAWSER_DEVICE"', { flags: ['-l', `${way.user.name}@${way.agent.uid}`] })
+    const { stdout } = await way.ssh('echo "$HAWSER_DEVICE"', {
+      flags: ['-l', `${way.user.name}@${way.agent.uid}`],
+    })
     expect(stdout.toString()).toBe(`${way.agent.name}\n`)
   })
 })
 
-const sent = 'SetEnv=LANG=sv_SE.UTF-8 LC_TIME=da_DK.UTF-8 COLORTERM=truecolor LD_PRELOAD=/evil.so BASH_ENV=/evil.sh PATH=/evil EVIL=1'
+const sent =
+  'SetEnv=LANG=sv_SE.UTF-8 LC_TIME=da_DK.UTF-8 COLORTERM=truecolor LD_PRELOAD=/evil.so BASH_ENV=/evil.sh PATH=/evil EVIL=1'
 /** What it finds in its environment of what was sent. */
 const found = (env: string): string[] =>
   env.split('\n').filter((line) => /^(LANG|LC_TIME|COLORTERM|LD_PRELOAD|BASH_ENV|EVIL)=|evil/.test(line))
@@ -106,8 +113,12 @@ test('of the client’s variables language and colours reach the program, what c
 
 describe('variables that the namespace names', () => {
   const name = async (...accept_env: string[]): Promise<void> =>
-    void (await way.owner.namespaces.edit({ params: { tenant: sample.tenant }, body: { settings: { accept_env } } }))
-  const more = 'SetEnv=DEPLOY_TARGET=pier/7 CI_JOB=12 OTHER=x LD_PRELOAD=/evil.so BASH_ENV=/evil.sh GIT_SSH_COMMAND=evil LC_TIME=C'
+    void (await way.owner.namespaces.edit({
+      params: { tenant: sample.tenant },
+      body: { settings: { accept_env } },
+    }))
+  const more =
+    'SetEnv=DEPLOY_TARGET=pier/7 CI_JOB=12 OTHER=x LD_PRELOAD=/evil.so BASH_ENV=/evil.sh GIT_SSH_COMMAND=evil LC_TIME=C'
   const wanted = (env: string): string[] =>
     env
       .split('\n')
@@ -123,17 +134,25 @@ describe('variables that the namespace names', () => {
     expect(wanted(again.toString())).toEqual(['LC_TIME=C'])
   })
 
-  test.each([1, 2] as const)('reach a device of the field, with a tunnel of version %i, under their names', async (version) => {
-    await name('DEPLOY_TARGET', 'CI_*', 'L*', 'B*')
-    await using old = await way.oldAgent(version)
-    await way.ssh('true', { device: old.name, settings: [more] })
-    const heard = [...old.seen.sessions.at(-1)!.env].map(([variable, value]) => `${variable}=${value}`).toSorted()
-    expect(heard).toEqual(['CI_JOB=12', 'DEPLOY_TARGET=pier/7', 'LC_TIME=C'])
-  })
+  test.each([1, 2] as const)(
+    'reach a device of the field, with a tunnel of version %i, under their names',
+    async (version) => {
+      await name('DEPLOY_TARGET', 'CI_*', 'L*', 'B*')
+      await using old = await way.oldAgent(version)
+      await way.ssh('true', { device: old.name, settings: [more] })
+      const heard = [...old.seen.sessions.at(-1)!.env]
+        .map(([variable, value]) => `${variable}=${value}`)
+        .toSorted()
+      expect(heard).toEqual(['CI_JOB=12', 'DEPLOY_TARGET=pier/7', 'LC_TIME=C'])
+    },
+  )
 
-  test.each(['LD_PRELOAD', 'LD_*', 'PATH', 'BASH_ENV', 'GIT_SSH_COMMAND', 'A=B', '*', ''])('%j cannot be named', async (variable) => {
-    await expect(name('DEPLOY_TARGET', variable)).rejects.toMatchObject({ status: 400 })
-  })
+  test.each(['LD_PRELOAD', 'LD_*', 'PATH', 'BASH_ENV', 'GIT_SSH_COMMAND', 'A=B', '*', ''])(
+    '%j cannot be named',
+    async (variable) => {
+      await expect(name('DEPLOY_TARGET', variable)).rejects.toMatchObject({ status: 400 })
+    },
+  )
 })
 
 describe.each([1, 2] as const)('a device of the field, with a tunnel of version %i', (version) => {
@@ -142,17 +161,26 @@ describe.each([1, 2] as const)('a device of the field, with a tunnel of version 
   test('of the client’s variables it hears of none that could run code', async () => {
     const { status } = await way.ssh('true', { device: old.name, settings: [sent] })
     expect(status).toBe(0)
-    expect([...old.seen.sessions.at(-1)!.env].map(([name, value]) => `${name}=${value}`).toSorted()).toEqual(harmless)
+    expect([...old.seen.sessions.at(-1)!.env].map(([name, value]) => `${name}=${value}`).toSorted()).toEqual(
+      harmless,
+    )
   })
 
   test('a killed program is told by its signal', async () => {
-    const { status, stderr } = await way.ssh('kill -TERM $$', { device: old.name, settings: ['LogLevel=DEBUG1'] })
+    const { status, stderr } = await way.ssh('kill -TERM $$', {
+      device: old.name,
+      settings: ['LogLevel=DEBUG1'],
+    })
     expect(status).toBe(255)
     expect(stderr).toContain('rtype exit-signal')
   })
 
   test('a shell without a terminal does what it is told', async () => {
-    const { stdout, status } = await way.ssh(undefined, { device: old.name, flags: ['-T'], input: 'echo one; exit 6\n' })
+    const { stdout, status } = await way.ssh(undefined, {
+      device: old.name,
+      flags: ['-T'],
+      input: 'echo one; exit 6\n',
+    })
     expect([stdout.toString(), status]).toEqual(['one\n', 6])
   })
 })

@@ -1,5 +1,5 @@
-// Files to and from devices with the real scp and sftp, in both of scp's ways, and through the agents of the field, which
-// never say how their SFTP server ended.
+// Files to and from devices with the real scp and sftp, in both of scp's ways, and through the agents of the
+// field, which never say how their SFTP server ended.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -18,7 +18,8 @@ beforeAll(() => {
 
 /** The programs of the family want another letter for the port. */
 const args = (how?: How): string[] => way.args(how).map((word) => (word === '-p' ? '-P' : word))
-const scp = async (words: readonly string[], how?: How): Promise<Outcome> => run('scp', [...args(how), '-q', ...words])
+const scp = async (words: readonly string[], how?: How): Promise<Outcome> =>
+  run('scp', [...args(how), '-q', ...words])
 const at = (name: string, how?: How): string => `${way.sshid(how)}@127.0.0.1:${name}`
 const holds = (file: string): void => expect(readFileSync(file).equals(large)).toBe(true)
 const fine = ({ status, stderr }: Outcome): void => expect([status, stderr]).toEqual([0, ''])
@@ -50,7 +51,10 @@ describe.each([
   })
 
   test('whoever may not log in copies nothing', async () => {
-    const { status } = await scp([...way_, way.where.file('large'), at(way.there('never'))], { key: null, settings: ['BatchMode=yes'] })
+    const { status } = await scp([...way_, way.where.file('large'), at(way.there('never'))], {
+      key: null,
+      settings: ['BatchMode=yes'],
+    })
     expect(status).toBe(way_.length > 0 ? 1 : 255)
     expect(() => statSync(way.there('never'))).toThrow('ENOENT')
   })
@@ -108,7 +112,10 @@ describe.each([1, 2] as const)('a device of the field, with a tunnel of version 
   test('scp copies there and back in both ways, and ends with 0', async () => {
     const to = { device: old.name }
     for (const words of [[], ['-O']]) {
-      const [up, down] = [way.where.file(`up-${version}${words.join('')}`), way.where.file(`down-${version}${words.join('')}`)]
+      const [up, down] = [
+        way.where.file(`up-${version}${words.join('')}`),
+        way.where.file(`down-${version}${words.join('')}`),
+      ]
       fine(await scp([...words, way.where.file('large'), at(up, to)], to))
       fine(await scp([...words, at(up, to), down], to))
       holds(down)
@@ -121,7 +128,13 @@ describe.each([1, 2] as const)('a device of the field, with a tunnel of version 
 
   test('scp copies from one device to another, through here', async () => {
     way.where.write(`source-${version}`, large)
-    fine(await scp(['-3', at(way.where.file(`source-${version}`), { device: old.name }), at(way.there(`three-${version}`))]))
+    fine(
+      await scp([
+        '-3',
+        at(way.where.file(`source-${version}`), { device: old.name }),
+        at(way.there(`three-${version}`)),
+      ]),
+    )
     holds(way.there(`three-${version}`))
   })
 })

@@ -41,8 +41,14 @@ test('push and clone carry a repository to the device and back', async () => {
   const here = way.where.file('here')
   await done(['-C', here, 'push', '--quiet', url(), 'main'])
   await done(['clone', '--quiet', url(), way.where.file('clone')])
-  expect(await done(['-C', way.where.file('clone'), 'rev-parse', 'HEAD'])).toBe(await done(['-C', here, 'rev-parse', 'HEAD']))
-  expect(readFileSync(way.where.file('clone/folder/large')).equals(readFileSync(way.where.file('here/folder/large')))).toBe(true)
+  expect(await done(['-C', way.where.file('clone'), 'rev-parse', 'HEAD'])).toBe(
+    await done(['-C', here, 'rev-parse', 'HEAD']),
+  )
+  expect(
+    readFileSync(way.where.file('clone/folder/large')).equals(
+      readFileSync(way.where.file('here/folder/large')),
+    ),
+  ).toBe(true)
 
   // And the other way round, what is new only.
   way.where.write('clone/README', 'Two quays.\n')
@@ -59,7 +65,10 @@ test('a repository that is not there is told as such', async () => {
 })
 
 test('whoever may not log in reads nothing', async () => {
-  const { status, stdout, stderr } = await git(['ls-remote', url()], { key: null, settings: ['BatchMode=yes'] })
+  const { status, stdout, stderr } = await git(['ls-remote', url()], {
+    key: null,
+    settings: ['BatchMode=yes'],
+  })
   expect([status, stdout.toString()]).toEqual([128, ''])
   expect(stderr).toContain('Permission denied')
 })

@@ -1,4 +1,5 @@
-// Devices as a way to somewhere else: -J from the real OpenSSH client through a device to servers and devices behind it, and
+// Devices as a way to somewhere else: -J from the real OpenSSH client through a device to servers and devices
+// behind it, and
 // -A, which lends the person's own keys to what runs on the device.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fingerprintSha256, parsePublicKeyLine } from '@hawser/ssh'
@@ -17,7 +18,13 @@ beforeAll(async () => {
   await keeper.until(/SSH_AUTH_SOCK/)
   await run('ssh-add', ['-q', way.where.file('olga')], undefined, { SSH_AUTH_SOCK: keeperSocket })
   // For the jumps, to which the client does not hand on what stands on its command line.
-  const lines = ['StrictHostKeyChecking no', 'UserKnownHostsFile /dev/null', 'LogLevel ERROR', 'BatchMode yes', 'IdentitiesOnly yes']
+  const lines = [
+    'StrictHostKeyChecking no',
+    'UserKnownHostsFile /dev/null',
+    'LogLevel ERROR',
+    'BatchMode yes',
+    'IdentitiesOnly yes',
+  ]
   way.where.write('config', ['Host *', ...lines, `IdentityFile ${way.where.file('olga')}`, ''].join('\n'))
 })
 afterAll(async () => {
@@ -27,18 +34,38 @@ afterAll(async () => {
 
 describe('-J', () => {
   const old = sharedOldAgent(way, 2)
-  const door = (device?: string): string => `${way.sshid(device === undefined ? {} : { device })}@127.0.0.1:${way.service.sshPort}`
+  const door = (device?: string): string =>
+    `${way.sshid(device === undefined ? {} : { device })}@127.0.0.1:${way.service.sshPort}`
   const jump = async (through: string[], port: number, to: string, command: string): Promise<Outcome> =>
-    run('ssh', ['-F', way.where.file('config'), '-J', through.join(','), '-p', String(port), `${to}@127.0.0.1`, command])
+    run('ssh', [
+      '-F',
+      way.where.file('config'),
+      '-J',
+      through.join(','),
+      '-p',
+      String(port),
+      `${to}@127.0.0.1`,
+      command,
+    ])
 
   test('through a device to a server that it can reach', async () => {
-    const { stdout, status } = await jump([door()], sshd.port, sshd.user, 'echo "behind $SSH_CONNECTION"; exit 3')
+    const { stdout, status } = await jump(
+      [door()],
+      sshd.port,
+      sshd.user,
+      'echo "behind $SSH_CONNECTION"; exit 3',
+    )
     expect(status).toBe(3)
     expect(stdout.toString()).toMatch(new RegExp(`^behind 127.0.0.1 \\d+ 127.0.0.1 ${sshd.port}\n`))
   })
 
   test('through a device to another one, which sees them as two sessions', async () => {
-    const { stdout, status } = await jump([door()], way.service.sshPort, way.sshid({ device: old.name }), 'echo there')
+    const { stdout, status } = await jump(
+      [door()],
+      way.service.sshPort,
+      way.sshid({ device: old.name }),
+      'echo there',
+    )
     expect([stdout.toString(), status]).toEqual(['there\n', 0])
     const { body } = await way.owner.sessions.list({ query: {} })
     expect(body.slice(0, 2).map(({ device_uid, type }) => [device_uid, type])).toEqual([
@@ -72,7 +99,10 @@ describe('-A', () => {
   const print = (): string => fingerprintSha256(parsePublicKeyLine(way.where.read('olga.pub')).blob)
 
   test('what runs on the device can use the person’s keys, one after the other and at once', async () => {
-    const { stdout, status } = await way.ssh('ssh-add -l; ssh-add -l & ssh-add -l & wait', { flags: ['-A'], env: env() })
+    const { stdout, status } = await way.ssh('ssh-add -l; ssh-add -l & ssh-add -l & wait', {
+      flags: ['-A'],
+      env: env(),
+    })
     expect(status).toBe(0)
     expect(stdout.toString().split(print())).toHaveLength(4)
   })

@@ -1,5 +1,6 @@
-// Who gets in with the real OpenSSH client and who does not: passwords are the device's to judge, keys the namespace's, for
-// the users and devices that each key names. Whoever is refused reads what a client says then, and nothing was recorded.
+// Who gets in with the real OpenSSH client and who does not: passwords are the device's to judge, keys the
+// namespace's, for the users and devices that each key names. Whoever is refused reads what a client says
+// then, and nothing was recorded.
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { fingerprintMd5, parsePublicKeyLine } from '@hawser/ssh'
@@ -50,15 +51,18 @@ describe('keys', () => {
     ['ecdsa 384', '-t', 'ecdsa', '-b', '384'],
     ['ecdsa 521', '-t', 'ecdsa', '-b', '521'],
     ['rsa 2048', '-t', 'rsa', '-b', '2048'],
-  ])('a key of type %s gets in once it is registered, and not after it was removed', async (type, ...kind) => {
-    const key = await makeKey(type.replace(' ', ''), ...kind)
-    isOut(await knock({ key }))
-    await way.register(key)
-    isIn(await knock({ key }))
-    const fingerprint = fingerprintMd5(parsePublicKeyLine(way.where.read(`${key}.pub`)).blob)
-    await way.owner.publicKeys.remove({ params: { fingerprint } })
-    isOut(await knock({ key }))
-  })
+  ])(
+    'a key of type %s gets in once it is registered, and not after it was removed',
+    async (type, ...kind) => {
+      const key = await makeKey(type.replace(' ', ''), ...kind)
+      isOut(await knock({ key }))
+      await way.register(key)
+      isIn(await knock({ key }))
+      const fingerprint = fingerprintMd5(parsePublicKeyLine(way.where.read(`${key}.pub`)).blob)
+      await way.owner.publicKeys.remove({ params: { fingerprint } })
+      isOut(await knock({ key }))
+    },
+  )
 
   test('an RSA key below 2048 bits does not get in, even if an older database has it', async () => {
     const key = await makeKey('short', '-t', 'rsa', '-b', '1024')
@@ -125,7 +129,11 @@ describe('the keys of the door itself', () => {
   test('a client that has seen one of them learns the other, and comes back to the same ones', async () => {
     // At a first start one of them joins a moment later.
     await way.service.rooms.background.settled()
-    const settings = [`UserKnownHostsFile=${way.where.file('known')}`, 'StrictHostKeyChecking=accept-new', 'UpdateHostKeys=yes']
+    const settings = [
+      `UserKnownHostsFile=${way.where.file('known')}`,
+      'StrictHostKeyChecking=accept-new',
+      'UpdateHostKeys=yes',
+    ]
     isIn(await knock({ settings }))
     // It asks from the second time on.
     await using client = way.start('exec cat', { settings })
@@ -135,7 +143,9 @@ describe('the keys of the door itself', () => {
     })
     client.child.stdin.end()
     expect(await client.status).toBe(0)
-    isIn(await knock({ settings: ['StrictHostKeyChecking=yes', 'HostKeyAlgorithms=rsa-sha2-512', ...settings] }))
+    isIn(
+      await knock({ settings: ['StrictHostKeyChecking=yes', 'HostKeyAlgorithms=rsa-sha2-512', ...settings] }),
+    )
   })
 
   test('a client that knows another one does not log in', async () => {

@@ -1,5 +1,5 @@
-// Many at once: people who are on one device at the same time, and clients that have many channels in one connection, as
-// OpenSSH's own sharing (ControlMaster) and editors that work on remote machines have.
+// Many at once: people who are on one device at the same time, and clients that have many channels in one
+// connection, as OpenSSH's own sharing (ControlMaster) and editors that work on remote machines have.
 import { copyFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { roundTrip, startEcho, whenListening } from '../../ssh/test/peers.ts'
@@ -17,8 +17,12 @@ async function allAtOnce(clients: readonly Running[]): Promise<void> {
   await Promise.all(clients.map(async (client) => client.until(/begun/)))
   expect(clients.every(({ child }) => child.exitCode === null)).toBe(true)
   for (const [number, { child }] of clients.entries()) child.stdin.end(`${number + 1}\n`)
-  expect(await Promise.all(clients.map(async ({ status }) => status))).toEqual(clients.map((_, number) => number + 1))
-  expect(clients.map((client) => client.stdout())).toEqual(clients.map((_, number) => `begun\nI am ${number + 1}\n`))
+  expect(await Promise.all(clients.map(async ({ status }) => status))).toEqual(
+    clients.map((_, number) => number + 1),
+  )
+  expect(clients.map((client) => client.stdout())).toEqual(
+    clients.map((_, number) => `begun\nI am ${number + 1}\n`),
+  )
 }
 const waiting = 'echo begun; read number; echo "I am $number"; exit $number'
 
@@ -42,13 +46,18 @@ interface Master extends AsyncDisposable {
 
 let masters = 0
 async function openMaster({ args, sshid, where, start }: Way, device?: string): Promise<Master> {
-  // Each has its own: a master that is stopped while it leaves lets its socket lie, and the next one would not take its place.
+  // Each has its own: a master that is stopped while it leaves lets its socket lie, and the next one would
+  // not take its place.
   const socket = where.file(`master-${(masters += 1)}`)
   const to = device === undefined ? {} : { device }
   const target = `${sshid(to)}@127.0.0.1`
   // Only what shares it: nobody can connect alone.
   const shared = [...args({ settings: ['ControlMaster=no', `ControlPath=${socket}`, 'ProxyCommand=false'] })]
-  const running = start(undefined, { ...to, settings: ['ControlMaster=yes', `ControlPath=${socket}`], flags: ['-N'] })
+  const running = start(undefined, {
+    ...to,
+    settings: ['ControlMaster=yes', `ControlPath=${socket}`],
+    flags: ['-N'],
+  })
   await eventually(async () => expect((await run('ssh', [...shared, '-O', 'check', target])).status).toBe(0))
   return {
     socket,
@@ -122,24 +131,32 @@ describe('one connection for many (ControlMaster)', () => {
     const listens = async (port: number): Promise<void> => whenListening({ port, host: '127.0.0.1' })
     await master.command('forward', '-L', `127.0.0.1:${left}:${to}`)
     const right = Number(await master.command('forward', '-R', `0:${to}`))
-    for (const port of [left, right]) expect((await roundTrip(port, Buffer.from('hello'))).toString()).toBe('hello')
+    for (const port of [left, right])
+      expect((await roundTrip(port, Buffer.from('hello'))).toString()).toBe('hello')
     await master.command('cancel', '-L', `127.0.0.1:${left}:${to}`)
     await master.command('cancel', '-R', `0:${to}`)
-    for (const port of [left, right]) await eventually(async () => expect(listens(port)).rejects.toThrow('ECONNREFUSED'))
+    for (const port of [left, right])
+      await eventually(async () => expect(listens(port)).rejects.toThrow('ECONNREFUSED'))
     expect((await master.ssh('echo still here')).stdout.toString()).toBe('still here\n')
   })
 
-  test.each([1, 2] as const)('also to a device of the field, with a tunnel of version %i', async (version) => {
-    await using old = await way.oldAgent(version)
-    await using master = await openMaster(way, old.name)
-    await using clients = new AsyncDisposableStack()
-    await allAtOnce(Array.from({ length: 5 }, () => clients.use(master.start(waiting))))
-    expect(old.seen.streams).toBe(1)
-  })
+  test.each([1, 2] as const)(
+    'also to a device of the field, with a tunnel of version %i',
+    async (version) => {
+      await using old = await way.oldAgent(version)
+      await using master = await openMaster(way, old.name)
+      await using clients = new AsyncDisposableStack()
+      await allAtOnce(Array.from({ length: 5 }, () => clients.use(master.start(waiting))))
+      expect(old.seen.streams).toBe(1)
+    },
+  )
 })
 
 describe('an editor that works on the device', () => {
-  /** As editors do it: a script on the input of a shell brings a server, starts it in the background and says where it listens. */
+  /**
+   * As editors do it: a script on the input of a shell brings a server, starts it in the background and says
+   * where it listens.
+   */
   const script = (folder: string): string => `
     set -e
     cd '${folder}'
@@ -166,7 +183,9 @@ END
     try {
       for (const guest of [1, 2]) {
         const here = await freePort()
-        await using client = way.start('echo begun; exec cat', { flags: ['-T', '-L', `127.0.0.1:${here}:127.0.0.1:${port}`] })
+        await using client = way.start('echo begun; exec cat', {
+          flags: ['-T', '-L', `127.0.0.1:${here}:127.0.0.1:${port}`],
+        })
         await client.until(/begun/)
         const answer = await run('bash', ['-c', `exec 3<>/dev/tcp/127.0.0.1/${here} && cat <&3`])
         expect(answer.stdout.toString()).toBe(`guest ${guest} of ${pid}\n`)
@@ -176,6 +195,8 @@ END
     } finally {
       await way.ssh(`kill ${pid}`)
     }
-    await eventually(async () => expect(whenListening({ port: Number(port), host: '127.0.0.1' })).rejects.toThrow())
+    await eventually(async () =>
+      expect(whenListening({ port: Number(port), host: '127.0.0.1' })).rejects.toThrow(),
+    )
   })
 })

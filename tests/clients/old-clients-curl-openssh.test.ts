@@ -1,6 +1,7 @@
-// Clients that are not like OpenSSH of today. Debian 12's curl has libssh2 1.10, as many PHP and Python programs do: of MACs it
-// knows only those over what was encrypted. Others expect PAM and say a password only when they are asked for it. Who is
-// turned away because nothing is in common is named in the log, with what was missing.
+// Clients that are not like OpenSSH of today. Debian 12's curl has libssh2 1.10, as many PHP and Python
+// programs do: of MACs it knows only those over what was encrypted. Others expect PAM and say a password only
+// when they are asked for it. Who is turned away because nothing is in common is named in the log, with what
+// was missing.
 import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { once } from 'node:events'
@@ -27,9 +28,19 @@ describe('libssh2', () => {
   test('curl fetches and brings a file', async () => {
     const sent = Buffer.alloc(1_000_003, 'hawser ')
     writeFileSync(way.where.file('cargo'), sent)
-    const brought = await curl(way.service.sshPort, '-T', way.where.file('cargo'), `<gateway>${way.there('cargo')}`)
+    const brought = await curl(
+      way.service.sshPort,
+      '-T',
+      way.where.file('cargo'),
+      `<gateway>${way.there('cargo')}`,
+    )
     expect([brought.status, brought.stderr]).toEqual([0, ''])
-    const fetched = await curl(way.service.sshPort, '-o', way.where.file('back'), `<gateway>${way.there('cargo')}`)
+    const fetched = await curl(
+      way.service.sshPort,
+      '-o',
+      way.where.file('back'),
+      `<gateway>${way.there('cargo')}`,
+    )
     expect([fetched.status, fetched.stderr]).toEqual([0, ''])
     expect(readFileSync(way.where.file('back')).equals(sent)).toBe(true)
   })
@@ -61,14 +72,22 @@ describe('with HAWSER_SSH_ALGORITHMS=modern', () => {
     expect((await curl(modern.sshPort, '<gateway>/')).status).not.toBe(0)
     await eventually(() => expect(negotiations(modern)).toHaveLength(1))
     expect(negotiations(modern)).toMatchObject([
-      { event: 'negotiation.failed', source: '127.0.0.1', missing: 'MAC', offered: expect.stringContaining('hmac-sha2-256') as unknown },
+      {
+        event: 'negotiation.failed',
+        source: '127.0.0.1',
+        missing: 'MAC',
+        offered: expect.stringContaining('hmac-sha2-256') as unknown,
+      },
     ])
   })
 
   test('what a stranger offers is cut short and made fit for a log', async () => {
     const socket = net.connect(modern.sshPort, '127.0.0.1').resume()
     await once(socket, 'connect')
-    const names = Array.from({ length: 1_000 }, (_, at) => `\u001b]0;${at}\n${'x'.repeat(at === 0 ? 20_000 : 0)}`)
+    const names = Array.from(
+      { length: 1_000 },
+      (_, at) => `\u001b]0;${at}\n${'x'.repeat(at === 0 ? 20_000 : 0)}`,
+    )
     socket.write('SSH-2.0-Boat\r\n')
     socket.write(Buffer.concat(packetWriter().seal(writeKexInit('client', { ...allAlgorithms, kex: names }))))
     await once(socket, 'close')
@@ -106,8 +125,13 @@ describe('keyboard-interactive', () => {
 
   test('one question without echo, and each attempt stands alone', async () => {
     const client = await knock(way.service)
-    expect(await client.attempt(way.sshid(), saying('wrong'))).toMatchObject({ accepted: false, partial: false })
-    expect(await client.attempt(way.sshid(), { method: 'password', password: 'wrong' })).toMatchObject({ accepted: false })
+    expect(await client.attempt(way.sshid(), saying('wrong'))).toMatchObject({
+      accepted: false,
+      partial: false,
+    })
+    expect(await client.attempt(way.sshid(), { method: 'password', password: 'wrong' })).toMatchObject({
+      accepted: false,
+    })
     expect(await client.attempt(way.sshid(), saying(way.user.password))).toEqual({ accepted: true })
     expect(asked[0]).toMatchObject({ prompts: [{ text: 'Password: ', echo: false }] })
     await client.connection().end()
@@ -115,8 +139,11 @@ describe('keyboard-interactive', () => {
 
   test('wrong answers count as wrong passwords do, for the connection and for the address', async () => {
     const client = await knock(way.service)
-    for (let wrong = 0; wrong < 5; wrong += 1) expect(await client.attempt(way.sshid(), saying('wrong'))).toMatchObject({ accepted: false })
-    await expect(client.attempt(way.sshid(), saying(`${way.user.password}!`))).rejects.toThrow('Too many authentication failures.')
+    for (let wrong = 0; wrong < 5; wrong += 1)
+      expect(await client.attempt(way.sshid(), saying('wrong'))).toMatchObject({ accepted: false })
+    await expect(client.attempt(way.sshid(), saying(`${way.user.password}!`))).rejects.toThrow(
+      'Too many authentication failures.',
+    )
     const refusals = way.service
       .log()
       .split('\n')

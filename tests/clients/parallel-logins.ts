@@ -1,7 +1,8 @@
-// Logins by public key at the same time, on one device, as the same user, while the machine has other work: to the real agent
-// and to agents of the field. Some clients begin with their key; others ask `none` first and take their time, as somebody
-// who touches a security key does, and then find the leg to the device ready. Whoever overtakes whom, everybody gets in.
-// `npm test` makes three rounds of twelve, `npm run test:long` forty.
+// Logins by public key at the same time, on one device, as the same user, while the machine has other work:
+// to the real agent and to agents of the field. Some clients begin with their key; others ask `none` first
+// and take their time, as somebody who touches a security key does, and then find the leg to the device
+// ready. Whoever overtakes whom, everybody gets in. `npm test` makes three rounds of twelve, `npm run
+// test:long` forty.
 import { spawn } from 'node:child_process'
 import net from 'node:net'
 import { availableParallelism } from 'node:os'
@@ -17,7 +18,10 @@ export function parallelLogins(rounds: number): void {
   const way = sharedWay()
   vi.setConfig({ testTimeout: rounds * 30_000 })
 
-  /** Processes that never rest, one for each core: what a login waits for then comes in another order each time. */
+  /**
+   * Processes that never rest, one for each core: what a login waits for then comes in another order each
+   * time.
+   */
   const busy = Array.from({ length: availableParallelism() }, () => ({ end: (): void => undefined }))
   beforeAll(() => {
     for (const one of busy) {
@@ -49,7 +53,10 @@ export function parallelLogins(rounds: number): void {
           await client.attempt(user, { method: 'none' })
           await pause(think_ms)
         }
-        const { accepted } = await client.attempt(user, { method: 'publickey', key: parsePrivateKey(way.where.read('olga')) })
+        const { accepted } = await client.attempt(user, {
+          method: 'publickey',
+          key: parsePrivateKey(way.where.read('olga')),
+        })
         if (!accepted) return 'refused'
         await using connection = client.connection()
         const { channel } = await startSession(connection, { program: { type: 'exec', command: 'echo in' } })
@@ -66,24 +73,29 @@ export function parallelLogins(rounds: number): void {
   async function tally(device: string, client: (number: number) => Client): Promise<Record<string, number>> {
     const outcomes: Record<string, number> = {}
     for (let round = 0; round < rounds; round += 1) {
-      const said = await Promise.all(Array.from({ length: together }, async (_, number) => client(number)(device)))
+      const said = await Promise.all(
+        Array.from({ length: together }, async (_, number) => client(number)(device)),
+      )
       for (const one of said) outcomes[one] = (outcomes[one] ?? 0) + 1
     }
     return outcomes
   }
 
-  const old = ([1, 2] as const).map((version) => ({ kind: `an agent of version ${version}`, agent: sharedOldAgent(way, version) }))
+  const old = ([1, 2] as const).map((version) => ({
+    kind: `an agent of version ${version}`,
+    agent: sharedOldAgent(way, version),
+  }))
 
-  describe.each([{ kind: 'our agent', name: () => way.agent.name }, ...old.map(({ kind, agent }) => ({ kind, name: () => agent.name }))])(
-    '$kind',
-    ({ name }) => {
-      test('lets in all of OpenSSH’s clients that come at once', async () => {
-        expect(await tally(name(), () => openssh)).toEqual(all)
-      })
+  describe.each([
+    { kind: 'our agent', name: () => way.agent.name },
+    ...old.map(({ kind, agent }) => ({ kind, name: () => agent.name })),
+  ])('$kind', ({ name }) => {
+    test('lets in all of OpenSSH’s clients that come at once', async () => {
+      expect(await tally(name(), () => openssh)).toEqual(all)
+    })
 
-      test('lets in those who sign at once and those who ask `none` first', async () => {
-        expect(await tally(name(), (number) => ours(number % 2 === 0 ? 0 : 200 + 20 * number))).toEqual(all)
-      })
-    },
-  )
+    test('lets in those who sign at once and those who ask `none` first', async () => {
+      expect(await tally(name(), (number) => ours(number % 2 === 0 ? 0 : 200 + 20 * number))).toEqual(all)
+    })
+  })
 }

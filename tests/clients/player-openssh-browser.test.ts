@@ -1,6 +1,6 @@
-// Recordings in a real browser, of real sessions on a real agent: what is replayed is what the client saw, seeking, searching
-// and skipping lead to the right places, whoever watches sees what another types, and nothing that a device writes can act in
-// the page of whoever looks at it.
+// Recordings in a real browser, of real sessions on a real agent: what is replayed is what the client saw,
+// seeking, searching and skipping lead to the right places, whoever watches sees what another types, and
+// nothing that a device writes can act in the page of whoever looks at it.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
@@ -22,12 +22,18 @@ afterAll(() => browser.close())
 vi.setConfig({ testTimeout: 180_000 })
 
 const pause_ms = 3_600_000
-const openShell = () => openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], { columns: 80, rows: 24 })
+const openShell = () =>
+  openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], { columns: 80, rows: 24 })
 const screen = (page: Page) => page.getByRole('region', { name: /^What the terminal show/ })
 const shows = (page: Page, text: string | RegExp) => screen(page).getByText(text).first().waitFor()
 const text = (page: Page) => screen(page).innerText()
 const over = (uid: string) =>
-  eventually(async () => expect((await way.owner.sessions.get({ params: { uid } })).body).toMatchObject({ active: false, recorded: true }))
+  eventually(async () =>
+    expect((await way.owner.sessions.get({ params: { uid } })).body).toMatchObject({
+      active: false,
+      recorded: true,
+    }),
+  )
 
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe)
@@ -44,7 +50,9 @@ async function recorded(): Promise<string> {
   const { uid } = await way.newest()
   // What was shown must be in the journal before its hour passes.
   await eventually(async () =>
-    expect((await way.owner.recordings.window({ params: { uid, channel: '0' } })).body.events.length).toBeGreaterThan(0),
+    expect(
+      (await way.owner.recordings.window({ params: { uid, channel: '0' } })).body.events.length,
+    ).toBeGreaterThan(0),
   )
   way.service.clock.forward(pause_ms)
   terminal.type('printf "\\033[1;32mla""ter\\033[0m wor""ds\\n"; exit\n')
@@ -56,7 +64,9 @@ async function recorded(): Promise<string> {
 async function signedIn(options: Parameters<typeof visit>[2] = {}): Promise<Visit> {
   const person = await visit(browser, way.service, options)
   await person.page.goto('/login')
-  await person.page.evaluate(`sessionStorage.setItem('hawser.token', '${await way.world.token('administrator')}')`)
+  await person.page.evaluate(
+    `sessionStorage.setItem('hawser.token', '${await way.world.token('administrator')}')`,
+  )
   await person.page.goto('/')
   await heading(person.page, sample.namespace)
   return person
@@ -126,7 +136,9 @@ test('a session is found among those that are over and replayed: seek, search, p
   // Downloaded it is the cast that the server has.
   const [download] = await Promise.all([page.waitForEvent('download'), press(page, 'Download')])
   expect(download.suggestedFilename()).toBe(`${uid.slice(0, 12)}.cast`)
-  expect(readFileSync(await download.path(), 'utf8')).toBe((await way.owner.sessions.cast({ params: { uid } })).body)
+  expect(readFileSync(await download.path(), 'utf8')).toBe(
+    (await way.owner.sessions.cast({ params: { uid } })).body,
+  )
 
   await press(page, 'Delete the recording')
   await press(page, 'Delete it for good')
@@ -228,7 +240,10 @@ test('an administrator lets sessions go on that cannot be recorded, and a sessio
   await press(page, 'Save the settings')
   await told(page, 'The settings are saved.')
   const params = { tenant: sample.tenant }
-  expect((await way.owner.namespaces.get({ params })).body.settings).toMatchObject({ session_record: true, continue_unrecorded: true })
+  expect((await way.owner.namespaces.get({ params })).body.settings).toMatchObject({
+    session_record: true,
+    continue_unrecorded: true,
+  })
   await way.owner.namespaces.edit({ params, body: { settings: { continue_unrecorded: false } } })
   const { uid } = await way.newest()
   await way.service.rooms.stores.of(sample.tenant).sessions.save(uid, { unrecorded: 1 })
@@ -242,18 +257,27 @@ test('an administrator lets sessions go on that cannot be recorded, and a sessio
 test.each([
   ['light', 1280],
   ['dark', 360],
-] as const)('the player passes axe and fits its screen, %s and %d pixels wide', async (colorScheme, width) => {
-  const uid = await recorded()
-  await using person = await signedIn({ viewport: { width, height: 800 }, colorScheme, reducedMotion: 'reduce' })
-  const { page } = person
-  await page.goto(`/sessions/${uid}`)
-  await page.getByRole('slider', { name: 'Place in the recording' }).press('End')
-  await shows(page, 'later words')
-  await page.getByLabel('Text in the recording').fill('words')
-  await page.getByLabel('Text in the recording').press('Enter')
-  await page.getByRole('list', { name: 'Places in the recording' }).waitFor()
-  expect(await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth')).toBe(false)
-  expect(await violations(page)).toEqual([])
-  expect(person.refusals).toEqual([])
-  expect(person.troubles).toEqual([])
-})
+] as const)(
+  'the player passes axe and fits its screen, %s and %d pixels wide',
+  async (colorScheme, width) => {
+    const uid = await recorded()
+    await using person = await signedIn({
+      viewport: { width, height: 800 },
+      colorScheme,
+      reducedMotion: 'reduce',
+    })
+    const { page } = person
+    await page.goto(`/sessions/${uid}`)
+    await page.getByRole('slider', { name: 'Place in the recording' }).press('End')
+    await shows(page, 'later words')
+    await page.getByLabel('Text in the recording').fill('words')
+    await page.getByLabel('Text in the recording').press('Enter')
+    await page.getByRole('list', { name: 'Places in the recording' }).waitFor()
+    expect(
+      await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth'),
+    ).toBe(false)
+    expect(await violations(page)).toEqual([])
+    expect(person.refusals).toEqual([])
+    expect(person.troubles).toEqual([])
+  },
+)

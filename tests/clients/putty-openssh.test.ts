@@ -1,6 +1,6 @@
-// PuTTY's programs, those of most people on Windows, through the gateway to a device: commands with plink, files with psftp
-// and pscp, a port, its own kind of key, and passwords. (Keys of the others on this way are made with OpenSSH's tools, hence
-// the name.)
+// PuTTY's programs, those of most people on Windows, through the gateway to a device: commands with plink,
+// files with psftp and pscp, a port, its own kind of key, and passwords. (Keys of the others on this way are
+// made with OpenSSH's tools, hence the name.)
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
@@ -16,21 +16,34 @@ let hostKey: string
 
 beforeAll(async () => {
   for (const name of ['laptop', 'stranger'])
-    await run('puttygen', ['-q', '-t', 'ed25519', '--new-passphrase', '/dev/null', '-o', way.where.file(`${name}.ppk`)], undefined, env())
-  way.where.write('laptop.pub', (await run('puttygen', [way.where.file('laptop.ppk'), '-L'], undefined, env())).stdout)
+    await run(
+      'puttygen',
+      ['-q', '-t', 'ed25519', '--new-passphrase', '/dev/null', '-o', way.where.file(`${name}.ppk`)],
+      undefined,
+      env(),
+    )
+  way.where.write(
+    'laptop.pub',
+    (await run('puttygen', [way.where.file('laptop.ppk'), '-L'], undefined, env())).stdout,
+  )
   await way.register('laptop')
   way.where.write('right', way.user.password)
   way.where.write('wrong', 'wrong')
   way.where.write('large', large)
   const socket = net.connect(way.service.sshPort, '127.0.0.1')
-  await openClient(socket, { checkHostKey: (blob) => ((hostKey = fingerprintSha256(blob)), true), handshake_ms: 20_000 })
+  await openClient(socket, {
+    checkHostKey: (blob) => ((hostKey = fingerprintSha256(blob)), true),
+    handshake_ms: 20_000,
+  })
   socket.destroy()
 })
 
 const withKey = (name = 'laptop'): string[] => ['-i', way.where.file(`${name}.ppk`)]
 const withPassword = (file: string): string[] => ['-pwfile', way.where.file(file)]
 const words = (flags: readonly string[], to?: To): string[] =>
-  ['-batch', '-noagent', '-P', String(way.service.sshPort), '-hostkey', hostKey, '-l', way.sshid(to)].concat(flags)
+  ['-batch', '-noagent', '-P', String(way.service.sshPort), '-hostkey', hostKey, '-l', way.sshid(to)].concat(
+    flags,
+  )
 const env = (): Record<string, string> => ({ HOME: way.where.path })
 const plink = async (flags: readonly string[], command: string, input?: Buffer, to?: To): Promise<Outcome> =>
   run('plink', [...words(flags, to), '127.0.0.1', command], input, env())
@@ -63,7 +76,13 @@ describe('plink', () => {
   test('-L and -R: ports lead to the other side', async () => {
     using echo = await startEcho()
     const [left, right] = [await freePort(), await freePort()]
-    const flags = ['-N', '-L', `127.0.0.1:${left}:127.0.0.1:${echo.port}`, '-R', `127.0.0.1:${right}:127.0.0.1:${echo.port}`]
+    const flags = [
+      '-N',
+      '-L',
+      `127.0.0.1:${left}:127.0.0.1:${echo.port}`,
+      '-R',
+      `127.0.0.1:${right}:127.0.0.1:${echo.port}`,
+    ]
     await using client = watch('plink', [...words([...withKey(), ...flags]), '127.0.0.1'], env())
     for (const port of [left, right]) {
       await eventually(async () => whenListening({ port, host: '127.0.0.1' }))
@@ -87,7 +106,12 @@ describe('files', () => {
       'get box/two',
     ]
     const script = way.where.write('script', `${lines.join('\n')}\n`)
-    const { status, stdout } = await run('psftp', [...words([...withKey(), '-b', script, '-be']), '127.0.0.1'], undefined, env())
+    const { status, stdout } = await run(
+      'psftp',
+      [...words([...withKey(), '-b', script, '-be']), '127.0.0.1'],
+      undefined,
+      env(),
+    )
     expect(status).toBe(0)
     expect(stdout.toString()).toMatch(/ 3000003 .* two\n/)
     expect(stdout.toString()).toContain('no such file')
@@ -98,7 +122,10 @@ describe('files', () => {
     const pscp = async (from: string, to: string): Promise<Outcome> =>
       run('pscp', [...words([...withKey(), kind, '-q']), from, to], undefined, env())
     const there = `127.0.0.1:${way.there(`copy${kind}`)}`
-    const [up, down] = [await pscp(way.where.file('large'), there), await pscp(there, way.where.file(`back${kind}`))]
+    const [up, down] = [
+      await pscp(way.where.file('large'), there),
+      await pscp(there, way.where.file(`back${kind}`)),
+    ]
     expect([up.stderr, up.status, down.stderr, down.status]).toEqual(['', 0, '', 0])
     expect(readFileSync(way.where.file(`back${kind}`)).equals(large)).toBe(true)
   })
@@ -106,7 +133,11 @@ describe('files', () => {
   test('pscp with a wrong password copies nothing', async () => {
     const { status } = await run(
       'pscp',
-      [...words([...withPassword('wrong'), '-q']), way.where.file('large'), `127.0.0.1:${way.there('never')}`],
+      [
+        ...words([...withPassword('wrong'), '-q']),
+        way.where.file('large'),
+        `127.0.0.1:${way.there('never')}`,
+      ],
       undefined,
       env(),
     )

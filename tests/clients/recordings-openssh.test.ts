@@ -1,5 +1,5 @@
-// Recordings of sessions of the real OpenSSH client: what is played is what the client saw, nothing more and nothing less, who
-// may see it, and watching while it goes on.
+// Recordings of sessions of the real OpenSSH client: what is played is what the client saw, nothing more and
+// nothing less, who may see it, and watching while it goes on.
 import { existsSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -22,13 +22,17 @@ const journals = (uid: string): string[] => {
   const where = path.join(way.service.folder, 'recordings', sample.tenant, uid.slice(0, 2), uid)
   return existsSync(where) ? readdirSync(where) : []
 }
-const openShell = () => openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], { columns: 90, rows: 30 })
+const openShell = () =>
+  openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], { columns: 90, rows: 30 })
 
 describe('what is played', () => {
   test('is what the client saw, with the announcement, the sizes and the times', async () => {
     const announced = 'Mind the gap.'
     const edit = (connection_announcement: string) =>
-      way.owner.namespaces.edit({ params: { tenant: sample.tenant }, body: { settings: { connection_announcement } } })
+      way.owner.namespaces.edit({
+        params: { tenant: sample.tenant },
+        body: { settings: { connection_announcement } },
+      })
     await edit(announced)
     using terminal = openShell()
     await terminal.until(/Mind the gap/)
@@ -59,7 +63,11 @@ describe('what is played', () => {
     const events = lines as [number, string, string][]
     expect(events.flatMap(([, kind, text]) => (kind === 'o' ? [text] : [])).join('')).toBe(shown)
     expect(events).toContainEqual([expect.any(Number), 'r', '101x33'])
-    expect(events.filter(([, kind]) => kind === 'm').map(([, , text]) => text)).toEqual(['start', 'shell', 'exit 3'])
+    expect(events.filter(([, kind]) => kind === 'm').map(([, , text]) => text)).toEqual([
+      'start',
+      'shell',
+      'exit 3',
+    ])
   })
 
   test('is nothing of what was typed without an echo', async () => {
@@ -124,7 +132,9 @@ describe('a recording', () => {
     terminal.type('unset HISTFILE; echo bu"sy"\n')
     await terminal.until(/busy/)
     const { uid } = await way.newest()
-    await expect(way.owner.sessions.removeRecording({ params: { uid } })).rejects.toMatchObject({ status: 409 })
+    await expect(way.owner.sessions.removeRecording({ params: { uid } })).rejects.toMatchObject({
+      status: 409,
+    })
     terminal.type('exit\n')
     await terminal.ended
     await over(uid)
@@ -133,7 +143,8 @@ describe('a recording', () => {
 })
 
 describe('watching', () => {
-  const address = (uid: string, query = '') => `${way.service.url.replace('http', 'ws')}/api/sessions/${uid}/live${query}`
+  const address = (uid: string, query = '') =>
+    `${way.service.url.replace('http', 'ws')}/api/sessions/${uid}/live${query}`
 
   test('shows the screen, then everything that comes, then that it is over', async () => {
     using terminal = openShell()
@@ -171,7 +182,9 @@ describe('watching', () => {
         () => 101,
         (error: { status?: number }) => error.status,
       )
-    const token = async (who: Parameters<typeof way.world.token>[0]) => ({ authorization: `Bearer ${await way.world.token(who)}` })
+    const token = async (who: Parameters<typeof way.world.token>[0]) => ({
+      authorization: `Bearer ${await way.world.token(who)}`,
+    })
     expect(await refusal({})).toBe(401)
     expect(await refusal({ authorization: 'Bearer none' })).toBe(401)
     expect(await refusal(await token('operator'))).toBe(403)

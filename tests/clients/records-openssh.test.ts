@@ -1,5 +1,5 @@
-// What the namespace's records say about sessions of the real OpenSSH client: what kind they are, from where, with which
-// terminal, and that they are over when they are over, however they ended.
+// What the namespace's records say about sessions of the real OpenSSH client: what kind they are, from where,
+// with which terminal, and that they are over when they are over, however they ended.
 import { describe, expect, test } from 'vitest'
 import type { Session } from '@hawser/contract/sessions'
 import { run } from '../../ssh/test/programs.ts'
@@ -8,7 +8,8 @@ import { eventually, sharedWay } from './way.ts'
 
 const way = sharedWay()
 
-const session = async (uid: string): Promise<Session> => (await way.owner.sessions.get({ params: { uid } })).body
+const session = async (uid: string): Promise<Session> =>
+  (await way.owner.sessions.get({ params: { uid } })).body
 /** The newest, when it is over. */
 const over = async (): Promise<Session> => {
   const { uid } = await way.newest()
@@ -47,7 +48,9 @@ describe('what kind it is', () => {
 
   test('a shell on a terminal is shell, with it', async () => {
     const { uid } = await way.newest()
-    using terminal = openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], { name: 'screen-256color' })
+    using terminal = openTerminal('ssh', [...way.args(), `${way.sshid()}@127.0.0.1`], {
+      name: 'screen-256color',
+    })
     await going({ ...everybody(), type: 'shell', term: 'screen-256color', recorded: true }, uid)
     terminal.type('unset HISTFILE; exit\n')
     await terminal.ended

@@ -1,5 +1,5 @@
-// rsync over the real OpenSSH client, through the gateway to a device and back: it speaks its own protocol both ways at once,
-// and whatever is lost, doubled or late breaks it.
+// rsync over the real OpenSSH client, through the gateway to a device and back: it speaks its own protocol
+// both ways at once, and whatever is lost, doubled or late breaks it.
 import { createHash, randomBytes } from 'node:crypto'
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
@@ -59,7 +59,10 @@ test('what it cannot do there is told here', async () => {
 })
 
 test('whoever may not log in copies nothing', async () => {
-  const { status, stderr } = await rsync([`${way.where.file('tree')}/`, at(way.there('never'))], { key: null, settings: ['BatchMode=yes'] })
+  const { status, stderr } = await rsync([`${way.where.file('tree')}/`, at(way.there('never'))], {
+    key: null,
+    settings: ['BatchMode=yes'],
+  })
   // The client's number, or its own, if it was still sending.
   expect([12, 255]).toContain(status)
   expect(stderr).toContain('Permission denied')

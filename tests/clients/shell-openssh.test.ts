@@ -1,5 +1,6 @@
-// People at a terminal: the real OpenSSH client, on a terminal of its own, in a shell on a device. What they see is the size of
-// their window, their kind of terminal and the namespace's announcement; what they type gets there as it is, Ctrl-C included.
+// People at a terminal: the real OpenSSH client, on a terminal of its own, in a shell on a device. What they
+// see is the size of their window, their kind of terminal and the namespace's announcement; what they type
+// gets there as it is, Ctrl-C included.
 import { afterEach, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { openTerminal, type Terminal, type TerminalOptions } from './terminal.ts'
@@ -12,12 +13,16 @@ const sit = (command: string[], how: How = {}, options: TerminalOptions = {}): T
   openTerminal('ssh', [...way.args(how), `${way.sshid(how)}@127.0.0.1`, ...command], options)
 /** A shell that says when it is ready for the next line, whatever its prompt is. */
 const ready = async (terminal: Terminal): Promise<void> => {
-  // Written in two pieces, so that the echo of the line itself is not taken for it. And nothing is for anybody's history.
+  // Written in two pieces, so that the echo of the line itself is not taken for it. And nothing is for
+  // anybody's history.
   terminal.type('unset HISTFILE; stty -echo; PS1=; echo rea""dy\n')
   await terminal.until(/ready\r\n/)
 }
 const announce = async (text: string): Promise<void> => {
-  await way.owner.namespaces.edit({ params: { tenant: sample.tenant }, body: { settings: { connection_announcement: text } } })
+  await way.owner.namespaces.edit({
+    params: { tenant: sample.tenant },
+    body: { settings: { connection_announcement: text } },
+  })
 }
 
 describe('a shell on a terminal', () => {
@@ -28,7 +33,9 @@ describe('a shell on a terminal', () => {
     await terminal.until(/xterm-color 31 91\r\n/)
     terminal.resize(133, 47)
     // The shell itself hears of it, too, not only whoever asks.
-    terminal.type('trap "echo changed" WINCH; until [ "$(stty size)" = "47 133" ]; do sleep 0.05; done; echo "now $(stty size)"\n')
+    terminal.type(
+      'trap "echo changed" WINCH; until [ "$(stty size)" = "47 133" ]; do sleep 0.05; done; echo "now $(stty size)"\n',
+    )
     await terminal.until(/now 47 133\r\n/)
     terminal.resize(70, 20)
     await terminal.until(/changed\r\n/)

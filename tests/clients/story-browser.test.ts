@@ -1,6 +1,7 @@
-// The whole story in one piece, in a real browser, from a server on which there is nobody: somebody registers, confirms the
-// account, founds a namespace, switches the second factor on and signs in with it, adds a device (the real agent), lets it in,
-// opens a terminal, works in it, uploads a file, leaves, and replays what was done.
+// The whole story in one piece, in a real browser, from a server on which there is nobody: somebody
+// registers, confirms the account, founds a namespace, switches the second factor on and signs in with it,
+// adds a device (the real agent), lets it in, opens a terminal, works in it, uploads a file, leaves, and
+// replays what was done.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -10,7 +11,20 @@ import { makePerson } from '../../agent/test/modes.ts'
 import { startAgent } from '../harness/agent.ts'
 import { openBrowser, visit } from '../harness/browser.ts'
 import { startService } from '../harness/service.ts'
-import { choose, field, fill, goTo, heading, linkTo, press, seen, signIn, signOut, told, tokenOf } from './console.ts'
+import {
+  choose,
+  field,
+  fill,
+  goTo,
+  heading,
+  linkTo,
+  press,
+  seen,
+  signIn,
+  signOut,
+  told,
+  tokenOf,
+} from './console.ts'
 
 vi.setConfig({ testTimeout: 240_000 })
 
@@ -28,7 +42,12 @@ test('from an empty server to the replay of the first session', async () => {
 
   // An account, confirmed by the link of a letter.
   await page.goto('/sign-up')
-  await fill(page, { 'Your name': 'Nora', Username: 'nora', 'E-mail': 'nora@example.com', Password: 'lighthouse' })
+  await fill(page, {
+    'Your name': 'Nora',
+    Username: 'nora',
+    'E-mail': 'nora@example.com',
+    Password: 'lighthouse',
+  })
   await press(page, 'Create the account')
   await heading(page, 'Look into your mailbox')
   await page.goto(await linkTo(service, 'nora@example.com'))
@@ -47,7 +66,8 @@ test('from an empty server to the replay of the first session', async () => {
   await told(page, 'Your profile is saved.')
   await press(page, 'Switch it on')
   const secret = (await page.locator('pre').first().textContent()) ?? ''
-  const code = () => new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: service.clock.now() })
+  const code = () =>
+    new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: service.clock.now() })
   await fill(page, { Code: code() })
   await press(page, 'Switch it on')
   await told(page, 'The second factor is on.')
@@ -64,7 +84,10 @@ test('from an empty server to the replay of the first session', async () => {
   await seen(page, 'Waiting for the device to connect')
   await page.waitForLoadState('networkidle')
   const agent = opened.use(
-    await startAgent({ url: service.url, tenant_id: tenant, accept: () => Promise.resolve() }, { hostname: 'launch', pending: true }),
+    await startAgent(
+      { url: service.url, tenant_id: tenant, accept: () => Promise.resolve() },
+      { hostname: 'launch', pending: true },
+    ),
   )
   await seen(page, 'It has connected.')
   await press(page, 'Accept launch')
@@ -76,8 +99,10 @@ test('from an empty server to the replay of the first session', async () => {
   await page.getByRole('form', { name: 'Log in on the device' }).waitFor()
   await fill(page, { 'User on the device': pilot.name, Password: pilot.password })
   await press(page, 'Open the terminal')
-  const shown = async (): Promise<string> => (await page.locator('.xterm-rows > div').allTextContents()).join('\n')
-  const showing = (pattern: RegExp) => vi.waitFor(async () => expect(await shown()).toMatch(pattern), { timeout: 60_000, interval: 50 })
+  const shown = async (): Promise<string> =>
+    (await page.locator('.xterm-rows > div').allTextContents()).join('\n')
+  const showing = (pattern: RegExp) =>
+    vi.waitFor(async () => expect(await shown()).toMatch(pattern), { timeout: 60_000, interval: 50 })
   await showing(/[$#]/)
   await page.locator('.xterm-screen').click()
   await page.keyboard.type('echo all-$((40+2))-aboard\n')

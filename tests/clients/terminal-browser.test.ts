@@ -1,6 +1,7 @@
-// Terminals in a real browser, on the real agent of a device: a person logs in with a password or a key, types and reads,
-// changes the size, copies files both ways, loses the session and gets it again. And the page passes axe with everything
-// on it, light on a desk and dark on a phone. Every test ends without trouble in the browser's console.
+// Terminals in a real browser, on the real agent of a device: a person logs in with a password or a key,
+// types and reads, changes the size, copies files both ways, loses the session and gets it again. And the
+// page passes axe with everything on it, light on a desk and dark on a phone. Every test ends without trouble
+// in the browser's console.
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -36,7 +37,9 @@ async function signedIn(page: Page, who: 'owner' | 'observer' = 'owner'): Promis
 
 /** What the terminal in front shows, line by line. */
 const shown = async (page: Page): Promise<string> =>
-  (await page.locator('.terminal-panel:not([data-inert]) .xterm-rows > div').allTextContents()).join('\n').replaceAll('\u00a0', ' ')
+  (await page.locator('.terminal-panel:not([data-inert]) .xterm-rows > div').allTextContents())
+    .join('\n')
+    .replaceAll('\u00a0', ' ')
 const showing = async (page: Page, pattern: RegExp): Promise<void> =>
   vi.waitFor(async () => expect(await shown(page)).toMatch(pattern), { timeout: 60_000, interval: 50 })
 const type = async (page: Page, line: string): Promise<void> => {
@@ -127,16 +130,25 @@ test('a person opens a terminal from the list, works in it, copies files both wa
   writeFileSync(local, 'short')
   await page.getByLabel('Files to upload').setInputFiles(local)
   await press(page, 'Replace it')
-  await vi.waitFor(() => expect(readFileSync(path.join(user.home, 'tide table.bin'), 'utf8')).toBe('short'), 60_000)
+  await vi.waitFor(
+    () => expect(readFileSync(path.join(user.home, 'tide table.bin'), 'utf8')).toBe('short'),
+    60_000,
+  )
   await page.getByRole('dialog').waitFor({ state: 'detached' })
 
   // Whoever leaves is asked.
   await press(page, 'Files')
-  await page.getByRole('navigation', { name: 'Pages of the console' }).getByRole('link', { name: 'Sessions' }).click()
+  await page
+    .getByRole('navigation', { name: 'Pages of the console' })
+    .getByRole('link', { name: 'Sessions' })
+    .click()
   await press(page, 'Stay')
   await type(page, 'exit')
   await seen(page, 'The session has ended.')
-  await page.getByRole('navigation', { name: 'Pages of the console' }).getByRole('link', { name: 'Sessions' }).click()
+  await page
+    .getByRole('navigation', { name: 'Pages of the console' })
+    .getByRole('link', { name: 'Sessions' })
+    .click()
   await heading(page, 'Sessions')
   await page.getByRole('link', { name: 'Past' }).click()
   const listed = row(page, user.name).first()
@@ -174,7 +186,9 @@ test('an observer logs in with a key from a file, in two tabs, is cut off by an 
   await press(page, 'Open the terminal')
   await page.getByRole('alert').getByText('protected by a passphrase').waitFor()
   await page.getByLabel('File of the private key').setInputFiles(file)
-  await vi.waitFor(async () => expect(await field(page, 'Private key').inputValue()).toBe(readFileSync(file, 'utf8')))
+  await vi.waitFor(async () =>
+    expect(await field(page, 'Private key').inputValue()).toBe(readFileSync(file, 'utf8')),
+  )
   await press(page, 'Open the terminal')
   await showing(page, /[$#] /)
   await type(page, 'echo first-$((1+1))')
@@ -192,8 +206,13 @@ test('an observer logs in with a key from a file, in two tabs, is cut off by an 
   const { body } = await owner.sessions.list({ query: {} })
   const live = body.filter(({ active, device_uid }) => active && device_uid === agent.uid)
   expect(live).toHaveLength(2)
-  for (const { uid, device_uid } of live) await owner.sessions.close({ params: { uid }, body: { device: device_uid } })
-  await page.getByRole('alert').getByText('The session was closed by an administrator.').filter({ visible: true }).waitFor()
+  for (const { uid, device_uid } of live)
+    await owner.sessions.close({ params: { uid }, body: { device: device_uid } })
+  await page
+    .getByRole('alert')
+    .getByText('The session was closed by an administrator.')
+    .filter({ visible: true })
+    .waitFor()
   await press(page, 'Reconnect')
   await page.getByRole('button', { name: 'Disconnect' }).filter({ visible: true }).waitFor()
   await type(page, 'clear; echo back-$((1+1))')
@@ -212,12 +231,19 @@ test.each([
   ['dark', 360],
 ] as const)('the page passes axe and fits its screen, %s and %d pixels wide', async (colorScheme, width) => {
   const { service, agent } = quarters()
-  await using person = await visit(browser, service, { viewport: { width, height: 740 }, colorScheme, reducedMotion: 'reduce' })
+  await using person = await visit(browser, service, {
+    viewport: { width, height: 740 },
+    colorScheme,
+    reducedMotion: 'reduce',
+  })
   const { page } = person
   const check = async (what: string) => {
-    // What react-aria says of a button that was busy names the button for some seconds, also when it is gone with its form.
+    // What react-aria says of a button that was busy names the button for some seconds, also when it is gone
+    // with its form.
     await page.locator('[role=log] [role=img]').first().waitFor({ state: 'detached' })
-    const tooWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > document.documentElement.clientWidth')
+    const tooWide = await page.evaluate<boolean>(
+      'document.documentElement.scrollWidth > document.documentElement.clientWidth',
+    )
     expect({ what, tooWide, wrong: await violations(page) }).toEqual({ what, tooWide: false, wrong: [] })
   }
   await signedIn(page)

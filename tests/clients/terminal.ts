@@ -1,5 +1,5 @@
-// A program on a terminal of its own, with somebody in front of it: what is shown is read as it comes, and what a test types
-// are keys on a keyboard.
+// A program on a terminal of its own, with somebody in front of it: what is shown is read as it comes, and
+// what a test types are keys on a keyboard.
 import { spawn, type IPty } from '@lydell/node-pty'
 import { expect, vi } from 'vitest'
 
@@ -21,7 +21,11 @@ export interface TerminalOptions {
   readonly env?: Record<string, string>
 }
 
-export function openTerminal(program: string, args: readonly string[], options: TerminalOptions = {}): Terminal {
+export function openTerminal(
+  program: string,
+  args: readonly string[],
+  options: TerminalOptions = {},
+): Terminal {
   const { name = 'xterm-256color', columns = 80, rows = 24, env = {} } = options
   const pty: IPty = spawn(program, [...args], { name, cols: columns, rows, env: { ...process.env, ...env } })
   let shown = ''

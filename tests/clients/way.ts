@@ -1,7 +1,8 @@
-// The whole way that a session takes, for tests with real clients: a service, the real agent of a device in a process of its
-// own, somebody who has an account on that device, a folder of theirs there, and on this side a key that the namespace
-// knows. As root the account is a user of the system that is made for the test and removed after it, as the agent then
-// serves those; for anybody else it is their own, in the agent's mode for one user. One of each for all tests of a file.
+// The whole way that a session takes, for tests with real clients: a service, the real agent of a device in a
+// process of its own, somebody who has an account on that device, a folder of theirs there, and on this side
+// a key that the namespace knows. As root the account is a user of the system that is made for the test and
+// removed after it, as the agent then serves those; for anybody else it is their own, in the agent's mode for
+// one user. One of each for all tests of a file.
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs'
@@ -31,7 +32,10 @@ export interface Way extends AsyncDisposable {
   there(name: string): string
   /** What a client is given before the last @. */
   sshid(to?: To): string
-  /** Arguments for ssh, without the name of the device; the key is `olga` unless another one is named, or none. */
+  /**
+   * Arguments for ssh, without the name of the device; the key is `olga` unless another one is named, or
+   * none.
+   */
   args(how?: How): string[]
   /** The real client, run to its end. */
   ssh(command: string | undefined, how?: How): Promise<Outcome>
@@ -76,7 +80,8 @@ export interface How extends To {
 export const isRoot = process.getuid?.() === 0
 
 /** Waits until it is so; a busy machine takes its time. */
-export const eventually = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 20_000, interval: 20 })
+export const eventually = async <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 20_000, interval: 20 })
 
 export async function openWay(env: Record<string, string> = {}): Promise<Way> {
   await using opened = new AsyncDisposableStack()
@@ -94,9 +99,13 @@ export async function openWay(env: Record<string, string> = {}): Promise<Way> {
   const teller = where.write('teller', '#!/bin/sh\nprintf "%s\\n" "$SECRET"\n')
   chmodSync(teller, 0o700)
 
-  const sshid = ({ user: name = user.name, device = agent.name }: To = {}): string => `${name}@${sample.namespace}.${device}`
+  const sshid = ({ user: name = user.name, device = agent.name }: To = {}): string =>
+    `${name}@${sample.namespace}.${device}`
   const args = ({ key = 'olga', settings = [], flags = [] }: How = {}): string[] => {
-    const keyed = key === null ? ['IdentityFile=none', 'NumberOfPasswordPrompts=1'] : [`IdentityFile=${where.file(key)}`, 'BatchMode=yes']
+    const keyed =
+      key === null
+        ? ['IdentityFile=none', 'NumberOfPasswordPrompts=1']
+        : [`IdentityFile=${where.file(key)}`, 'BatchMode=yes']
     return [...quietArgs(service.sshPort, ...settings, ...keyed), ...flags]
   }
   const way: Way = {
@@ -110,20 +119,38 @@ export async function openWay(env: Record<string, string> = {}): Promise<Way> {
     sshid,
     args,
     ssh: async (command, how = {}) =>
-      run('ssh', [...args(how), `${sshid(how)}@127.0.0.1`, ...(command === undefined ? [] : [command])], how.input, how.env),
+      run(
+        'ssh',
+        [...args(how), `${sshid(how)}@127.0.0.1`, ...(command === undefined ? [] : [command])],
+        how.input,
+        how.env,
+      ),
     start: (command, how = {}) =>
-      watch('ssh', [...args(how), `${sshid(how)}@127.0.0.1`, ...(command === undefined ? [] : [command])], how.env),
-    saying: (password) => ({ key: null, env: { SSH_ASKPASS: teller, SSH_ASKPASS_REQUIRE: 'force', SECRET: password } }),
+      watch(
+        'ssh',
+        [...args(how), `${sshid(how)}@127.0.0.1`, ...(command === undefined ? [] : [command])],
+        how.env,
+      ),
+    saying: (password) => ({
+      key: null,
+      env: { SSH_ASKPASS: teller, SSH_ASKPASS_REQUIRE: 'force', SECRET: password },
+    }),
     async register(key, change = {}) {
       const data = Buffer.from(where.read(`${key}.pub`)).toString('base64')
-      await owner.publicKeys.create({ body: { data, name: key, username: '.*', filter: { hostname: '.*' }, ...change } })
+      await owner.publicKeys.create({
+        body: { data, name: key, username: '.*', filter: { hostname: '.*' }, ...change },
+      })
     },
     async newest() {
       const { body } = await owner.sessions.list({ query: {} })
       return body[0]!
     },
     async oldAgent(version) {
-      const old = await startOldAgent(service, { version, tenant_id: sample.tenant, hostname: `field-${version}` })
+      const old = await startOldAgent(service, {
+        version,
+        tenant_id: sample.tenant,
+        hostname: `field-${version}`,
+      })
       await owner.devices.accept({ params: { uid: old.uid } })
       return old
     },

@@ -1,8 +1,15 @@
-// Private keys as people have them, in every format that ssh-keygen and openssl write, are read and sign what the server
-// verifies; what cannot be read is told apart in words.
+// Private keys as people have them, in every format that ssh-keygen and openssl write, are read and sign what
+// the server verifies; what cannot be read is told apart in words.
 import { generateKeyPairSync, randomBytes, type KeyObject } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { blobOf, privateKeyFile, privateKeyFrom, proofData, publicKeyLine, verifySignature } from '@hawser/ssh'
+import {
+  blobOf,
+  privateKeyFile,
+  privateKeyFrom,
+  proofData,
+  publicKeyLine,
+  verifySignature,
+} from '@hawser/ssh'
 import { joined, lengthed } from '../../console/src/terminal/bytes.ts'
 import { KeyTrouble, readPrivateKey } from '../../console/src/terminal/keys.ts'
 
@@ -50,7 +57,8 @@ describe('a private key', () => {
   test('signs nothing but its own login', async () => {
     const key = await readPrivateKey(files[0]![2])
     const blob = blobOf(keys['ssh-ed25519']!)
-    const proof = (who = user, algorithm = 'ssh-ed25519', shown = blob, id = randomBytes(32)) => proofData(id, who, algorithm, shown)
+    const proof = (who = user, algorithm = 'ssh-ed25519', shown = blob, id = randomBytes(32)) =>
+      proofData(id, who, algorithm, shown)
     for (const challenge of [
       proof('root@elsewhere'),
       proof(user, 'ssh-rsa'),
@@ -65,16 +73,28 @@ describe('a private key', () => {
   const [, rsa] = Object.values(keys)
   test.each([
     ['with a passphrase, OpenSSH', privateKeyFile(privateKeyFrom(rsa!), 'rope'), 'passphrase'],
-    ['with a passphrase, PKCS#8', rsa!.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'rope' }), 'passphrase'],
+    [
+      'with a passphrase, PKCS#8',
+      rsa!.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'rope' }),
+      'passphrase',
+    ],
     [
       'with a passphrase, PKCS#1',
       '-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: x,y\n\nAAAA\n-----END RSA PRIVATE KEY-----',
       'passphrase',
     ],
     ['that is the public half', publicKeyLine('ssh-rsa', blobOf(rsa!)), 'without .pub'],
-    ['of another kind', generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }), 'of this kind'],
+    [
+      'of another kind',
+      generateKeyPairSync('x25519').privateKey.export({ type: 'pkcs8', format: 'pem' }),
+      'of this kind',
+    ],
     ['that is nothing', 'hello', 'not a private key'],
-    ['that is cut short', files[0]![2].slice(0, 200) + '\n-----END OPENSSH PRIVATE KEY-----', 'not a private key'],
+    [
+      'that is cut short',
+      files[0]![2].slice(0, 200) + '\n-----END OPENSSH PRIVATE KEY-----',
+      'not a private key',
+    ],
     ['of zeros', '-----BEGIN PRIVATE KEY-----\nAAAAAAAA\n-----END PRIVATE KEY-----', 'of this kind'],
   ])('%s is not read, and it is said why', async (_, file, why) => {
     const reading = readPrivateKey(file)

@@ -1,6 +1,6 @@
-// Terminals and files of a browser on a real device, by the messages of both protocols: what is typed arrives, what is shown
-// comes back, by password and by keys that real WebCrypto signs with; the session is one like any other, with its record,
-// its recording, its announcement and its end.
+// Terminals and files of a browser on a real device, by the messages of both protocols: what is typed
+// arrives, what is shown comes back, by password and by keys that real WebCrypto signs with; the session is
+// one like any other, with its record, its recording, its announcement and its end.
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -12,7 +12,8 @@ import { startAgent } from '../harness/agent.ts'
 import { apiOf, dial, openQuarters, sharedQuarters, terminal, ticket, type Dialled } from './web.ts'
 
 const quarters = sharedQuarters()
-const eventually = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 20_000, interval: 30 })
+const eventually = async <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 20_000, interval: 30 })
 /** A new size and what is typed after it take different ways, so that one asks until it has arrived. */
 const asking = async (ask: () => void, shell: Dialled, answer: string): Promise<void> =>
   vi.waitFor(
@@ -42,11 +43,20 @@ describe('a terminal', () => {
     shell.say(Kind.resize, { cols: 120, rows: 40 })
     await asking(() => shell.type('stty size\r'), shell, '40 120')
     const api = await apiOf(quarters())
-    expect((await api.sessions.get({ params: { uid } })).body).toMatchObject({ active: true, authenticated: true, ip_address: '127.0.0.1' })
+    expect((await api.sessions.get({ params: { uid } })).body).toMatchObject({
+      active: true,
+      authenticated: true,
+      ip_address: '127.0.0.1',
+    })
     shell.type('exit\r')
     expect(await shell.closed).toBe(1000)
     expect(shell.news.filter(({ kind }) => kind === Kind.error)).toEqual([])
-    expect(await over(uid)).toMatchObject({ type: 'shell', term: 'xterm-256color', username: user.name, recorded: true })
+    expect(await over(uid)).toMatchObject({
+      type: 'shell',
+      term: 'xterm-256color',
+      username: user.name,
+      recorded: true,
+    })
     const owner = await apiOf(quarters(), 'owner')
     const { body } = await owner.sessions.play({ params: { uid } })
     expect(body.map(({ message }) => message).join('')).toContain('über 42')
@@ -55,7 +65,9 @@ describe('a terminal', () => {
   test('of the old protocol shows text and takes bytes as numbers and as base64', async () => {
     const { service, agent, user } = quarters()
     const api = await apiOf(quarters())
-    const { body } = await api.terminals.openOld({ body: { device: agent.uid, username: user.name, password: user.password } })
+    const { body } = await api.terminals.openOld({
+      body: { device: agent.uid, username: user.name, password: user.password },
+    })
     using shell = await dial(service, body.token)
     shell.say(Kind.input, [...Buffer.from('echo "alt $((6*7)) ü"')])
     shell.say(Kind.input, Buffer.from('\r').toString('base64'))
@@ -65,7 +77,8 @@ describe('a terminal', () => {
     expect(shell.news).toEqual([])
     using refused = await dial(
       service,
-      (await api.terminals.openOld({ body: { device: agent.uid, username: user.name, password: 'wrong' } })).body.token,
+      (await api.terminals.openOld({ body: { device: agent.uid, username: user.name, password: 'wrong' } }))
+        .body.token,
     )
     await refused.until('The user name or the password is wrong.')
     expect(await refused.closed).toBe(1008)
@@ -101,7 +114,9 @@ describe('a terminal', () => {
     await shell.until('lighthouse-2')
     const seen: string[] = []
     const { token } = (await (await apiOf(quarters(), 'owner')).sessions.ticket({ params: { uid } })).body
-    const viewer = new WebSocket(`${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${token}`)
+    const viewer = new WebSocket(
+      `${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${token}`,
+    )
     viewer.binaryType = 'arraybuffer'
     viewer.addEventListener(
       'message',
@@ -118,7 +133,10 @@ describe('a terminal', () => {
     const [opened] = await terminal(quarters())
     using shell = opened
     await shell.until('Mind the gap.\r\n')
-    await owner.namespaces.edit({ params: { tenant: sample.tenant }, body: { settings: { connection_announcement: '' } } })
+    await owner.namespaces.edit({
+      params: { tenant: sample.tenant },
+      body: { settings: { connection_announcement: '' } },
+    })
   })
 
   test('that does not keep up is not sent more than it can show', async () => {
@@ -159,7 +177,13 @@ describe('a terminal', () => {
   test('is for its person only while they are a member and sign in as they did', async () => {
     const { service } = quarters()
     const tickets = service.rooms.tickets
-    const holder = { user_id: sample.operator.id, username: 'oskar', tenant_id: sample.tenant, epoch: 1, token_id: 'one' }
+    const holder = {
+      user_id: sample.operator.id,
+      username: 'oskar',
+      tenant_id: sample.tenant,
+      epoch: 1,
+      token_id: 'one',
+    }
     expect(await tickets.holds(holder)).toBe(true)
     await service.rooms.stores.users.save(sample.operator.id, { epoch: 2, kept_token: 'one' })
     expect(await tickets.holds(holder)).toBe(true)
@@ -233,7 +257,13 @@ describe('a private key stays in the browser', () => {
     const pkcs8 = kinds[name].privateKey.export({ type: 'pkcs8', format: 'der' })
     const { subtle } = globalThis.crypto
     if (name === 'rsa') {
-      const key = await subtle.importKey('pkcs8', pkcs8, { name: 'RSASSA-PKCS1-v1_5', hash: hash ?? 'SHA-512' }, false, ['sign'])
+      const key = await subtle.importKey(
+        'pkcs8',
+        pkcs8,
+        { name: 'RSASSA-PKCS1-v1_5', hash: hash ?? 'SHA-512' },
+        false,
+        ['sign'],
+      )
       return Buffer.from(await subtle.sign('RSASSA-PKCS1-v1_5', key, challenge))
     }
     if (name === 'ed25519') {
@@ -249,7 +279,8 @@ describe('a private key stays in the browser', () => {
   const mpint = (bytes: Buffer): Buffer => {
     let at = 0
     while (at < bytes.length - 1 && bytes[at] === 0) at += 1
-    const number = bytes[at]! >= 0x80 ? Buffer.concat([Buffer.alloc(1), bytes.subarray(at)]) : bytes.subarray(at)
+    const number =
+      bytes[at]! >= 0x80 ? Buffer.concat([Buffer.alloc(1), bytes.subarray(at)]) : bytes.subarray(at)
     const head = Buffer.alloc(4)
     head.writeUInt32BE(number.length)
     return Buffer.concat([head, number])
@@ -260,26 +291,34 @@ describe('a private key stays in the browser', () => {
     return [shell, Buffer.from((await shell.hear(Kind.signature)) as string, 'base64')]
   }
 
-  test.each(['rsa', 'ed25519', 'P-256', 'P-384', 'P-521'] as const)('%s logs in with what WebCrypto signs', async (name) => {
-    await register(name)
-    const [opened, challenge] = await begin(name)
-    using shell = opened
-    expect(challenge.includes(Buffer.from(`${quarters().user.name}@${quarters().agent.uid}`))).toBe(true)
-    shell.say(Kind.signature, (await sign(name, challenge)).toString('base64'))
-    await shell.hear(Kind.session)
-    shell.type('echo key-$((1+1))\r')
-    await shell.until('key-2')
-  })
+  test.each(['rsa', 'ed25519', 'P-256', 'P-384', 'P-521'] as const)(
+    '%s logs in with what WebCrypto signs',
+    async (name) => {
+      await register(name)
+      const [opened, challenge] = await begin(name)
+      using shell = opened
+      expect(challenge.includes(Buffer.from(`${quarters().user.name}@${quarters().agent.uid}`))).toBe(true)
+      shell.say(Kind.signature, (await sign(name, challenge)).toString('base64'))
+      await shell.hear(Kind.session)
+      shell.type('echo key-$((1+1))\r')
+      await shell.until('key-2')
+    },
+  )
 
   test('the fingerprint alone names it, as clients of the interface do', async () => {
-    const [opened, challenge] = await begin('ed25519', { fingerprint: fingerprintMd5(blobOf(kinds.ed25519.publicKey)) })
+    const [opened, challenge] = await begin('ed25519', {
+      fingerprint: fingerprintMd5(blobOf(kinds.ed25519.publicKey)),
+    })
     using shell = opened
     shell.say(Kind.signature, (await sign('ed25519', challenge)).toString('base64'))
     await shell.hear(Kind.session)
   })
 
   test('SHA-1 is refused, and so are a signature of another login, another key’s and nonsense', async () => {
-    const refused = async (name: Name, make: (challenge: Buffer) => Promise<Buffer | string>): Promise<unknown> => {
+    const refused = async (
+      name: Name,
+      make: (challenge: Buffer) => Promise<Buffer | string>,
+    ): Promise<unknown> => {
       const [opened, challenge] = await begin(name)
       using shell = opened
       const made = await make(challenge)
@@ -289,7 +328,9 @@ describe('a private key stays in the browser', () => {
       expect(shell.news.some(({ kind }) => kind === Kind.session)).toBe(false)
       return sentence
     }
-    expect(await refused('rsa', async (challenge) => sign('rsa', challenge, 'SHA-1'))).toContain('rsa-sha2-512')
+    expect(await refused('rsa', async (challenge) => sign('rsa', challenge, 'SHA-1'))).toContain(
+      'rsa-sha2-512',
+    )
     const [first, challenge] = await begin('ed25519')
     const old = await sign('ed25519', challenge)
     first[Symbol.dispose]()
@@ -372,7 +413,11 @@ describe('files beside a terminal', () => {
 
     // What is there is not replaced unasked.
     line.say({ kind: 'put', path: target, size: 2, replace: false })
-    expect(await line.next()).toEqual({ kind: 'error', message: 'There is a file of this name already.', exists: true })
+    expect(await line.next()).toEqual({
+      kind: 'error',
+      message: 'There is a file of this name already.',
+      exists: true,
+    })
     line.say({ kind: 'put', path: target, size: 2, replace: true })
     expect(await line.next()).toEqual({ kind: 'ready' })
     line.send(Buffer.from('ok'))
@@ -400,7 +445,10 @@ describe('files beside a terminal', () => {
     for (const [wish, sentence] of [
       [{ kind: 'get', path: '/no/such' }, 'There is no such file or folder.'],
       [{ kind: 'get', path: user.home }, 'This is not a file that can be downloaded.'],
-      [{ kind: 'put', path: '/proc/version-2', size: 1, replace: false }, /permission denied|The device says|no such/],
+      [
+        { kind: 'put', path: '/proc/version-2', size: 1, replace: false },
+        /permission denied|The device says|no such/,
+      ],
       [{ kind: 'get', path: 'x'.repeat(5000) }, 'A message of the browser was not understood.'],
       [{ kind: 'dance' }, 'A message of the browser was not understood.'],
     ] as const) {
@@ -436,7 +484,9 @@ describe('files beside a terminal', () => {
     const [shell, session] = await terminal(quarters())
     using opened = shell
     const others = await apiOf(quarters(), 'owner')
-    await expect(others.terminals.files({ body: { session } })).rejects.toThrow('You have no such terminal open.')
+    await expect(others.terminals.files({ body: { session } })).rejects.toThrow(
+      'You have no such terminal open.',
+    )
     using line = await files(session)
     line.say({ kind: 'list', path: user.home })
     expect(await line.next()).toMatchObject({ kind: 'folder' })
@@ -447,6 +497,8 @@ describe('files beside a terminal', () => {
     expect(await line.next()).toEqual({ kind: 'error', message: 'The terminal is closed.' })
     await Promise.all([line.closed, soon.closed])
     const api = await apiOf(quarters())
-    await eventually(async () => expect(api.terminals.files({ body: { session } })).rejects.toThrow('You have no such terminal open.'))
+    await eventually(async () =>
+      expect(api.terminals.files({ body: { session } })).rejects.toThrow('You have no such terminal open.'),
+    )
   })
 })

@@ -1,5 +1,6 @@
-// A terminal of a browser as a test speaks it: the ticket, the WebSocket with the page's Origin, the messages. And a place to
-// have one: a service, the real agent of a device, somebody who has an account there.
+// A terminal of a browser as a test speaks it: the ticket, the WebSocket with the page's Origin, the
+// messages. And a place to have one: a service, the real agent of a device, somebody who has an account
+// there.
 import os from 'node:os'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { client } from '@hawser/contract/client'
@@ -65,7 +66,11 @@ export interface DialOptions {
   readonly headers?: Record<string, string>
 }
 
-export async function dial({ url }: Service, token: string, { cols = 80, rows = 24, headers = {} }: DialOptions = {}): Promise<Dialled> {
+export async function dial(
+  { url }: Service,
+  token: string,
+  { cols = 80, rows = 24, headers = {} }: DialOptions = {},
+): Promise<Dialled> {
   const address = `${url.replace('http', 'ws')}/ws/ssh?token=${token}&cols=${cols}&rows=${rows}`
   const socket = await dialWebSocket(address, { headers: { origin: url, ...headers } })
   const output: Buffer[] = []
@@ -89,13 +94,20 @@ export async function dial({ url }: Service, token: string, { cols = 80, rows = 
     type: (typed) => say(Kind.input, typed),
     send: (message) => socket.send(message),
     until: async (pattern) =>
-      vi.waitFor(() => (typeof pattern === 'string' ? expect(text()).toContain(pattern) : expect(text()).toMatch(pattern)), {
-        timeout: 20_000,
-        interval: 20,
-      }),
+      vi.waitFor(
+        () =>
+          typeof pattern === 'string' ? expect(text()).toContain(pattern) : expect(text()).toMatch(pattern),
+        {
+          timeout: 20_000,
+          interval: 20,
+        },
+      ),
     hear: async (kind) =>
       vi
-        .waitFor(() => expect(news.find((one) => one.kind === kind)).toBeDefined(), { timeout: 20_000, interval: 20 })
+        .waitFor(() => expect(news.find((one) => one.kind === kind)).toBeDefined(), {
+          timeout: 20_000,
+          interval: 20,
+        })
         .then(() => news.find((one) => one.kind === kind)!.data),
     closed,
     close: () => socket.close(),
@@ -106,7 +118,11 @@ export async function dial({ url }: Service, token: string, { cols = 80, rows = 
 }
 
 /** What the server answered instead of opening a WebSocket. */
-export async function refusal(service: Service, token: string, options: DialOptions = {}): Promise<number | undefined> {
+export async function refusal(
+  service: Service,
+  token: string,
+  options: DialOptions = {},
+): Promise<number | undefined> {
   try {
     using opened = await dial(service, token, options)
     void opened
@@ -121,7 +137,11 @@ export const apiOf = async ({ service, world }: Quarters, who: Parameters<World[
   client({ url: service.url, token: await world.token(who) })
 
 /** A ticket for a terminal on the device of the quarters. */
-export async function ticket(quarters: Quarters, change: object = {}, who: Parameters<World['token']>[0] = 'observer'): Promise<string> {
+export async function ticket(
+  quarters: Quarters,
+  change: object = {},
+  who: Parameters<World['token']>[0] = 'observer',
+): Promise<string> {
   const { agent, user } = quarters
   const api = await apiOf(quarters, who)
   const body = { device: agent.uid, username: user.name, password: user.password, ...change }
@@ -129,7 +149,11 @@ export async function ticket(quarters: Quarters, change: object = {}, who: Param
 }
 
 /** A terminal whose shell is at work, and the uid of its session. */
-export async function terminal(quarters: Quarters, options: DialOptions = {}, change: object = {}): Promise<[Dialled, string]> {
+export async function terminal(
+  quarters: Quarters,
+  options: DialOptions = {},
+  change: object = {},
+): Promise<[Dialled, string]> {
   const dialled = await dial(quarters.service, await ticket(quarters, change), options)
   return [dialled, (await dialled.hear(Kind.session)) as string]
 }

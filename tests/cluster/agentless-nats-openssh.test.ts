@@ -1,5 +1,5 @@
-// A device without an agent, and two nodes: it is reached on whichever of them somebody comes to, moves to the other one, and
-// a key that is removed on one of them counts on both.
+// A device without an agent, and two nodes: it is reached on whichever of them somebody comes to, moves to
+// the other one, and a key that is removed on one of them counts on both.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { folder, keygen, quietArgs, run } from '../../ssh/test/programs.ts'
@@ -18,19 +18,36 @@ test('it is reached on every node, moves between them, and goes with its key', a
   const [first, second] = [cluster.nodes[0]!.api({ token }), cluster.nodes[1]!.api({ token })]
   const data = Buffer.from(where.read('olga.pub')).toString('base64')
   await first.publicKeys.create({ body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } } })
-  const { body: key } = await first.enrolmentKeys.create({ body: { name: 'gate', public_key: where.read('gate.pub') } })
+  const { body: key } = await first.enrolmentKeys.create({
+    body: { name: 'gate', public_key: where.read('gate.pub') },
+  })
   const [one, other] = await Promise.all([first.enrolmentKeys.loginKey(), second.enrolmentKeys.loginKey()])
   expect(one.body).toEqual(other.body)
   machine.authorize(one.body.public_key)
 
   const args = (at: number, name: string): string[] =>
-    quietArgs(cluster.nodes[at]!.sshPort, `IdentityFile=${where.file(name)}`, 'BatchMode=yes', 'LogLevel=INFO')
+    quietArgs(
+      cluster.nodes[at]!.sshPort,
+      `IdentityFile=${where.file(name)}`,
+      'BatchMode=yes',
+      'LogLevel=INFO',
+    )
   const join = (at: number): Running =>
-    watch('ssh', [...args(at, 'gate'), '-N', '-R', `0:127.0.0.1:${machine.port}`, `${sample.tenant}.crane-9@127.0.0.1`])
+    watch('ssh', [
+      ...args(at, 'gate'),
+      '-N',
+      '-R',
+      `0:127.0.0.1:${machine.port}`,
+      `${sample.tenant}.crane-9@127.0.0.1`,
+    ])
   const sizes = () => cluster.nodes.map(({ reach }) => reach.tunnels.size)
   const reached = async (): Promise<void> => {
     for (const at of [0, 1]) {
-      const { status, stdout } = await run('ssh', [...args(at, 'olga'), 'olga@harbour.crane-9@127.0.0.1', 'echo here; exit 3'])
+      const { status, stdout } = await run('ssh', [
+        ...args(at, 'olga'),
+        'olga@harbour.crane-9@127.0.0.1',
+        'echo here; exit 3',
+      ])
       expect([at, stdout.toString(), status]).toEqual([at, 'here\n', 3])
     }
   }
@@ -52,5 +69,7 @@ test('it is reached on every node, moves between them, and goes with its key', a
   expect(await moved.status).toBe(255)
   expect(moved.stderr()).toContain('The enrolment key was removed.')
   for (const client of [first, second])
-    await eventually(async () => expect((await client.devices.get({ params: { uid } })).body.online).toBe(false))
+    await eventually(async () =>
+      expect((await client.devices.get({ params: { uid } })).body.online).toBe(false),
+    )
 })

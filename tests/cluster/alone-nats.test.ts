@@ -1,5 +1,5 @@
-// One node on PostgreSQL needs no NATS. A second one that would not hear the first, or not be heard by it, does not start; one
-// that comes back after it was killed does.
+// One node on PostgreSQL needs no NATS. A second one that would not hear the first, or not be heard by it,
+// does not start; one that comes back after it was killed does.
 import { randomBytes } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 import { startProgram, temporaryFolder } from '../failures/program.ts'
@@ -18,7 +18,9 @@ test('beside a node without NATS no other one starts, with it or without', async
     'Another node is at work on this database. Several nodes need the same HAWSER_NATS, and a HAWSER_NODE_ADDRESS each.',
   )
   const env = { HAWSER_SECRET, HAWSER_NATS: nats.url, HAWSER_NODE_ADDRESS: '127.0.0.1:0' }
-  await expect(startService({ database, env })).rejects.toThrow('A node without HAWSER_NATS is at work on this database.')
+  await expect(startService({ database, env })).rejects.toThrow(
+    'A node without HAWSER_NATS is at work on this database.',
+  )
   expect((await fetch(`${only.url}/healthcheck`)).status).toBe(200)
 })
 

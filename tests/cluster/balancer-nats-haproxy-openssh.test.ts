@@ -1,5 +1,6 @@
-// The balancer of deploy/ in a real HAProxy, as its file stands but for names and ports, in front of three nodes: agents and
-// people come through it to whichever node, their addresses are their own, and a node that leaves takes nobody along.
+// The balancer of deploy/ in a real HAProxy, as its file stands but for names and ports, in front of three
+// nodes: agents and people come through it to whichever node, their addresses are their own, and a node that
+// leaves takes nobody along.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -39,7 +40,9 @@ beforeAll(async () => {
         .replaceAll(`node${index + 1}:8080`, `127.0.0.1:${port}`)
         .replaceAll(`node${index + 1}:2222 port 8080`, `127.0.0.1:${ssh} port ${port}`)
     },
-    file.replace('bind :8080', `bind 127.0.0.1:${httpPort}`).replace('bind :2222', `bind 127.0.0.1:${sshPort}`),
+    file
+      .replace('bind :8080', `bind 127.0.0.1:${httpPort}`)
+      .replace('bind :2222', `bind 127.0.0.1:${sshPort}`),
   )
   if (/:8080|:2222|port 8080/.test(here)) throw new Error('the file of the balancer has another form now')
   const haproxy = opened.use(watch('haproxy', ['-db', '-f', where.write('haproxy.cfg', here)]))
@@ -59,7 +62,11 @@ afterAll(() => opened.disposeAsync())
 
 const ssh = async (command: string) => {
   const settings = [`IdentityFile=${where.file('olga')}`, 'BatchMode=yes', `BindAddress=${caller}`]
-  return run('ssh', [...quietArgs(sshPort, ...settings), `${user}@${sample.namespace}.${agent.name}@127.0.0.1`, command])
+  return run('ssh', [
+    ...quietArgs(sshPort, ...settings),
+    `${user}@${sample.namespace}.${agent.name}@127.0.0.1`,
+    command,
+  ])
 }
 
 test('the device is reached through it, whichever node takes the call, and the record has the address of the caller', async () => {
@@ -83,7 +90,12 @@ test('nobody forges where a call comes from, or to which address', async () => {
   }
   const headers = Object.entries(forged).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
   const words = ['-sSf', '--interface', caller, ...headers, '-H', 'Content-Type: application/json']
-  const { status, stdout } = await run('curl', [...words, '-d', JSON.stringify(body), `${url}/api/devices/auth`])
+  const { status, stdout } = await run('curl', [
+    ...words,
+    '-d',
+    JSON.stringify(body),
+    `${url}/api/devices/auth`,
+  ])
   expect(status).toBe(0)
   const { uid } = JSON.parse(stdout.toString()) as { uid: string }
   expect((await owner.devices.get({ params: { uid } })).body.remote_addr).toBe(caller)

@@ -1,5 +1,6 @@
-// Several nodes for tests: services on one PostgreSQL database and one NATS server, with the small world in the database, and
-// in front of them a load balancer that sends new connections to whichever node it is told to.
+// Several nodes for tests: services on one PostgreSQL database and one NATS server, with the small world in
+// the database, and in front of them a load balancer that sends new connections to whichever node it is told
+// to.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type AddressInfo, type Socket } from 'node:net'
@@ -24,7 +25,10 @@ export interface Cluster extends AsyncDisposable {
   balancer(): Promise<Balancer>
 }
 
-export async function startCluster(count: number, options: { env?: Record<string, string>; database?: string } = {}): Promise<Cluster> {
+export async function startCluster(
+  count: number,
+  options: { env?: Record<string, string>; database?: string } = {},
+): Promise<Cluster> {
   await using opened = new AsyncDisposableStack()
   const nats = opened.use(await startNats())
   const database = options.database ?? (await freshDatabase())

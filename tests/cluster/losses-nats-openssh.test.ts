@@ -1,5 +1,5 @@
-// Three nodes, and what is taken away from them: a node, NATS, the database. Live sessions that do not need it go on, what is
-// lost is noted, and everything is back by itself.
+// Three nodes, and what is taken away from them: a node, NATS, the database. Live sessions that do not need
+// it go on, what is lost is noted, and everything is back by itself.
 import os from 'node:os'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
@@ -15,7 +15,8 @@ import { startNode } from './node.ts'
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 /** As `eventually` of the clients' tests, for what may take a node's time of mourning. */
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 60_000, interval: 100 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 60_000, interval: 100 })
 
 let postgres: Postgres
 let cluster: Cluster
@@ -26,16 +27,19 @@ let user = ''
 let owners: Client[]
 const opened = new AsyncDisposableStack()
 
-const args = (port: number): string[] => quietArgs(port, `IdentityFile=${where.file('olga')}`, 'BatchMode=yes')
+const args = (port: number): string[] =>
+  quietArgs(port, `IdentityFile=${where.file('olga')}`, 'BatchMode=yes')
 const target = (): string => `${user}@${sample.namespace}.${agent.name}@127.0.0.1`
-const ssh = async (at: number, command: string) => run('ssh', [...args(cluster.nodes[at]!.sshPort), target(), command])
+const ssh = async (at: number, command: string) =>
+  run('ssh', [...args(cluster.nodes[at]!.sshPort), target(), command])
 const health = async (at: number): Promise<[number, string]> => {
   const answer = await fetch(`${cluster.nodes[at]!.url}/healthcheck`)
   return [answer.status, await answer.text()]
 }
 
 /** A shell that echoes what it is told, through one node to the device of another. */
-const session = (port: number) => watch('ssh', [...args(port), target(), 'while read line; do echo "got $line"; done'])
+const session = (port: number) =>
+  watch('ssh', [...args(port), target(), 'while read line; do echo "got $line"; done'])
 
 beforeAll(async () => {
   postgres = opened.use(await startPostgres())
@@ -48,7 +52,9 @@ beforeAll(async () => {
   owners = cluster.nodes.map((service) => service.api({ token }))
   await keygen(where, 'olga', '-t', 'ed25519')
   const data = Buffer.from(where.read('olga.pub')).toString('base64')
-  await owners[0]!.publicKeys.create({ body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } } })
+  await owners[0]!.publicKeys.create({
+    body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } },
+  })
   gate.to(cluster.nodes[0]!.url)
   const accept = (uid: string) => owners[0]!.devices.accept({ params: { uid } })
   agent = opened.use(await startAgent({ url: gate.url, tenant_id: sample.tenant, accept }))
@@ -108,14 +114,18 @@ test('the database goes and comes back: sessions go on, calls are told to come b
   running.child.stdin.end('three\n')
   await running.until(/(got three)/)
   expect(await running.status).toBe(0)
-  const left = async () => (await owners[1]!.sessions.list()).body.filter(({ active, device_uid }) => active && device_uid === agent.uid)
+  const left = async () =>
+    (await owners[1]!.sessions.list()).body.filter(
+      ({ active, device_uid }) => active && device_uid === agent.uid,
+    )
   await inTime(async () => expect(await left()).toEqual([]))
 })
 
 test('a node is killed: its agents are back on another, its sessions are closed in the records, those of others go on', async () => {
   await using doomed = await startNode(cluster)
   gate.to(doomed.url)
-  for (const tunnel of cluster.nodes.flatMap(({ reach }) => [...reach.tunnels.all()])) tunnel.close('for the test')
+  for (const tunnel of cluster.nodes.flatMap(({ reach }) => [...reach.tunnels.all()]))
+    tunnel.close('for the test')
   await agent.logged('tunnel.up')
   await using elsewhere = await secondDevice()
   await using untouched = watch('ssh', [
@@ -128,7 +138,9 @@ test('a node is killed: its agents are back on another, its sessions are closed 
   await using lost = session(doomed.sshPort)
   lost.child.stdin.write('one\n')
   await lost.until(/(got one)/)
-  const [record] = (await owners[0]!.sessions.list()).body.filter(({ active, device_uid }) => active && device_uid === agent.uid)
+  const [record] = (await owners[0]!.sessions.list()).body.filter(
+    ({ active, device_uid }) => active && device_uid === agent.uid,
+  )
 
   gate.to(cluster.nodes[0]!.url)
   const back = agent.logged('tunnel.up')
@@ -140,7 +152,9 @@ test('a node is killed: its agents are back on another, its sessions are closed 
   expect((await ssh(1, 'true')).status).toBe(0)
   untouched.child.stdin.write('two\n')
   await untouched.until(/(got two)/)
-  await inTime(async () => expect((await owners[1]!.sessions.get({ params: { uid: record!.uid } })).body.active).toBe(false))
+  await inTime(async () =>
+    expect((await owners[1]!.sessions.get({ params: { uid: record!.uid } })).body.active).toBe(false),
+  )
   expect((await owners[1]!.devices.get({ params: { uid: agent.uid } })).body.online).toBe(true)
 })
 

@@ -20,7 +20,10 @@ export interface NodeOptions {
   readonly folder?: string
 }
 
-export async function startNode({ database, env }: Pick<Cluster, 'database' | 'env'>, options: NodeOptions = {}): Promise<Node> {
+export async function startNode(
+  { database, env }: Pick<Cluster, 'database' | 'env'>,
+  options: NodeOptions = {},
+): Promise<Node> {
   const data = options.folder ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-node-'))
   const child = spawn(process.execPath, [path.join(import.meta.dirname, '../../hawser.ts'), 'serve'], {
     env: {

@@ -1,4 +1,5 @@
-// Three nodes: whichever of them somebody comes to, every device is there, and what is done on one holds on all.
+// Three nodes: whichever of them somebody comes to, every device is there, and what is done on one holds on
+// all.
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
@@ -22,10 +23,14 @@ let owners: Client[]
 const opened = new AsyncDisposableStack()
 
 const node = (at: number): Service => cluster.nodes[at]!
-const args = (at: number): string[] => [...quietArgs(node(at).sshPort, `IdentityFile=${where.file('olga')}`, 'BatchMode=yes')]
+const args = (at: number): string[] => [
+  ...quietArgs(node(at).sshPort, `IdentityFile=${where.file('olga')}`, 'BatchMode=yes'),
+]
 const target = (device = agent.name): string => `${user}@${sample.namespace}.${device}@127.0.0.1`
-const ssh = async (at: number, command: string, input?: Buffer) => run('ssh', [...args(at), target(), command], input)
-const online = async (at: number): Promise<boolean> => (await owners[at]!.devices.get({ params: { uid: agent.uid } })).body.online
+const ssh = async (at: number, command: string, input?: Buffer) =>
+  run('ssh', [...args(at), target(), command], input)
+const online = async (at: number): Promise<boolean> =>
+  (await owners[at]!.devices.get({ params: { uid: agent.uid } })).body.online
 
 beforeAll(async () => {
   cluster = opened.use(await startCluster(3))
@@ -37,7 +42,9 @@ beforeAll(async () => {
   owners = cluster.nodes.map((service) => service.api({ token }))
   await keygen(where, 'olga', '-t', 'ed25519')
   const data = Buffer.from(where.read('olga.pub')).toString('base64')
-  await owners[1]!.publicKeys.create({ body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } } })
+  await owners[1]!.publicKeys.create({
+    body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } },
+  })
   gate.to(node(0).url)
   agent = opened.use(
     await startAgent({
@@ -61,7 +68,9 @@ test('megabytes pass between the nodes unchanged, both ways', async () => {
   const bytes = randomBytes(30_000_000)
   const { stdout, status } = await ssh(1, 'cat', bytes)
   expect(status).toBe(0)
-  expect(createHash('sha256').update(stdout).digest('hex')).toBe(createHash('sha256').update(bytes).digest('hex'))
+  expect(createHash('sha256').update(stdout).digest('hex')).toBe(
+    createHash('sha256').update(bytes).digest('hex'),
+  )
 })
 
 test('an agent may ask another node about a login than the one that makes it', async () => {
@@ -72,8 +81,12 @@ test('an agent may ask another node about a login than the one that makes it', a
 })
 
 test('all nodes say the same about who is online, also after a change', async () => {
-  await eventually(async () => expect(await Promise.all([online(0), online(1), online(2)])).toEqual([true, true, true]))
-  const figures = await Promise.all(owners.map(async (owner) => (await owner.system.stats()).body.online_devices))
+  await eventually(async () =>
+    expect(await Promise.all([online(0), online(1), online(2)])).toEqual([true, true, true]),
+  )
+  const figures = await Promise.all(
+    owners.map(async (owner) => (await owner.system.stats()).body.online_devices),
+  )
   expect(new Set(figures).size).toBe(1)
 })
 
@@ -85,17 +98,25 @@ describe('what is done on one node', () => {
     await owners[2]!.sessions.close({ params: { uid: session!.uid }, body: { device: agent.uid } })
     expect(await running.status).toBe(255)
     expect(running.stderr()).toContain('closed by an administrator')
-    await eventually(async () => expect((await owners[0]!.sessions.get({ params: { uid: session!.uid } })).body.active).toBe(false))
+    await eventually(async () =>
+      expect((await owners[0]!.sessions.get({ params: { uid: session!.uid } })).body.active).toBe(false),
+    )
   })
 
   test('a key that is removed opens nothing any more', async () => {
     await keygen(where, 'short', '-t', 'ed25519')
     const data = Buffer.from(where.read('short.pub')).toString('base64')
     const { fingerprint } = (
-      await owners[0]!.publicKeys.create({ body: { data, name: 'short', username: '.*', filter: { hostname: '.*' } } })
+      await owners[0]!.publicKeys.create({
+        body: { data, name: 'short', username: '.*', filter: { hostname: '.*' } },
+      })
     ).body
     const login = async () =>
-      run('ssh', [...quietArgs(node(1).sshPort, `IdentityFile=${where.file('short')}`, 'BatchMode=yes'), target(), 'true'])
+      run('ssh', [
+        ...quietArgs(node(1).sshPort, `IdentityFile=${where.file('short')}`, 'BatchMode=yes'),
+        target(),
+        'true',
+      ])
     expect((await login()).status).toBe(0)
     await owners[2]!.publicKeys.remove({ params: { fingerprint } })
     expect((await login()).status).toBe(255)
@@ -116,29 +137,44 @@ describe('what only one node can serve is handed to it', () => {
   test('an agent of version 1 brings its streams to whichever node the load balancer chooses', async () => {
     gate.to(node(0).url)
     const name = 'old-winch'
-    await using old = await startOldAgent({ ...node(0), url: gate.url }, { version: 1, tenant_id: sample.tenant, hostname: name })
+    await using old = await startOldAgent(
+      { ...node(0), url: gate.url },
+      { version: 1, tenant_id: sample.tenant, hostname: name },
+    )
     await owners[0]!.devices.accept({ params: { uid: old.uid } }).catch(() => undefined)
     await eventually(() => expect(node(0).reach.tunnels.find(old.uid)).toBeDefined())
     gate.to(node(2).url)
-    const { stdout, stderr, status } = await run('ssh', [...args(1), `${user}@${sample.namespace}.${name}@127.0.0.1`, 'echo over'])
+    const { stdout, stderr, status } = await run('ssh', [
+      ...args(1),
+      `${user}@${sample.namespace}.${name}@127.0.0.1`,
+      'echo over',
+    ])
     expect([stderr, stdout.toString(), status]).toEqual(['', 'over\n', 0])
   })
 
   test('a session is watched through any node', async () => {
     gate.to(node(0).url)
-    await owners[0]!.namespaces.setSessionRecord({ params: { tenant: sample.tenant }, body: { session_record: true } })
+    await owners[0]!.namespaces.setSessionRecord({
+      params: { tenant: sample.tenant },
+      body: { session_record: true },
+    })
     await using running = watch('ssh', [...args(1), '-tt', target()])
     running.child.stdin.write('echo se$((1+1))n\n')
     await running.until(/(se2n)/)
-    const [session] = (await owners[2]!.sessions.list()).body.filter(({ active, device_uid }) => active && device_uid === agent.uid)
+    const [session] = (await owners[2]!.sessions.list()).body.filter(
+      ({ active, device_uid }) => active && device_uid === agent.uid,
+    )
     // Given by one node, used at another, for a session on a third.
     const { token } = (await owners[0]!.sessions.ticket({ params: { uid: session!.uid } })).body
-    const viewer = new WebSocket(`${node(2).url.replace('http', 'ws')}/api/sessions/${session!.uid}/live?ticket=${token}`)
+    const viewer = new WebSocket(
+      `${node(2).url.replace('http', 'ws')}/api/sessions/${session!.uid}/live?ticket=${token}`,
+    )
     let seen = ''
     viewer.binaryType = 'arraybuffer'
     viewer.addEventListener(
       'message',
-      ({ data }) => void (seen += typeof data === 'string' ? data : Buffer.from(data as ArrayBuffer).toString()),
+      ({ data }) =>
+        void (seen += typeof data === 'string' ? data : Buffer.from(data as ArrayBuffer).toString()),
     )
     await eventually(() => expect(seen).toContain('se2n'))
     running.child.stdin.write('echo la$((1+2))er\n')
@@ -152,10 +188,14 @@ test('a newer tunnel on another node takes over, and the device stays online', a
   gate.to(node(2).url)
   // The older one is lost without a word: half open, as far as the first node can tell.
   for (const tunnel of node(0).reach.tunnels.all()) tunnel.close('for the test')
-  await eventually(() => expect(agent.lines.filter(({ event }) => event === 'tunnel.up').length).toBe(before + 1))
+  await eventually(() =>
+    expect(agent.lines.filter(({ event }) => event === 'tunnel.up').length).toBe(before + 1),
+  )
   await eventually(() => expect(cluster.nodes.map(({ reach }) => reach.tunnels.size)).toEqual([0, 0, 1]))
   for (const at of [0, 1, 2]) expect((await ssh(at, 'true')).status).toBe(0)
-  await eventually(async () => expect(await Promise.all([online(0), online(1), online(2)])).toEqual([true, true, true]))
+  await eventually(async () =>
+    expect(await Promise.all([online(0), online(1), online(2)])).toEqual([true, true, true]),
+  )
 })
 
 test('who guesses is limited on all nodes together', async () => {

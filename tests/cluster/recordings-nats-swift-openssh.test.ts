@@ -1,5 +1,5 @@
-// Recordings of a node that is lost, with a real store that all nodes share: another node brings them to their ends, and the
-// lost one changes nothing when it is back, and loses nothing of what only it has.
+// Recordings of a node that is lost, with a real store that all nodes share: another node brings them to
+// their ends, and the lost one changes nothing when it is back, and loses nothing of what only it has.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -25,7 +25,8 @@ import { startNode } from './node.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 90_000, interval: 100 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 90_000, interval: 100 })
 
 let store: Store
 beforeAll(async () => {
@@ -35,7 +36,9 @@ beforeAll(async () => {
 afterAll(() => store[Symbol.asyncDispose]())
 
 const journals = (where: string): string[] =>
-  existsSync(where) ? readdirSync(where, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.journal')) : []
+  existsSync(where)
+    ? readdirSync(where, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.journal'))
+    : []
 
 /** All of one, from the store alone. */
 async function bytesOf(keep: ObjectKeep, name: JournalName): Promise<Buffer> {
@@ -52,7 +55,10 @@ const place = () => ({
 })
 
 /** A keep with a spool of its own; with a ledger it is a node. */
-function spool(node?: { id: string; stores: Stores }, where = mkdtempSync(path.join(os.tmpdir(), 'hawser-spool-'))) {
+function spool(
+  node?: { id: string; stores: Stores },
+  where = mkdtempSync(path.join(os.tmpdir(), 'hawser-spool-')),
+) {
   const unfinished = node?.stores.unfinishedRecordings
   const keep = objectKeep({
     ...place(),
@@ -89,16 +95,28 @@ test('a node is killed while it records: another one closes the recording, and t
   const owners = cluster.nodes.map((service) => service.api({ token }))
   await keygen(where, 'olga', '-t', 'ed25519')
   const key = Buffer.from(where.read('olga.pub')).toString('base64')
-  await owners[0]!.publicKeys.create({ body: { data: key, name: 'olga', username: '.*', filter: { hostname: '.*' } } })
-  await owners[0]!.namespaces.setSessionRecord({ params: { tenant: sample.tenant }, body: { session_record: true } })
+  await owners[0]!.publicKeys.create({
+    body: { data: key, name: 'olga', username: '.*', filter: { hostname: '.*' } },
+  })
+  await owners[0]!.namespaces.setSessionRecord({
+    params: { tenant: sample.tenant },
+    body: { session_record: true },
+  })
   const accept = (uid: string) => owners[0]!.devices.accept({ params: { uid } })
   const agent = opened.use(await startAgent({ url: cluster.nodes[0]!.url, tenant_id: sample.tenant, accept }))
 
   const args = quietArgs(doomed.sshPort, `IdentityFile=${where.file('olga')}`, 'BatchMode=yes')
   const ticking = 'n=0; while :; do n=$((n+1)); echo "tick-$n."; sleep 0.1; done'
-  await using session = watch('ssh', [...args, '-tt', `${user}@${sample.namespace}.${agent.name}@127.0.0.1`, ticking])
+  await using session = watch('ssh', [
+    ...args,
+    '-tt',
+    `${user}@${sample.namespace}.${agent.name}@127.0.0.1`,
+    ticking,
+  ])
   await session.until(/(tick-50\.)/)
-  const [record] = (await owners[0]!.sessions.list()).body.filter(({ active, device_uid }) => active && device_uid === agent.uid)
+  const [record] = (await owners[0]!.sessions.list()).body.filter(
+    ({ active, device_uid }) => active && device_uid === agent.uid,
+  )
   const params = { uid: record!.uid }
   await doomed.kill()
   const last = Number(
@@ -109,7 +127,9 @@ test('a node is killed while it records: another one closes the recording, and t
       .replace(/\D/g, ''),
   )
 
-  await inTime(async () => expect((await owners[1]!.sessions.get({ params })).body).toMatchObject({ active: false, recorded: true }))
+  await inTime(async () =>
+    expect((await owners[1]!.sessions.get({ params })).body).toMatchObject({ active: false, recorded: true }),
+  )
   const facts = await inTime(async () => {
     const { body } = await owners[1]!.recordings.list({ params })
     expect(body).toHaveLength(1)
@@ -133,7 +153,13 @@ test('a node is killed while it records: another one closes the recording, and t
   const file = where.file('taken.journal')
   writeFileSync(file, closed)
   const hawser = path.join(import.meta.dirname, '../../hawser.ts')
-  const verified = await run(process.execPath, [hawser, 'recording', 'verify', file, cluster.nodes[0]!.rooms.recordingKey])
+  const verified = await run(process.execPath, [
+    hawser,
+    'recording',
+    'verify',
+    file,
+    cluster.nodes[0]!.rooms.recordingKey,
+  ])
   expect([verified.stderr, verified.status]).toEqual(['', 0])
   expect(verified.stdout.toString()).toContain('cut off')
 
@@ -147,14 +173,26 @@ test('a node is killed while it records: another one closes the recording, and t
 
 describe('who may finish a recording', () => {
   const key = keyFrom(generateKeyPairSync('ed25519').privateKey)
-  const about = { tenant_id: sample.tenant, device_uid: sample.device, username: 'root', term: 'xterm', width: 80, height: 24 }
+  const about = {
+    tenant_id: sample.tenant,
+    device_uid: sample.device,
+    username: 'root',
+    term: 'xterm',
+    width: 80,
+    height: 24,
+  }
   let stores: Stores
   let now = Date.now()
   const opened = new AsyncDisposableStack()
   beforeAll(async () => {
     const where = opened.use(folder()).path
     const url = await freshDatabase()
-    const database = await openDatabase({ url, folder: where, now: () => new Date().toISOString(), onError: () => undefined })
+    const database = await openDatabase({
+      url,
+      folder: where,
+      now: () => new Date().toISOString(),
+      onError: () => undefined,
+    })
     stores = openStores(opened.use(database))
   })
   afterAll(() => opened.disposeAsync())
@@ -175,13 +213,17 @@ describe('who may finish a recording', () => {
   }
   const ignore = () => Promise.resolve()
   const newSession = () => randomBytes(32).toString('hex')
-  async function shown({ room }: Pick<Awaited<ReturnType<typeof node>>, 'room'>, name: JournalName): Promise<string> {
+  async function shown(
+    { room }: Pick<Awaited<ReturnType<typeof node>>, 'room'>,
+    name: JournalName,
+  ): Promise<string> {
     let all = ''
     for await (const { message } of room.frames(name)) all += message
     return all
   }
   /** Waits until another node would find the text in the shadow. */
-  const inShadow = (one: JournalName, text: string) => inTime(async () => expect(await shadowOf(one)).toContain(text))
+  const inShadow = (one: JournalName, text: string) =>
+    inTime(async () => expect(await shadowOf(one)).toContain(text))
   async function shadowOf({ tenant_id, session_uid, channel }: JournalName): Promise<string> {
     using objects = objectStore(place())
     const pieces = await objects.list(`${tenant_id}/${session_uid}/${channel}.part/`, true)
@@ -210,7 +252,10 @@ describe('who may finish a recording', () => {
     await inTime(() => expect(journals(away.where)).toEqual([]))
     const names = await other.room.channels(sample.tenant, session_uid)
     expect(names.map(({ channel }) => channel)).toEqual([0, 1])
-    expect(await Promise.all(names.map((name) => shown(other, name)))).toEqual(['before. ', 'before. meanwhile. after.'])
+    expect(await Promise.all(names.map((name) => shown(other, name)))).toEqual([
+      'before. ',
+      'before. meanwhile. after.',
+    ])
     expect(await other.room.facts(names[0]!)).toMatchObject({ ending: 'cut off' })
     expect(await other.room.facts(names[1]!)).toMatchObject({ ending: 'closed' })
     expect(await shadowOf(going.name)).toBe('')

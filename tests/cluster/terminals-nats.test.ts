@@ -1,5 +1,5 @@
-// Terminals of a browser and the files beside them on three nodes: the ticket is made on one, used on another, and the device's
-// tunnel is on a third. Nothing of it is sticky.
+// Terminals of a browser and the files beside them on three nodes: the ticket is made on one, used on
+// another, and the device's tunnel is on a third. Nothing of it is sticky.
 import { readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -22,7 +22,8 @@ let user: { name: string; password: string; home: string }
 const node = (at: number): Service => cluster.nodes[at]!
 const api = async (at: number, who: Parameters<Cluster['world']['token']>[0] = 'observer') =>
   node(at).api({ token: await cluster.world.token(who) })
-const eventually = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 20_000, interval: 30 })
+const eventually = async <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 20_000, interval: 30 })
 
 beforeAll(async () => {
   cluster = opened.use(await startCluster(3))
@@ -35,7 +36,11 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync())
 
 const ticketOn = async (at: number): Promise<string> =>
-  (await (await api(at)).terminals.open({ body: { device: agent.uid, username: user.name, password: user.password } })).body.token
+  (
+    await (
+      await api(at)
+    ).terminals.open({ body: { device: agent.uid, username: user.name, password: user.password } })
+  ).body.token
 
 async function terminal(made: number, used: number): Promise<[Dialled, string]> {
   const shell = await dial(node(used), await ticketOn(made), { cols: 91, rows: 31 })
@@ -48,10 +53,15 @@ test('a terminal whose ticket was made on another node works, and is closed and 
   using shell = one
   shell.type('stty size; echo "over $((40+2))"\r')
   await shell.until(/31 91[^]*over 42/)
-  expect((await (await api(2)).sessions.get({ params: { uid } })).body).toMatchObject({ active: true, ip_address: '127.0.0.1' })
+  expect((await (await api(2)).sessions.get({ params: { uid } })).body).toMatchObject({
+    active: true,
+    ip_address: '127.0.0.1',
+  })
   await (await api(1, 'owner')).sessions.close({ params: { uid }, body: { device: agent.uid } })
   expect(await shell.hear(Kind.error)).toBe('The session was closed by an administrator.')
-  await eventually(async () => expect((await (await api(1)).sessions.get({ params: { uid } })).body.active).toBe(false))
+  await eventually(async () =>
+    expect((await (await api(1)).sessions.get({ params: { uid } })).body.active).toBe(false),
+  )
 })
 
 test('a ticket is good once, on whichever node', async () => {
@@ -66,17 +76,24 @@ test('files beside a terminal go through any node', async () => {
   const [one, session] = await terminal(0, 1)
   using shell = one
   void shell
-  // The terminal lives on the node that gave its ticket; the panel asks one node for a ticket and comes to another.
+  // The terminal lives on the node that gave its ticket; the panel asks one node for a ticket and comes to
+  // another.
   const { token } = (await (await api(1)).terminals.files({ body: { session } })).body
-  const line = await dialWebSocket(`${node(2).url.replace('http', 'ws')}/ws/ssh?token=${token}`, { headers: { origin: node(2).url } })
+  const line = await dialWebSocket(`${node(2).url.replace('http', 'ws')}/ws/ssh?token=${token}`, {
+    headers: { origin: node(2).url },
+  })
   const news: FileNews[] = []
   const got: Buffer[] = []
   line.on(
     'message',
-    (data, binary) => void (binary ? got.push(data as Buffer) : news.push(JSON.parse((data as Buffer).toString()) as FileNews)),
+    (data, binary) =>
+      void (binary
+        ? got.push(data as Buffer)
+        : news.push(JSON.parse((data as Buffer).toString()) as FileNews)),
   )
   line.resume()
-  const heard = (kind: FileNews['kind']) => eventually(() => expect(news.map((one_) => one_.kind)).toContain(kind))
+  const heard = (kind: FileNews['kind']) =>
+    eventually(() => expect(news.map((one_) => one_.kind)).toContain(kind))
   const target = path.join(user.home, 'manifest.txt')
   line.send(JSON.stringify({ kind: 'put', path: target, size: 5, replace: true }))
   await heard('ready')
@@ -90,5 +107,7 @@ test('files beside a terminal go through any node', async () => {
   rmSync(target)
   // Somebody else gets no ticket for them, whichever node is asked.
   for (const at of [0, 2])
-    await expect((await api(at, 'owner')).terminals.files({ body: { session } })).rejects.toThrow('You have no such terminal open.')
+    await expect((await api(at, 'owner')).terminals.files({ body: { session } })).rejects.toThrow(
+      'You have no such terminal open.',
+    )
 })

@@ -1,7 +1,7 @@
-// Who may call what, on one screen. The table below is the second signature under every change of access: the contract
-// says it once, this says it again, and nothing that the server serves is in neither. Served are the contract's
-// addresses, the few extra ones that pages.ts lists, and nothing else. (Tunnels and terminals are not routes: they begin
-// as upgrades.)
+// Who may call what, on one screen. The table below is the second signature under every change of access: the
+// contract says it once, this says it again, and nothing that the server serves is in neither. Served are the
+// contract's addresses, the few extra ones that pages.ts lists, and nothing else. (Tunnels and terminals are
+// not routes: they begin as upgrades.)
 import { readFileSync } from 'node:fs'
 import { addresses, operations } from '@hawser/contract'
 import type { Access } from '@hawser/contract/access'
@@ -10,8 +10,8 @@ import { extraRoutes } from '../../server/src/http/pages.ts'
 import { startService } from '../harness/service.ts'
 
 /**
- * Operation → the least role of a member, or who else; `there`: in the namespace that the path names, not in the
- * caller's own; `key`: an API key with that role may, too.
+ * Operation → the least role of a member, or who else; `there`: in the namespace that the path names, not in
+ * the caller's own; `key`: an API key with that role may, too.
  */
 const matrix: Readonly<Record<string, string>> = {
   'devices.auth': 'anyone',
@@ -161,17 +161,22 @@ describe('routes', () => {
       'WEBSOCKET /ssh/connection': 'a device',
       'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
       'WEBSOCKET /agent/connection': 'a device',
-      'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play; or whoever has a ticket of sessions.ticket, once',
+      'WEBSOCKET /api/sessions/:uid/live':
+        'as sessions.play; or whoever has a ticket of sessions.ticket, once',
       'WEBSOCKET /ws/ssh': 'whoever has a ticket of terminals.open, once',
     })
   })
 
   test('of the console there are its assets and the pages that its own router knows, and no others', () => {
     const router = readFileSync(new URL('../../console/src/router.tsx', import.meta.url), 'utf8')
-    const pages = [...router.matchAll(/\b(?:at|inside)\('(\/[^']*)'|\bpath: '(\/[^']*)'/g)].map(([, page, other]) => page ?? other!)
+    const pages = [...router.matchAll(/\b(?:at|inside)\('(\/[^']*)'|\bpath: '(\/[^']*)'/g)].map(
+      ([, page, other]) => page ?? other!,
+    )
     expect(pages).toContain('/devices/$uid')
     const served = Object.entries(extraRoutes).flatMap(([route, who]) => (who === consoles ? [route] : []))
-    expect(served.toSorted()).toEqual(['GET /assets/:file', ...pages.map((page) => `GET ${page.replaceAll('$', ':')}`)].toSorted())
+    expect(served.toSorted()).toEqual(
+      ['GET /assets/:file', ...pages.map((page) => `GET ${page.replaceAll('$', ':')}`)].toSorted(),
+    )
   })
 
   const agreed = [
@@ -182,7 +187,9 @@ describe('routes', () => {
   test('nothing else is served', async () => {
     await using service = await startService({ env: { HAWSER_METRICS_TOKEN: 'a long random text' } })
     // A head is no more than what it is the head of.
-    const heads = service.served.filter((route) => route.startsWith('HEAD ')).map((route) => route.replace('HEAD ', 'GET '))
+    const heads = service.served
+      .filter((route) => route.startsWith('HEAD '))
+      .map((route) => route.replace('HEAD ', 'GET '))
     expect(agreed).toEqual(expect.arrayContaining(heads))
     const served = service.served.filter((route) => !route.startsWith('HEAD '))
     expect(served.toSorted()).toEqual(agreed.toSorted())

@@ -28,7 +28,13 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   test('what an administrator publishes, anyone can read', async () => {
     const content = '# Low tide\n\nAt *six*. <script>alert(1)</script> é 🚢\n'
     const uuid = await announce(place, 'Low tide', content)
-    for (const client of [place.nobody, place.observer, place.key, place.device, place.api({ token: 'nonsense', apiKey: 'nonsense' })]) {
+    for (const client of [
+      place.nobody,
+      place.observer,
+      place.key,
+      place.device,
+      place.api({ token: 'nonsense', apiKey: 'nonsense' }),
+    ]) {
       const { body } = await client.announcements.get({ params: { uuid } })
       expect(body).toEqual({
         uuid,
@@ -48,16 +54,23 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     expect(total).toBe(body.length)
     expect(body.slice(0, 3).map(({ title }) => title)).toEqual(['three', 'two', 'one'])
     expect(Object.keys(body[0]!).toSorted()).toEqual(['date', 'title', 'uuid'])
-    expect((await place.nobody.announcements.list({ query: { order_by: 'asc' } })).body).toEqual(body.toReversed())
+    expect((await place.nobody.announcements.list({ query: { order_by: 'asc' } })).body).toEqual(
+      body.toReversed(),
+    )
     expect((await place.nobody.announcements.list({ query: { order_by: 'desc' } })).body).toEqual(body)
     const paged = []
-    for (let page = 1; page <= total; page++) paged.push(...(await place.nobody.announcements.list({ query: { page, per_page: 1 } })).body)
+    for (let page = 1; page <= total; page++)
+      paged.push(...(await place.nobody.announcements.list({ query: { page, per_page: 1 } })).body)
     expect(paged).toEqual(body)
     expect(await place.nobody.announcements.list({ query: { page: 99 } })).toMatchObject({ body: [], total })
   })
 
   test('an unknown one and a malformed uuid are 404, a bad list is 400', async () => {
-    for (const uuid of ['00000000-0000-4000-8000-0000000000ff', 'news', sample.announcement.toUpperCase().replace('2', 'A')])
+    for (const uuid of [
+      '00000000-0000-4000-8000-0000000000ff',
+      'news',
+      sample.announcement.toUpperCase().replace('2', 'A'),
+    ])
       await expect(place.nobody.announcements.get({ params: { uuid } })).rejects.toMatchObject(refused(404))
     for (const query of [{ order_by: 'up' as never }, { page: 0 }, { per_page: 101 }])
       await expect(place.nobody.announcements.list({ query })).rejects.toMatchObject(refused(400))
@@ -69,7 +82,9 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     await runCommand(place.rooms, parseCommand(['announcement', 'delete', uuid]))
     await expect(place.nobody.announcements.get({ params: { uuid } })).rejects.toMatchObject(refused(404))
     expect((await place.nobody.announcements.list()).total).toBe(total - 1)
-    await expect(runCommand(place.rooms, parseCommand(['announcement', 'delete', uuid]))).rejects.toThrow('There is no announcement')
+    await expect(runCommand(place.rooms, parseCommand(['announcement', 'delete', uuid]))).rejects.toThrow(
+      'There is no announcement',
+    )
   })
 
   test('a title has 1 to 90 characters', async () => {

@@ -1,5 +1,5 @@
-// What an API key is worth and when it stops: it never outranks the present role of the member who made it, never
-// outlives that membership, stands for its own namespace only, and is refused on what is for people.
+// What an API key is worth and when it stops: it never outranks the present role of the member who made it,
+// never outlives that membership, stands for its own namespace only, and is refused on what is for people.
 import { describe, expect, test } from 'vitest'
 import { operations } from '@hawser/contract'
 import type { Role } from '@hawser/contract/access'
@@ -26,7 +26,9 @@ async function newKey(
 ) {
   const api = service.api({ token: (await signIn(service, person)).token })
   const role = wanted.role === undefined ? {} : { role: wanted.role }
-  const { body } = await api.apiKeys.create({ body: { name: `key-${++made}`, expires_at: wanted.days ?? -1, ...role } })
+  const { body } = await api.apiKeys.create({
+    body: { name: `key-${++made}`, expires_at: wanted.days ?? -1, ...role },
+  })
   return { api, name: body.name, key: body.id, use: service.api({ apiKey: body.id }) }
 }
 
@@ -36,7 +38,9 @@ describe('an API key', () => {
     await buildWorld(service)
     const { use } = await newKey(service, administrator, { role: 'operator' })
     expect((await use.devices.list({})).status).toBe(200)
-    expect((await use.devices.update({ params: { uid: sample.device }, body: { name: 'crane-9' } })).status).toBe(200)
+    expect(
+      (await use.devices.update({ params: { uid: sample.device }, body: { name: 'crane-9' } })).status,
+    ).toBe(200)
     expect(await statusOf(use.devices.remove({ params: { uid: sample.device } }))).toBe(403)
   })
 
@@ -45,7 +49,8 @@ describe('an API key', () => {
     await buildWorld(service)
     const { use } = await newKey(service, administrator)
     const chief = service.api({ token: (await signIn(service, owner)).token })
-    const setRole = (role: Role) => chief.namespaces.updateMember({ params: { tenant, uid: administrator.id }, body: { role } })
+    const setRole = (role: Role) =>
+      chief.namespaces.updateMember({ params: { tenant, uid: administrator.id }, body: { role } })
     const accept = () => statusOf(use.devices.accept({ params: { uid: sample.pendingDevice } }))
     await setRole('observer')
     expect(await statusOf(use.devices.list({}))).toBe(200)
@@ -64,7 +69,10 @@ describe('an API key', () => {
     const chief = service.api({ token: (await signIn(service, owner)).token })
     await chief.namespaces.removeMember({ params: { tenant, uid: administrator.id } })
     expect(await statusOf(use.devices.list({}))).toBe(401)
-    await chief.namespaces.addMember({ params: { tenant }, body: { identifier: administrator.email, role: 'administrator' } })
+    await chief.namespaces.addMember({
+      params: { tenant },
+      body: { identifier: administrator.email, role: 'administrator' },
+    })
     expect(await statusOf(use.devices.list({}))).toBe(401)
   })
 
@@ -135,7 +143,10 @@ describe('an API key', () => {
     await buildWorld(service)
     const { key } = await newKey(service, owner)
     const closed = operations.filter(
-      ({ id, op }) => op.access.who === 'user' || (id.startsWith('apiKeys.') && op.method !== 'GET') || id === 'namespaces.remove',
+      ({ id, op }) =>
+        op.access.who === 'user' ||
+        (id.startsWith('apiKeys.') && op.method !== 'GET') ||
+        id === 'namespaces.remove',
     )
     expect(closed.map(({ id }) => id)).toEqual(
       expect.arrayContaining([

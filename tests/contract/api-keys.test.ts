@@ -1,5 +1,5 @@
-// API keys as members manage them: what is made and shown, how long it lasts, whose role it may have. What a key can do
-// once it is there is in api-key-standing.test.ts.
+// API keys as members manage them: what is made and shown, how long it lasts, whose role it may have. What a
+// key can do once it is there is in api-key-standing.test.ts.
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { roles, type Role } from '@hawser/contract/access'
@@ -16,7 +16,8 @@ const listed = async (place: Place, name: string): Promise<ApiKey | undefined> =
 
 describe('a key', () => {
   const place = sharedPlace()
-  const create = (body: object) => place.administrator.apiKeys.create({ body: body as { name: string; expires_at: -1 } })
+  const create = (body: object) =>
+    place.administrator.apiKeys.create({ body: body as { name: string; expires_at: -1 } })
 
   test('is shown once, when it is made, and opens the door', async () => {
     const name = newName()
@@ -45,8 +46,12 @@ describe('a key', () => {
     expect((await place.api({ apiKey: key }).devices.list()).status).toBe(200)
     await expect(create({ name: newName(), expires_at: -1, key })).rejects.toMatchObject(refused(409))
     // Another namespace must not learn more than that, and must not get this namespace's key.
-    await expect(place.stranger.apiKeys.create({ body: { name: newName(), expires_at: -1, key } })).rejects.toMatchObject(refused(409))
-    expect((await place.api({ apiKey: key }).namespaces.list()).body.map(({ tenant_id }) => tenant_id)).toEqual([sample.tenant])
+    await expect(
+      place.stranger.apiKeys.create({ body: { name: newName(), expires_at: -1, key } }),
+    ).rejects.toMatchObject(refused(409))
+    expect(
+      (await place.api({ apiKey: key }).namespaces.list()).body.map(({ tenant_id }) => tenant_id),
+    ).toEqual([sample.tenant])
   })
 
   test.each([
@@ -68,8 +73,10 @@ describe('a key', () => {
 
   test('stops working when its time is over', async () => {
     await using own = await startPlace()
-    const { id } = (await own.administrator.apiKeys.create({ body: { name: 'monthly', expires_at: 30 } })).body
-    const forever = (await own.administrator.apiKeys.create({ body: { name: 'forever', expires_at: -1 } })).body.id
+    const { id } = (await own.administrator.apiKeys.create({ body: { name: 'monthly', expires_at: 30 } }))
+      .body
+    const forever = (await own.administrator.apiKeys.create({ body: { name: 'forever', expires_at: -1 } }))
+      .body.id
     own.clock.forward((30 * day_s - 60) * 1000)
     expect((await own.api({ apiKey: id }).devices.list()).status).toBe(200)
     own.clock.forward(60_000)
@@ -112,7 +119,9 @@ describe('a key', () => {
     await create({ name, expires_at: -1 })
     await expect(create({ name, expires_at: -1 })).rejects.toMatchObject(refused(409))
     expect((await place.stranger.apiKeys.create({ body: { name, expires_at: -1 } })).status).toBe(200)
-    const parallel = await Promise.allSettled(Array.from({ length: 4 }, () => create({ name: 'at-once', expires_at: -1 })))
+    const parallel = await Promise.allSettled(
+      Array.from({ length: 4 }, () => create({ name: 'at-once', expires_at: -1 })),
+    )
     expect(parallel.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   })
 })
@@ -121,20 +130,26 @@ describe('the role of a key', () => {
   const place = sharedPlace()
   const makers = ['administrator', 'owner'] as const
 
-  test.each(makers.flatMap((maker) => roles.map((role) => [maker, role] as const)))('%s makes a key for %s', async (maker, role) => {
-    const call = place[maker].apiKeys.create({ body: { name: newName(), expires_at: -1, role } })
-    if (roles.indexOf(role) > roles.indexOf(maker)) await expect(call).rejects.toMatchObject(refused(403))
-    else expect((await call).body.role).toBe(role)
-  })
+  test.each(makers.flatMap((maker) => roles.map((role) => [maker, role] as const)))(
+    '%s makes a key for %s',
+    async (maker, role) => {
+      const call = place[maker].apiKeys.create({ body: { name: newName(), expires_at: -1, role } })
+      if (roles.indexOf(role) > roles.indexOf(maker)) await expect(call).rejects.toMatchObject(refused(403))
+      else expect((await call).body.role).toBe(role)
+    },
+  )
 
   test.each(makers)('is that of its maker, %s, unless another is asked for', async (maker) => {
-    expect((await place[maker].apiKeys.create({ body: { name: newName(), expires_at: -1 } })).body.role).toBe(maker)
+    expect((await place[maker].apiKeys.create({ body: { name: newName(), expires_at: -1 } })).body.role).toBe(
+      maker,
+    )
   })
 
   test('can be changed up to the role of whoever changes it', async () => {
     const name = newName()
     await place.administrator.apiKeys.create({ body: { name, expires_at: -1, role: 'observer' } })
-    const set = (person: 'administrator' | 'owner', role: Role) => place[person].apiKeys.update({ params: { key: name }, body: { role } })
+    const set = (person: 'administrator' | 'owner', role: Role) =>
+      place[person].apiKeys.update({ params: { key: name }, body: { role } })
     await set('administrator', 'administrator')
     await expect(set('administrator', 'owner')).rejects.toMatchObject(refused(403))
     expect(await listed(place, name)).toMatchObject({ role: 'administrator' })
@@ -149,16 +164,24 @@ describe('the role of a key', () => {
 
   test.each(['operator', 'observer'] as const)('%s may not make, change or remove keys', async (person) => {
     const params = { key: sample.apiKeyName }
-    await expect(place[person].apiKeys.create({ body: { name: newName(), expires_at: 30 } })).rejects.toMatchObject(refused(403))
-    await expect(place[person].apiKeys.update({ params, body: { name: 'taken' } })).rejects.toMatchObject(refused(403))
+    await expect(
+      place[person].apiKeys.create({ body: { name: newName(), expires_at: 30 } }),
+    ).rejects.toMatchObject(refused(403))
+    await expect(place[person].apiKeys.update({ params, body: { name: 'taken' } })).rejects.toMatchObject(
+      refused(403),
+    )
     await expect(place[person].apiKeys.remove({ params })).rejects.toMatchObject(refused(403))
   })
 
   test('a key lists keys and may not make, change or remove any', async () => {
     expect((await place.key.apiKeys.list()).total).toBeGreaterThan(0)
     const params = { key: sample.apiKeyName }
-    await expect(place.key.apiKeys.create({ body: { name: newName(), expires_at: 30 } })).rejects.toMatchObject(refused(403))
-    await expect(place.key.apiKeys.update({ params, body: { name: 'renamed' } })).rejects.toMatchObject(refused(403))
+    await expect(
+      place.key.apiKeys.create({ body: { name: newName(), expires_at: 30 } }),
+    ).rejects.toMatchObject(refused(403))
+    await expect(place.key.apiKeys.update({ params, body: { name: 'renamed' } })).rejects.toMatchObject(
+      refused(403),
+    )
     await expect(place.key.apiKeys.remove({ params })).rejects.toMatchObject(refused(403))
   })
 })
@@ -171,7 +194,8 @@ describe('changing and removing', () => {
     const { id } = (await place.administrator.apiKeys.create({ body: { name: one, expires_at: 30 } })).body
     await place.administrator.apiKeys.create({ body: { name: two, expires_at: 30 } })
     const before = await listed(place, one)
-    const update = (key: string, body: object) => place.administrator.apiKeys.update({ params: { key }, body })
+    const update = (key: string, body: object) =>
+      place.administrator.apiKeys.update({ params: { key }, body })
     place.clock.forward(1000)
     await update(one, {})
     expect(await listed(place, one)).toEqual(before)
@@ -196,12 +220,16 @@ describe('changing and removing', () => {
     for (let time = 0; time < 3; time++) await call()
     await place.administrator.apiKeys.remove({ params: { key: name } })
     await expect(call()).rejects.toMatchObject(refused(401))
-    await expect(place.administrator.apiKeys.remove({ params: { key: name } })).rejects.toMatchObject(refused(404))
+    await expect(place.administrator.apiKeys.remove({ params: { key: name } })).rejects.toMatchObject(
+      refused(404),
+    )
   })
 
   test('keys of another namespace are 404', async () => {
     const params = { key: sample.apiKeyName }
-    await expect(place.stranger.apiKeys.update({ params, body: { name: 'stolen' } })).rejects.toMatchObject(refused(404))
+    await expect(place.stranger.apiKeys.update({ params, body: { name: 'stolen' } })).rejects.toMatchObject(
+      refused(404),
+    )
     await expect(place.stranger.apiKeys.remove({ params })).rejects.toMatchObject(refused(404))
     expect(await listed(place, sample.apiKeyName)).toBeDefined()
   })
@@ -215,28 +243,38 @@ describe.each(bothDatabases)('the list, on %s', (_, options) => {
     for (const [index, expires_at] of ([90, -1, 30, 365, 60] as const).entries()) {
       place.clock.forward(1000)
       const person = index % 2 === 0 ? place.owner : place.administrator
-      await person.apiKeys.create({ body: { name: `${'qwert'[index]}-Key`, expires_at, role: roles[index % 3]! } })
+      await person.apiKeys.create({
+        body: { name: `${'qwert'[index]}-Key`, expires_at, role: roles[index % 3]! },
+      })
     }
     await place.owner.apiKeys.update({ params: { key: 'w-Key' }, body: { role: 'observer' } })
     const all = (await place.observer.apiKeys.list()).body
-    expect(all.map(({ expires_in }) => expires_in)).toEqual(all.map(({ expires_in }) => expires_in).toSorted((a, b) => b - a))
+    expect(all.map(({ expires_in }) => expires_in)).toEqual(
+      all.map(({ expires_in }) => expires_in).toSorted((a, b) => b - a),
+    )
     for (const sort_by of apiKeySorts)
       for (const order_by of ['asc', 'desc'] as const) {
         const paged: ApiKey[] = []
         for (const page of [1, 2, 3]) {
-          const { body, total } = await place.observer.apiKeys.list({ query: { sort_by, order_by, page, per_page: 2 } })
+          const { body, total } = await place.observer.apiKeys.list({
+            query: { sort_by, order_by, page, per_page: 2 },
+          })
           expect(total).toBe(6)
           paged.push(...body)
         }
         const keys = all.map((key) => key[sort_by])
-        const sorted = sort_by === 'expires_in' ? keys.toSorted((a, b) => Number(a) - Number(b)) : keys.toSorted(bytes)
+        const sorted =
+          sort_by === 'expires_in' ? keys.toSorted((a, b) => Number(a) - Number(b)) : keys.toSorted(bytes)
         expect(paged.map((key) => key[sort_by])).toEqual(order_by === 'asc' ? sorted : sorted.toReversed())
         expect(new Set(paged.map(({ name }) => name)).size).toBe(6)
       }
     expect((await place.stranger.apiKeys.list()).total).toBe(0)
   })
 
-  test.each([{ sort_by: 'hash' }, { sort_by: 'id' }, { order_by: 'up' }, { page: 0 }, { per_page: 101 }])('refuses %j', async (query) => {
-    await expect(place.observer.apiKeys.list({ query: query as never })).rejects.toMatchObject(refused(400))
-  })
+  test.each([{ sort_by: 'hash' }, { sort_by: 'id' }, { order_by: 'up' }, { page: 0 }, { per_page: 101 }])(
+    'refuses %j',
+    async (query) => {
+      await expect(place.observer.apiKeys.list({ query: query as never })).rejects.toMatchObject(refused(400))
+    },
+  )
 })

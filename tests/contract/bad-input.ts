@@ -1,6 +1,6 @@
-// Input that does not fit, made from the contract's schemas: for every field whatever its schema refuses out of a box of
-// odd values, and what lies just outside the limits it states. Each piece is wrong in one place only, so that the
-// refusal must name that place.
+// Input that does not fit, made from the contract's schemas: for every field whatever its schema refuses out
+// of a box of odd values, and what lies just outside the limits it states. Each piece is wrong in one place
+// only, so that the refusal must name that place.
 import { Ajv } from 'ajv'
 import type { Operation } from '@hawser/contract/operation'
 
@@ -32,10 +32,33 @@ export interface Bad {
 }
 
 const ajv = new Ajv({ strict: false, formats: { 'date-time': true } })
-const oddValues: readonly unknown[] = [42, -1, 1.5, 1e300, true, '', 'non sense', null, [], ['non sense'], [42], {}, { nonsense: 1 }]
+const oddValues: readonly unknown[] = [
+  42,
+  -1,
+  1.5,
+  1e300,
+  true,
+  '',
+  'non sense',
+  null,
+  [],
+  ['non sense'],
+  [42],
+  {},
+  { nonsense: 1 },
+]
 
 /** Texts that have broken databases and parsers before. */
-export const oddTexts: readonly string[] = ['\u0000', 'before\u0000after', '\ud800', '🦀', "' or 1=1 --", '%', '\\', 'x'.repeat(50_000)]
+export const oddTexts: readonly string[] = [
+  '\u0000',
+  'before\u0000after',
+  '\ud800',
+  '🦀',
+  "' or 1=1 --",
+  '%',
+  '\\',
+  'x'.repeat(50_000),
+]
 
 /** Bodies that are JSON and no object. */
 export const noObjects: readonly string[] = ['[]', '[{}]', '42', '"text"', 'true', 'null']
@@ -60,15 +83,28 @@ export function oddBodies(op: Operation, body: unknown): Bad[] {
   return replaced(op.body as unknown as Schema, body, values, false)
 }
 
-/** The example with one field after the other replaced by what is made from its schema, or left out where it is needed. */
-function replaced(schema: Schema, part: unknown, values: (schema: Schema) => unknown[], leaveOut: boolean): Bad[] {
+/**
+ * The example with one field after the other replaced by what is made from its schema, or left out where it
+ * is needed.
+ */
+function replaced(
+  schema: Schema,
+  part: unknown,
+  values: (schema: Schema) => unknown[],
+  leaveOut: boolean,
+): Bad[] {
   const example = (part ?? {}) as Readonly<Record<string, unknown>>
   return Object.entries(schema.properties ?? {}).flatMap(([field, inner]) => {
     const put = (value: unknown) => ({ ...example, [field]: value })
     const { [field]: present, ...without } = example
     const needed = leaveOut && schema.required?.includes(field) && inner.default === undefined
     return [
-      ...values(inner).map((value) => ({ what: `${field}: ${shown(value)}`, value: put(value), top: field, field })),
+      ...values(inner).map((value) => ({
+        what: `${field}: ${shown(value)}`,
+        value: put(value),
+        top: field,
+        field,
+      })),
       ...(needed ? [{ what: `no ${field}`, value: without, top: field, field }] : []),
       ...replaced(inner, present, values, leaveOut).map((deeper) => ({
         ...deeper,
@@ -83,14 +119,33 @@ function replaced(schema: Schema, part: unknown, values: (schema: Schema) => unk
 /** One field of a query is wrong, as text. */
 export function badQueries(op: Operation): Bad[] {
   return Object.entries(op.query?.properties ?? {}).flatMap(([field, schema]) =>
-    wrongTexts(schema as unknown as Schema).map((value) => ({ what: `${field}=${shown(value)}`, value, top: field, field })),
+    wrongTexts(schema as unknown as Schema).map((value) => ({
+      what: `${field}=${shown(value)}`,
+      value,
+      top: field,
+      field,
+    })),
   )
 }
 
 function wrongTexts(schema: Schema): string[] {
   if (schema.type === 'integer') {
     const { minimum = 0, maximum = 0 } = schema
-    return [String(minimum - 1), String(maximum + 1), '1.5', 'abc', '', ' 1', '1e1', '0x1', '+1', '1,2', 'NaN', 'true', '1'.repeat(400)]
+    return [
+      String(minimum - 1),
+      String(maximum + 1),
+      '1.5',
+      'abc',
+      '',
+      ' 1',
+      '1e1',
+      '0x1',
+      '+1',
+      '1,2',
+      'NaN',
+      'true',
+      '1'.repeat(400),
+    ]
   }
   if (schema.type === 'boolean') return ['1', '0', 'yes', 'TRUE', '', 'null']
   return wrongValues(schema).filter((value) => typeof value === 'string')
@@ -111,9 +166,13 @@ function atLimits(schema: Schema): unknown[] {
   }
   if (schema.minimum !== undefined) values.push(schema.minimum - 1)
   if (schema.maximum !== undefined) values.push(schema.maximum + 1)
-  if (schema.enum) values.push('nonsense', String(schema.enum[0]).toUpperCase(), `${String(schema.enum[0])} `, [schema.enum[0]])
+  if (schema.enum)
+    values.push('nonsense', String(schema.enum[0]).toUpperCase(), `${String(schema.enum[0])} `, [
+      schema.enum[0],
+    ])
   if (schema.type === 'array') {
-    const item = (index: number) => (schema.items?.type === 'object' ? { uid: `item-${index}` } : `item-${index}`)
+    const item = (index: number) =>
+      schema.items?.type === 'object' ? { uid: `item-${index}` } : `item-${index}`
     const list = (length: number) => Array.from({ length }, (_, index) => item(index))
     if (schema.maxItems !== undefined) values.push(list(schema.maxItems + 1))
     if (schema.minItems !== undefined && schema.minItems > 0) values.push(list(schema.minItems - 1))

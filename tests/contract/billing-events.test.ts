@@ -1,12 +1,15 @@
-// Events of the payment provider: only what it signed, and signed a moment ago, is believed; an event that comes twice, late or
-// out of order leads to the same end, because it is asked what is true now.
+// Events of the payment provider: only what it signed, and signed a moment ago, is believed; an event that
+// comes twice, late or out of order leads to the same end, because it is asked what is true now.
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { bothDatabases } from '../harness/place.ts'
 import { startBilled, type Billed } from '../harness/billed.ts'
 import { webhookSecret } from '../harness/stripe.ts'
 
-const wrong = { status: 400, body: { message: 'The signature of the event is wrong or too old.', code: 'wrong_signature' } }
+const wrong = {
+  status: 400,
+  body: { message: 'The signature of the event is wrong or too old.', code: 'wrong_signature' },
+}
 
 /** The subscription as it is now, in an event about it. */
 function about(place: Billed, type: string, id?: string): string {
@@ -27,14 +30,24 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     await place.subscribed()
     const early = about(place, 'created')
     become(place, 'past_due')
-    const failed = stripe.event('invoice.payment_failed', { id: 'in_1', object: 'invoice', customer: [...stripe.kept.customer.keys()][0] })
+    const failed = stripe.event('invoice.payment_failed', {
+      id: 'in_1',
+      object: 'invoice',
+      customer: [...stripe.kept.customer.keys()][0],
+    })
     expect((await stripe.send(place.url, failed)).status).toBe(200)
-    expect(await place.namespace()).toMatchObject({ max_devices: -1, billing: { status: 'past_due', active: true } })
+    expect(await place.namespace()).toMatchObject({
+      max_devices: -1,
+      billing: { status: 'past_due', active: true },
+    })
 
     become(place, 'canceled')
     const deleted = about(place, 'deleted')
     expect((await stripe.send(place.url, deleted)).status).toBe(200)
-    expect(await place.namespace()).toMatchObject({ max_devices: 3, billing: { status: 'canceled', active: false } })
+    expect(await place.namespace()).toMatchObject({
+      max_devices: 3,
+      billing: { status: 'canceled', active: false },
+    })
 
     // Older news that comes now does not bring the past back.
     expect((await stripe.send(place.url, early)).status).toBe(200)
@@ -60,7 +73,9 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     await using place = await startBilled(await options())
     const { id, customer } = await place.subscribed()
     const asked_at = place.clock.now()
-    const book = (await import('../../server/src/domain/billing/subscriptions.ts')).subscriptions({ stores: place.rooms.stores })
+    const book = (await import('../../server/src/domain/billing/subscriptions.ts')).subscriptions({
+      stores: place.rooms.stores,
+    })
     const { tenant_id } = (await place.rooms.stores.billing.findByCustomer(customer))!
     const state = (text: string) => ({ id, status: text, end_at: 5, quantity: 1 })
     await book.settle(tenant_id, customer, asked_at + 10, state('canceled'))
@@ -98,7 +113,9 @@ test('what is not signed, or not so, changes nothing and asks nobody', async () 
     'of the body alone': `t=${at},v1=${createHmac('sha256', webhookSecret).update(payload).digest('hex')}`,
   }))
     expect({ what, ...(await stripe.send(place.url, payload, signature)) }).toEqual({ what, ...wrong })
-  expect((await stripe.send(place.url, `${payload} `, stripe.sign(payload))).status, 'one blank more').toBe(400)
+  expect((await stripe.send(place.url, `${payload} `, stripe.sign(payload))).status, 'one blank more').toBe(
+    400,
+  )
   expect((await stripe.send(place.url, '{', stripe.sign('{'))).status, 'no JSON').toBe(400)
   expect(place.asked()).toEqual([])
   expect(await status(place)).toBe('active')
@@ -129,13 +146,20 @@ test('events about others, and about other things, are taken and left alone', as
   await place.rooms.usage!.deliver()
   place.asked()
   for (const [type, object] of [
-    ['customer.subscription.updated', { id: 'sub_x', object: 'subscription', customer: 'cus_of_another_product' }],
+    [
+      'customer.subscription.updated',
+      { id: 'sub_x', object: 'subscription', customer: 'cus_of_another_product' },
+    ],
     ['customer.created', { id: 'cus_new', object: 'customer' }],
     ['payment_intent.succeeded', { id: 'pi_1', object: 'payment_intent', customer }],
     ['product.created', { id: 'prod_1', object: 'product' }],
     ['customer.updated', { id: 'cus_1', object: 'customer', customer: null }],
   ] as const)
-    expect({ type, ...(await stripe.send(place.url, stripe.event(type, object))) }).toEqual({ type, status: 200, body: {} })
+    expect({ type, ...(await stripe.send(place.url, stripe.event(type, object))) }).toEqual({
+      type,
+      status: 200,
+      body: {},
+    })
   expect(place.asked()).toEqual([])
 })
 
@@ -145,12 +169,17 @@ test('an event that overtakes the subscription which it is about does not undo i
   const { id: customer } = await place.customer()
   const letGo = stripe.hold()
   const subscribing = place.owner.billing.createSubscription()
-  await expect.poll(() => stripe.asked.some(({ method, path }) => method === 'POST' && path === 'subscriptions')).toBe(true)
+  await expect
+    .poll(() => stripe.asked.some(({ method, path }) => method === 'POST' && path === 'subscriptions'))
+    .toBe(true)
   const early = stripe.event('invoice.created', { id: 'in_1', object: 'invoice', customer })
   expect((await stripe.send(place.url, early)).status).toBe(200)
   letGo()
   await subscribing
-  expect(await place.namespace()).toMatchObject({ max_devices: -1, billing: { active: true, status: 'active' } })
+  expect(await place.namespace()).toMatchObject({
+    max_devices: -1,
+    billing: { active: true, status: 'active' },
+  })
 })
 
 test('an event is taken only when it could be acted on: Stripe sends it again', async () => {
@@ -160,7 +189,10 @@ test('an event is taken only when it could be acted on: Stripe sends it again', 
   become(place, 'canceled')
   const payload = about(place, 'deleted')
   stripe.trouble('error', /GET subscriptions/)
-  expect(await stripe.send(place.url, payload)).toMatchObject({ status: 424, body: { code: 'provider_away' } })
+  expect(await stripe.send(place.url, payload)).toMatchObject({
+    status: 424,
+    body: { code: 'provider_away' },
+  })
   expect(await status(place)).toBe('active')
   stripe.well()
   expect((await stripe.send(place.url, payload)).status).toBe(200)

@@ -1,6 +1,7 @@
-// How many devices a namespace has: three without a subscription, any number with one. Places of deleted devices, the choice of
-// devices when a subscription has ended, what `acceptable` and evaluate say, and that Stripe learns how many devices there are.
-// On both databases, since much of it is kept by the database itself.
+// How many devices a namespace has: three without a subscription, any number with one. Places of deleted
+// devices, the choice of devices when a subscription has ended, what `acceptable` and evaluate say, and that
+// Stripe learns how many devices there are. On both databases, since much of it is kept by the database
+// itself.
 import { describe, expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -12,18 +13,27 @@ import { temporaryFolder } from '../failures/program.ts'
 
 const accept = (place: Billed, { uid }: { uid: string }) => place.operator.devices.accept({ params: { uid } })
 const remove = (place: Billed, { uid }: { uid: string }) => place.owner.devices.remove({ params: { uid } })
-const again = async (place: Billed, device: Enrolled) => void (await place.nobody.devices.auth({ body: device.body }))
+const again = async (place: Billed, device: Enrolled) =>
+  void (await place.nobody.devices.auth({ body: device.body }))
 const evaluate = async (place: Billed) => (await place.observer.billing.evaluate()).body
 const limited = { status: 402, body: { message: expect.stringContaining('3 devices') as unknown } }
 
-/** Uids of the devices that could be accepted now, by the list, by its filter, and one by one: they say the same. */
+/**
+ * Uids of the devices that could be accepted now, by the list, by its filter, and one by one: they say the
+ * same.
+ */
 async function acceptable(place: Billed): Promise<string[]> {
   const list = (await place.observer.devices.list({ query: { per_page: 100 } })).body
   const shown = list.filter((device) => device.acceptable).map(({ uid }) => uid)
-  const filter = btoa(JSON.stringify([{ type: 'property', params: { name: 'acceptable', operator: 'bool', value: true } }]))
-  const filtered = (await place.observer.devices.list({ query: { per_page: 100, filter } })).body.map(({ uid }) => uid)
+  const filter = btoa(
+    JSON.stringify([{ type: 'property', params: { name: 'acceptable', operator: 'bool', value: true } }]),
+  )
+  const filtered = (await place.observer.devices.list({ query: { per_page: 100, filter } })).body.map(
+    ({ uid }) => uid,
+  )
   expect(filtered.toSorted()).toEqual(shown.toSorted())
-  for (const { uid } of list) expect((await place.observer.devices.get({ params: { uid } })).body.acceptable).toBe(shown.includes(uid))
+  for (const { uid } of list)
+    expect((await place.observer.devices.get({ params: { uid } })).body.acceptable).toBe(shown.includes(uid))
   return shown.toSorted()
 }
 
@@ -45,7 +55,9 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     const waiting = await Promise.all(Array.from({ length: 6 }, () => place.enrol()))
     expect(await evaluate(place)).toEqual({ can_accept: true, can_connect: true })
     const outcomes = await Promise.allSettled(waiting.map((device) => accept(place, device)))
-    const statuses = outcomes.map((one) => (one.status === 'fulfilled' ? 200 : one.reason instanceof ApiError ? one.reason.status : 0))
+    const statuses = outcomes.map((one) =>
+      one.status === 'fulfilled' ? 200 : one.reason instanceof ApiError ? one.reason.status : 0,
+    )
     expect(statuses.toSorted((one, other) => one - other)).toEqual([200, 200, 402, 402, 402, 402])
     expect(await place.namespace()).toMatchObject({ max_devices: 3, device_count: 3 })
     expect(await evaluate(place)).toEqual({ can_accept: false, can_connect: true })
@@ -81,7 +93,11 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     const many = await Promise.all(Array.from({ length: 8 }, () => place.enrol()))
     await Promise.all(many.map((device) => accept(place, device)))
     await expect.poll(() => place.quantity()).toBe(8)
-    await expect.poll(async () => (await place.rooms.database.db.selectFrom('usage_reports').selectAll().execute()).length).toBe(0)
+    await expect
+      .poll(
+        async () => (await place.rooms.database.db.selectFrom('usage_reports').selectAll().execute()).length,
+      )
+      .toBe(0)
   })
 
   test('a namespace that goes ends its subscription, and nobody else’s', async () => {
@@ -95,13 +111,20 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     await place.accepted('tug-1')
     await place.owner.namespaces.remove({ params: { tenant: sample.tenant } })
     await expect.poll(() => place.stripe.kept.subscription.get(id)!['status']).toBe('canceled')
-    expect([...place.stripe.kept.invoice.values()].at(-1), 'what was used is on a last invoice').toMatchObject({ amount_due: 100 })
+    expect(
+      [...place.stripe.kept.invoice.values()].at(-1),
+      'what was used is on a last invoice',
+    ).toMatchObject({ amount_due: 100 })
     expect((await place.stranger.billing.getSubscription()).body.active).toBe(true)
   })
 
   test('a deleted device keeps its place for thirty days, for itself', async () => {
     await using place = await startBilled(await options())
-    const [first, second, third] = [await place.accepted('tug-1'), await place.accepted('tug-2'), await place.enrol({ hostname: 'tug-3' })]
+    const [first, second, third] = [
+      await place.accepted('tug-1'),
+      await place.accepted('tug-2'),
+      await place.enrol({ hostname: 'tug-3' }),
+    ]
     await remove(place, first)
     expect((await place.namespace()).device_count).toBe(2)
     await expect(accept(place, third)).rejects.toMatchObject({
@@ -143,7 +166,11 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   test('after a subscription has ended the owner chooses up to three devices; the others wait', async () => {
     await using place = await startBilled(await options())
     await lapsed(place, 5)
-    expect(await place.namespace()).toMatchObject({ max_devices: 3, device_count: 5, billing: { active: false } })
+    expect(await place.namespace()).toMatchObject({
+      max_devices: 3,
+      device_count: 5,
+      billing: { active: false },
+    })
     expect(await evaluate(place)).toEqual({ can_accept: false, can_connect: false })
     const list = (await place.owner.devices.list({ query: { status: 'accepted' } })).body
     // Deleting makes no more places than there may be.
@@ -156,8 +183,12 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     for (const client of [place.administrator, place.observer, place.key])
       await expect(client.devices.choose({ body: { choices: kept } })).rejects.toMatchObject({ status: 403 })
     const four = list.slice(1).map(({ uid }) => uid)
-    await expect(place.owner.devices.choose({ body: { choices: four } })).rejects.toMatchObject({ status: 400 })
-    await expect(place.owner.devices.choose({ body: { choices: [...kept.slice(1), 'f'.repeat(64)] } })).rejects.toMatchObject({
+    await expect(place.owner.devices.choose({ body: { choices: four } })).rejects.toMatchObject({
+      status: 400,
+    })
+    await expect(
+      place.owner.devices.choose({ body: { choices: [...kept.slice(1), 'f'.repeat(64)] } }),
+    ).rejects.toMatchObject({
       status: 404,
     })
     expect((await place.namespace()).device_count).toBe(4)
@@ -183,7 +214,9 @@ describe.each(bothDatabases)('on %s', (_, options) => {
       expect((await api.namespaces.get(tenant)).body).toMatchObject({ max_devices: -1, billing: null })
       await expect(api.billing.getCustomer()).rejects.toMatchObject(refused(424, 'provider_not_configured'))
       expect((await api.namespaces.create({ body: { name: 'free-port' } })).body.max_devices).toBe(-1)
-      expect(unbilled.log()).toContain('there is no payment provider: nothing is billed and nothing is limited')
+      expect(unbilled.log()).toContain(
+        'there is no payment provider: nothing is billed and nothing is limited',
+      )
     }
     {
       await using billed = await startService({ ...at, env })

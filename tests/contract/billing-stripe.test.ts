@@ -1,5 +1,6 @@
-// Billing with a payment provider: how a namespace becomes a customer, pays and stops paying, what is refused with which code,
-// and that nothing of ours changes when the provider refuses. The provider is a double that speaks as Stripe does.
+// Billing with a payment provider: how a namespace becomes a customer, pays and stops paying, what is refused
+// with which code, and that nothing of ours changes when the provider refuses. The provider is a double that
+// speaks as Stripe does.
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { bothDatabases } from '../harness/place.ts'
@@ -27,7 +28,13 @@ describe.each(bothDatabases)('on %s', (_, options) => {
       payment_methods: [],
     })
     expect(stripe.kept.customer.get(made.id)).toMatchObject({ metadata: { tenant_id: sample.tenant } })
-    const billing = { active: false, status: 'inactive', customer_id: made.id, subscription_id: null, current_period_end: 0 }
+    const billing = {
+      active: false,
+      status: 'inactive',
+      customer_id: made.id,
+      subscription_id: null,
+      current_period_end: 0,
+    }
     expect(await place.namespace()).toMatchObject({ max_devices: 3, billing })
     expect((await owner.billing.createCustomer()).body, 'once more it is the same').toEqual(made)
     await expect(owner.billing.getSubscription()).rejects.toMatchObject(refused(404, 'no_subscription'))
@@ -37,7 +44,15 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     await owner.billing.attachPaymentMethod({ body: { id: card } })
     await expect(owner.billing.createSubscription()).rejects.toMatchObject(refused(404, 'no_payment_method'))
     await owner.billing.setDefaultPaymentMethod({ body: { id: card } })
-    const method = { id: card, number: '4242', brand: 'visa', exp_month: 12, exp_year: 2031, cvc: '', default: true }
+    const method = {
+      id: card,
+      number: '4242',
+      brand: 'visa',
+      exp_month: 12,
+      exp_year: 2031,
+      cvc: '',
+      default: true,
+    }
     expect((await owner.billing.getCustomer()).body.payment_methods).toEqual([method])
 
     expect((await owner.billing.createSubscription()).body).toBeUndefined()
@@ -47,38 +62,61 @@ describe.each(bothDatabases)('on %s', (_, options) => {
       active: true,
       status: 'active',
       end_at: expect.any(Number) as unknown,
-      invoices: [{ id: expect.stringMatching(/^in_/) as unknown, status: 'paid', currency: 'usd', amount: 500 }],
+      invoices: [
+        { id: expect.stringMatching(/^in_/) as unknown, status: 'paid', currency: 'usd', amount: 500 },
+      ],
     })
     expect(subscription.end_at * 1000).toBeGreaterThan(place.clock.now())
     expect(await place.namespace()).toMatchObject({
       max_devices: -1,
-      billing: { active: true, status: 'active', subscription_id: subscription.id, current_period_end: subscription.end_at },
+      billing: {
+        active: true,
+        status: 'active',
+        subscription_id: subscription.id,
+        current_period_end: subscription.end_at,
+      },
     })
-    await expect(owner.billing.createSubscription()).rejects.toMatchObject(refused(409, 'subscription_exists'))
-    expect((await owner.billing.portal()).body).toEqual({ url: `https://billing.stripe.test/p/session/${made.id}` })
+    await expect(owner.billing.createSubscription()).rejects.toMatchObject(
+      refused(409, 'subscription_exists'),
+    )
+    expect((await owner.billing.portal()).body).toEqual({
+      url: `https://billing.stripe.test/p/session/${made.id}`,
+    })
     const [portal] = stripe.asked.filter(({ path }) => path === 'billing_portal/sessions')
     expect(portal?.params).toEqual({ customer: made.id, return_url: 'http://hawser.test/billing' })
 
     // What it pays with cannot be taken away; another one can.
-    await expect(owner.billing.detachPaymentMethod({ body: { id: card } })).rejects.toMatchObject(refused(400, 'default_payment_method'))
+    await expect(owner.billing.detachPaymentMethod({ body: { id: card } })).rejects.toMatchObject(
+      refused(400, 'default_payment_method'),
+    )
     const spare = stripe.card()
     await owner.billing.attachPaymentMethod({ body: { id: spare } })
     await owner.billing.setDefaultPaymentMethod({ body: { id: spare } })
     await owner.billing.detachPaymentMethod({ body: { id: card } })
-    expect((await owner.billing.getCustomer()).body.payment_methods).toMatchObject([{ id: spare, default: true }])
+    expect((await owner.billing.getCustomer()).body.payment_methods).toMatchObject([
+      { id: spare, default: true },
+    ])
 
     await owner.billing.report({ query: { action: 'namespace_delete' } })
     expect((await owner.billing.getSubscription()).body).toMatchObject({ active: false, status: 'canceled' })
-    expect(await place.namespace()).toMatchObject({ max_devices: 3, billing: { active: false, status: 'canceled' } })
+    expect(await place.namespace()).toMatchObject({
+      max_devices: 3,
+      billing: { active: false, status: 'canceled' },
+    })
     await owner.billing.createSubscription()
-    expect((await owner.billing.getSubscription()).body).toMatchObject({ active: true, invoices: [{ status: 'paid' }] })
+    expect((await owner.billing.getSubscription()).body).toMatchObject({
+      active: true,
+      invoices: [{ status: 'paid' }],
+    })
   })
 })
 
 test('calls to Stripe are form-encoded, name their version, and carry an idempotency key where they make something', async () => {
   await using place = await startBilled()
   await place.subscribed()
-  const creating = place.stripe.asked.find(({ method, path }) => method === 'POST' && path === 'subscriptions')
+  const creating = place.stripe.asked.find(
+    ({ method, path }) => method === 'POST' && path === 'subscriptions',
+  )
   expect(creating).toMatchObject({
     params: {
       items: { 0: { price: stripePrice, quantity: '1' } },
@@ -97,7 +135,10 @@ test.each([
   await using place = await startBilled()
   await place.owner.billing.createCustomer()
   const id = place.stripe.card(kind)
-  await expect(place.owner.billing.attachPaymentMethod({ body: { id } })).rejects.toMatchObject({ status: 424, body: { message, code } })
+  await expect(place.owner.billing.attachPaymentMethod({ body: { id } })).rejects.toMatchObject({
+    status: 424,
+    body: { message, code },
+  })
   expect((await place.owner.billing.getCustomer()).body.payment_methods).toEqual([])
 })
 
@@ -108,7 +149,10 @@ test('a card that cannot pay begins no subscription, and another one does', asyn
   const before = await place.namespace()
   const message = 'Your card has insufficient funds.'
   for (let time = 0; time < 2; time++)
-    await expect(owner.billing.createSubscription()).rejects.toMatchObject({ status: 424, body: { message, code: 'card_declined' } })
+    await expect(owner.billing.createSubscription()).rejects.toMatchObject({
+      status: 424,
+      body: { message, code: 'card_declined' },
+    })
   await expect(owner.billing.getSubscription()).rejects.toMatchObject(refused(404, 'no_subscription'))
   const { updated_at: _, ...same } = before.billing!
   expect(await place.namespace()).toMatchObject({ max_devices: 3, billing: same })
@@ -140,7 +184,9 @@ test('open invoices come first: 402', async () => {
     await expect(owner.billing.getSubscription()).rejects.toMatchObject(refused(402, 'open_invoices'))
     await expect(owner.billing.createSubscription()).rejects.toMatchObject(refused(402, 'open_invoices'))
     expect(await place.namespace()).toMatchObject({ max_devices: 3, billing: { active: false, status } })
-    await expect(owner.billing.report({ query: { action: 'device_accept' } })).rejects.toMatchObject(refused(402, 'subscription_inactive'))
+    await expect(owner.billing.report({ query: { action: 'device_accept' } })).rejects.toMatchObject(
+      refused(402, 'subscription_inactive'),
+    )
   }
 })
 
@@ -158,16 +204,23 @@ test.each([
   const [subscription] = place.stripe.kept.subscription.values()
   Object.assign(subscription!, { status }, more)
   expect((await place.owner.billing.getSubscription()).body).toMatchObject({ status: shown, active })
-  expect(await place.namespace()).toMatchObject({ max_devices: active ? -1 : 3, billing: { status: shown, active } })
+  expect(await place.namespace()).toMatchObject({
+    max_devices: active ? -1 : 3,
+    billing: { status: shown, active },
+  })
 })
 
 test('all invoices are listed, however many pages they fill, the newest first', async () => {
   await using place = await startBilled()
   const { id, customer } = await place.subscribed()
-  for (let number = 1; number <= 230; number++) place.stripe.addInvoice(customer, id, number, number === 230 ? 'void' : 'paid')
+  for (let number = 1; number <= 230; number++)
+    place.stripe.addInvoice(customer, id, number, number === 230 ? 'void' : 'paid')
   place.asked()
   const { invoices } = (await place.owner.billing.getSubscription()).body
-  expect(invoices.map(({ amount }) => amount)).toEqual([...Array.from({ length: 230 }, (_, index) => 230 - index), 500])
+  expect(invoices.map(({ amount }) => amount)).toEqual([
+    ...Array.from({ length: 230 }, (_, index) => 230 - index),
+    500,
+  ])
   expect(invoices[0]?.status).toBe('voided')
   expect(place.asked().filter((call) => call === 'GET invoices')).toHaveLength(3)
 })
@@ -180,7 +233,9 @@ test('what belongs to another namespace does not exist', async () => {
   await stranger.billing.attachPaymentMethod({ body: { id: theirs } })
   const none = refused(404, 'no_payment_method')
   for (const id of [theirs, 'pm_none', '../customers']) {
-    await expect(owner.billing.attachPaymentMethod({ body: { id } })).rejects.toMatchObject(refused(404, 'no_customer'))
+    await expect(owner.billing.attachPaymentMethod({ body: { id } })).rejects.toMatchObject(
+      refused(404, 'no_customer'),
+    )
   }
   const { id: mine } = await place.customer()
   for (const id of [theirs, 'pm_none', '../customers', `../customers/${mine}`, 'pm_1?x=1'])
@@ -213,7 +268,9 @@ test('two owners’ clicks at once make one customer and one subscription', asyn
   await Promise.allSettled(Array.from({ length: 4 }, () => owner.billing.createCustomer()))
   expect(stripe.kept.customer.size).toBe(1)
   await place.customer()
-  const outcomes = await Promise.allSettled(Array.from({ length: 4 }, () => owner.billing.createSubscription()))
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 4 }, () => owner.billing.createSubscription()),
+  )
   expect(outcomes.some(({ status }) => status === 'fulfilled')).toBe(true)
   expect(stripe.kept.subscription.size).toBe(1)
 })
@@ -221,10 +278,15 @@ test('two owners’ clicks at once make one customer and one subscription', asyn
 test('only the owner may, by token or key; everyone else is refused before Stripe is asked', async () => {
   await using place = await startBilled()
   for (const client of [place.administrator, place.operator, place.observer, place.key, place.device]) {
-    await expect(client.billing.createCustomer()).rejects.toMatchObject({ status: 403, body: { code: expect.any(String) as unknown } })
+    await expect(client.billing.createCustomer()).rejects.toMatchObject({
+      status: 403,
+      body: { code: expect.any(String) as unknown },
+    })
     await expect(client.billing.portal()).rejects.toMatchObject({ status: 403 })
   }
-  await expect(place.owner.billing.attachPaymentMethod({ body: { id: '' } })).rejects.toMatchObject({ status: 400 })
+  await expect(place.owner.billing.attachPaymentMethod({ body: { id: '' } })).rejects.toMatchObject({
+    status: 400,
+  })
   expect(place.asked()).toEqual([])
   const { id } = (await place.owner.apiKeys.create({ body: { name: 'treasurer', expires_at: -1 } })).body
   expect((await place.api({ apiKey: id }).billing.createCustomer()).status).toBe(200)

@@ -1,12 +1,15 @@
-// Billing on a server without a payment provider: nothing is limited, and every billing operation says why it cannot be
-// done, with a code that a program can read. What needs no provider works.
+// Billing on a server without a payment provider: nothing is limited, and every billing operation says why it
+// cannot be done, with a code that a program can read. What needs no provider works.
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { sharedPlace } from '../harness/place.ts'
 
 const place = sharedPlace()
-const none = { status: 424, body: { message: expect.stringMatching(/\w/) as unknown, code: 'provider_not_configured' } }
+const none = {
+  status: 424,
+  body: { message: expect.stringMatching(/\w/) as unknown, code: 'provider_not_configured' },
+}
 
 const ofOwner: Record<string, (client: Client) => Promise<unknown>> = {
   'get customer': (client) => client.billing.getCustomer(),
@@ -21,12 +24,18 @@ const ofOwner: Record<string, (client: Client) => Promise<unknown>> = {
 }
 
 describe('without a provider', () => {
-  test.each(Object.keys(ofOwner))('%s: the owner, also by a key, is told that there is none', async (name) => {
-    await expect(ofOwner[name]!(place.owner)).rejects.toMatchObject(none)
-    const { id } = (await place.owner.apiKeys.create({ body: { name: `bill-${name.replaceAll(' ', '-')}`.slice(0, 20), expires_at: -1 } }))
-      .body
-    await expect(ofOwner[name]!(place.api({ apiKey: id }))).rejects.toMatchObject(none)
-  })
+  test.each(Object.keys(ofOwner))(
+    '%s: the owner, also by a key, is told that there is none',
+    async (name) => {
+      await expect(ofOwner[name]!(place.owner)).rejects.toMatchObject(none)
+      const { id } = (
+        await place.owner.apiKeys.create({
+          body: { name: `bill-${name.replaceAll(' ', '-')}`.slice(0, 20), expires_at: -1 },
+        })
+      ).body
+      await expect(ofOwner[name]!(place.api({ apiKey: id }))).rejects.toMatchObject(none)
+    },
+  )
 
   test.each(Object.keys(ofOwner))('%s: everyone else is refused first, with a code too', async (name) => {
     for (const client of [place.administrator, place.operator, place.observer, place.key, place.device])
@@ -41,7 +50,8 @@ describe('without a provider', () => {
   })
 
   test('evaluate is for every member, the webhook for the provider', async () => {
-    for (const client of [place.observer, place.owner, place.key]) await expect(client.billing.evaluate()).rejects.toMatchObject(none)
+    for (const client of [place.observer, place.owner, place.key])
+      await expect(client.billing.evaluate()).rejects.toMatchObject(none)
     await expect(place.nobody.billing.webhook({ body: { type: 'invoice.paid' } })).rejects.toMatchObject(none)
   })
 
@@ -60,7 +70,9 @@ describe('without a provider', () => {
 
   test('report: an unknown action is 400 first', async () => {
     for (const action of ['device_remove', '', undefined])
-      await expect(place.owner.billing.report({ query: { action: action as 'device_accept' } })).rejects.toMatchObject({ status: 400 })
+      await expect(
+        place.owner.billing.report({ query: { action: action as 'device_accept' } }),
+      ).rejects.toMatchObject({ status: 400 })
   })
 
   test('a namespace has no limit and no billing, and accepting asks nobody', async () => {
@@ -85,12 +97,15 @@ describe('without a provider', () => {
 
   test('choosing devices is refused and makes nobody wait; bad input and a lower role are refused first', async () => {
     await place.accepted('ferry')
-    const statuses = async () => (await place.owner.devices.list({ query: { status: 'accepted', per_page: 100 } })).total
+    const statuses = async () =>
+      (await place.owner.devices.list({ query: { status: 'accepted', per_page: 100 } })).total
     const before = await statuses()
     for (const body of [{ choices: [] }, { choices: [sample.device] }, { devices: [{ uid: sample.device }] }])
       await expect(place.owner.devices.choose({ body })).rejects.toMatchObject(none)
     await expect(place.owner.devices.choose({ body: {} })).rejects.toMatchObject({ status: 400 })
-    await expect(place.administrator.devices.choose({ body: { choices: [] } })).rejects.toMatchObject({ status: 403 })
+    await expect(place.administrator.devices.choose({ body: { choices: [] } })).rejects.toMatchObject({
+      status: 403,
+    })
     expect(await statuses()).toBe(before)
   })
 })

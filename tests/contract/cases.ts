@@ -1,6 +1,6 @@
-// What the contract says about each operation, made ready for tests: every address of it, its example as a request, who
-// may send that, and what is expected. What does not follow from the contract is listed here with its reason, and only
-// that.
+// What the contract says about each operation, made ready for tests: every address of it, its example as a
+// request, who may send that, and what is expected. What does not follow from the contract is listed here
+// with its reason, and only that.
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
 import { rank, roles, type Role } from '@hawser/contract/access'
 import { sample } from '@hawser/contract/examples'
@@ -16,7 +16,12 @@ export interface Case extends NamedOperation {
 }
 
 export const cases: readonly Case[] = operations.flatMap((named) =>
-  addresses(named.op).map(({ method, path }) => ({ ...named, name: `${named.id} ${method} ${path}`, method, path })),
+  addresses(named.op).map(({ method, path }) => ({
+    ...named,
+    name: `${named.id} ${method} ${path}`,
+    method,
+    path,
+  })),
 )
 
 interface Outcome {
@@ -25,7 +30,11 @@ interface Outcome {
   readonly because: string
 }
 
-const noProvider = { status: 424, code: 'provider_not_configured', because: 'the server of the tests has no payment provider' }
+const noProvider = {
+  status: 424,
+  code: 'provider_not_configured',
+  because: 'the server of the tests has no payment provider',
+}
 
 /** Examples whose answer is not 200. */
 const otherwise: Readonly<Record<string, Outcome>> = {
@@ -41,7 +50,10 @@ const otherwise: Readonly<Record<string, Outcome>> = {
   'billing.report': noProvider,
   'billing.webhook': noProvider,
   'devices.choose': noProvider,
-  'devices.authSsh': { status: 404, because: 'the server signs only for a login that it is making, and none is going on' },
+  'devices.authSsh': {
+    status: 404,
+    because: 'the server signs only for a login that it is making, and none is going on',
+  },
   'terminals.files': { status: 404, because: 'the caller has no terminal open' },
   'recordings.window': { status: 404, because: 'nothing was recorded of the session of the example' },
   'recordings.search': { status: 404, because: 'nothing was recorded of the session of the example' },
@@ -69,7 +81,9 @@ export function admitted({ id, op }: NamedOperation, cast: Cast): [string, Crede
     const actor = actors[id] ?? 'observer'
     return [[actor, cast[actor]]]
   }
-  const members = roles.filter((role) => rank(role) >= rank(access.role)).map((role): [string, Credential] => [role, cast[role]])
+  const members = roles
+    .filter((role) => rank(role) >= rank(access.role))
+    .map((role): [string, Credential] => [role, cast[role]])
   return access.who === 'device-or-member' ? [...members, ['device', cast.device]] : members
 }
 
@@ -124,5 +138,7 @@ export function request(
 export function exampleBody(id: string, { example }: Operation, world: Stage['world']): unknown {
   if (example.body === undefined) return undefined
   const live = world.totp(id === 'mfa.enable' ? sample.draftSecret : sample.mfaSecret)
-  return JSON.parse(JSON.stringify(example.body), (_, value: unknown) => (value === sample.totp ? live : value)) as unknown
+  return JSON.parse(JSON.stringify(example.body), (_, value: unknown) =>
+    value === sample.totp ? live : value,
+  ) as unknown
 }

@@ -1,6 +1,6 @@
-// Connectors: what is kept and shown of one, what its status says, and that the server cannot be made to knock at its own
-// doors. The engine is a real server on loopback, which is allowed by setting where it is to be reached; how it is spoken
-// to in detail is in server/src/connectors/engine.test.ts.
+// Connectors: what is kept and shown of one, what its status says, and that the server cannot be made to
+// knock at its own doors. The engine is a real server on loopback, which is allowed by setting where it is to
+// be reached; how it is spoken to in detail is in server/src/connectors/engine.test.ts.
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -13,8 +13,10 @@ const refused = (status: number) => ({ status })
 const allowed = async () => ({ env: { HAWSER_CONNECTOR_ALLOW: '127.0.0.1' } })
 const status = (state: string, message: string) => ({ State: state, Message: message, state, message })
 type Wanted = Parameters<Client['connectors']['create']>[0]['body']
-const create = async (place: Place, body: Wanted) => (await place.administrator.connectors.create({ body })).body
-const get = async (place: Place, uid: string) => (await place.observer.connectors.get({ params: { uid } })).body
+const create = async (place: Place, body: Wanted) =>
+  (await place.administrator.connectors.create({ body })).body
+const get = async (place: Place, uid: string) =>
+  (await place.observer.connectors.get({ params: { uid } })).body
 
 describe('a connector', () => {
   const place = sharedPlace(allowed)
@@ -39,7 +41,11 @@ describe('a connector', () => {
 
   test('that is enabled is connected when its engine answers, and gives what the engine says of itself', async () => {
     await using engine = await startEngine()
-    const { uid, status: shown } = await create(place, { enable: true, address: '127.0.0.1', port: engine.port })
+    const { uid, status: shown } = await create(place, {
+      enable: true,
+      address: '127.0.0.1',
+      port: engine.port,
+    })
     expect(shown).toEqual(status('connected', ''))
     for (const client of [place.observer, place.key]) {
       const { body, headers } = await client.connectors.info({ params: { uid } })
@@ -51,21 +57,40 @@ describe('a connector', () => {
 
   test('speaks TLS with the certificates that it was given', async () => {
     await using engine = await startEngine({ secure: true })
-    const { uid, ...shown } = await create(place, { enable: true, address: '127.0.0.1', port: engine.port, secure: true, tls: clientTls })
-    expect(shown).toMatchObject({ secure: true, status: status('connected', ''), tls: { ca: clientTls.ca, cert: clientTls.cert } })
+    const { uid, ...shown } = await create(place, {
+      enable: true,
+      address: '127.0.0.1',
+      port: engine.port,
+      secure: true,
+      tls: clientTls,
+    })
+    expect(shown).toMatchObject({
+      secure: true,
+      status: status('connected', ''),
+      tls: { ca: clientTls.ca, cert: clientTls.cert },
+    })
     expect((await place.observer.connectors.info({ params: { uid } })).body).toEqual(engineInfo)
     const wrong = { ...clientTls, ca: certificates.clientCert }
     const { body } = await place.administrator.connectors.update({ params: { uid }, body: { tls: wrong } })
-    expect(body.status).toEqual(status('failed', expect.stringMatching(/^The engine cannot be reached/) as unknown as string))
+    expect(body.status).toEqual(
+      status('failed', expect.stringMatching(/^The engine cannot be reached/) as unknown as string),
+    )
   })
 
   test('whose engine does not answer is made all the same: 200, and the status says why; its info is 424', async () => {
     const engine = await startEngine()
     await engine[Symbol.asyncDispose]()
-    const { uid, status: shown } = await create(place, { enable: true, address: '127.0.0.1', port: engine.port })
+    const { uid, status: shown } = await create(place, {
+      enable: true,
+      address: '127.0.0.1',
+      port: engine.port,
+    })
     const message = 'The engine cannot be reached (ECONNREFUSED).'
     expect(shown).toEqual(status('failed', message))
-    await expect(place.observer.connectors.info({ params: { uid } })).rejects.toMatchObject({ status: 424, body: { message } })
+    await expect(place.observer.connectors.info({ params: { uid } })).rejects.toMatchObject({
+      status: 424,
+      body: { message },
+    })
     const { body } = await place.administrator.connectors.update({ params: { uid }, body: { port: 1 } })
     expect(body).toMatchObject({ port: 1, status: status('failed', message) })
   })
@@ -75,8 +100,14 @@ describe('a connector', () => {
     ['a list', 200, '[]'],
     ['a refusal', 403, '{}'],
   ])('whose engine answers with %s says so and does not show it', async (_, code, text) => {
-    await using engine = await startEngine({ answer: (_request, response) => response.writeHead(code).end(text) })
-    const { uid, status: shown } = await create(place, { enable: true, address: '127.0.0.1', port: engine.port })
+    await using engine = await startEngine({
+      answer: (_request, response) => response.writeHead(code).end(text),
+    })
+    const { uid, status: shown } = await create(place, {
+      enable: true,
+      address: '127.0.0.1',
+      port: engine.port,
+    })
     expect(shown.State).toBe('failed')
     await expect(place.observer.connectors.info({ params: { uid } })).rejects.toMatchObject({
       status: 424,
@@ -87,13 +118,25 @@ describe('a connector', () => {
   test('is changed in what is given only', async () => {
     await using engine = await startEngine()
     const before = await create(place, { address: 'engine.invalid', port: 2375 })
-    const update = async (body: object) => (await place.administrator.connectors.update({ params: { uid: before.uid }, body })).body
+    const update = async (body: object) =>
+      (await place.administrator.connectors.update({ params: { uid: before.uid }, body })).body
     expect(await update({})).toEqual(before)
     expect(await update({ port: engine.port })).toEqual({ ...before, port: engine.port })
-    expect((await update({ enable: true })).status).toEqual(status('failed', 'The host name engine.invalid cannot be resolved.'))
-    expect(await update({ address: '127.0.0.1' })).toMatchObject({ enable: true, status: status('connected', '') })
-    expect(await update({ enable: false })).toMatchObject({ enable: false, address: '127.0.0.1', status: status('disconnected', '') })
-    expect(await update({ uid: sample.connector, tenant_id: sample.otherTenant, status: { State: 'connected' } })).toMatchObject({
+    expect((await update({ enable: true })).status).toEqual(
+      status('failed', 'The host name engine.invalid cannot be resolved.'),
+    )
+    expect(await update({ address: '127.0.0.1' })).toMatchObject({
+      enable: true,
+      status: status('connected', ''),
+    })
+    expect(await update({ enable: false })).toMatchObject({
+      enable: false,
+      address: '127.0.0.1',
+      status: status('disconnected', ''),
+    })
+    expect(
+      await update({ uid: sample.connector, tenant_id: sample.otherTenant, status: { State: 'connected' } }),
+    ).toMatchObject({
       uid: before.uid,
       tenant_id: sample.tenant,
       status: status('disconnected', ''),
@@ -105,7 +148,9 @@ describe('a connector', () => {
     const { uid } = await create(place, { address: 'engine.invalid', port: 2375 })
     await place.administrator.connectors.remove({ params: { uid } })
     await expect(get(place, uid)).rejects.toMatchObject(refused(404))
-    await expect(place.administrator.connectors.remove({ params: { uid } })).rejects.toMatchObject(refused(404))
+    await expect(place.administrator.connectors.remove({ params: { uid } })).rejects.toMatchObject(
+      refused(404),
+    )
   })
 
   test.each<[string, object]>([
@@ -134,7 +179,12 @@ describe('a connector', () => {
   })
 
   test('cannot lose its tls while it is secure, nor become secure without', async () => {
-    const { uid } = await create(place, { address: 'engine.invalid', port: 2376, secure: true, tls: clientTls })
+    const { uid } = await create(place, {
+      address: 'engine.invalid',
+      port: 2376,
+      secure: true,
+      tls: clientTls,
+    })
     const update = (body: object) => place.administrator.connectors.update({ params: { uid }, body })
     await expect(update({ tls: null })).rejects.toMatchObject(refused(400))
     expect((await update({ tls: null, secure: false })).body).toMatchObject({ secure: false, tls: null })
@@ -166,7 +216,10 @@ describe('the server’s own doors', () => {
     await using engine = await startEngine()
     const { uid, status: shown } = await create(place, { enable: true, address, port: engine.port })
     expect(shown).toEqual(
-      status('failed', `The address ${address} is the server's own or link-local; the administrator has not allowed it.`),
+      status(
+        'failed',
+        `The address ${address} is the server's own or link-local; the administrator has not allowed it.`,
+      ),
     )
     await expect(place.observer.connectors.info({ params: { uid } })).rejects.toMatchObject({
       status: 424,
@@ -175,18 +228,24 @@ describe('the server’s own doors', () => {
     expect(engine.asked).toEqual([])
   })
 
-  test.each(['::ffff:127.0.0.1', '::ffff:7f00:1', '::ffff:169.254.169.254'])('%s is no address of an engine at all', async (address) => {
-    await using engine = await startEngine()
-    await expect(create(place, { enable: true, address, port: engine.port })).rejects.toMatchObject(refused(400))
-    expect(engine.asked).toEqual([])
-  })
+  test.each(['::ffff:127.0.0.1', '::ffff:7f00:1', '::ffff:169.254.169.254'])(
+    '%s is no address of an engine at all',
+    async (address) => {
+      await using engine = await startEngine()
+      await expect(create(place, { enable: true, address, port: engine.port })).rejects.toMatchObject(
+        refused(400),
+      )
+      expect(engine.asked).toEqual([])
+    },
+  )
 
   test('are not reached by way of a redirect', async () => {
     await using own = await startPlace({ env: { HAWSER_CONNECTOR_ALLOW: '127.0.0.2' } })
     await using inner = await startEngine({ host: '127.0.0.1' })
     await using outer = await startEngine({
       host: '127.0.0.2',
-      answer: (_request, response) => response.writeHead(302, { location: `http://127.0.0.1:${inner.port}/info` }).end(),
+      answer: (_request, response) =>
+        response.writeHead(302, { location: `http://127.0.0.1:${inner.port}/info` }).end(),
     })
     const { status: shown } = await create(own, { enable: true, address: '127.0.0.2', port: outer.port })
     expect(shown.State).toBe('failed')
@@ -196,7 +255,10 @@ describe('the server’s own doors', () => {
   test('a connector that was made elsewhere and moved there is refused too', async () => {
     await using engine = await startEngine()
     const { uid } = await create(place, { address: 'engine.invalid', port: engine.port })
-    const { body } = await place.administrator.connectors.update({ params: { uid }, body: { enable: true, address: '127.0.0.1' } })
+    const { body } = await place.administrator.connectors.update({
+      params: { uid },
+      body: { enable: true, address: '127.0.0.1' },
+    })
     expect(body.status.State).toBe('failed')
     expect(engine.asked).toEqual([])
   })
@@ -205,10 +267,18 @@ describe('the server’s own doors', () => {
 describe('the private key', () => {
   test('is never sent back and stands in no file of the server', async () => {
     await using place = await startPlace()
-    const { uid } = await create(place, { address: 'engine.invalid', port: 2376, secure: true, tls: clientTls, enable: true })
+    const { uid } = await create(place, {
+      address: 'engine.invalid',
+      port: 2376,
+      secure: true,
+      tls: clientTls,
+      enable: true,
+    })
     const params = { uid }
     const answers = [
-      await place.administrator.connectors.create({ body: { address: 'engine.invalid', port: 2376, tls: clientTls } }),
+      await place.administrator.connectors.create({
+        body: { address: 'engine.invalid', port: 2376, tls: clientTls },
+      }),
       await place.administrator.connectors.update({ params, body: { tls: clientTls } }),
       await place.administrator.connectors.get({ params }),
       await place.administrator.connectors.list(),
@@ -218,9 +288,12 @@ describe('the private key', () => {
     expect(secret.length).toBeGreaterThan(60)
     expect(JSON.stringify(answers)).not.toContain(secret)
     expect(JSON.stringify(answers)).toContain(clientTls.cert.split('\n')[1])
-    const files = readdirSync(place.folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    const files = readdirSync(place.folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    )
     expect(files.map(({ name }) => name)).toContain('hawser.db')
-    for (const file of files) expect(readFileSync(path.join(file.parentPath, file.name)).includes(secret), file.name).toBe(false)
+    for (const file of files)
+      expect(readFileSync(path.join(file.parentPath, file.name)).includes(secret), file.name).toBe(false)
     expect(place.log()).not.toContain(secret)
     const row = await place.rooms.stores.of(sample.tenant).connectors.find(uid)
     expect(row?.tls).not.toContain(secret)
@@ -253,7 +326,8 @@ describe.each(bothDatabases)('on %s', (_, options) => {
       body: body.filter(({ enable }) => !enable),
     })
     const paged = []
-    for (const page of [1, 2, 3]) paged.push(...(await place.observer.connectors.list({ query: { page, per_page: 2 } })).body)
+    for (const page of [1, 2, 3])
+      paged.push(...(await place.observer.connectors.list({ query: { page, per_page: 2 } })).body)
     expect(paged).toEqual(body)
     expect((await place.stranger.connectors.list()).total).toBe(0)
     for (const query of [{ enable: 'yes' as unknown as boolean }, { page: 0 }, { per_page: 101 }])
@@ -267,17 +341,22 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     remove: (client, uid) => client.connectors.remove({ params: { uid } }),
   }
 
-  test.each(Object.keys(calls))('%s: one of another namespace, an unknown and a malformed uid are 404', async (name) => {
-    const before = await get(place, sample.connector)
-    for (const uid of [sample.connector, '00000000-0000-4000-8000-0000000000ff', 'engine', '1'])
-      await expect(calls[name]!(place.stranger, uid)).rejects.toMatchObject(refused(404))
-    expect(await get(place, sample.connector)).toEqual(before)
-  })
+  test.each(Object.keys(calls))(
+    '%s: one of another namespace, an unknown and a malformed uid are 404',
+    async (name) => {
+      const before = await get(place, sample.connector)
+      for (const uid of [sample.connector, '00000000-0000-4000-8000-0000000000ff', 'engine', '1'])
+        await expect(calls[name]!(place.stranger, uid)).rejects.toMatchObject(refused(404))
+      expect(await get(place, sample.connector)).toEqual(before)
+    },
+  )
 
   test('operators look and do not touch', async () => {
     expect((await place.operator.connectors.get({ params: { uid: sample.connector } })).status).toBe(200)
     for (const name of ['update', 'remove'])
       await expect(calls[name]!(place.operator, sample.connector)).rejects.toMatchObject(refused(403))
-    await expect(place.operator.connectors.create({ body: { address: 'engine.invalid', port: 1 } })).rejects.toMatchObject(refused(403))
+    await expect(
+      place.operator.connectors.create({ body: { address: 'engine.invalid', port: 1 } }),
+    ).rejects.toMatchObject(refused(403))
   })
 })

@@ -1,5 +1,6 @@
-// The addresses of the console's pages, which letters and the first start print, seen without a browser: each gives its
-// page under a policy that lets in nothing but our own files, and what is no page stays an answer in JSON.
+// The addresses of the console's pages, which letters and the first start print, seen without a browser: each
+// gives its page under a policy that lets in nothing but our own files, and what is no page stays an answer
+// in JSON.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startService, type Service } from '../harness/service.ts'
 
@@ -51,7 +52,9 @@ test.each([
   for (const file of files) {
     const asset = await fetch(service.url + file)
     expect(asset.status, file).toBe(200)
-    expect(asset.headers.get('cache-control'), file).toBe(file === '/assets/mark.svg' ? 'no-cache' : 'public, max-age=31536000, immutable')
+    expect(asset.headers.get('cache-control'), file).toBe(
+      file === '/assets/mark.svg' ? 'no-cache' : 'public, max-age=31536000, immutable',
+    )
   }
   expect(html).not.toMatch(/(src|href|action)="(https?:)?\/\/|<style|style="|<script>| on\w+="/)
 })

@@ -1,5 +1,6 @@
-// Get devices as a list: pages, orders and filters, on both databases, each compared with a plain evaluation in
-// JavaScript of the same question over the same devices. What a client sees must not depend on the database.
+// Get devices as a list: pages, orders and filters, on both databases, each compared with a plain evaluation
+// in JavaScript of the same question over the same devices. What a client sees must not depend on the
+// database.
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { deviceSorts, deviceStatuses, type Device, type DeviceStatus } from '@hawser/contract/devices'
@@ -60,19 +61,32 @@ async function fill(place: Place): Promise<void> {
       public_url: number % 3 === 0 ? 1 : 0,
       public_url_address: '',
       tags: JSON.stringify(
-        [['pier'], ['pier', 'Nördlich'], [], ['per%cent', 'under_score'], ['back\\slash', `"quoted"`, 'PIER-2']][number % 5],
+        [
+          ['pier'],
+          ['pier', 'Nördlich'],
+          [],
+          ['per%cent', 'under_score'],
+          ['back\\slash', `"quoted"`, 'PIER-2'],
+        ][number % 5],
       ),
       // Those that are online stay so for as long as the tests take.
-      last_seen: iso(online ? place.clock.now() + 3_600_000 + number : start + ((number * 23) % 60) * 3_600_000),
+      last_seen: iso(
+        online ? place.clock.now() + 3_600_000 + number : start + ((number * 23) % 60) * 3_600_000,
+      ),
       online: online ? 1 : 0,
     })
   }
 }
 
-const everything = async (place: Place): Promise<Device[]> => (await place.observer.devices.list({ query: { per_page: 100 } })).body
+const everything = async (place: Place): Promise<Device[]> =>
+  (await place.observer.devices.list({ query: { per_page: 100 } })).body
 
 /** All pages of a list. */
-async function pages(place: Place, query: NonNullable<Parameters<Place['observer']['devices']['list']>[0]>['query'], per_page: number) {
+async function pages(
+  place: Place,
+  query: NonNullable<Parameters<Place['observer']['devices']['list']>[0]>['query'],
+  per_page: number,
+) {
   const found: Device[] = []
   for (let page = 1; ; page++) {
     const { body, total } = await place.observer.devices.list({ query: { ...query, page, per_page } })
@@ -87,12 +101,15 @@ const valueOf = (device: Device, name: string): unknown =>
   name.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], device)
 
 const fold = (text: unknown): string => String(text).replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
-const has = (actual: unknown, value: unknown): boolean => (Array.isArray(actual) ? actual.includes(value) : actual === value)
+const has = (actual: unknown, value: unknown): boolean =>
+  Array.isArray(actual) ? actual.includes(value) : actual === value
 
 const operators: Record<Property['operator'], (actual: unknown, value: unknown) => boolean> = {
   contains(actual, value) {
     if (!Array.isArray(actual)) return fold(actual).includes(fold(value))
-    return Array.isArray(value) ? value.every((tag) => actual.includes(tag)) : actual.some((tag) => fold(tag).includes(fold(value)))
+    return Array.isArray(value)
+      ? value.every((tag) => actual.includes(tag))
+      : actual.some((tag) => fold(tag).includes(fold(value)))
   },
   bool: (actual, value) => String(actual) === String(value),
   eq: has,
@@ -104,7 +121,9 @@ const operators: Record<Property['operator'], (actual: unknown, value: unknown) 
 function holds(device: Device, { name, operator, value }: Property): boolean {
   const [actual, asked] = [valueOf(device, name), value]
   const moment = /_at$|_seen$/.test(name)
-  return moment ? operators[operator](Date.parse(String(actual)), Date.parse(String(asked))) : operators[operator](actual, asked)
+  return moment
+    ? operators[operator](Date.parse(String(actual)), Date.parse(String(asked)))
+    : operators[operator](actual, asked)
 }
 
 function passes(device: Device, elements: readonly FilterElement[]): boolean {
@@ -123,7 +142,8 @@ function passes(device: Device, elements: readonly FilterElement[]): boolean {
 }
 
 const uids = (devices: readonly Device[]): string[] => devices.map((device) => device.uid)
-const bytes = (a: unknown, b: unknown): number => Buffer.compare(Buffer.from(String(a)), Buffer.from(String(b)))
+const bytes = (a: unknown, b: unknown): number =>
+  Buffer.compare(Buffer.from(String(a)), Buffer.from(String(b)))
 
 describe.each(bothDatabases)('on %s', (_, options) => {
   const place = sharedPlace(options)
@@ -140,15 +160,20 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   })
 
   describe('pages', () => {
-    test.each([1, 7, 10, 60, 100])('of %i cut the list without gaps or repeats, and the total is the same on each', async (per_page) => {
-      const { found, total } = await pages(place, {}, per_page)
-      expect(uids(found)).toEqual(uids(devices))
-      expect(total).toBe(60)
-    })
+    test.each([1, 7, 10, 60, 100])(
+      'of %i cut the list without gaps or repeats, and the total is the same on each',
+      async (per_page) => {
+        const { found, total } = await pages(place, {}, per_page)
+        expect(uids(found)).toEqual(uids(devices))
+        expect(total).toBe(60)
+      },
+    )
 
     test('without being asked for they are the first ten, last seen first', async () => {
       const { body, headers } = await place.observer.devices.list()
-      expect(uids(body)).toEqual(uids(devices.toSorted((a, b) => bytes(b.last_seen, a.last_seen)).slice(0, 10)))
+      expect(uids(body)).toEqual(
+        uids(devices.toSorted((a, b) => bytes(b.last_seen, a.last_seen)).slice(0, 10)),
+      )
       expect(headers.get('x-total-count')).toBe('60')
     })
 
@@ -177,8 +202,14 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     })
   })
 
-  async function compare(elements: readonly FilterElement[], status?: DeviceStatus, per_page = 100): Promise<number> {
-    const wanted = devices.filter((device) => passes(device, elements) && (status === undefined || device.status === status))
+  async function compare(
+    elements: readonly FilterElement[],
+    status?: DeviceStatus,
+    per_page = 100,
+  ): Promise<number> {
+    const wanted = devices.filter(
+      (device) => passes(device, elements) && (status === undefined || device.status === status),
+    )
     const { found, total } = await pages(place, { filter: encodeFilter(elements), status }, per_page)
     expect(uids(found).toSorted(), JSON.stringify(elements)).toEqual(uids(wanted).toSorted())
     expect(total).toBe(wanted.length)
@@ -268,8 +299,12 @@ describe.each(bothDatabases)('on %s', (_, options) => {
         expect(await compare([condition(name, 'ne', middle)])).toBe(60 - at)
         // Seconds since 1970 are the same moment, when it is a whole second.
         const seconds = Math.floor(Date.parse(middle) / 1000)
-        const bySeconds = await place.observer.devices.list({ query: { filter: encodeFilter([condition(name, 'gt', seconds)]) } })
-        expect(bySeconds.total).toBe(devices.filter((device) => Date.parse(String(valueOf(device, name))) > seconds * 1000).length)
+        const bySeconds = await place.observer.devices.list({
+          query: { filter: encodeFilter([condition(name, 'gt', seconds)]) },
+        })
+        expect(bySeconds.total).toBe(
+          devices.filter((device) => Date.parse(String(valueOf(device, name))) > seconds * 1000).length,
+        )
       }
     })
 
@@ -290,7 +325,11 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     test('by acceptable as it is shown, with and without room', async () => {
       const accepted = devices.filter(({ status }) => status === 'accepted').length
       const shown = async (value: boolean) =>
-        (await place.observer.devices.list({ query: { per_page: 100, filter: encodeFilter([condition('acceptable', 'eq', value)]) } })).body
+        (
+          await place.observer.devices.list({
+            query: { per_page: 100, filter: encodeFilter([condition('acceptable', 'eq', value)]) },
+          })
+        ).body
       for (const [max_devices, count] of [
         [accepted + 1, 60 - accepted],
         [accepted, 0],
@@ -299,7 +338,10 @@ describe.each(bothDatabases)('on %s', (_, options) => {
         await place.rooms.stores.namespaces.save(sample.tenant, { max_devices })
         const [can, cannot] = [await shown(true), await shown(false)]
         expect([can.length, cannot.length]).toEqual([count, 60 - count])
-        expect([...can.map(({ acceptable }) => acceptable), ...cannot.map(({ acceptable }) => !acceptable)]).not.toContain(false)
+        expect([
+          ...can.map(({ acceptable }) => acceptable),
+          ...cannot.map(({ acceptable }) => !acceptable),
+        ]).not.toContain(false)
       }
     })
 
@@ -318,7 +360,8 @@ describe.each(bothDatabases)('on %s', (_, options) => {
       const wanted = devices.filter((device) => passes(device, elements))
       for (const sort_by of deviceSorts) {
         const { found } = await pages(place, { filter: encodeFilter(elements), sort_by, order_by: 'asc' }, 8)
-        const key = (device: Device) => (sort_by === 'online' ? String(Number(device.online)) : String(valueOf(device, sort_by)))
+        const key = (device: Device) =>
+          sort_by === 'online' ? String(Number(device.online)) : String(valueOf(device, sort_by))
         expect(found.map(key)).toEqual(wanted.map(key).toSorted(bytes))
       }
     })
@@ -338,7 +381,10 @@ describe.each(bothDatabases)('on %s', (_, options) => {
   })
 })
 
-/** Any element of a filter that is well formed, with values that some device has, has in part, or does not have. */
+/**
+ * Any element of a filter that is well formed, with values that some device has, has in part, or does not
+ * have.
+ */
 function element(devices: readonly Device[]): fc.Arbitrary<FilterElement> {
   const some = fc.constantFrom(...devices)
   const special = fc.string({
@@ -347,7 +393,11 @@ function element(devices: readonly Device[]): fc.Arbitrary<FilterElement> {
   })
   const part = (text: string) =>
     fc
-      .tuple(fc.nat({ max: text.length }), fc.nat({ max: text.length }), fc.constantFrom('same', 'upper', 'lower'))
+      .tuple(
+        fc.nat({ max: text.length }),
+        fc.nat({ max: text.length }),
+        fc.constantFrom('same', 'upper', 'lower'),
+      )
       .map(([a, b, letters]) => {
         const cut = text.slice(Math.min(a, b), Math.max(a, b)).toWellFormed().replaceAll('\ufffd', '')
         return letters === 'upper' ? cut.toUpperCase() : letters === 'lower' ? cut.toLowerCase() : cut
@@ -383,7 +433,9 @@ function element(devices: readonly Device[]): fc.Arbitrary<FilterElement> {
       .constantFrom(...tags)
       .chain(part)
       .map((value) => condition('tags', 'contains', value)),
-    fc.array(fc.constantFrom(...tags), { minLength: 1, maxLength: 3 }).map((value) => condition('tags', 'contains', value)),
+    fc
+      .array(fc.constantFrom(...tags), { minLength: 1, maxLength: 3 })
+      .map((value) => condition('tags', 'contains', value)),
   )
   const flags = fc
     .tuple(
@@ -405,7 +457,8 @@ function element(devices: readonly Device[]): fc.Arbitrary<FilterElement> {
 
 describe('refused with 400', () => {
   const place = sharedPlace()
-  const list = (query: Record<string, string>) => fetch(`${place.url}/api/devices?${new URLSearchParams(query).toString()}`, authorized())
+  const list = (query: Record<string, string>) =>
+    fetch(`${place.url}/api/devices?${new URLSearchParams(query).toString()}`, authorized())
   const authorized = () => ({ headers: { 'x-api-key': sample.apiKey } })
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
@@ -430,12 +483,34 @@ describe('refused with 400', () => {
     [{ filter: base64('nonsense') }, 'filter'],
     [{ filter: base64('{}') }, 'filter'],
     [{ filter: base64('[{"type":"group","params":{}}]') }, 'filter'],
-    [{ filter: base64('[{"type":"property","params":{"name":"password","operator":"eq","value":"x"}}]') }, 'filter'],
-    [{ filter: base64('[{"type":"property","params":{"name":"name","operator":"like","value":"x"}}]') }, 'filter'],
-    [{ filter: base64('[{"type":"property","params":{"name":"name","operator":"eq","value":1}}]') }, 'filter'],
-    [{ filter: base64('[{"type":"property","params":{"name":"online","operator":"eq","value":"maybe"}}]') }, 'filter'],
-    [{ filter: base64('[{"type":"property","params":{"name":"last_seen","operator":"gt","value":"yesterday"}}]') }, 'filter'],
-    [{ filter: base64('[{"type":"property","params":{"name":"name","operator":"gt","value":"a"}}]') }, 'filter'],
+    [
+      { filter: base64('[{"type":"property","params":{"name":"password","operator":"eq","value":"x"}}]') },
+      'filter',
+    ],
+    [
+      { filter: base64('[{"type":"property","params":{"name":"name","operator":"like","value":"x"}}]') },
+      'filter',
+    ],
+    [
+      { filter: base64('[{"type":"property","params":{"name":"name","operator":"eq","value":1}}]') },
+      'filter',
+    ],
+    [
+      { filter: base64('[{"type":"property","params":{"name":"online","operator":"eq","value":"maybe"}}]') },
+      'filter',
+    ],
+    [
+      {
+        filter: base64(
+          '[{"type":"property","params":{"name":"last_seen","operator":"gt","value":"yesterday"}}]',
+        ),
+      },
+      'filter',
+    ],
+    [
+      { filter: base64('[{"type":"property","params":{"name":"name","operator":"gt","value":"a"}}]') },
+      'filter',
+    ],
     [{ filter: base64('[{"type":"operator","params":{"name":"xor"}}]') }, 'filter'],
   ])('%j, with a message that names %s', async (query, field) => {
     const response = await list(query)
@@ -444,13 +519,25 @@ describe('refused with 400', () => {
   })
 
   test('the limits themselves are not refused', async () => {
-    for (const query of [{ page: '1', per_page: '1' }, { per_page: '100' }, { page: '2000000000' }, { filter: '' }])
+    for (const query of [
+      { page: '1', per_page: '1' },
+      { per_page: '100' },
+      { page: '2000000000' },
+      { filter: '' },
+    ])
       expect((await list(query as Record<string, string>)).status).toBe(200)
   })
 
   test('a url-safe filter, and one without padding, are read like a standard one', async () => {
-    const standard = encodeFilter([condition('name', 'contains', 'crane-1'), condition('name', 'contains', '>>>???')])
-    for (const filter of [standard, standard.replaceAll('+', '-').replaceAll('/', '_'), standard.replace(/=+$/, '')]) {
+    const standard = encodeFilter([
+      condition('name', 'contains', 'crane-1'),
+      condition('name', 'contains', '>>>???'),
+    ])
+    for (const filter of [
+      standard,
+      standard.replaceAll('+', '-').replaceAll('/', '_'),
+      standard.replace(/=+$/, ''),
+    ]) {
       const response = await list({ filter })
       expect(((await response.json()) as Device[]).map(({ uid }) => uid)).toEqual([sample.device])
     }

@@ -1,5 +1,5 @@
-// Devices as members see and change them: presence, status, names, the place of an older device, limits and choice.
-// Enrolment is in enrolment.test.ts, lists are in device-lists.test.ts, tags in tags.test.ts.
+// Devices as members see and change them: presence, status, names, the place of an older device, limits and
+// choice. Enrolment is in enrolment.test.ts, lists are in device-lists.test.ts, tags in tags.test.ts.
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -35,7 +35,9 @@ describe('online', () => {
     expect((await get(place, device.uid)).online).toBe(true)
     const { body } = await place.observer.devices.list({ query: { per_page: 100 } })
     expect(body.find(({ uid }) => uid === device.uid)?.online).toBe(true)
-    expect((await place.observer.sessions.get({ params: { uid: '0a'.repeat(32) } })).body.device.online).toBe(true)
+    expect((await place.observer.sessions.get({ params: { uid: '0a'.repeat(32) } })).body.device.online).toBe(
+      true,
+    )
   })
 
   test('the offline call makes it false at once, and so it stays until the device is heard from again', async () => {
@@ -72,11 +74,17 @@ describe('online', () => {
     const foreign = await place.enrol({ tenant_id: sample.otherTenant })
     const params = { uid: device.uid }
     await expect(place.observer.devices.offline({ params })).rejects.toMatchObject(refused(403))
-    await expect(place.api({ token: other.token }).devices.offline({ params })).rejects.toMatchObject(refused(404))
-    await expect(place.api({ token: foreign.token }).devices.offline({ params })).rejects.toMatchObject(refused(404))
+    await expect(place.api({ token: other.token }).devices.offline({ params })).rejects.toMatchObject(
+      refused(404),
+    )
+    await expect(place.api({ token: foreign.token }).devices.offline({ params })).rejects.toMatchObject(
+      refused(404),
+    )
     await expect(place.stranger.devices.offline({ params })).rejects.toMatchObject(refused(404))
     await expect(place.nobody.devices.offline({ params })).rejects.toMatchObject(refused(401))
-    await expect(place.operator.devices.offline({ params: { uid: elsewhere } })).rejects.toMatchObject(refused(404))
+    await expect(place.operator.devices.offline({ params: { uid: elsewhere } })).rejects.toMatchObject(
+      refused(404),
+    )
     expect((await get(place, device.uid)).online).toBe(true)
   })
 
@@ -88,7 +96,10 @@ describe('online', () => {
     own.clock.forward(60_000)
     await vi.waitFor(async () => expect((await get(own, tug.uid)).online).toBe(false), turn)
     expect((await get(own, barge.uid)).online).toBe(true)
-    await vi.waitFor(async () => expect((await own.observer.system.stats()).body.online_devices).toBe(1), turn)
+    await vi.waitFor(
+      async () => expect((await own.observer.system.stats()).body.online_devices).toBe(1),
+      turn,
+    )
     await own.nobody.devices.auth({ body: tug.body })
     expect((await get(own, tug.uid)).online).toBe(true)
   })
@@ -105,7 +116,10 @@ describe('online', () => {
       const observer = second.api({ token: body.token })
       expect((await observer.devices.get({ params: { uid } })).body).toEqual(before)
       second.clock.forward(120_000)
-      await vi.waitFor(async () => expect((await observer.devices.get({ params: { uid } })).body.online).toBe(false), turn)
+      await vi.waitFor(
+        async () => expect((await observer.devices.get({ params: { uid } })).body.online).toBe(false),
+        turn,
+      )
       await vi.waitFor(async () => expect((await observer.system.stats()).body.online_devices).toBe(0), turn)
     } finally {
       rmSync(folder, { recursive: true, force: true })
@@ -117,23 +131,26 @@ describe('status', () => {
   const place = sharedPlace()
   const wishes = Object.keys(statusChanges) as StatusChange[]
 
-  test.each(deviceStatuses.flatMap((from) => wishes.map((wish) => [from, wish] as const)))('%s: %s', async (from, wish) => {
-    const { uid } = await place.enrol()
-    await stored(place).devices.save(uid, { status: from })
-    const before = await get(place, uid)
-    place.clock.forward(1)
-    expect((await place.operator.devices.setStatus({ params: { uid, status: wish } })).body).toBeUndefined()
-    const after = await get(place, uid)
-    const moment = after.status_update_at
-    expect(after).toEqual({
-      ...before,
-      status: statusChanges[wish],
-      status_update_at: moment,
-      status_updated_at: moment,
-      acceptable: wish !== 'accept',
-    })
-    expect(moment > before.status_update_at).toBe(true)
-  })
+  test.each(deviceStatuses.flatMap((from) => wishes.map((wish) => [from, wish] as const)))(
+    '%s: %s',
+    async (from, wish) => {
+      const { uid } = await place.enrol()
+      await stored(place).devices.save(uid, { status: from })
+      const before = await get(place, uid)
+      place.clock.forward(1)
+      expect((await place.operator.devices.setStatus({ params: { uid, status: wish } })).body).toBeUndefined()
+      const after = await get(place, uid)
+      const moment = after.status_update_at
+      expect(after).toEqual({
+        ...before,
+        status: statusChanges[wish],
+        status_update_at: moment,
+        status_updated_at: moment,
+        acceptable: wish !== 'accept',
+      })
+      expect(moment > before.status_update_at).toBe(true)
+    },
+  )
 
   test('accept has an operation of its own, and both forms are one', async () => {
     const { uid } = await place.enrol()
@@ -144,17 +161,23 @@ describe('status', () => {
     expect((await get(place, uid)).status_update_at > first.status_update_at).toBe(true)
   })
 
-  test.each(['accepted', 'removed', 'ACCEPT', 'unknown', 'constructor', '%20'])('the status %s is refused with 400', async (status) => {
-    const { uid } = await place.enrol()
-    await expect(place.operator.devices.setStatus({ params: { uid, status } })).rejects.toMatchObject(refused(400))
-    expect((await get(place, uid)).status).toBe('pending')
-  })
+  test.each(['accepted', 'removed', 'ACCEPT', 'unknown', 'constructor', '%20'])(
+    'the status %s is refused with 400',
+    async (status) => {
+      const { uid } = await place.enrol()
+      await expect(place.operator.devices.setStatus({ params: { uid, status } })).rejects.toMatchObject(
+        refused(400),
+      )
+      expect((await get(place, uid)).status).toBe('pending')
+    },
+  )
 
   test('leaving accepted ends the live sessions of that device only', async () => {
     for (const [number, wish] of (['reject', 'pending', 'unused'] as const).entries()) {
       const device = await place.accepted(`lighter-${number}`)
       const live = await session(place, device.uid, `b${number}`)
-      const active = async (uid: string) => (await place.observer.sessions.get({ params: { uid } })).body.active
+      const active = async (uid: string) =>
+        (await place.observer.sessions.get({ params: { uid } })).body.active
       await place.operator.devices.accept({ params: { uid: device.uid } })
       expect(await active(live)).toBe(true)
       await place.operator.devices.setStatus({ params: { uid: device.uid, status: wish } })
@@ -175,14 +198,26 @@ describe('names', () => {
     expect((await get(place, uid)).name).toBe('gantry-2')
   })
 
-  test.each(['', ' ', 'a b', 'a.b', 'a/b', 'é', 'x'.repeat(65)])('the name %j is refused with 400', async (name) => {
-    await expect(place.operator.devices.update({ params: { uid: sample.device }, body: { name } })).rejects.toMatchObject(refused(400))
-    await expect(place.operator.devices.rename({ params: { uid: sample.device }, body: { name } })).rejects.toMatchObject(refused(400))
-  })
+  test.each(['', ' ', 'a b', 'a.b', 'a/b', 'é', 'x'.repeat(65)])(
+    'the name %j is refused with 400',
+    async (name) => {
+      await expect(
+        place.operator.devices.update({ params: { uid: sample.device }, body: { name } }),
+      ).rejects.toMatchObject(refused(400))
+      await expect(
+        place.operator.devices.rename({ params: { uid: sample.device }, body: { name } }),
+      ).rejects.toMatchObject(refused(400))
+    },
+  )
 
   test('a name set to itself and an empty change are 200 and change nothing', async () => {
     const before = await get(place, sample.device)
-    for (const body of [{}, { name: before.name }, { name: before.name.toUpperCase() }, { public_url: before.public_url }])
+    for (const body of [
+      {},
+      { name: before.name },
+      { name: before.name.toUpperCase() },
+      { public_url: before.public_url },
+    ])
       await place.operator.devices.update({ params: { uid: sample.device }, body })
     expect(await get(place, sample.device)).toEqual(before)
   })
@@ -191,12 +226,18 @@ describe('names', () => {
     const [one, two] = [await place.enrol({ hostname: 'ferry' }), await place.enrol({ hostname: 'Ferry' })]
     expect([one.name, two.name]).toEqual(['ferry', 'ferry'])
     await place.operator.devices.accept({ params: { uid: one.uid } })
-    await expect(place.operator.devices.accept({ params: { uid: two.uid } })).rejects.toMatchObject(refused(409))
-    await expect(place.operator.devices.setStatus({ params: { uid: two.uid, status: 'accept' } })).rejects.toMatchObject(refused(409))
+    await expect(place.operator.devices.accept({ params: { uid: two.uid } })).rejects.toMatchObject(
+      refused(409),
+    )
+    await expect(
+      place.operator.devices.setStatus({ params: { uid: two.uid, status: 'accept' } }),
+    ).rejects.toMatchObject(refused(409))
     expect((await get(place, two.uid)).status).toBe('pending')
     await place.operator.devices.setStatus({ params: { uid: one.uid, status: 'reject' } })
     await place.operator.devices.accept({ params: { uid: two.uid } })
-    await expect(place.operator.devices.accept({ params: { uid: one.uid } })).rejects.toMatchObject(refused(409))
+    await expect(place.operator.devices.accept({ params: { uid: one.uid } })).rejects.toMatchObject(
+      refused(409),
+    )
   })
 
   test('a device cannot take the name of an accepted one, whatever its own status', async () => {
@@ -204,8 +245,12 @@ describe('names', () => {
     const waiting = await place.enrol({ hostname: 'dinghy' })
     const accepted = await place.accepted('punt')
     for (const { uid, name } of [waiting, accepted]) {
-      await expect(place.operator.devices.update({ params: { uid }, body: { name: 'Pilot' } })).rejects.toMatchObject(refused(409))
-      await expect(place.operator.devices.rename({ params: { uid }, body: { name: 'pilot' } })).rejects.toMatchObject(refused(409))
+      await expect(
+        place.operator.devices.update({ params: { uid }, body: { name: 'Pilot' } }),
+      ).rejects.toMatchObject(refused(409))
+      await expect(
+        place.operator.devices.rename({ params: { uid }, body: { name: 'pilot' } }),
+      ).rejects.toMatchObject(refused(409))
       expect((await get(place, uid)).name).toBe(name)
     }
   })
@@ -235,14 +280,18 @@ describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
 
   test('one of several devices with a name is accepted, the others are refused with 409', async () => {
     for (let round = 0; round < 5; round++) {
-      const same = await Promise.all(Array.from({ length: 4 }, () => place.enrol({ hostname: `raft-${round}` })))
+      const same = await Promise.all(
+        Array.from({ length: 4 }, () => place.enrol({ hostname: `raft-${round}` })),
+      )
       const calls = same.map(({ uid }) => place.operator.devices.accept({ params: { uid } }))
       expect(await statuses(calls)).toEqual([200, 409, 409, 409])
     }
   })
 
   test('one of several accepted devices gets a new name, the others are refused with 409', async () => {
-    const devices = await Promise.all(['one', 'two', 'three', 'four'].map((name) => place.accepted(`canoe-${name}`)))
+    const devices = await Promise.all(
+      ['one', 'two', 'three', 'four'].map((name) => place.accepted(`canoe-${name}`)),
+    )
     const calls = devices.map(({ uid }, index) =>
       index % 2 === 0
         ? place.operator.devices.update({ params: { uid }, body: { name: 'kayak' } })
@@ -253,7 +302,8 @@ describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
 
   test('no more devices are accepted than there is room for', async () => {
     const waiting = await Promise.all(Array.from({ length: 6 }, () => place.enrol()))
-    const accepted = (await place.owner.namespaces.get({ params: { tenant: sample.tenant } })).body.device_count
+    const accepted = (await place.owner.namespaces.get({ params: { tenant: sample.tenant } })).body
+      .device_count
     await place.rooms.stores.namespaces.save(sample.tenant, { max_devices: accepted + 2 })
     const calls = waiting.map(({ uid }) => place.operator.devices.accept({ params: { uid } }))
     expect(await statuses(calls)).toEqual([200, 200, 403, 403, 403, 403])
@@ -273,11 +323,18 @@ describe('a machine that was installed anew', () => {
     const next = await place.enrol({ mac, hostname: 'fresh' })
     expect(next.uid).not.toBe(old.uid)
     await place.operator.devices.accept({ params: { uid: next.uid } })
-    expect(await get(place, next.uid)).toMatchObject({ name: 'winch', tags: ['pier', 'north'], status: 'accepted', identity: { mac } })
+    expect(await get(place, next.uid)).toMatchObject({
+      name: 'winch',
+      tags: ['pier', 'north'],
+      status: 'accepted',
+      identity: { mac },
+    })
     await expect(get(place, old.uid)).rejects.toMatchObject(refused(404))
     const moved = (await place.observer.sessions.get({ params: { uid: live } })).body
     expect(moved).toMatchObject({ device_uid: next.uid, active: false, device: { uid: next.uid } })
-    await expect(place.api({ token: old.token }).devices.offline({ params: { uid: old.uid } })).rejects.toMatchObject(refused(401))
+    await expect(
+      place.api({ token: old.token }).devices.offline({ params: { uid: old.uid } }),
+    ).rejects.toMatchObject(refused(401))
     expect((await place.nobody.devices.auth({ body: next.body })).body.name).toBe('winch')
     // The old agent, should it still run, waits like any new device.
     await place.nobody.devices.auth({ body: old.body })
@@ -289,7 +346,9 @@ describe('a machine that was installed anew', () => {
     await place.operator.devices.accept({ params: { uid: old.uid } })
     await place.accepted('boom')
     const taken = await place.enrol({ mac: 'aa', hostname: 'boom' })
-    await expect(place.operator.devices.accept({ params: { uid: taken.uid } })).rejects.toMatchObject(refused(409))
+    await expect(place.operator.devices.accept({ params: { uid: taken.uid } })).rejects.toMatchObject(
+      refused(409),
+    )
     expect((await get(place, old.uid)).status).toBe('accepted')
     await place.rooms.stores.namespaces.save(sample.tenant, { max_devices: 1 })
     const next = await place.enrol({ mac: 'aa', hostname: 'other' })
@@ -333,7 +392,9 @@ describe('limits and choice', () => {
     expect(await acceptable()).toEqual([false, true])
     await place.rooms.stores.namespaces.save(sample.tenant, { max_devices: 1 })
     expect(await acceptable()).toEqual([false, false])
-    await expect(place.owner.devices.accept({ params: { uid: waiting.uid } })).rejects.toMatchObject(refused(403))
+    await expect(place.owner.devices.accept({ params: { uid: waiting.uid } })).rejects.toMatchObject(
+      refused(403),
+    )
     await place.operator.devices.accept({ params: { uid: sample.device } })
     await place.owner.devices.remove({ params: { uid: sample.device } })
     expect(await acceptable()).toEqual([undefined, true])
@@ -345,7 +406,11 @@ describe('limits and choice', () => {
   test('choosing keeps the chosen devices and makes the others wait', async () => {
     await using place = await startBilled()
     await place.rooms.stores.namespaces.save(sample.tenant, { max_devices: -1 })
-    const [tug, barge, scow] = [await place.accepted('tug'), await place.accepted('barge'), await place.accepted('scow')]
+    const [tug, barge, scow] = [
+      await place.accepted('tug'),
+      await place.accepted('barge'),
+      await place.accepted('scow'),
+    ]
     const rejected = await place.enrol()
     await place.owner.devices.setStatus({ params: { uid: rejected.uid, status: 'reject' } })
     const live = await session(place, scow.uid, 'd1')
@@ -353,7 +418,11 @@ describe('limits and choice', () => {
     place.clock.forward(1)
     await place.owner.devices.choose({ body: { choices: [tug.uid, barge.uid] } })
     const statuses = async () =>
-      Promise.all([tug, barge, scow, rejected, { uid: sample.device }].map(async ({ uid }) => (await get(place, uid)).status))
+      Promise.all(
+        [tug, barge, scow, rejected, { uid: sample.device }].map(
+          async ({ uid }) => (await get(place, uid)).status,
+        ),
+      )
     expect(await statuses()).toEqual(['accepted', 'accepted', 'pending', 'rejected', 'pending'])
     expect((await get(place, scow.uid)).status_update_at > before.status_update_at).toBe(true)
     expect((await place.observer.sessions.get({ params: { uid: live } })).body.active).toBe(false)
@@ -375,9 +444,13 @@ describe('limits and choice', () => {
       [[sample.device, foreign.uid], 404],
       [uids, 400],
     ] as const)
-      await expect(place.owner.devices.choose({ body: { choices: [...choices] } })).rejects.toMatchObject(refused(status))
+      await expect(place.owner.devices.choose({ body: { choices: [...choices] } })).rejects.toMatchObject(
+        refused(status),
+      )
     await expect(place.owner.devices.choose({ body: {} })).rejects.toMatchObject(refused(400))
-    await expect(place.administrator.devices.choose({ body: { choices: [] } })).rejects.toMatchObject(refused(403))
+    await expect(place.administrator.devices.choose({ body: { choices: [] } })).rejects.toMatchObject(
+      refused(403),
+    )
     expect((await get(place, sample.device)).status).toBe('accepted')
     expect((await place.stranger.devices.get({ params: { uid: foreign.uid } })).body.status).toBe('accepted')
   })
@@ -405,16 +478,23 @@ describe('deleting and other people’s devices', () => {
   test('a deleted device takes its sessions and their recordings along', async () => {
     const device = await place.accepted('trawler')
     const live = await session(place, device.uid, 'a7')
-    await place.owner.sessions.record({ params: { uid: live }, body: { uid: live, message: 'login: ', width: 80, height: 24 } })
+    await place.owner.sessions.record({
+      params: { uid: live },
+      body: { uid: live, message: 'login: ', width: 80, height: 24 },
+    })
     expect(await place.rooms.recordings.channels(sample.tenant, live)).toHaveLength(1)
     const before = (await place.observer.sessions.list()).total
-    await expect(place.operator.devices.remove({ params: { uid: device.uid } })).rejects.toMatchObject(refused(403))
+    await expect(place.operator.devices.remove({ params: { uid: device.uid } })).rejects.toMatchObject(
+      refused(403),
+    )
     await place.administrator.devices.remove({ params: { uid: device.uid } })
     await expect(place.observer.sessions.get({ params: { uid: live } })).rejects.toMatchObject(refused(404))
     await place.rooms.background.settled()
     expect(await place.rooms.recordings.channels(sample.tenant, live)).toEqual([])
     expect((await place.observer.sessions.list()).total).toBe(before - 1)
-    await expect(place.administrator.devices.remove({ params: { uid: device.uid } })).rejects.toMatchObject(refused(404))
+    await expect(place.administrator.devices.remove({ params: { uid: device.uid } })).rejects.toMatchObject(
+      refused(404),
+    )
   })
 
   const calls: Record<string, (client: Client, uid: string) => Promise<unknown>> = {
@@ -430,18 +510,24 @@ describe('deleting and other people’s devices', () => {
     remove: (client, uid) => client.devices.remove({ params: { uid } }),
   }
 
-  test.each(Object.keys(calls))('%s: a uid of another namespace, an unknown and a malformed one are all 404', async (name) => {
-    const before = await get(place, sample.device)
-    for (const uid of [sample.device, elsewhere, 'harbour', 'F'.repeat(64)])
-      await expect(calls[name]!(place.stranger, uid)).rejects.toMatchObject(refused(404))
-    expect(await get(place, sample.device)).toEqual(before)
-  })
+  test.each(Object.keys(calls))(
+    '%s: a uid of another namespace, an unknown and a malformed one are all 404',
+    async (name) => {
+      const before = await get(place, sample.device)
+      for (const uid of [sample.device, elsewhere, 'harbour', 'F'.repeat(64)])
+        await expect(calls[name]!(place.stranger, uid)).rejects.toMatchObject(refused(404))
+      expect(await get(place, sample.device)).toEqual(before)
+    },
+  )
 
   test('a uid in the body does not stand in for the one in the path', async () => {
     const [one, two] = [await place.enrol(), await place.enrol()]
     const body = { uid: two.uid, tenant_id: sample.otherTenant, name: 'switched' }
     await place.operator.devices.update({ params: { uid: one.uid }, body })
-    expect([(await get(place, one.uid)).name, (await get(place, two.uid)).name]).toEqual(['switched', two.name])
+    expect([(await get(place, one.uid)).name, (await get(place, two.uid)).name]).toEqual([
+      'switched',
+      two.name,
+    ])
     expect((await get(place, one.uid)).tenant_id).toBe(sample.tenant)
   })
 })

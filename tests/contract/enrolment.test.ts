@@ -1,5 +1,5 @@
-// Auth device, as real agents make it: what the first call makes, what later calls change, and that nothing an operator
-// does to the device or its namespace is answered from memory afterwards.
+// Auth device, as real agents make it: what the first call makes, what later calls change, and that nothing
+// an operator does to the device or its namespace is answered from memory afterwards.
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -11,8 +11,17 @@ import { sample } from '@hawser/contract/examples'
 import { bothDatabases, sharedPlace, startPlace } from '../harness/place.ts'
 import { startService, type Service } from '../harness/service.ts'
 
-const pem = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ type: 'pkcs1', format: 'pem' })
-const info = { id: 'debian', pretty_name: 'Debian GNU/Linux 12 (bookworm)', version: 'v0.16.4', arch: 'amd64', platform: 'native' }
+const pem = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({
+  type: 'pkcs1',
+  format: 'pem',
+})
+const info = {
+  id: 'debian',
+  pretty_name: 'Debian GNU/Linux 12 (bookworm)',
+  version: 'v0.16.4',
+  arch: 'amd64',
+  platform: 'native',
+}
 const mac = '86:5a:17:64:37:9d'
 const body = { info, identity: { mac }, public_key: pem, tenant_id: sample.tenant }
 
@@ -20,12 +29,23 @@ let keys = 0
 /** A device that no other test has. */
 const another = () => ({ ...body, public_key: `key ${++keys}`, identity: { mac: `02:00:00:00:00:${keys}` } })
 
-/** The bytes that an agent of version 0.16.4 sends: its order of fields, no host name unless one was chosen. */
+/**
+ * The bytes that an agent of version 0.16.4 sends: its order of fields, no host name unless one was chosen.
+ */
 const asAgent = (key = pem): string =>
   `{"info":${JSON.stringify(info)},"identity":{"mac":"${mac}"},"public_key":${JSON.stringify(key)},"tenant_id":"${sample.tenant}"}`
 
-const post = (service: Service, text: string, headers: Record<string, string> = {}, address = '/api/devices/auth') =>
-  fetch(service.url + address, { method: 'POST', body: text, headers: { 'content-type': 'application/json', ...headers } })
+const post = (
+  service: Service,
+  text: string,
+  headers: Record<string, string> = {},
+  address = '/api/devices/auth',
+) =>
+  fetch(service.url + address, {
+    method: 'POST',
+    body: text,
+    headers: { 'content-type': 'application/json', ...headers },
+  })
 
 describe('the first call', () => {
   const place = sharedPlace()
@@ -78,10 +98,16 @@ describe('the first call', () => {
     await place.rooms.namespaces.create(sample.owner.id, 'vectors', tenant_id)
     const uidOf = async (more: object) =>
       (await place.nobody.devices.auth({ body: { info, public_key: 'key', tenant_id, ...more } })).body.uid
-    expect(await uidOf({ identity: { mac: '00:00:5e:00:53:01' } })).toBe('b71dc12eb70e5c1371ffa81a41050569de6493dc6ccb23dec773b05ab4050541')
-    expect(await uidOf({ hostname: 'crane' })).toBe('e5ce10fc2dafb1b7c3e1638d664af693696e612a6a53e5e98f135933eedfe407')
+    expect(await uidOf({ identity: { mac: '00:00:5e:00:53:01' } })).toBe(
+      'b71dc12eb70e5c1371ffa81a41050569de6493dc6ccb23dec773b05ab4050541',
+    )
+    expect(await uidOf({ hostname: 'crane' })).toBe(
+      'e5ce10fc2dafb1b7c3e1638d664af693696e612a6a53e5e98f135933eedfe407',
+    )
     const text = `{Identity:{MAC:"${mac}"},PublicKey:"${pem}",TenantID:"${tenant_id}"}`
-    expect(await uidOf({ identity: { mac }, public_key: pem, hostname: 'any' })).toBe(createHash('sha256').update(text).digest('hex'))
+    expect(await uidOf({ identity: { mac }, public_key: pem, hostname: 'any' })).toBe(
+      createHash('sha256').update(text).digest('hex'),
+    )
   })
 
   test.each([
@@ -99,8 +125,13 @@ describe('the first call', () => {
 
   test('without an identity needs a host name', async () => {
     const { info: told, public_key, tenant_id } = another()
-    const { uid } = (await place.nobody.devices.auth({ body: { info: told, public_key, tenant_id, hostname: 'plain' } })).body
-    expect((await place.observer.devices.get({ params: { uid } })).body).toMatchObject({ name: 'plain', identity: { mac: '' } })
+    const { uid } = (
+      await place.nobody.devices.auth({ body: { info: told, public_key, tenant_id, hostname: 'plain' } })
+    ).body
+    expect((await place.observer.devices.get({ params: { uid } })).body).toMatchObject({
+      name: 'plain',
+      identity: { mac: '' },
+    })
   })
 
   test('with fields that we do not know is taken, and they change nothing: newer agents send more', async () => {
@@ -111,11 +142,18 @@ describe('the first call', () => {
       JSON.stringify({ ...told, install_key: 'k', uid: 'f'.repeat(64), status: 'accepted', online: false }),
     )
     expect(await response.json()).toMatchObject({ uid })
-    expect((await place.observer.devices.get({ params: { uid } })).body).toMatchObject({ status: 'pending', online: true })
+    expect((await place.observer.devices.get({ params: { uid } })).body).toMatchObject({
+      status: 'pending',
+      online: true,
+    })
   })
 
   test('needs no credential, and one that is sent is not looked at', async () => {
-    for (const headers of [{ authorization: 'Bearer nonsense' }, { 'x-api-key': 'nonsense' }, { 'x-tenant-id': sample.otherTenant }])
+    for (const headers of [
+      { authorization: 'Bearer nonsense' },
+      { 'x-api-key': 'nonsense' },
+      { 'x-tenant-id': sample.otherTenant },
+    ])
       expect((await post(place, asAgent(), headers)).status).toBe(200)
   })
 
@@ -144,7 +182,9 @@ describe('the first call', () => {
     ['malformed', 'harbour'],
     ['misspelt', `${sample.tenant} `],
   ])('for a tenant that is %s is refused with 404', async (_, tenant_id) => {
-    await expect(place.nobody.devices.auth({ body: { ...body, tenant_id } })).rejects.toMatchObject({ status: 404 })
+    await expect(place.nobody.devices.auth({ body: { ...body, tenant_id } })).rejects.toMatchObject({
+      status: 404,
+    })
   })
 })
 
@@ -158,10 +198,17 @@ describe('later calls', () => {
     const { total } = await place.owner.devices.list()
     place.clock.forward(30_000)
     const changed = { ...info, version: 'v0.17.0', pretty_name: 'Debian GNU/Linux 13 (trixie)' }
-    const second = await post(place, JSON.stringify({ ...told, hostname: 'other', info: changed }), { 'x-real-ip': '198.51.100.4' })
+    const second = await post(place, JSON.stringify({ ...told, hostname: 'other', info: changed }), {
+      'x-real-ip': '198.51.100.4',
+    })
     expect(await second.json()).toMatchObject({ uid: first.uid, name: first.name })
     const after = (await place.owner.devices.get({ params: first })).body
-    expect(after).toEqual({ ...before, info: changed, remote_addr: '198.51.100.4', last_seen: after.last_seen })
+    expect(after).toEqual({
+      ...before,
+      info: changed,
+      remote_addr: '198.51.100.4',
+      last_seen: after.last_seen,
+    })
     expect(Date.parse(after.last_seen)).toBeGreaterThanOrEqual(Date.parse(before.last_seen) + 30_000)
     expect((await place.owner.devices.list()).total).toBe(total)
   })
@@ -176,8 +223,15 @@ describe('later calls', () => {
 
   test('with another key, another MAC or another namespace are another device', async () => {
     const told = another()
-    const changes = [{}, { public_key: 'new' }, { identity: { mac: '00:00:5e:00:53:02' } }, { tenant_id: sample.otherTenant }]
-    const uids = await Promise.all(changes.map(async (more) => (await place.nobody.devices.auth({ body: { ...told, ...more } })).body.uid))
+    const changes = [
+      {},
+      { public_key: 'new' },
+      { identity: { mac: '00:00:5e:00:53:02' } },
+      { tenant_id: sample.otherTenant },
+    ]
+    const uids = await Promise.all(
+      changes.map(async (more) => (await place.nobody.devices.auth({ body: { ...told, ...more } })).body.uid),
+    )
     expect(new Set(uids).size).toBe(4)
   })
 
@@ -190,8 +244,11 @@ describe('later calls', () => {
     const ended = { ...mine, uid: 'b'.repeat(64), active: 0 as const }
     for (const each of [mine, ended]) await sessions.insert(each)
     place.clock.forward(30_000)
-    await place.nobody.devices.auth({ body: { ...told, sessions: [mine.uid, ended.uid, sample.session, 'unknown', 'f'.repeat(64)] } })
-    const seen = async (of: string) => (await place.owner.sessions.get({ params: { uid: of } })).body.last_seen
+    await place.nobody.devices.auth({
+      body: { ...told, sessions: [mine.uid, ended.uid, sample.session, 'unknown', 'f'.repeat(64)] },
+    })
+    const seen = async (of: string) =>
+      (await place.owner.sessions.get({ params: { uid: of } })).body.last_seen
     expect(Date.parse(await seen(mine.uid))).toBeGreaterThanOrEqual(Date.parse(row.last_seen) + 30_000)
     expect(await seen(ended.uid)).toBe(row.last_seen)
     expect(await seen(sample.session)).toBe(row.last_seen)
@@ -214,7 +271,9 @@ describe('later calls', () => {
     await place.owner.devices.setTags({ params: { uid }, body: { tags: ['winch'] } })
     await place.owner.devices.remove({ params: { uid } })
     await expect(place.owner.devices.get({ params: { uid } })).rejects.toMatchObject({ status: 404 })
-    await expect(place.api({ token }).devices.offline({ params: { uid } })).rejects.toMatchObject({ status: 401 })
+    await expect(place.api({ token }).devices.offline({ params: { uid } })).rejects.toMatchObject({
+      status: 401,
+    })
     expect((await place.nobody.devices.auth({ body: told })).body).toMatchObject({ uid, name })
     const again = (await place.owner.devices.get({ params: { uid } })).body
     expect(again).toMatchObject({ name, status: 'pending', tags: [], online: true })
@@ -228,7 +287,9 @@ describe('later calls', () => {
     expect((await place.nobody.devices.auth({ body: told })).body.namespace).toBe('marina')
     await place.owner.namespaces.remove({ params: { tenant: tenant_id } })
     await expect(place.nobody.devices.auth({ body: told })).rejects.toMatchObject({ status: 404 })
-    await expect(place.nobody.devices.auth({ body: { ...another(), tenant_id } })).rejects.toMatchObject({ status: 404 })
+    await expect(place.nobody.devices.auth({ body: { ...another(), tenant_id } })).rejects.toMatchObject({
+      status: 404,
+    })
   })
 })
 
@@ -253,7 +314,8 @@ describe('a device token', () => {
     await offline()
     await place.owner.devices.setStatus({ params: { uid, status: 'reject' } })
     await expect(offline()).rejects.toMatchObject({ status: 401 })
-    // Its calls are still answered, so that an agent does not have to be restarted when someone changes their mind.
+    // Its calls are still answered, so that an agent does not have to be restarted when someone changes their
+    // mind.
     expect((await place.nobody.devices.auth({ body: told })).body.uid).toBe(uid)
     await expect(offline()).rejects.toMatchObject({ status: 401 })
     await place.owner.devices.accept({ params: { uid } })
@@ -280,8 +342,15 @@ describe('a device token', () => {
     const asked = { fingerprint: sample.fingerprint, data: '{"Username":"root","Namespace":"crane"}' }
     const device = place.api({ token })
     await expect(device.devices.authSsh({ body: asked })).rejects.toMatchObject({ status: 404 })
-    for (const more of [{ fingerprint: '' }, { fingerprint: 'SHA256:abc' }, { data: '' }, { data: undefined as unknown as string }])
-      await expect(device.devices.authSsh({ body: { ...asked, ...more } })).rejects.toMatchObject({ status: 400 })
+    for (const more of [
+      { fingerprint: '' },
+      { fingerprint: 'SHA256:abc' },
+      { data: '' },
+      { data: undefined as unknown as string },
+    ])
+      await expect(device.devices.authSsh({ body: { ...asked, ...more } })).rejects.toMatchObject({
+        status: 400,
+      })
     for (const client of [place.owner, place.key])
       await expect(client.devices.authSsh({ body: asked })).rejects.toMatchObject({ status: 403 })
     await expect(place.nobody.devices.authSsh({ body: asked })).rejects.toMatchObject({ status: 401 })
@@ -318,7 +387,9 @@ describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
   test('make one device', async () => {
     const told = another()
     const { total } = await place.owner.devices.list()
-    const answers = await Promise.all(Array.from({ length: 12 }, () => place.nobody.devices.auth({ body: told })))
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => place.nobody.devices.auth({ body: told })),
+    )
     expect(new Set(answers.map((answer) => answer.body.uid)).size).toBe(1)
     expect((await place.owner.devices.list()).total).toBe(total + 1)
   })
@@ -327,12 +398,19 @@ describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
     const { rules, stores } = place.rooms
     for (let round = 0; round < 5; round++) {
       const told = another()
-      const call = Promise.resolve(rules.devices.auth({ params: {}, query: {}, body: told }, { ...from, kind: 'nobody' }))
-      const stored = async () => (await stores.of(sample.tenant).devices.list({ ...byKey, groups: groupsOf(told.public_key) })).items[0]
+      const call = Promise.resolve(
+        rules.devices.auth({ params: {}, query: {}, body: told }, { ...from, kind: 'nobody' }),
+      )
+      const stored = async () =>
+        (await stores.of(sample.tenant).devices.list({ ...byKey, groups: groupsOf(told.public_key) }))
+          .items[0]
       // Inserted, and its token still being signed.
       let row = await stored()
       while (!row) row = await stored()
-      await rules.devices.remove({ params: { uid: row.uid }, query: {}, body: undefined }, { ...from, ...owner })
+      await rules.devices.remove(
+        { params: { uid: row.uid }, query: {}, body: undefined },
+        { ...from, ...owner },
+      )
       await call
       await place.nobody.devices.auth({ body: told })
       expect((await place.owner.devices.get({ params: { uid: row.uid } })).body.status).toBe('pending')
@@ -361,7 +439,8 @@ describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
         place.owner.namespaces.remove({ params: { tenant: tenant_id } }),
         place.nobody.devices.auth({ body: told }),
       ])
-      for (const call of calls) if (call.status === 'rejected') expect(call.reason).toMatchObject({ status: 404 })
+      for (const call of calls)
+        if (call.status === 'rejected') expect(call.reason).toMatchObject({ status: 404 })
       await expect(place.nobody.devices.auth({ body: told })).rejects.toMatchObject({ status: 404 })
     }
   })
@@ -370,23 +449,31 @@ describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
     const text = fc.string({ unit: 'binary', maxLength: 40 })
     const nul = { mac: 'a\0b', public_key: 'k', id: '', pretty_name: '', session: '' }
     await fc.assert(
-      fc.asyncProperty(fc.record({ mac: text, public_key: text, id: text, pretty_name: text, session: text }), async (told) => {
-        const asked = {
-          info: { id: told.id, pretty_name: told.pretty_name },
-          hostname: 'buoy',
-          identity: { mac: told.mac },
-          public_key: told.public_key,
-          sessions: [told.session],
-          tenant_id: sample.tenant,
-        }
-        const response = await post(place, JSON.stringify(asked))
-        const answer = (await response.json()) as object
-        if (response.status === 200) expect(answer).toHaveProperty('uid')
-        else expect([response.status, Object.keys(answer)]).toEqual([400, ['message']])
-      }),
+      fc.asyncProperty(
+        fc.record({ mac: text, public_key: text, id: text, pretty_name: text, session: text }),
+        async (told) => {
+          const asked = {
+            info: { id: told.id, pretty_name: told.pretty_name },
+            hostname: 'buoy',
+            identity: { mac: told.mac },
+            public_key: told.public_key,
+            sessions: [told.session],
+            tenant_id: sample.tenant,
+          }
+          const response = await post(place, JSON.stringify(asked))
+          const answer = (await response.json()) as object
+          if (response.status === 200) expect(answer).toHaveProperty('uid')
+          else expect([response.status, Object.keys(answer)]).toEqual([400, ['message']])
+        },
+      ),
       {
         numRuns: 60,
-        examples: [[nul], [{ ...nul, mac: 'a', id: 'a\0b' }], [{ ...nul, mac: '\ud800' }], [{ ...nul, mac: 'b', session: '\0' }]],
+        examples: [
+          [nul],
+          [{ ...nul, mac: 'a', id: 'a\0b' }],
+          [{ ...nul, mac: '\ud800' }],
+          [{ ...nul, mac: 'b', session: '\0' }],
+        ],
       },
     )
   })

@@ -42,7 +42,8 @@ export function expectAnswer(got: Got, op: Operation): void {
   expectHeaders(got)
   const type = got.headers.get('content-type') ?? ''
   expect(type).toContain(op.text ?? 'application/json')
-  for (const name of (op.headers?.required as readonly string[] | undefined) ?? []) expect(got.headers.get(name), name).not.toBeNull()
+  for (const name of (op.headers?.required as readonly string[] | undefined) ?? [])
+    expect(got.headers.get(name), name).not.toBeNull()
   if (op.list) {
     expectToFit(got.body, { type: 'array', items: op.list })
     expect(got.headers.get('x-total-count')).toMatch(/^\d+$/)
@@ -56,8 +57,16 @@ export function expectAnswer(got: Got, op: Operation): void {
   }
 }
 
-/** A refusal in the shape that the operation promises. `fields`: those that a body of field names must name. */
-export function expectRefusal(got: Got, status: number, op?: Operation, fields?: readonly string[], what?: string): void {
+/**
+ * A refusal in the shape that the operation promises. `fields`: those that a body of field names must name.
+ */
+export function expectRefusal(
+  got: Got,
+  status: number,
+  op?: Operation,
+  fields?: readonly string[],
+  what?: string,
+): void {
   const said = `${what ?? ''} ${got.status} ${got.text}`
   expect(got.status, said).toBe(status)
   expectHeaders(got)
@@ -66,7 +75,9 @@ export function expectRefusal(got: Got, status: number, op?: Operation, fields?:
     expect(got.body, said).toEqual(fields)
     return
   }
-  expect(Object.keys(got.body as object).toSorted(), said).toEqual(op?.failureBody === 'code' ? ['code', 'message'] : ['message'])
+  expect(Object.keys(got.body as object).toSorted(), said).toEqual(
+    op?.failureBody === 'code' ? ['code', 'message'] : ['message'],
+  )
   for (const value of Object.values(got.body as Record<string, unknown>)) {
     expect(typeof value).toBe('string')
     expect(value).not.toBe('')

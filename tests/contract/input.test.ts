@@ -1,11 +1,20 @@
-// Input that does not fit is refused by every operation that takes any: with the declared status, in the declared shape,
-// naming what is wrong, after the caller was judged and before anything is looked up, and without a trace in the
-// database. Generated from the contract, as operations.test.ts is.
+// Input that does not fit is refused by every operation that takes any: with the declared status, in the
+// declared shape, naming what is wrong, after the caller was judged and before anything is looked up, and
+// without a trace in the database. Generated from the contract, as operations.test.ts is.
 import { failures } from '@hawser/contract/failures'
 import type { Operation } from '@hawser/contract/operation'
 import { describe, expect, test } from 'vitest'
 import { freshDatabase } from '../harness/postgres.ts'
-import { badBodies, badFilters, badQueries, isObjectSchema, noJson, noObjects, oddBodies, oddTexts } from './bad-input.ts'
+import {
+  badBodies,
+  badFilters,
+  badQueries,
+  isObjectSchema,
+  noJson,
+  noObjects,
+  oddBodies,
+  oddTexts,
+} from './bad-input.ts'
 import { cases, exampleBody, humblest, request, rolesBelow, type Case } from './cases.ts'
 import { expectRefusal } from './expectations.ts'
 import { onStage, openStage, type Credential, type Sent } from './stage.ts'
@@ -29,7 +38,11 @@ describe('what does not fit', () => {
   const stage = onStage(() => openStage())
 
   /** Everything in the list is refused as it says, and the database stays as it was. */
-  async function refused(one: Case, wrongs: readonly Wrong[], by: Credential = humblest(one, stage().cast)): Promise<void> {
+  async function refused(
+    one: Case,
+    wrongs: readonly Wrong[],
+    by: Credential = humblest(one, stage().cast),
+  ): Promise<void> {
     expect(wrongs.length).toBeGreaterThan(0)
     const before = await stage().fingerprint()
     for (const { what, sent, status, top, field } of wrongs) {
@@ -78,24 +91,33 @@ describe('what does not fit', () => {
         const wrongs = badBodies(one.op, exampleBody(one.id, one.op, stage().world))
         await refused(
           one,
-          wrongs.map(({ what, value, top, field }) => ({ what, sent: { json: value }, status: badInput(one.op), top, field })),
+          wrongs.map(({ what, value, top, field }) => ({
+            what,
+            sent: { json: value },
+            status: badInput(one.op),
+            top,
+            field,
+          })),
         )
       },
     )
   })
 
   describe('a query', () => {
-    test.each(some(({ op }) => badQueries(op).length > 0))('with one wrong field is refused by $name, which names it', async (one) => {
-      await refused(
-        one,
-        badQueries(one.op).map(({ what, value, field }) => ({
-          what,
-          sent: { path: request(one, stage(), { query: { [field]: String(value) } }).path },
-          status: 400,
-          field,
-        })),
-      )
-    })
+    test.each(some(({ op }) => badQueries(op).length > 0))(
+      'with one wrong field is refused by $name, which names it',
+      async (one) => {
+        await refused(
+          one,
+          badQueries(one.op).map(({ what, value, field }) => ({
+            what,
+            sent: { path: request(one, stage(), { query: { [field]: String(value) } }).path },
+            status: 400,
+            field,
+          })),
+        )
+      },
+    )
     test.each(some(({ op }) => op.query !== undefined && 'filter' in op.query.properties))(
       'with a bad filter is refused by $name',
       async (one) => {
@@ -114,25 +136,33 @@ describe('what does not fit', () => {
 
   describe('the caller is judged first', () => {
     const garbage: Wrong['sent'][] = [{ raw: '{' }, { raw: '[]' }, { raw: 'x', type: 'text/plain' }]
-    test.each(some((one) => hasBody(one) && one.op.access.who !== 'anyone'))('garbage from nobody to $name is 401', async (one) => {
-      await refused(
-        one,
-        garbage.map((sent) => ({ what: sent.raw ?? '', sent, status: 401 })),
-        {},
-      )
-    })
-    test.each(some((one) => hasBody(one) && rolesBelow(one.op).length > 0))('garbage from an observer to $name is 403', async (one) => {
-      await refused(
-        one,
-        garbage.map((sent) => ({ what: sent.raw ?? '', sent, status: 403 })),
-        stage().cast.observer,
-      )
-    })
+    test.each(some((one) => hasBody(one) && one.op.access.who !== 'anyone'))(
+      'garbage from nobody to $name is 401',
+      async (one) => {
+        await refused(
+          one,
+          garbage.map((sent) => ({ what: sent.raw ?? '', sent, status: 401 })),
+          {},
+        )
+      },
+    )
+    test.each(some((one) => hasBody(one) && rolesBelow(one.op).length > 0))(
+      'garbage from an observer to $name is 403',
+      async (one) => {
+        await refused(
+          one,
+          garbage.map((sent) => ({ what: sent.raw ?? '', sent, status: 403 })),
+          stage().cast.observer,
+        )
+      },
+    )
   })
 })
 
 describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
-  const stage = onStage(async () => openStage(database === 'SQLite' ? {} : { database: await freshDatabase() }))
+  const stage = onStage(async () =>
+    openStage(database === 'SQLite' ? {} : { database: await freshDatabase() }),
+  )
 
   /** Not 404, and why. */
   const otherwise: Readonly<Record<string, number>> = {
@@ -142,28 +172,59 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
     'users.resetPassword :uid': 401, // the token is for somebody else, and whether there is such a user is not told
     'mfa.reset :user_id': 401, // so are the codes
   }
-  const odd = ['x', '0', '-1', '1.5', 'x'.repeat(65), 'x'.repeat(500), '9'.repeat(15), 'ZZ:ZZ', '../x', "' or 1=1 --", 'ä', '%']
+  const odd = [
+    'x',
+    '0',
+    '-1',
+    '1.5',
+    'x'.repeat(65),
+    'x'.repeat(500),
+    '9'.repeat(15),
+    'ZZ:ZZ',
+    '../x',
+    "' or 1=1 --",
+    'ä',
+    '%',
+  ]
 
-  test.each(some(({ op }) => op.params !== undefined))('a malformed id in the path is not found by $name', async (one) => {
-    const before = await stage().fingerprint()
-    for (const name of Object.keys(one.op.params?.properties ?? {}))
-      for (const value of odd) {
-        // Wrong codes are counted, and the fifth would be answered with 429.
-        if (one.id === 'mfa.reset') await stage().reset()
-        const sent = request(one, stage(), { params: { [name]: value } })
-        const got = await stage().send({ ...sent, by: humblest(one, stage().cast) })
-        expectRefusal(got, otherwise[`${one.id} :${name}`] ?? 404, one.op, undefined, `${name}: ${JSON.stringify(value)}`)
+  test.each(some(({ op }) => op.params !== undefined))(
+    'a malformed id in the path is not found by $name',
+    async (one) => {
+      const before = await stage().fingerprint()
+      for (const name of Object.keys(one.op.params?.properties ?? {}))
+        for (const value of odd) {
+          // Wrong codes are counted, and the fifth would be answered with 429.
+          if (one.id === 'mfa.reset') await stage().reset()
+          const sent = request(one, stage(), { params: { [name]: value } })
+          const got = await stage().send({ ...sent, by: humblest(one, stage().cast) })
+          expectRefusal(
+            got,
+            otherwise[`${one.id} :${name}`] ?? 404,
+            one.op,
+            undefined,
+            `${name}: ${JSON.stringify(value)}`,
+          )
+        }
+      for (const name of Object.keys(one.op.params?.properties ?? {})) {
+        const sent = request(one, stage(), { params: { [name]: 'NUL\u0000' } })
+        expectRefusal(
+          await stage().send({ ...sent, by: humblest(one, stage().cast) }),
+          404,
+          one.op,
+          undefined,
+          name,
+        )
       }
-    for (const name of Object.keys(one.op.params?.properties ?? {})) {
-      const sent = request(one, stage(), { params: { [name]: 'NUL\u0000' } })
-      expectRefusal(await stage().send({ ...sent, by: humblest(one, stage().cast) }), 404, one.op, undefined, name)
-    }
-    expect(await stage().fingerprint()).toBe(before)
-  })
+      expect(await stage().fingerprint()).toBe(before)
+    },
+  )
 
   test.each(some(hasFields))('no text in the body breaks $name', async (one) => {
     for (const { what, value, top, field } of oddBodies(one.op, exampleBody(one.id, one.op, stage().world))) {
-      const got = await stage().send({ ...request(one, stage(), { body: value }), by: humblest(one, stage().cast) })
+      const got = await stage().send({
+        ...request(one, stage(), { body: value }),
+        by: humblest(one, stage().cast),
+      })
       expect(got.status, `${what}: ${got.text}`).toBeLessThan(500)
       // The one character that not every database can keep.
       if (what.includes(String.raw`\u0000`)) {
@@ -177,7 +238,10 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
   test.each(some(({ op }) => op.query !== undefined))('no text in the query breaks $name', async (one) => {
     for (const name of Object.keys(one.op.query?.properties ?? {}))
       for (const value of oddTexts.filter((text) => text.length < 10_000)) {
-        const got = await stage().send({ ...request(one, stage(), { query: { [name]: value } }), by: humblest(one, stage().cast) })
+        const got = await stage().send({
+          ...request(one, stage(), { query: { [name]: value } }),
+          by: humblest(one, stage().cast),
+        })
         expect(got.status, `${name}: ${value}: ${got.text}`).toBeLessThan(500)
       }
   })

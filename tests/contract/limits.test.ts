@@ -1,5 +1,5 @@
-// Limits that hold together: many addresses of one network, many networks at one account, and what a new password or a
-// new address leaves behind of what was on its way.
+// Limits that hold together: many addresses of one network, many networks at one account, and what a new
+// password or a new address leaves behind of what was on its way.
 import { expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import type { ApiError } from '@hawser/contract/client'
@@ -15,7 +15,8 @@ test('the addresses of one IPv6 network are one source to the lock-out', async (
   await buildWorld(service)
   const wrong = { body: { username: sample.observer.username, password: 'not this one' } }
   const answers: number[] = []
-  for (const host of ['::1', '::2', '::3', '::4']) answers.push(await statusOf(at(service, `2001:db8:0:7${host}`).users.login(wrong)))
+  for (const host of ['::1', '::2', '::3', '::4'])
+    answers.push(await statusOf(at(service, `2001:db8:0:7${host}`).users.login(wrong)))
   expect(answers).toEqual([401, 401, 429, 429])
   expect(await statusOf(at(service, '2001:db8:0:8::1').users.login(wrong))).toBe(401)
 })
@@ -44,10 +45,15 @@ test('a new password ends the links and half sign-ins that were on their way', a
   const world = await buildWorld(service)
   const api = service.api({ token: await world.token('observer') })
   await api.users.update({ body: { password: 'a-new-rope', current_password: sample.observer.password } })
-  const old = { params: { uid: sample.observer.id }, body: { password: 'another-rope', token: sample.recoveryToken } }
+  const old = {
+    params: { uid: sample.observer.id },
+    body: { password: 'another-rope', token: sample.recoveryToken },
+  }
   expect(await statusOf(service.api().users.resetPassword(old))).toBe(401)
   const careful = service.api({ token: await world.token('careful') })
-  await careful.users.update({ body: { password: 'a-new-anchor', current_password: sample.careful.password } })
+  await careful.users.update({
+    body: { password: 'a-new-anchor', current_password: sample.careful.password },
+  })
   const half = { body: { token: sample.mfaToken, code: world.totp(sample.mfaSecret) } }
   expect(await statusOf(service.api().mfa.authenticate(half))).toBe(401)
 })
@@ -55,7 +61,14 @@ test('a new password ends the links and half sign-ins that were on their way', a
 test('a set-up that fails leaves its code good for another try', async () => {
   await using service = await startService()
   const code = (await service.rooms.setupCode())!
-  const owner = { code, name: 'Sam', email: 'sam@example.com', username: 'sam', password: 'lighthouse', namespace: 'lagoon' }
+  const owner = {
+    code,
+    name: 'Sam',
+    email: 'sam@example.com',
+    username: 'sam',
+    password: 'lighthouse',
+    namespace: 'lagoon',
+  }
   const { users } = service.rooms
   const { create } = users
   // The password cannot be hashed at that moment: too many others are.

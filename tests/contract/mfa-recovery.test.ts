@@ -1,6 +1,6 @@
-// The ways back in when the second factor is lost: recovery codes, which are single use and for ten minutes let the
-// same code switch it off, and the reset by two letters, of which both codes are needed. Neither tells whether a user
-// exists, and neither can be guessed at without end.
+// The ways back in when the second factor is lost: recovery codes, which are single use and for ten minutes
+// let the same code switch it off, and the reset by two letters, of which both codes are needed. Neither
+// tells whether a user exists, and neither can be guessed at without end.
 import { describe, expect, test } from 'vitest'
 import { call } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -50,7 +50,9 @@ describe('a recovery code', () => {
     await buildWorld(service)
     const { token } = (await recover(service, recoveryCode)).body
     service.clock.forward(9 * minute_ms)
-    expect(await statusOf(service.api({ token }).mfa.disable({ body: { recovery_code: recoveryCode } }))).toBe(200)
+    expect(
+      await statusOf(service.api({ token }).mfa.disable({ body: { recovery_code: recoveryCode } })),
+    ).toBe(200)
     expect((await service.api().users.login({ body: careful })).body.mfa).toBe(false)
   })
 
@@ -71,8 +73,10 @@ describe('a recovery code', () => {
     await api.users.update({ body: { recovery_email: 'vera@example.org' } })
     const { secret, recovery_codes } = (await api.mfa.generate({})).body
     await api.mfa.enable({ body: { code: world.totp(secret), secret, recovery_codes } })
-    for (const code of recovery_codes.toReversed()) expect(await statusOf(recover(service, code, observer.username))).toBe(200)
-    for (const code of recovery_codes.slice(0, 2)) expect(await statusOf(recover(service, code, observer.username))).toBe(401)
+    for (const code of recovery_codes.toReversed())
+      expect(await statusOf(recover(service, code, observer.username))).toBe(200)
+    for (const code of recovery_codes.slice(0, 2))
+      expect(await statusOf(recover(service, code, observer.username))).toBe(401)
     // Of those that were used, Disable takes the last one only.
     const disable = (recovery_code: string) => statusOf(api.mfa.disable({ body: { recovery_code } }))
     expect(await disable(recovery_codes[5]!)).toBe(401)
@@ -107,7 +111,9 @@ describe('a recovery code', () => {
     expect(Number(refusal.headers.get('retry-after'))).toBeGreaterThan(14 * 60)
     expect(await statusOf(recover(service, recoveryCode, careful.email))).toBe(429)
     // The sign-in itself is not locked by it.
-    expect((await refused(service.api().users.login({ body: careful }))).headers.has('x-mfa-token')).toBe(true)
+    expect((await refused(service.api().users.login({ body: careful }))).headers.has('x-mfa-token')).toBe(
+      true,
+    )
     service.clock.forward(15 * minute_ms)
     expect(await statusOf(recover(service, recoveryCode))).toBe(200)
   })
@@ -122,19 +128,30 @@ describe('a recovery code', () => {
 
   test('needs both fields', async () => {
     await using service = await startService()
-    for (const body of [{}, { identifier: 'cara' }, { recovery_code: recoveryCode }, { identifier: '', recovery_code: '' }])
+    for (const body of [
+      {},
+      { identifier: 'cara' },
+      { recovery_code: recoveryCode },
+      { identifier: '', recovery_code: '' },
+    ])
       expect((await call(mfa.recover, { body }, { url: service.url })).status).toBe(400)
   })
 })
 
 describe('the reset by two letters', () => {
-  const ask = (service: Service, identifier: string = careful.username) => service.api().mfa.requestReset({ body: { identifier } })
+  const ask = (service: Service, identifier: string = careful.username) =>
+    service.api().mfa.requestReset({ body: { identifier } })
   const reset = (service: Service, main: string, recovery: string, user_id: string = careful.id) =>
-    service.api().mfa.reset({ params: { user_id }, body: { main_email_code: main, recovery_email_code: recovery } })
+    service
+      .api()
+      .mfa.reset({ params: { user_id }, body: { main_email_code: main, recovery_email_code: recovery } })
 
   /** The two codes of the newest letters. */
   async function codes(service: Service, after = 0) {
-    const [main, recovery] = [await service.letter(careful.email, after), await service.letter(carefulElsewhere, after)]
+    const [main, recovery] = [
+      await service.letter(careful.email, after),
+      await service.letter(carefulElsewhere, after),
+    ]
     return { main: codeIn(main), recovery: codeIn(recovery), letters: [main, recovery] }
   }
 
@@ -154,14 +171,18 @@ describe('the reset by two letters', () => {
       expect(link.searchParams.get('id')).toBe(careful.id)
     }
     // Asking alone changes nothing.
-    expect((await refused(service.api().users.login({ body: careful }))).headers.has('x-mfa-token')).toBe(true)
+    expect((await refused(service.api().users.login({ body: careful }))).headers.has('x-mfa-token')).toBe(
+      true,
+    )
     const { body } = await reset(service, main, recovery)
     expect(body).toMatchObject({ id: careful.id, role: 'observer', mfa: false })
     expect(await statusOf(service.api({ token: body.token }).devices.list({}))).toBe(200)
     expect((await service.api().users.login({ body: careful })).body.mfa).toBe(false)
     // What belonged to the old second factor is worth nothing.
     expect(await statusOf(recover(service, recoveryCode))).toBe(401)
-    expect(await statusOf(service.api().mfa.authenticate({ body: { token: sample.mfaToken, code: '123456' } }))).toBe(401)
+    expect(
+      await statusOf(service.api().mfa.authenticate({ body: { token: sample.mfaToken, code: '123456' } })),
+    ).toBe(401)
     expect(await statusOf(reset(service, main, recovery))).toBe(401)
   })
 
@@ -194,7 +215,8 @@ describe('the reset by two letters', () => {
     await buildWorld(service)
     await ask(service)
     const { main, recovery } = await codes(service)
-    for (const id of [observer.id, '65f0000000000000000000ff']) expect(await statusOf(reset(service, main, recovery, id))).toBe(401)
+    for (const id of [observer.id, '65f0000000000000000000ff'])
+      expect(await statusOf(reset(service, main, recovery, id))).toBe(401)
     expect(await statusOf(reset(service, main, recovery))).toBe(200)
   })
 
@@ -251,7 +273,13 @@ describe('the reset by two letters', () => {
     await using service = await startService()
     await buildWorld(service)
     const looks = []
-    for (const identifier of [careful.email, observer.username, sample.administrator.username, 'nobody', 'nobody@example.com'])
+    for (const identifier of [
+      careful.email,
+      observer.username,
+      sample.administrator.username,
+      'nobody',
+      'nobody@example.com',
+    ])
       looks.push(appearance(await ask(service, identifier)))
     expect(looks[0]).toMatchObject({ status: 200, body: undefined })
     for (const look of looks) expect(look).toEqual(looks[0])

@@ -1,5 +1,5 @@
-// The second factor from switching it on to losing it: sign-in with a code, codes and tokens that work once, limits on
-// wrong ones, recovery codes, and the reset by two letters.
+// The second factor from switching it on to losing it: sign-in with a code, codes and tokens that work once,
+// limits on wrong ones, recovery codes, and the reset by two letters.
 import { describe, expect, test } from 'vitest'
 import { call } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -7,14 +7,30 @@ import { mfa } from '@hawser/contract/mfa'
 import { minute_ms } from '../../server/src/kit/clock.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
-import { codeIn, foundIn, from, lockOf, ownFolder, refused, statusesOf, statusOf, toStepStart, totpAt, wrongTotp } from './people.ts'
+import {
+  codeIn,
+  foundIn,
+  from,
+  lockOf,
+  ownFolder,
+  refused,
+  statusesOf,
+  statusOf,
+  toStepStart,
+  totpAt,
+  wrongTotp,
+} from './people.ts'
 
 const { careful, observer, administrator, mfaSecret } = sample
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const source = '192.0.2.1'
 
 /** The first half of a sign-in: the token for the second. */
-async function firstHalf(service: Service, { username, password }: { username: string; password: string } = careful, where = source) {
+async function firstHalf(
+  service: Service,
+  { username, password }: { username: string; password: string } = careful,
+  where = source,
+) {
   const failure = await refused(service.api(from(where)).users.login({ body: { username, password } }))
   expect(failure.status).toBe(401)
   const token = failure.headers.get('x-mfa-token') ?? ''
@@ -51,7 +67,11 @@ describe('the whole way', () => {
     for (const code of recovery_codes) expect(code).toMatch(/^[A-Z2-7]{16}$/)
     const uri = new URL(link)
     expect([uri.protocol, uri.host, uri.searchParams.get('secret')]).toEqual(['otpauth:', 'totp', secret])
-    expect([uri.searchParams.get('algorithm'), uri.searchParams.get('digits'), uri.searchParams.get('period')]).toEqual(['SHA1', '6', '30'])
+    expect([
+      uri.searchParams.get('algorithm'),
+      uri.searchParams.get('digits'),
+      uri.searchParams.get('period'),
+    ]).toEqual(['SHA1', '6', '30'])
     // Nothing is on until Enable has a right code.
     expect((await api.users.refresh({})).body.mfa).toBe(false)
     expect(await statusOf(service.api().users.login({ body: observer }))).toBe(200)
@@ -60,13 +80,21 @@ describe('the whole way', () => {
     expect([done.status, done.body]).toEqual([200, undefined])
     expect((await api.users.refresh({})).body.mfa).toBe(true)
 
-    const half = await refused(service.api().users.login({ body: { username: observer.email, password: observer.password } }))
+    const half = await refused(
+      service.api().users.login({ body: { username: observer.email, password: observer.password } }),
+    )
     expect([half.status, lockOf(half)]).toEqual([401, 0])
     expect(half.body).toEqual({ message: expect.any(String) as string })
     const { body } = await service.api().mfa.authenticate({
       body: { token: half.headers.get('x-mfa-token')!, code: totpAt(service, secret, 1) },
     })
-    expect(body).toMatchObject({ id: observer.id, user: observer.username, tenant: sample.tenant, role: 'observer', mfa: true })
+    expect(body).toMatchObject({
+      id: observer.id,
+      user: observer.username,
+      tenant: sample.tenant,
+      role: 'observer',
+      mfa: true,
+    })
     const signedIn = service.api({ token: body.token })
     expect(await statusOf(signedIn.devices.list({}))).toBe(200)
 
@@ -112,10 +140,16 @@ describe('the whole way', () => {
     toStepStart(service)
     const { secret, recovery_codes, code } = await enabled(service)
     const token = await firstHalf(service, observer)
-    const { body } = await service.api().mfa.authenticate({ body: { token, code: totpAt(service, secret, 1) } })
-    await service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: recovery_codes[0]! } })
+    const { body } = await service
+      .api()
+      .mfa.authenticate({ body: { token, code: totpAt(service, secret, 1) } })
+    await service
+      .api()
+      .mfa.recover({ body: { identifier: observer.username, recovery_code: recovery_codes[0]! } })
     await service.api().mfa.requestReset({ body: { identifier: observer.username } })
-    const resetCodes = (await service.letters()).filter(({ text }) => text?.includes('/reset-mfa?')).map(codeIn)
+    const resetCodes = (await service.letters())
+      .filter(({ text }) => text?.includes('/reset-mfa?'))
+      .map(codeIn)
     expect(resetCodes).toHaveLength(2)
     const secrets = [secret, ...recovery_codes, token, body.token, ...resetCodes]
     expect(foundIn(service.folder, secrets)).toEqual([])
@@ -136,7 +170,10 @@ describe('a code', () => {
       [0, 200],
       [1, 200],
     ] as const)
-      expect(await secondHalf(service, await firstHalf(service), totpAt(service, mfaSecret, steps)), `${steps} steps`).toBe(status)
+      expect(
+        await secondHalf(service, await firstHalf(service), totpAt(service, mfaSecret, steps)),
+        `${steps} steps`,
+      ).toBe(status)
   })
 
   test('works once, also with a fresh token', async () => {
@@ -154,7 +191,14 @@ describe('a code', () => {
     expect(await secondHalf(service, await firstHalf(service), totpAt(service, mfaSecret, 1))).toBe(200)
     for (const steps of [0, -1]) {
       const where = `192.0.2.${10 + steps}`
-      expect(await secondHalf(service, await firstHalf(service, careful, where), totpAt(service, mfaSecret, steps), where)).toBe(401)
+      expect(
+        await secondHalf(
+          service,
+          await firstHalf(service, careful, where),
+          totpAt(service, mfaSecret, steps),
+          where,
+        ),
+      ).toBe(401)
     }
     service.clock.forward(minute_ms)
     expect(await secondHalf(service, await firstHalf(service), totpAt(service, mfaSecret))).toBe(200)
@@ -190,7 +234,9 @@ describe('a code', () => {
   test('is the user’s own: another user’s does not work', async () => {
     await using service = await startService()
     await enabled(service)
-    expect(await secondHalf(service, await firstHalf(service, observer), totpAt(service, mfaSecret))).toBe(401)
+    expect(await secondHalf(service, await firstHalf(service, observer), totpAt(service, mfaSecret))).toBe(
+      401,
+    )
   })
 })
 
@@ -210,7 +256,9 @@ describe('the token between the two halves', () => {
     await buildWorld(service)
     const token = await firstHalf(service)
     const both = [0, 1].map((steps) =>
-      service.api(from(`192.0.2.${steps + 1}`)).mfa.authenticate({ body: { token, code: totpAt(service, mfaSecret, steps) } }),
+      service
+        .api(from(`192.0.2.${steps + 1}`))
+        .mfa.authenticate({ body: { token, code: totpAt(service, mfaSecret, steps) } }),
     )
     expect(await statusesOf(both)).toEqual([200, 401])
   })
@@ -230,10 +278,13 @@ describe('the token between the two halves', () => {
     await buildWorld(service)
     const wrong = wrongTotp(service, mfaSecret)
     const token = await firstHalf(service)
-    for (const i of [1, 2, 3, 4, 5]) expect(await secondHalf(service, token, wrong, `192.0.2.${10 + i}`)).toBe(401)
+    for (const i of [1, 2, 3, 4, 5])
+      expect(await secondHalf(service, token, wrong, `192.0.2.${10 + i}`)).toBe(401)
     expect(await secondHalf(service, token, totpAt(service, mfaSecret), '192.0.2.20')).toBe(401)
     // The code was not looked at, so it still works with another token.
-    expect(await secondHalf(service, await firstHalf(service), totpAt(service, mfaSecret), '192.0.2.20')).toBe(200)
+    expect(
+      await secondHalf(service, await firstHalf(service), totpAt(service, mfaSecret), '192.0.2.20'),
+    ).toBe(200)
   })
 
   test('is still good after four', async () => {
@@ -241,7 +292,8 @@ describe('the token between the two halves', () => {
     await buildWorld(service)
     const wrong = wrongTotp(service, mfaSecret)
     const token = await firstHalf(service)
-    for (const i of [1, 2, 3, 4]) expect(await secondHalf(service, token, wrong, `192.0.2.${10 + i}`)).toBe(401)
+    for (const i of [1, 2, 3, 4])
+      expect(await secondHalf(service, token, wrong, `192.0.2.${10 + i}`)).toBe(401)
     expect(await secondHalf(service, token, totpAt(service, mfaSecret), '192.0.2.20')).toBe(200)
   })
 
@@ -253,7 +305,8 @@ describe('the token between the two halves', () => {
     const unknown = await ask('99999999-9999-4999-8999-999999999999', totpAt(service, mfaSecret), '192.0.2.5')
     const wrong = await ask(await firstHalf(service), wrongTotp(service, mfaSecret), '192.0.2.6')
     expect([unknown.status, unknown.body]).toEqual([wrong.status, wrong.body])
-    for (const token of [sample.recoveryToken, 'x', careful.id]) expect((await ask(token, '123456', '192.0.2.5')).status).toBe(401)
+    for (const token of [sample.recoveryToken, 'x', careful.id])
+      expect((await ask(token, '123456', '192.0.2.5')).status).toBe(401)
   })
 
   test('is for both of its fields: without one it is 400', async () => {
@@ -287,7 +340,12 @@ describe('wrong codes at sign-in', () => {
     await using service = await startService()
     await buildWorld(service)
     const wrong = wrongTotp(service, mfaSecret)
-    const login = () => statusOf(service.api(from(source)).users.login({ body: { username: careful.username, password: 'wrong-one' } }))
+    const login = () =>
+      statusOf(
+        service
+          .api(from(source))
+          .users.login({ body: { username: careful.username, password: 'wrong-one' } }),
+      )
     expect(await login()).toBe(401)
     expect(await secondHalf(service, await firstHalf(service), wrong)).toBe(401)
     expect(await secondHalf(service, await firstHalf(service), wrong)).toBe(429)
@@ -298,7 +356,8 @@ describe('wrong codes at sign-in', () => {
     await buildWorld(service)
     for (const _ of [1, 2]) {
       const token = await firstHalf(service)
-      for (const _ of [1, 2]) expect(await secondHalf(service, token, wrongTotp(service, mfaSecret))).toBe(401)
+      for (const _ of [1, 2])
+        expect(await secondHalf(service, token, wrongTotp(service, mfaSecret))).toBe(401)
       expect(await secondHalf(service, token, totpAt(service, mfaSecret))).toBe(200)
       service.clock.forward(minute_ms)
     }
@@ -311,13 +370,21 @@ describe('wrong codes at sign-in', () => {
     const body = { token, code: wrongTotp(service, mfaSecret) }
     const statuses = []
     for (const path of ['/api/mfa/auth', '/api/user/mfa/auth', '/api/mfa/auth']) {
-      const answer = await call({ ...mfa.authenticate, path }, { body }, { url: service.url, ...from(source) })
+      const answer = await call(
+        { ...mfa.authenticate, path },
+        { body },
+        { url: service.url, ...from(source) },
+      )
       statuses.push(answer.status)
     }
     expect(statuses).toEqual([401, 401, 429])
     const right = { ...body, code: totpAt(service, mfaSecret) }
     for (const path of ['/api/mfa/auth', '/api/user/mfa/auth']) {
-      const answer = await call({ ...mfa.authenticate, path }, { body: right }, { url: service.url, ...from(source) })
+      const answer = await call(
+        { ...mfa.authenticate, path },
+        { body: right },
+        { url: service.url, ...from(source) },
+      )
       expect(answer.status).toBe(429)
     }
     const other = await call(
@@ -354,11 +421,19 @@ describe('Enable', () => {
     const { secret, recovery_codes } = given
     for (const [what, body] of Object.entries({
       'a secret of one’s own': { code: totpAt(service, mfaSecret), secret: mfaSecret, recovery_codes },
-      'the secret of the time before': { code: totpAt(service, old.secret), secret: old.secret, recovery_codes: old.recovery_codes },
+      'the secret of the time before': {
+        code: totpAt(service, old.secret),
+        secret: old.secret,
+        recovery_codes: old.recovery_codes,
+      },
       'codes of the time before': { code, secret, recovery_codes: old.recovery_codes },
       'no codes': { code, secret, recovery_codes: [] },
       'fewer codes': { code, secret, recovery_codes: recovery_codes.slice(1) },
-      'one code of one’s own': { code, secret, recovery_codes: [...recovery_codes.slice(1), 'AAAAAAAAAAAAAAAA'] },
+      'one code of one’s own': {
+        code,
+        secret,
+        recovery_codes: [...recovery_codes.slice(1), 'AAAAAAAAAAAAAAAA'],
+      },
       'one code more': { code, secret, recovery_codes: [...recovery_codes, 'AAAAAAAAAAAAAAAA'] },
       'one code twice': { code, secret, recovery_codes: recovery_codes.map(() => recovery_codes[0]!) },
       'no secret': { code, secret: '', recovery_codes },
@@ -371,7 +446,11 @@ describe('Enable', () => {
   test('does not take what Generate gave somebody else', async () => {
     await using service = await startService()
     const world = await buildWorld(service)
-    const body = { code: totpAt(service, sample.draftSecret), secret: sample.draftSecret, recovery_codes: [sample.recoveryCode] }
+    const body = {
+      code: totpAt(service, sample.draftSecret),
+      secret: sample.draftSecret,
+      recovery_codes: [sample.recoveryCode],
+    }
     const thief = service.api({ token: await world.token('operator') })
     await thief.users.update({ body: { recovery_email: 'oskar@example.org' } })
     expect(await statusOf(thief.mfa.enable({ body }))).toBe(400)
@@ -384,7 +463,8 @@ describe('Enable', () => {
     const world = await buildWorld(service)
     const api = service.api({ token: await world.token('observer') })
     const { secret, recovery_codes } = (await api.mfa.generate({})).body
-    const enable = () => statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } }))
+    const enable = () =>
+      statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } }))
     expect(await enable()).toBe(400)
     await api.users.update({ body: { recovery_email: 'vera@example.org' } })
     expect(await enable()).toBe(200)
@@ -394,7 +474,9 @@ describe('Enable', () => {
     await using service = await startService()
     const { api, secret, recovery_codes } = await enabled(service)
     expect((await refused(api.mfa.generate({}))).status).toBe(409)
-    expect(await statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } }))).toBe(409)
+    expect(
+      await statusOf(api.mfa.enable({ body: { code: totpAt(service, secret), secret, recovery_codes } })),
+    ).toBe(409)
   })
 
   test('answers a wrong code with 401, five times, and then rests for fifteen minutes', async () => {
@@ -402,7 +484,9 @@ describe('Enable', () => {
     const world = await buildWorld(service)
     const api = service.api({ token: await world.token('administrator') })
     const enable = (code: string) =>
-      statusOf(api.mfa.enable({ body: { code, secret: sample.draftSecret, recovery_codes: [sample.recoveryCode] } }))
+      statusOf(
+        api.mfa.enable({ body: { code, secret: sample.draftSecret, recovery_codes: [sample.recoveryCode] } }),
+      )
     const wrong = wrongTotp(service, sample.draftSecret)
     for (const _ of [1, 2, 3, 4, 5]) expect(await enable(wrong)).toBe(401)
     expect(await enable(wrong)).toBe(429)
@@ -423,7 +507,9 @@ describe('Disable', () => {
       const value = by === 'code' ? totpAt(service, secret, 1) : recovery_codes[2]!.toLowerCase()
       expect(await statusOf(api.mfa.disable({ body: { [by]: value } }))).toBe(200)
       expect((await service.api().users.login({ body: observer })).body.mfa).toBe(false)
-      const recover = service.api().mfa.recover({ body: { identifier: observer.username, recovery_code: recovery_codes[3]! } })
+      const recover = service
+        .api()
+        .mfa.recover({ body: { identifier: observer.username, recovery_code: recovery_codes[3]! } })
       expect(await statusOf(recover)).toBe(401)
     }
   })
@@ -443,7 +529,8 @@ describe('Disable', () => {
     const off = service.api({ token: await world.token('observer') })
     expect(await statusOf(off.mfa.disable({ body: { code: '123456' } }))).toBe(409)
     const on = service.api({ token: await world.token('careful') })
-    for (const body of [{}, { code: '' }, { code: '', recovery_code: '' }]) expect(await statusOf(on.mfa.disable({ body }))).toBe(400)
+    for (const body of [{}, { code: '' }, { code: '', recovery_code: '' }])
+      expect(await statusOf(on.mfa.disable({ body }))).toBe(400)
     expect((await on.users.refresh({})).body.mfa).toBe(true)
   })
 
@@ -453,13 +540,21 @@ describe('Disable', () => {
     const api = service.api({ token: await world.token('careful') })
     const disable = (body: { code?: string; recovery_code?: string }) => statusOf(api.mfa.disable({ body }))
     const code = wrongTotp(service, mfaSecret)
-    for (const body of [{ code }, { recovery_code: 'AAAAAAAAAAAAAAAA' }, { code }, { recovery_code: 'x' }, { code }])
+    for (const body of [
+      { code },
+      { recovery_code: 'AAAAAAAAAAAAAAAA' },
+      { code },
+      { recovery_code: 'x' },
+      { code },
+    ])
       expect(await disable(body)).toBe(401)
     expect(await disable({ code })).toBe(429)
     expect(await disable({ recovery_code: sample.recoveryCode })).toBe(429)
     expect(await disable({ code: totpAt(service, mfaSecret) })).toBe(429)
     // Another operation has its own count.
-    const other = service.api().mfa.recover({ body: { identifier: careful.username, recovery_code: 'AAAAAAAAAAAAAAAA' } })
+    const other = service
+      .api()
+      .mfa.recover({ body: { identifier: careful.username, recovery_code: 'AAAAAAAAAAAAAAAA' } })
     expect(await statusOf(other)).toBe(401)
     service.clock.forward(15 * minute_ms)
     expect(await disable({ recovery_code: sample.recoveryCode })).toBe(200)

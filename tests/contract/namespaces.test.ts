@@ -1,5 +1,5 @@
-// Namespaces: making, naming, settings, who sees which, and that deleting one leaves nothing of it behind. Members are in
-// members.test.ts.
+// Namespaces: making, naming, settings, who sees which, and that deleting one leaves nothing of it behind.
+// Members are in members.test.ts.
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -10,7 +10,8 @@ const refused = (status: number) => ({ status })
 const params = { tenant: sample.tenant }
 let made = 0
 const newName = (): string => `basin-${++made}`
-const create = async (place: Place, name = newName()) => (await place.owner.namespaces.create({ body: { name } })).body
+const create = async (place: Place, name = newName()) =>
+  (await place.owner.namespaces.create({ body: { name } })).body
 
 describe('a new namespace', () => {
   const place = sharedPlace()
@@ -21,9 +22,16 @@ describe('a new namespace', () => {
     expect(namespace).toEqual({
       name: 'dry-dock',
       owner: sample.owner.id,
-      tenant_id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/) as unknown,
+      tenant_id: expect.stringMatching(
+        /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+      ) as unknown,
       members: [{ id: sample.owner.id, username: sample.owner.username, role: 'owner' }],
-      settings: { session_record: true, connection_announcement: '', continue_unrecorded: false, accept_env: [] },
+      settings: {
+        session_record: true,
+        connection_announcement: '',
+        continue_unrecorded: false,
+        accept_env: [],
+      },
       max_devices: -1,
       device_count: 0,
       devices_count: 0,
@@ -40,7 +48,10 @@ describe('a new namespace', () => {
   test('does not take its id from the request', async () => {
     const tenant = '00000000-0000-4000-8000-0000000000aa'
     const body = { name: newName(), tenant, tenant_id: tenant, owner: sample.stranger.id, max_devices: 999 }
-    expect((await place.owner.namespaces.create({ body })).body).toMatchObject({ owner: sample.owner.id, max_devices: -1 })
+    expect((await place.owner.namespaces.create({ body })).body).toMatchObject({
+      owner: sample.owner.id,
+      max_devices: -1,
+    })
     await expect(place.owner.namespaces.get({ params: { tenant } })).rejects.toMatchObject(refused(404))
   })
 
@@ -52,7 +63,9 @@ describe('a new namespace', () => {
     'may not be called %j, new or renamed',
     async (name) => {
       await expect(place.owner.namespaces.create({ body: { name } })).rejects.toMatchObject(refused(400))
-      await expect(place.owner.namespaces.edit({ params, body: { name } })).rejects.toMatchObject(refused(400))
+      await expect(place.owner.namespaces.edit({ params, body: { name } })).rejects.toMatchObject(
+        refused(400),
+      )
     },
   )
 
@@ -61,7 +74,9 @@ describe('a new namespace', () => {
       await expect(place.owner.namespaces.create({ body: { name } })).rejects.toMatchObject(refused(409))
     const parallel = await Promise.allSettled(Array.from({ length: 4 }, () => create(place, 'at-once')))
     expect(
-      parallel.map((call) => (call.status === 'fulfilled' ? 200 : (call.reason as { status: number }).status)).toSorted((a, b) => a - b),
+      parallel
+        .map((call) => (call.status === 'fulfilled' ? 200 : (call.reason as { status: number }).status))
+        .toSorted((a, b) => a - b),
     ).toEqual([200, 409, 409, 409])
   })
 
@@ -72,10 +87,16 @@ describe('a new namespace', () => {
     const lonely = place.api({ token: body.token })
     await expect(lonely.devices.list()).rejects.toMatchObject(refused(403))
     expect((await lonely.namespaces.list()).body).toEqual([])
-    expect((await lonely.namespaces.create({ body: { name: newName() } })).body.owner).toBe(sample.observer.id)
+    expect((await lonely.namespaces.create({ body: { name: newName() } })).body.owner).toBe(
+      sample.observer.id,
+    )
     for (const client of [place.key, place.device])
-      await expect(client.namespaces.create({ body: { name: newName() } })).rejects.toMatchObject(refused(403))
-    await expect(place.nobody.namespaces.create({ body: { name: newName() } })).rejects.toMatchObject(refused(401))
+      await expect(client.namespaces.create({ body: { name: newName() } })).rejects.toMatchObject(
+        refused(403),
+      )
+    await expect(place.nobody.namespaces.create({ body: { name: newName() } })).rejects.toMatchObject(
+      refused(401),
+    )
   })
 
   test('is refused to someone who owns as many as they may', async () => {
@@ -109,14 +130,29 @@ describe('an edited namespace', () => {
       continue_unrecorded: false,
       accept_env: [],
     }
-    expect((await edit(tenant, { settings: { connection_announcement: settings.connection_announcement } })).body.settings).toEqual(
-      settings,
-    )
-    const renamed = newName()
-    expect((await edit(tenant, { name: renamed.toUpperCase() })).body).toEqual({ ...before, name: renamed, settings })
-    expect((await edit(tenant, { settings: { connection_announcement: '' } })).body.settings.connection_announcement).toBe('')
     expect(
-      (await edit(tenant, { owner: sample.stranger.id, max_devices: 1, tenant_id: sample.otherTenant, billing: {} })).body,
+      (await edit(tenant, { settings: { connection_announcement: settings.connection_announcement } })).body
+        .settings,
+    ).toEqual(settings)
+    const renamed = newName()
+    expect((await edit(tenant, { name: renamed.toUpperCase() })).body).toEqual({
+      ...before,
+      name: renamed,
+      settings,
+    })
+    expect(
+      (await edit(tenant, { settings: { connection_announcement: '' } })).body.settings
+        .connection_announcement,
+    ).toBe('')
+    expect(
+      (
+        await edit(tenant, {
+          owner: sample.stranger.id,
+          max_devices: 1,
+          tenant_id: sample.otherTenant,
+          billing: {},
+        })
+      ).body,
     ).toMatchObject({
       owner: sample.owner.id,
       max_devices: -1,
@@ -130,7 +166,9 @@ describe('an edited namespace', () => {
     await edit(tenant_id, { name })
     await edit(tenant_id, { name: name.toUpperCase() })
     await expect(edit(tenant_id, { name: sample.namespace })).rejects.toMatchObject(refused(409))
-    await expect(edit(tenant_id, { name: 'Elsewhere', settings: { session_record: false } })).rejects.toMatchObject(refused(409))
+    await expect(
+      edit(tenant_id, { name: 'Elsewhere', settings: { session_record: false } }),
+    ).rejects.toMatchObject(refused(409))
     expect((await place.owner.namespaces.get({ params: { tenant: tenant_id } })).body).toMatchObject({
       name,
       settings: { session_record: true },
@@ -139,16 +177,26 @@ describe('an edited namespace', () => {
 
   test('takes an announcement of 4096 characters and not of one more', async () => {
     const longest = 'é'.repeat(4096)
-    expect((await edit(sample.tenant, { settings: { connection_announcement: longest } })).body.settings.connection_announcement).toBe(
-      longest,
-    )
-    await expect(edit(sample.tenant, { settings: { connection_announcement: `${longest}x` } })).rejects.toMatchObject(refused(400))
-    for (const settings of [null, 'on', { session_record: 'true' }, { session_record: 1 }, { connection_announcement: 5 }])
+    expect(
+      (await edit(sample.tenant, { settings: { connection_announcement: longest } })).body.settings
+        .connection_announcement,
+    ).toBe(longest)
+    await expect(
+      edit(sample.tenant, { settings: { connection_announcement: `${longest}x` } }),
+    ).rejects.toMatchObject(refused(400))
+    for (const settings of [
+      null,
+      'on',
+      { session_record: 'true' },
+      { session_record: 1 },
+      { connection_announcement: 5 },
+    ])
       await expect(edit(sample.tenant, { settings })).rejects.toMatchObject(refused(400))
   })
 
   test('session recording is switched and asked for by its own operations too', async () => {
-    const set = (body: object) => place.administrator.namespaces.setSessionRecord({ params, body: body as { session_record: boolean } })
+    const set = (body: object) =>
+      place.administrator.namespaces.setSessionRecord({ params, body: body as { session_record: boolean } })
     const recorded = async () => [
       (await place.observer.namespaces.getSessionRecord()).body,
       (await place.observer.namespaces.get({ params })).body.settings.session_record,
@@ -161,14 +209,17 @@ describe('an edited namespace', () => {
     await set({})
     expect(await recorded()).toEqual([false, false])
     await expect(set({ session_record: 'true' })).rejects.toMatchObject(refused(400))
-    await expect(place.operator.namespaces.setSessionRecord({ params, body: { session_record: true } })).rejects.toMatchObject(refused(403))
+    await expect(
+      place.operator.namespaces.setSessionRecord({ params, body: { session_record: true } }),
+    ).rejects.toMatchObject(refused(403))
     expect((await place.key.namespaces.getSessionRecord()).body).toBe(false)
   })
 })
 
 describe('who sees what', () => {
   const place = sharedPlace()
-  const names = async (client: Place['owner']) => (await client.namespaces.list()).body.map(({ name }) => name)
+  const names = async (client: Place['owner']) =>
+    (await client.namespaces.list()).body.map(({ name }) => name)
 
   test('a user sees the namespaces of which they are a member, oldest first', async () => {
     place.clock.forward(1000)
@@ -188,24 +239,35 @@ describe('who sees what', () => {
     expect((await key.namespaces.get({ params })).body.tenant_id).toBe(sample.tenant)
     for (const tenant of [other.tenant_id, sample.otherTenant]) {
       await expect(key.namespaces.get({ params: { tenant } })).rejects.toMatchObject(refused(404))
-      await expect(key.namespaces.edit({ params: { tenant }, body: { name: 'stolen' } })).rejects.toMatchObject(refused(404))
-      await expect(key.namespaces.setSessionRecord({ params: { tenant }, body: { session_record: false } })).rejects.toMatchObject(
-        refused(404),
-      )
+      await expect(
+        key.namespaces.edit({ params: { tenant }, body: { name: 'stolen' } }),
+      ).rejects.toMatchObject(refused(404))
+      await expect(
+        key.namespaces.setSessionRecord({ params: { tenant }, body: { session_record: false } }),
+      ).rejects.toMatchObject(refused(404))
     }
     await expect(key.namespaces.remove({ params })).rejects.toMatchObject(refused(403))
   })
 
   test('a namespace of others, an unknown one and a malformed id are all 404', async () => {
-    for (const tenant of [sample.otherTenant, '00000000-0000-4000-8000-0000000000ff', 'harbour', sample.tenant.replace('1', 'A')]) {
+    for (const tenant of [
+      sample.otherTenant,
+      '00000000-0000-4000-8000-0000000000ff',
+      'harbour',
+      sample.tenant.replace('1', 'A'),
+    ]) {
       await expect(place.owner.namespaces.get({ params: { tenant } })).rejects.toMatchObject(refused(404))
-      await expect(place.owner.namespaces.edit({ params: { tenant }, body: { name: 'stolen' } })).rejects.toMatchObject(refused(404))
+      await expect(
+        place.owner.namespaces.edit({ params: { tenant }, body: { name: 'stolen' } }),
+      ).rejects.toMatchObject(refused(404))
       await expect(place.owner.namespaces.remove({ params: { tenant } })).rejects.toMatchObject(refused(404))
-      await expect(place.owner.namespaces.setSessionRecord({ params: { tenant }, body: { session_record: false } })).rejects.toMatchObject(
-        refused(404),
-      )
+      await expect(
+        place.owner.namespaces.setSessionRecord({ params: { tenant }, body: { session_record: false } }),
+      ).rejects.toMatchObject(refused(404))
     }
-    expect((await place.stranger.namespaces.get({ params: { tenant: sample.otherTenant } })).body).toMatchObject({
+    expect(
+      (await place.stranger.namespaces.get({ params: { tenant: sample.otherTenant } })).body,
+    ).toMatchObject({
       name: 'elsewhere',
       settings: { session_record: true },
     })
@@ -221,16 +283,23 @@ describe('who sees what', () => {
       [place.owner, tenant],
     ] as const) {
       expect((await client.namespaces.get({ params: { tenant: foreign } })).status).toBe(200)
-      await expect(client.namespaces.edit({ params: { tenant: foreign }, body: { name: 'stolen' } })).rejects.toMatchObject(refused(403))
+      await expect(
+        client.namespaces.edit({ params: { tenant: foreign }, body: { name: 'stolen' } }),
+      ).rejects.toMatchObject(refused(403))
       await expect(
         client.namespaces.setSessionRecord({ params: { tenant: foreign }, body: { session_record: false } }),
       ).rejects.toMatchObject(refused(403))
-      await expect(client.namespaces.remove({ params: { tenant: foreign } })).rejects.toMatchObject(refused(403))
+      await expect(client.namespaces.remove({ params: { tenant: foreign } })).rejects.toMatchObject(
+        refused(403),
+      )
     }
     // And where the role is enough, the token's namespace does not stand in the way.
     expect((await place.owner.namespaces.list()).total).toBeGreaterThan(1)
     const { tenant_id } = await create(place)
-    expect((await place.owner.namespaces.edit({ params: { tenant: tenant_id }, body: { name: 'own-one' } })).body.name).toBe('own-one')
+    expect(
+      (await place.owner.namespaces.edit({ params: { tenant: tenant_id }, body: { name: 'own-one' } })).body
+        .name,
+    ).toBe('own-one')
   })
 })
 
@@ -239,10 +308,19 @@ describe.each(bothDatabases)('on %s', (_, options) => {
 
   test('lists can be filtered', async () => {
     for (const name of ['crane-yard', 'crane-park']) await create(place, name)
-    await place.owner.namespaces.edit({ params, body: { settings: { session_record: false, connection_announcement: '100% water' } } })
-    const found = async (name: string, operator: 'contains' | 'eq' | 'ne' | 'gt' | 'lt' | 'bool', value: unknown) => {
+    await place.owner.namespaces.edit({
+      params,
+      body: { settings: { session_record: false, connection_announcement: '100% water' } },
+    })
+    const found = async (
+      name: string,
+      operator: 'contains' | 'eq' | 'ne' | 'gt' | 'lt' | 'bool',
+      value: unknown,
+    ) => {
       const filter = encodeFilter([{ type: 'property', params: { name, operator, value } }])
-      return (await place.owner.namespaces.list({ query: { filter } })).body.map((namespace) => namespace.name).toSorted()
+      return (await place.owner.namespaces.list({ query: { filter } })).body
+        .map((namespace) => namespace.name)
+        .toSorted()
     }
     const all = ['crane-park', 'crane-yard', sample.namespace]
     expect(await found('name', 'contains', 'CRANE')).toEqual(['crane-park', 'crane-yard'])
@@ -258,7 +336,8 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     expect(await found('settings.session_record', 'bool', 'false')).toEqual([sample.namespace])
     expect(await found('settings.connection_announcement', 'contains', '0% w')).toEqual([sample.namespace])
     expect(await found('created_at', 'gt', '2000-01-01')).toEqual(all)
-    for (const name of ['password', 'members', 'settings']) await expect(found(name, 'eq', 'x')).rejects.toMatchObject(refused(400))
+    for (const name of ['password', 'members', 'settings'])
+      await expect(found(name, 'eq', 'x')).rejects.toMatchObject(refused(400))
   })
 
   test('deleting a namespace removes everything in it, and nothing else', async () => {
@@ -284,8 +363,8 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     const before = await rowsOf(place, sample.tenant)
     // Every kind of thing that a namespace can hold is there; a new kind must be put there first.
     const tables = (await place.rooms.database.db.introspection.getTables()).filter(
-      // What is still to be erased, or told to the payment provider, is noted there afterwards, for a moment; and which node
-      // has a recording that goes on is forgotten with the recording.
+      // What is still to be erased, or told to the payment provider, is noted there afterwards, for a moment;
+      // and which node has a recording that goes on is forgotten with the recording.
       ({ name, columns }) =>
         !['unwanted_recordings', 'usage_reports', 'unfinished_recordings'].includes(name) &&
         columns.some((column) => column.name === 'tenant_id'),
@@ -305,7 +384,9 @@ describe.each(bothDatabases)('on %s', (_, options) => {
     const { body } = await place.api().users.login({ body: sample.observer })
     expect([body.tenant, body.role]).toEqual(['', ''])
     // Its name is free again.
-    const fresh = (await place.api({ token: body.token }).namespaces.create({ body: { name: sample.namespace } })).body
+    const fresh = (
+      await place.api({ token: body.token }).namespaces.create({ body: { name: sample.namespace } })
+    ).body
     expect([fresh.device_count, fresh.members.length]).toEqual([0, 1])
   })
 })
@@ -316,7 +397,9 @@ async function rowsOf(place: Place, tenant_id: string): Promise<Record<string, n
   const counts: Record<string, number> = {}
   for (const { name, columns } of await db.introspection.getTables()) {
     if (!columns.some((column) => column.name === 'tenant_id')) continue
-    const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(name)} where tenant_id = ${tenant_id}`.execute(db)
+    const { rows } = await sql<{
+      n: number
+    }>`select count(*) as n from ${sql.table(name)} where tenant_id = ${tenant_id}`.execute(db)
     if (rows[0]!.n > 0) counts[name] = rows[0]!.n
   }
   return counts

@@ -1,6 +1,6 @@
-// Every operation of the contract, at every address, keeps its promise: its example works for those it admits and
-// answers as declared, and everybody else is refused, without a trace in the database. Generated from the contract: an
-// operation that is added there is tested here.
+// Every operation of the contract, at every address, keeps its promise: its example works for those it admits
+// and answers as declared, and everybody else is refused, without a trace in the database. Generated from the
+// contract: an operation that is added there is tested here.
 import { roles } from '@hawser/contract/access'
 import { sample } from '@hawser/contract/examples'
 import { describe, expect, test } from 'vitest'
@@ -43,7 +43,9 @@ const isOpen = ({ op }: Case) => op.access.who === 'anyone'
 const isMembers = ({ op }: Case) => isOfNamespace(op)
 
 describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
-  const stage = onStage(async () => openStage(database === 'SQLite' ? {} : { database: await freshDatabase() }))
+  const stage = onStage(async () =>
+    openStage(database === 'SQLite' ? {} : { database: await freshDatabase() }),
+  )
 
   test.each(cases)('the example of $name works', async (one) => {
     expectOutcome(await play(stage(), one, humblest(one, stage().cast)), one)
@@ -58,9 +60,14 @@ describe('callers', () => {
   const stage = onStage(() => openStage())
 
   /** Each of the callers is refused with this status, and the database stays as it was. */
-  async function refused(one: Case, status: number, callers: readonly (readonly [string, Credential])[]): Promise<void> {
+  async function refused(
+    one: Case,
+    status: number,
+    callers: readonly (readonly [string, Credential])[],
+  ): Promise<void> {
     const before = await stage().fingerprint()
-    for (const [name, by] of callers) expectRefusal(await stage().send({ ...request(one, stage()), by }), status, one.op, undefined, name)
+    for (const [name, by] of callers)
+      expectRefusal(await stage().send({ ...request(one, stage()), by }), status, one.op, undefined, name)
     expect(await stage().fingerprint()).toBe(before)
   }
 
@@ -86,42 +93,54 @@ describe('callers', () => {
   })
 
   describe('roles', () => {
-    test.each(some(({ op }) => rolesBelow(op).length > 0))('below the least are refused by $name', async (one) => {
-      const { cast } = stage()
-      await refused(one, 403, [
-        ...rolesBelow(one.op).map((role) => [role, cast[role]] as const),
-        ...rolesBelow(one.op).map((role) => [`a key as ${role}`, cast.key[role]] as const),
-      ])
-    })
+    test.each(some(({ op }) => rolesBelow(op).length > 0))(
+      'below the least are refused by $name',
+      async (one) => {
+        const { cast } = stage()
+        await refused(one, 403, [
+          ...rolesBelow(one.op).map((role) => [role, cast[role]] as const),
+          ...rolesBelow(one.op).map((role) => [`a key as ${role}`, cast.key[role]] as const),
+        ])
+      },
+    )
     test.each(some(isMembers))('from the least up are let in by $name', async (one) => {
       for (const [, by] of admitted(one, stage().cast)) {
         await stage().reset()
         expectOutcome(await play(stage(), one, by), one)
       }
     })
-    test.each(some(({ op }) => op.access.who === 'device'))('do not count for $name: only devices do', async (one) => {
-      const { cast } = stage()
-      await refused(one, 403, [
-        ...roles.flatMap(
-          (role) =>
-            [
-              [role, cast[role]],
-              [`a key as ${role}`, cast.key[role]],
-            ] as const,
-        ),
-        ['loner', cast.loner],
-      ])
-    })
+    test.each(some(({ op }) => op.access.who === 'device'))(
+      'do not count for $name: only devices do',
+      async (one) => {
+        const { cast } = stage()
+        await refused(one, 403, [
+          ...roles.flatMap(
+            (role) =>
+              [
+                [role, cast[role]],
+                [`a key as ${role}`, cast.key[role]],
+              ] as const,
+          ),
+          ['loner', cast.loner],
+        ])
+      },
+    )
   })
 
   describe('an API key', () => {
     test.each(some(({ op }) => takesKey(op)))('with the least role is let in by $name', async (one) => {
       const { access } = one.op
-      expectOutcome(await play(stage(), one, stage().cast.key['role' in access ? access.role : 'observer']), one)
+      expectOutcome(
+        await play(stage(), one, stage().cast.key['role' in access ? access.role : 'observer']),
+        one,
+      )
     })
-    test.each(some((one) => !isOpen(one) && !takesKey(one.op)))('of an owner is refused by $name', async (one) => {
-      await refused(one, 403, [['a key as owner', stage().cast.key.owner]])
-    })
+    test.each(some((one) => !isOpen(one) && !takesKey(one.op)))(
+      'of an owner is refused by $name',
+      async (one) => {
+        await refused(one, 403, [['a key as owner', stage().cast.key.owner]])
+      },
+    )
   })
 
   describe('a device', () => {
@@ -135,13 +154,16 @@ describe('callers', () => {
         ['rejected', rejectedDevice],
       ])
     })
-    test.each(some(({ op }) => op.access.who === 'device-or-member'))('finds nothing of another device with $name', async (one) => {
-      const { otherDevice, strangeDevice } = stage().cast
-      await refused(one, 404, [
-        ['of the same namespace', otherDevice],
-        ['of another namespace', strangeDevice],
-      ])
-    })
+    test.each(some(({ op }) => op.access.who === 'device-or-member'))(
+      'finds nothing of another device with $name',
+      async (one) => {
+        const { otherDevice, strangeDevice } = stage().cast
+        await refused(one, 404, [
+          ['of the same namespace', otherDevice],
+          ['of another namespace', strangeDevice],
+        ])
+      },
+    )
   })
 
   describe('the owner of another namespace', () => {
@@ -152,9 +174,12 @@ describe('callers', () => {
     test.each(named)('finds nothing with an API key either: $name', async (one) => {
       await refused(one, takesKey(one.op) ? 404 : 403, [['a key', stage().cast.strangeKey]])
     })
-    test.each(some(({ id }) => id === 'users.namespaceToken' || id === 'users.token'))('gets no token from $name', async (one) => {
-      await refused(one, 404, [['stranger', stage().cast.stranger]])
-    })
+    test.each(some(({ id }) => id === 'users.namespaceToken' || id === 'users.token'))(
+      'gets no token from $name',
+      async (one) => {
+        await refused(one, 404, [['stranger', stage().cast.stranger]])
+      },
+    )
     test.each(some(({ id }) => id === 'users.updateData' || id === 'users.updatePassword'))(
       'may not change somebody else with $name',
       async (one) => {

@@ -9,8 +9,10 @@ import { buildWorld, type World } from '../harness/world.ts'
 import { from, statusesOf, toStepStart, totpAt } from './people.ts'
 
 const { careful, observer, operator, unconfirmed } = sample
-const times = <T>(count: number, work: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => work(i))
-const oneOf = (count: number, right: number, wrong: number) => [right, ...times(count - 1, () => wrong)].toSorted((a, b) => a - b)
+const times = <T>(count: number, work: (i: number) => T): T[] =>
+  Array.from({ length: count }, (_, i) => work(i))
+const oneOf = (count: number, right: number, wrong: number) =>
+  [right, ...times(count - 1, () => wrong)].toSorted((a, b) => a - b)
 
 describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
   let service: Service
@@ -23,19 +25,26 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
 
   test('of a hundred guesses two are answered, and a third is the lock', async () => {
     const guess = (i: number) =>
-      service.api(from('192.0.2.1')).users.login({ body: { username: observer.username, password: `guess-${i}` } })
+      service
+        .api(from('192.0.2.1'))
+        .users.login({ body: { username: observer.username, password: `guess-${i}` } })
     const statuses = await statusesOf(times(100, guess))
     expect(statuses).toEqual([...times(2, () => 401), ...times(98, () => 429)])
   })
 
   test('an activation link is followed once', async () => {
     const query = { email: unconfirmed.email, token: sample.activationToken }
-    expect(await statusesOf(times(10, () => service.api().users.activate({ query })))).toEqual(oneOf(10, 200, 401))
+    expect(await statusesOf(times(10, () => service.api().users.activate({ query })))).toEqual(
+      oneOf(10, 200, 401),
+    )
   })
 
   test('a recovery link is followed once', async () => {
     const set = (i: number) =>
-      service.api().users.resetPassword({ params: { uid: observer.id }, body: { password: `rope-${i}`, token: sample.recoveryToken } })
+      service.api().users.resetPassword({
+        params: { uid: observer.id },
+        body: { password: `rope-${i}`, token: sample.recoveryToken },
+      })
     expect(await statusesOf(times(5, set))).toEqual(oneOf(5, 200, 401))
   })
 
@@ -53,30 +62,47 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
       }),
     )
     expect(new Set(tokens).size).toBe(5)
-    const use = (i: number) => service.api(from(`192.0.2.1${i}`)).mfa.authenticate({ body: { token: tokens[i]!, code } })
+    const use = (i: number) =>
+      service.api(from(`192.0.2.1${i}`)).mfa.authenticate({ body: { token: tokens[i]!, code } })
     expect(await statusesOf(times(5, use))).toEqual(oneOf(5, 200, 401))
   })
 
   test('a recovery code signs in once', async () => {
-    const use = () => service.api().mfa.recover({ body: { identifier: careful.username, recovery_code: sample.recoveryCode } })
+    const use = () =>
+      service
+        .api()
+        .mfa.recover({ body: { identifier: careful.username, recovery_code: sample.recoveryCode } })
     expect(await statusesOf(times(4, use))).toEqual(oneOf(4, 200, 401))
   })
 
   test('the codes of both letters are used once', async () => {
     const { main, recovery } = sample.resetCodes
     const use = () =>
-      service.api().mfa.reset({ params: { user_id: careful.id }, body: { main_email_code: main, recovery_email_code: recovery } })
+      service.api().mfa.reset({
+        params: { user_id: careful.id },
+        body: { main_email_code: main, recovery_email_code: recovery },
+      })
     expect(await statusesOf(times(4, use))).toEqual(oneOf(4, 200, 401))
   })
 
   test('a name is given once, to those who come and to those who are there', async () => {
     const register = (i: number) =>
-      service
-        .api()
-        .users.register({ body: { name: 'Admiral', username: 'admiral', email: `admiral-${i}@example.com`, password: 'lighthouse' } })
+      service.api().users.register({
+        body: {
+          name: 'Admiral',
+          username: 'admiral',
+          email: `admiral-${i}@example.com`,
+          password: 'lighthouse',
+        },
+      })
     expect(await statusesOf(times(4, register))).toEqual(oneOf(4, 200, 409))
-    const tokens = [await world.token('owner'), await world.token('administrator'), await world.token('operator')]
-    const rename = (i: number) => service.api({ token: tokens[i]! }).users.update({ body: { username: 'commodore' } })
+    const tokens = [
+      await world.token('owner'),
+      await world.token('administrator'),
+      await world.token('operator'),
+    ]
+    const rename = (i: number) =>
+      service.api({ token: tokens[i]! }).users.update({ body: { username: 'commodore' } })
     expect(await statusesOf(times(3, rename))).toEqual(oneOf(3, 200, 409))
   })
 

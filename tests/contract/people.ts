@@ -1,5 +1,5 @@
-// What the tests about people share: how to catch a refusal, how to seem to come from elsewhere, how to read a link or a
-// code out of a letter, and how to look for secrets that should stand nowhere.
+// What the tests about people share: how to catch a refusal, how to seem to come from elsewhere, how to read
+// a link or a code out of a letter, and how to look for secrets that should stand nowhere.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -46,7 +46,9 @@ export function lockOf({ headers }: { headers: Headers }): number {
   return Number(value)
 }
 
-/** What an answer looks like to a stranger who compares two of them; moments are only told apart from none. */
+/**
+ * What an answer looks like to a stranger who compares two of them; moments are only told apart from none.
+ */
 export function appearance(answer: { status: number; body: unknown; headers: Headers }): object {
   const own = new Set(['x-request-id', 'date'])
   const moments = new Set(['x-account-lockout', 'retry-after'])
@@ -72,10 +74,15 @@ export function codeIn(letter: Email): string {
 
 /** The code of a second factor, `steps` of 30 seconds from now. */
 export function totpAt(service: Service, secret: string, steps = 0): string {
-  return new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: service.clock.now() + steps * 30_000 })
+  return new TOTP({ secret: Secret.fromBase32(secret) }).generate({
+    timestamp: service.clock.now() + steps * 30_000,
+  })
 }
 
-/** Moves the clock into the first second of a step of the second factor, so that no step ends while a test counts them. */
+/**
+ * Moves the clock into the first second of a step of the second factor, so that no step ends while a test
+ * counts them.
+ */
 export function toStepStart({ clock }: Service): void {
   clock.forward(30_000 - (clock.now() % 30_000))
 }
@@ -98,7 +105,9 @@ export function ownFolder(): { path: string } & Disposable {
 /** Which of these stand in a file of the folder, as they are or in base64; the outbox may hold them. */
 export function foundIn(folder: string, secrets: readonly string[]): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && path.relative(folder, entry.parentPath).split(path.sep)[0] !== 'outbox')
+    .filter(
+      (entry) => entry.isFile() && path.relative(folder, entry.parentPath).split(path.sep)[0] !== 'outbox',
+    )
     .flatMap((entry) => {
       const bytes = readFileSync(path.join(entry.parentPath, entry.name))
       return secrets.filter((secret) => standsIn(bytes, secret)).map((secret) => `${secret} in ${entry.name}`)
@@ -108,5 +117,9 @@ export function foundIn(folder: string, secrets: readonly string[]): string[] {
 function standsIn(bytes: Buffer, secret: string): boolean {
   // The last group of base64 depends on what follows, so it is left out.
   const encoded = Buffer.from(secret).toString('base64')
-  return bytes.includes(secret) || bytes.includes(encoded.slice(0, -4)) || bytes.includes(Buffer.from(secret).toString('hex'))
+  return (
+    bytes.includes(secret) ||
+    bytes.includes(encoded.slice(0, -4)) ||
+    bytes.includes(Buffer.from(secret).toString('hex'))
+  )
 }

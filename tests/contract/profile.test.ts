@@ -1,5 +1,5 @@
-// The caller's own profile and password: what may be changed, what each refusal names, that a refused change changes
-// nothing, and that nobody can take a name by which somebody else signs in.
+// The caller's own profile and password: what may be changed, what each refusal names, that a refused change
+// changes nothing, and that nobody can take a name by which somebody else signs in.
 import { describe, expect, test } from 'vitest'
 import { call, type ApiError } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -54,19 +54,24 @@ describe('Update user', () => {
     ['email', { email: 'Vera.Two@Example.COM' }, { email: 'vera.two@example.com' }],
     ['recovery_email', { recovery_email: 'Vera@Example.ORG' }, { recovery_email: 'vera@example.org' }],
     ['nothing', {}, {}],
-  ])('%s alone is changed, in lower case where it is a name to sign in with, and the rest stays', async (_, change, after) => {
-    await using service = await startService()
-    const { api, profile } = await asObserver(service)
-    const answer = await api.users.update({ body: change })
-    expect([answer.status, answer.body]).toEqual([200, undefined])
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
-    expect(await profile()).toEqual({ ...before, ...after })
-  })
+  ])(
+    '%s alone is changed, in lower case where it is a name to sign in with, and the rest stays',
+    async (_, change, after) => {
+      await using service = await startService()
+      const { api, profile } = await asObserver(service)
+      const answer = await api.users.update({ body: change })
+      expect([answer.status, answer.body]).toEqual([200, undefined])
+      expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
+      expect(await profile()).toEqual({ ...before, ...after })
+    },
+  )
 
   test('all of them together, and one signs in by the new names from then on', async () => {
     await using service = await startService()
     const { api, profile } = await asObserver(service)
-    await api.users.update({ body: { name: 'V', username: 'veronica', email: 'v@example.com', recovery_email: 'v@example.org' } })
+    await api.users.update({
+      body: { name: 'V', username: 'veronica', email: 'v@example.com', recovery_email: 'v@example.org' },
+    })
     expect(await profile()).toEqual({
       ...before,
       name: 'V',
@@ -74,7 +79,8 @@ describe('Update user', () => {
       email: 'v@example.com',
       recovery_email: 'v@example.org',
     })
-    for (const username of ['veronica', 'V@EXAMPLE.com']) expect(await signsIn(service, username, observer.password)).toBe(200)
+    for (const username of ['veronica', 'V@EXAMPLE.com'])
+      expect(await signsIn(service, username, observer.password)).toBe(200)
     expect(await signsIn(service, observer.username, observer.password)).toBe(401)
     // The old address counts until the new one is confirmed.
     expect(await signsIn(service, observer.email, observer.password)).toBe(200)
@@ -136,10 +142,18 @@ describe('Update user', () => {
     ['an empty e-mail', { email: '' }, ['email']],
     ['a recovery e-mail that is none', { recovery_email: 'vera' }, ['recovery_email']],
     ['a password of four letters', { password: 'abcd', current_password: observer.password }, ['password']],
-    ['a password of 31 letters', { password: 'x'.repeat(31), current_password: observer.password }, ['password']],
+    [
+      'a password of 31 letters',
+      { password: 'x'.repeat(31), current_password: observer.password },
+      ['password'],
+    ],
     ['a number for a name', { name: 7 }, ['name']],
     ['null for a username', { username: null }, ['username']],
-    ['several at once', { name: '', username: 'x', email: 'x', recovery_email: 'x' }, ['name', 'username', 'email', 'recovery_email']],
+    [
+      'several at once',
+      { name: '', username: 'x', email: 'x', recovery_email: 'x' },
+      ['name', 'username', 'email', 'recovery_email'],
+    ],
   ])('%s is refused with the names of the fields', async (_, body, fields) => {
     const { send, profile } = await observerOf(place)
     const answer = await send(body)
@@ -210,7 +224,11 @@ describe('what somebody else has', () => {
     ['a username in other letters', { username: operator.username.toUpperCase() }, ['username']],
     ['an e-mail', { email: operator.email }, ['email']],
     ['an e-mail in other letters', { email: 'OSKAR@Example.com' }, ['email']],
-    ['both, of two people', { username: operator.username, email: administrator.email }, ['username', 'email']],
+    [
+      'both, of two people',
+      { username: operator.username, email: administrator.email },
+      ['username', 'email'],
+    ],
     ['an e-mail as a username', { username: operator.email }, ['username']],
     ['an e-mail as a username in other letters', { username: 'Oskar@Example.com' }, ['username']],
   ])('%s is refused with 409 and the names of the fields', async (_, body, fields) => {
@@ -224,12 +242,21 @@ describe('what somebody else has', () => {
     await using service = await startService()
     const { api } = await asObserver(service)
     const other = service.api({
-      token: (await service.api().users.login({ body: { username: operator.username, password: operator.password } })).body.token,
+      token: (
+        await service
+          .api()
+          .users.login({ body: { username: operator.username, password: operator.password } })
+      ).body.token,
     })
     await other.users.update({ body: { username: 'pier@example.com' } })
     const failure = await refused(api.users.update({ body: { email: 'Pier@example.com' } }))
     expect([failure.status, failure.body]).toEqual([409, ['email']])
-    const registering = { name: 'Pierre', username: 'pierre', email: 'pier@example.com', password: 'lighthouse' }
+    const registering = {
+      name: 'Pierre',
+      username: 'pierre',
+      email: 'pier@example.com',
+      password: 'lighthouse',
+    }
     expect((await refused(service.api().users.register({ body: registering }))).body).toEqual(['email'])
     const crossed = { ...registering, email: 'pierre@example.com', username: observer.email }
     expect((await refused(service.api().users.register({ body: crossed }))).body).toEqual(['username'])
@@ -248,8 +275,12 @@ describe('what somebody else has', () => {
     await using service = await startService()
     const world = await buildWorld(service)
     const tokens = [await world.token('observer'), await world.token('operator')]
-    const outcomes = await Promise.allSettled(tokens.map((token) => service.api({ token }).users.update({ body: { username: 'admiral' } })))
-    const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as ApiError] : []))
+    const outcomes = await Promise.allSettled(
+      tokens.map((token) => service.api({ token }).users.update({ body: { username: 'admiral' } })),
+    )
+    const failures = outcomes.flatMap((outcome) =>
+      outcome.status === 'rejected' ? [outcome.reason as ApiError] : [],
+    )
     expect(failures.map(({ status, body }) => [status, body])).toEqual([[409, ['username']]])
   })
 })
@@ -260,7 +291,9 @@ describe('a new password', () => {
   test('needs the present one, and signs in from then on', async () => {
     await using service = await startService()
     const { api } = await asObserver(service)
-    const answer = await api.users.update({ body: { password: 'a-new-rope', current_password: observer.password } })
+    const answer = await api.users.update({
+      body: { password: 'a-new-rope', current_password: observer.password },
+    })
     expect([answer.status, answer.body]).toEqual([200, undefined])
     expect(await signsIn(service, observer.username, observer.password)).toBe(401)
     expect(await signsIn(service, observer.username, 'a-new-rope')).toBe(200)
@@ -284,12 +317,15 @@ describe('a new password', () => {
     expect((await api.users.update({ body: { current_password: 'not-the-password' } })).status).toBe(200)
   })
 
-  test.each(['abcde', 'x'.repeat(30), 'пароль', ' blanks too '])('%j is long enough and not too long', async (password) => {
-    await using service = await startService()
-    const { api } = await asObserver(service)
-    await api.users.update({ body: { password, current_password: observer.password } })
-    expect(await signsIn(service, observer.username, password)).toBe(200)
-  })
+  test.each(['abcde', 'x'.repeat(30), 'пароль', ' blanks too '])(
+    '%j is long enough and not too long',
+    async (password) => {
+      await using service = await startService()
+      const { api } = await asObserver(service)
+      await api.users.update({ body: { password, current_password: observer.password } })
+      expect(await signsIn(service, observer.username, password)).toBe(200)
+    },
+  )
 
   test.each<[number, { email?: string; recovery_email?: string; username?: string }]>([
     [409, { email: operator.email }],
@@ -297,7 +333,9 @@ describe('a new password', () => {
     [400, { recovery_email: observer.email }],
   ])('is not set when the rest of the change is refused with %d', async (status, rest) => {
     const { api, profile } = await observerOf(place)
-    const failure = await refused(api.users.update({ body: { ...rest, password: 'a-new-rope', current_password: observer.password } }))
+    const failure = await refused(
+      api.users.update({ body: { ...rest, password: 'a-new-rope', current_password: observer.password } }),
+    )
     expect(failure.status).toBe(status)
     expect(await profile()).toEqual(before)
     expect(await signsIn(place, observer.username, observer.password)).toBe(200)
@@ -306,7 +344,12 @@ describe('a new password', () => {
   test('and nothing else is changed when the present one is wrong', async () => {
     await using service = await startService()
     const { api, profile } = await asObserver(service)
-    const body = { name: 'Changed', email: 'changed@example.com', password: 'a-new-rope', current_password: 'not-the-password' }
+    const body = {
+      name: 'Changed',
+      email: 'changed@example.com',
+      password: 'a-new-rope',
+      current_password: 'not-the-password',
+    }
     expect((await refused(api.users.update({ body }))).body).toEqual(['current_password'])
     expect(await profile()).toEqual(before)
   })
@@ -314,7 +357,8 @@ describe('a new password', () => {
   test('cannot be had by guessing the present one: after five tries there is a rest of fifteen minutes', async () => {
     await using service = await startService()
     const { api } = await asObserver(service)
-    const change = (current_password: string) => statusOf(api.users.update({ body: { password: 'a-new-rope', current_password } }))
+    const change = (current_password: string) =>
+      statusOf(api.users.update({ body: { password: 'a-new-rope', current_password } }))
     for (const i of [1, 2, 3, 4, 5]) expect(await change(`guess-${i}`)).toBe(400)
     expect(await change('guess-6')).toBe(429)
     expect(await change(observer.password)).toBe(429)
@@ -342,7 +386,11 @@ describe('the older forms', () => {
     await using service = await startService()
     const { token } = await asObserver(service)
     const body = { password: 'a-new-rope', current_password: observer.password }
-    const answer = await call(users.updateData, { params: { id: observer.id }, body }, { url: service.url, token })
+    const answer = await call(
+      users.updateData,
+      { params: { id: observer.id }, body },
+      { url: service.url, token },
+    )
     expect(answer.status).toBe(200)
     expect(await signsIn(service, observer.username, observer.password)).toBe(200)
   })
@@ -369,9 +417,14 @@ describe('the older forms', () => {
         const params = { id }
         const { password } = operator
         expect(await statusOf(api.users.updateData({ params, body: { name: 'Mine' } }))).toBe(403)
-        expect(await statusOf(api.users.updatePassword({ params, body: { current_password: password, new_password: 'a-new-rope' } }))).toBe(
-          403,
-        )
+        expect(
+          await statusOf(
+            api.users.updatePassword({
+              params,
+              body: { current_password: password, new_password: 'a-new-rope' },
+            }),
+          ),
+        ).toBe(403)
       }
     }
     expect((await service.rooms.stores.users.find(operator.id))?.name).toBe(operator.username)

@@ -1,5 +1,5 @@
-// Public keys of a namespace, with keys that the real ssh-keygen made: what is kept of a key, what is refused, which
-// devices and login names it is for, and its tags.
+// Public keys of a namespace, with keys that the real ssh-keygen made: what is kept of a key, what is
+// refused, which devices and login names it is for, and its tags.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 function sshKeygen(...args: string[]): string {
   try {
-    return execFileSync('ssh-keygen', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    return execFileSync('ssh-keygen', args, {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT')
       throw new Error('These tests need ssh-keygen: install the OpenSSH client.', { cause })
@@ -68,24 +72,29 @@ describe('a key', () => {
     ['ECDSA with 256 bits', ['-t', 'ecdsa', '-b', '256']],
     ['ECDSA with 384 bits', ['-t', 'ecdsa', '-b', '384']],
     ['ECDSA with 521 bits', ['-t', 'ecdsa', '-b', '521']],
-  ])('of the kind %s is kept without its comment, under the fingerprint that ssh-keygen shows', async (_, args) => {
-    const line = newKey(...args)
-    const { body } = await create(wanted(line, { username: '^(root|deploy)$', filter: { hostname: '^crane' } }))
-    const fingerprint = md5Of(line)
-    expect(body).toEqual({
-      data: base64(line.split(' ').slice(0, 2).join(' ')),
-      fingerprint,
-      certificate_authority: false,
-      tenant_id: sample.tenant,
-      name: 'olga',
-      filter: { hostname: '^crane' },
-      username: '^(root|deploy)$',
-    })
-    const { body: listed } = await place.observer.publicKeys.list({ query: { per_page: 100 } })
-    const { created_at, ...rest } = listed.find((key) => key.fingerprint === fingerprint)!
-    expect(rest).toEqual(body)
-    expect(Math.abs(Date.parse(created_at) - place.clock.now())).toBeLessThan(60_000)
-  })
+  ])(
+    'of the kind %s is kept without its comment, under the fingerprint that ssh-keygen shows',
+    async (_, args) => {
+      const line = newKey(...args)
+      const { body } = await create(
+        wanted(line, { username: '^(root|deploy)$', filter: { hostname: '^crane' } }),
+      )
+      const fingerprint = md5Of(line)
+      expect(body).toEqual({
+        data: base64(line.split(' ').slice(0, 2).join(' ')),
+        fingerprint,
+        certificate_authority: false,
+        tenant_id: sample.tenant,
+        name: 'olga',
+        filter: { hostname: '^crane' },
+        username: '^(root|deploy)$',
+      })
+      const { body: listed } = await place.observer.publicKeys.list({ query: { per_page: 100 } })
+      const { created_at, ...rest } = listed.find((key) => key.fingerprint === fingerprint)!
+      expect(rest).toEqual(body)
+      expect(Math.abs(Date.parse(created_at) - place.clock.now())).toBeLessThan(60_000)
+    },
+  )
 
   test('is the same key with other line ends and without its comment', async () => {
     const line = newKey()
@@ -104,7 +113,10 @@ describe('a key', () => {
   test.each<[string, () => string]>([
     ['RSA with 1024 bits', () => base64(newKey('-t', 'rsa', '-b', '1024'))],
     ['DSA', () => base64(dsa)],
-    ['an RSA key that claims to be another kind', () => base64(newKey('-t', 'rsa', '-b', '2048').replace('ssh-rsa', 'ssh-ed25519'))],
+    [
+      'an RSA key that claims to be another kind',
+      () => base64(newKey('-t', 'rsa', '-b', '2048').replace('ssh-rsa', 'ssh-ed25519')),
+    ],
     ['a blob that is cut', () => base64(newKey().split(' ')[1]!.slice(0, 40))],
     ['a line whose blob is cut', () => base64(newKey().slice(0, 60))],
     ['a private key', () => base64(readFileSync(path.join(folder, (newKey(), `key-${made}`)), 'utf8'))],
@@ -141,19 +153,24 @@ describe('a key', () => {
     await expect(create(body)).rejects.toMatchObject(refused(400))
     const { data: __, ...change } = body
     const params = { fingerprint: sample.fingerprint }
-    await expect(place.administrator.publicKeys.update({ params, body: change })).rejects.toMatchObject(refused(400))
+    await expect(place.administrator.publicKeys.update({ params, body: change })).rejects.toMatchObject(
+      refused(400),
+    )
   })
 
   test('is not taken with a tag that nothing carries: 404', async () => {
     const body = wanted(unused(), { filter: { tags: ['nowhere'] } })
     await expect(create(body)).rejects.toMatchObject(refused(404))
-    await expect(create({ ...body, filter: { tags: [sample.tag, 'nowhere'] } as never })).rejects.toMatchObject(refused(404))
+    await expect(
+      create({ ...body, filter: { tags: [sample.tag, 'nowhere'] } as never }),
+    ).rejects.toMatchObject(refused(404))
     await create(wanted(newKey(), { filter: { tags: [sample.tag, sample.spareTag] } }))
   })
 
   test('with a pattern that ruins other engines is stored, and matched in no time', async () => {
     const patterns = ['^(a+)+$', '(a|a)*b', '(.*)*x', '([a-z]+)*[0-9]']
-    for (const username of patterns) await create(wanted(newKey(), { username, filter: { hostname: username } }))
+    for (const username of patterns)
+      await create(wanted(newKey(), { username, filter: { hostname: username } }))
     const { body } = await place.observer.publicKeys.list({ query: { per_page: 100 } })
     const stored = body.filter((key) => patterns.includes(key.username))
     expect(stored).toHaveLength(patterns.length)
@@ -182,16 +199,30 @@ describe('changing and removing', () => {
     // Fields that are not for change are not looked at.
     const { body: after } = await place.administrator.publicKeys.update({
       params: { fingerprint },
-      body: { ...change, data: 'AAAA', fingerprint: sample.fingerprint, tenant_id: sample.otherTenant } as typeof change,
+      body: {
+        ...change,
+        data: 'AAAA',
+        fingerprint: sample.fingerprint,
+        tenant_id: sample.otherTenant,
+      } as typeof change,
     })
-    expect(after).toEqual({ data, fingerprint, tenant_id, created_at, certificate_authority: false, ...change })
+    expect(after).toEqual({
+      data,
+      fingerprint,
+      tenant_id,
+      created_at,
+      certificate_authority: false,
+      ...change,
+    })
     expect((await place.observer.publicKeys.list({ query: { per_page: 100 } })).body).toContainEqual(after)
   })
 
   test.each(['name', 'username', 'filter'] as const)('an update needs %s', async (field) => {
     const { [field]: _, ...body } = change
     const params = { fingerprint: sample.fingerprint }
-    await expect(place.administrator.publicKeys.update({ params, body: body as typeof change })).rejects.toMatchObject(refused(400))
+    await expect(
+      place.administrator.publicKeys.update({ params, body: body as typeof change }),
+    ).rejects.toMatchObject(refused(400))
   })
 
   test('a removed key is gone, and can be added again', async () => {
@@ -200,23 +231,34 @@ describe('changing and removing', () => {
     const params = { fingerprint: body.fingerprint }
     await place.administrator.publicKeys.remove({ params })
     await expect(place.administrator.publicKeys.remove({ params })).rejects.toMatchObject(refused(404))
-    await expect(place.administrator.publicKeys.update({ params, body: change })).rejects.toMatchObject(refused(404))
+    await expect(place.administrator.publicKeys.update({ params, body: change })).rejects.toMatchObject(
+      refused(404),
+    )
     await place.administrator.publicKeys.create({ body: wanted(line) })
   })
 
   const calls: Record<string, (client: Client, fingerprint: string) => Promise<unknown>> = {
-    update: (client, fingerprint) => client.publicKeys.update({ params: { fingerprint }, body: { ...change, filter: { hostname: '.*' } } }),
+    update: (client, fingerprint) =>
+      client.publicKeys.update({ params: { fingerprint }, body: { ...change, filter: { hostname: '.*' } } }),
     remove: (client, fingerprint) => client.publicKeys.remove({ params: { fingerprint } }),
-    addTag: (client, fingerprint) => client.publicKeys.addTag({ params: { fingerprint }, body: { tag: sample.spareTag } }),
-    setTags: (client, fingerprint) => client.publicKeys.setTags({ params: { fingerprint }, body: { tags: [sample.spareTag] } }),
-    removeTag: (client, fingerprint) => client.publicKeys.removeTag({ params: { fingerprint, tag: sample.tag } }),
+    addTag: (client, fingerprint) =>
+      client.publicKeys.addTag({ params: { fingerprint }, body: { tag: sample.spareTag } }),
+    setTags: (client, fingerprint) =>
+      client.publicKeys.setTags({ params: { fingerprint }, body: { tags: [sample.spareTag] } }),
+    removeTag: (client, fingerprint) =>
+      client.publicKeys.removeTag({ params: { fingerprint, tag: sample.tag } }),
   }
 
   test.each(Object.keys(calls))(
     '%s: a key of another namespace, an unknown and a malformed fingerprint are 404; an operator gets 403',
     async (name) => {
       const before = (await place.observer.publicKeys.list({ query: { per_page: 100 } })).body
-      for (const fingerprint of [sample.taggedFingerprint, 'ff:'.repeat(15) + 'ff', 'harbour', sample.taggedFingerprint.toUpperCase()])
+      for (const fingerprint of [
+        sample.taggedFingerprint,
+        'ff:'.repeat(15) + 'ff',
+        'harbour',
+        sample.taggedFingerprint.toUpperCase(),
+      ])
         await expect(calls[name]!(place.stranger, fingerprint)).rejects.toMatchObject(refused(404))
       await expect(calls[name]!(place.operator, sample.taggedFingerprint)).rejects.toMatchObject(refused(403))
       expect((await place.observer.publicKeys.list({ query: { per_page: 100 } })).body).toEqual(before)
@@ -238,7 +280,10 @@ describe('tags of a key', () => {
     (await place.observer.publicKeys.list()).body.find((key) => key.fingerprint === fingerprint)?.filter
 
   test('are added, replaced and taken off', async () => {
-    await place.operator.devices.setTags({ params: { uid: sample.pendingDevice }, body: { tags: ['third', 'fourth'] } })
+    await place.operator.devices.setTags({
+      params: { uid: sample.pendingDevice },
+      body: { tags: ['third', 'fourth'] },
+    })
     await api().addTag({ params, body: { tag: sample.spareTag } })
     await api().addTag({ params, body: { tag: 'third' } })
     expect(await filterOf(params.fingerprint)).toEqual({ tags: [sample.tag, sample.spareTag, 'third'] })
@@ -252,26 +297,41 @@ describe('tags of a key', () => {
 
   test('must be in use somewhere in the namespace', async () => {
     await expect(api().addTag({ params, body: { tag: 'nowhere' } })).rejects.toMatchObject(refused(404))
-    await expect(api().setTags({ params, body: { tags: [sample.tag, 'nowhere'] } })).rejects.toMatchObject(refused(404))
-    await expect(api().removeTag({ params: { ...params, tag: 'nowhere' } })).rejects.toMatchObject(refused(404))
+    await expect(api().setTags({ params, body: { tags: [sample.tag, 'nowhere'] } })).rejects.toMatchObject(
+      refused(404),
+    )
+    await expect(api().removeTag({ params: { ...params, tag: 'nowhere' } })).rejects.toMatchObject(
+      refused(404),
+    )
   })
 
-  test.each([[[]], [['one', 'two', 'three', 'four']], [['one', 'one']]])('cannot be replaced by %j', async (tags) => {
-    await expect(api().setTags({ params, body: { tags } })).rejects.toMatchObject(refused(400))
-  })
+  test.each([[[]], [['one', 'two', 'three', 'four']], [['one', 'one']]])(
+    'cannot be replaced by %j',
+    async (tags) => {
+      await expect(api().setTags({ params, body: { tags } })).rejects.toMatchObject(refused(400))
+    },
+  )
 
   test('a key with a host name filter has none: 400', async () => {
     const byName = { fingerprint: sample.fingerprint }
-    await expect(api().addTag({ params: byName, body: { tag: sample.tag } })).rejects.toMatchObject(refused(400))
-    await expect(api().setTags({ params: byName, body: { tags: [sample.tag] } })).rejects.toMatchObject(refused(400))
-    await expect(api().removeTag({ params: { ...byName, tag: sample.tag } })).rejects.toMatchObject(refused(400))
+    await expect(api().addTag({ params: byName, body: { tag: sample.tag } })).rejects.toMatchObject(
+      refused(400),
+    )
+    await expect(api().setTags({ params: byName, body: { tags: [sample.tag] } })).rejects.toMatchObject(
+      refused(400),
+    )
+    await expect(api().removeTag({ params: { ...byName, tag: sample.tag } })).rejects.toMatchObject(
+      refused(400),
+    )
     expect(await filterOf(sample.fingerprint)).toEqual({ hostname: '.*' })
   })
 
   test('when the last one is taken off, the key fits no device', async () => {
     await using own = await startPlace()
     await own.administrator.publicKeys.removeTag({ params: { ...params, tag: sample.tag } })
-    const key = (await own.observer.publicKeys.list()).body.find(({ fingerprint }) => fingerprint === params.fingerprint)!
+    const key = (await own.observer.publicKeys.list()).body.find(
+      ({ fingerprint }) => fingerprint === params.fingerprint,
+    )!
     expect(key.filter).toEqual({ tags: [] })
     for (const tags of [[], [sample.tag]])
       expect(
@@ -291,15 +351,21 @@ describe.each(bothDatabases)('lists, on %s', (_, options) => {
     for (const [index, line] of lines.entries()) {
       place.clock.forward(1000)
       await place.administrator.publicKeys.create({
-        body: wanted(line, { name: `Key ${index} 50%`, filter: index === 0 ? { tags: [sample.tag] } : { hostname: `^crane-${index}` } }),
+        body: wanted(line, {
+          name: `Key ${index} 50%`,
+          filter: index === 0 ? { tags: [sample.tag] } : { hostname: `^crane-${index}` },
+        }),
       })
     }
     const { body, total } = await place.observer.publicKeys.list()
     expect(total).toBe(5)
-    expect(body.map(({ created_at }) => created_at)).toEqual(body.map(({ created_at }) => created_at).toSorted())
+    expect(body.map(({ created_at }) => created_at)).toEqual(
+      body.map(({ created_at }) => created_at).toSorted(),
+    )
     expect(body.slice(2).map(({ fingerprint }) => fingerprint)).toEqual(lines.map(md5Of))
     const paged = []
-    for (const page of [1, 2, 3]) paged.push(...(await place.observer.publicKeys.list({ query: { page, per_page: 2 } })).body)
+    for (const page of [1, 2, 3])
+      paged.push(...(await place.observer.publicKeys.list({ query: { page, per_page: 2 } })).body)
     expect(paged).toEqual(body)
     expect((await place.stranger.publicKeys.list()).total).toBe(0)
   })

@@ -1,5 +1,5 @@
-// The checked-in reference is what the code says: docs/reference/ holds exactly the pages that docs/write-reference.ts
-// would write now, byte for byte.
+// The checked-in reference is what the code says: docs/reference/ holds exactly the pages that
+// docs/write-reference.ts would write now, byte for byte.
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { referencePages } from '../../docs/write-reference.ts'
@@ -15,7 +15,9 @@ test('the reference has exactly the pages that are written', () => {
 
 describe('docs/reference is up to date', () => {
   test.each(Object.keys(pages))('%s', (name) => {
-    expect(readFileSync(new URL(name, folder), 'utf8') === pages[name], `${name} differs: ${remedy}`).toBe(true)
+    expect(readFileSync(new URL(name, folder), 'utf8') === pages[name], `${name} differs: ${remedy}`).toBe(
+      true,
+    )
   })
 })
 

@@ -1,6 +1,6 @@
-// Registration, confirmation by letter and the way back in after a forgotten password. The tests read the letters as
-// people do: they take the link from the text part and use what it carries. At the end, nothing secret stands in the
-// log or in any file but the outbox.
+// Registration, confirmation by letter and the way back in after a forgotten password. The tests read the
+// letters as people do: they take the link from the text part and use what it carries. At the end, nothing
+// secret stands in the log or in any file but the outbox.
 import type { AddressInfo } from 'node:net'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer } from 'smtp-server'
@@ -20,7 +20,11 @@ const nora = { name: 'Nora', email: 'nora@example.com', username: 'nora', passwo
 /** What the link of a letter carries. */
 function carriedBy(letter: Email): { email: string; id: string; token: string } {
   const { searchParams } = linkIn(letter)
-  return { email: searchParams.get('email') ?? '', id: searchParams.get('id') ?? '', token: searchParams.get('token') ?? '' }
+  return {
+    email: searchParams.get('email') ?? '',
+    id: searchParams.get('id') ?? '',
+    token: searchParams.get('token') ?? '',
+  }
 }
 
 const lettersTo = async (service: Service, to: string) =>
@@ -51,13 +55,23 @@ describe('registering', () => {
     const confirmed = await api.users.activate({ query: { email, token } })
     expect([confirmed.status, confirmed.body]).toEqual([200, undefined])
     const { body } = await api.users.login({ body: nora })
-    expect(body).toMatchObject({ user: 'nora', name: 'Nora', email: nora.email, recovery_email: '', tenant: '', role: '', mfa: false })
+    expect(body).toMatchObject({
+      user: 'nora',
+      name: 'Nora',
+      email: nora.email,
+      recovery_email: '',
+      tenant: '',
+      role: '',
+      mfa: false,
+    })
     expect(body.id).toMatch(/^[0-9a-f]{24}$/)
   })
 
   test('names and addresses are kept in lower case', async () => {
     await using service = await startService()
-    await service.api().users.register({ body: { ...nora, username: 'NORA', email: 'Nora+Post@Example.COM' } })
+    await service
+      .api()
+      .users.register({ body: { ...nora, username: 'NORA', email: 'Nora+Post@Example.COM' } })
     const { email, token } = carriedBy(await service.letter('nora+post@example.com'))
     expect(email).toBe('nora+post@example.com')
     expect(await activate(service, { email: 'NORA+post@example.com', token })).toBe(200)
@@ -77,9 +91,21 @@ describe('registering', () => {
     ['a password of four letters', { ...nora, password: 'abcd' }, ['password']],
     ['a password of 31 letters', { ...nora, password: 'x'.repeat(31) }, ['password']],
     ['a wish that is not yes or no', { ...nora, email_marketing: 'yes' }, ['email_marketing']],
-    ['everything wrong', { name: '', email: '', username: '', password: '' }, ['email', 'name', 'password', 'username']],
-    ['one absent and one wrong', { name: nora.name, email: nora.email, username: 'x' }, ['password', 'username']],
-    ['values of the wrong kind', { name: 1, email: true, username: [], password: {} }, ['email', 'name', 'password', 'username']],
+    [
+      'everything wrong',
+      { name: '', email: '', username: '', password: '' },
+      ['email', 'name', 'password', 'username'],
+    ],
+    [
+      'one absent and one wrong',
+      { name: nora.name, email: nora.email, username: 'x' },
+      ['password', 'username'],
+    ],
+    [
+      'values of the wrong kind',
+      { name: 1, email: true, username: [], password: {} },
+      ['email', 'name', 'password', 'username'],
+    ],
   ])('%s is refused with all offending fields', async (_, body, fields) => {
     const answer = await call(users.register, { body }, { url: place.url })
     expect([answer.status, (answer.body as string[]).toSorted()]).toEqual([400, fields])
@@ -112,7 +138,9 @@ describe('registering', () => {
     await using service = await startService()
     const ask = (email: string) => service.api().users.register({ body: { ...nora, email } })
     const outcomes = await Promise.allSettled([ask('one@example.com'), ask('two@example.com')])
-    const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as ApiError] : []))
+    const failures = outcomes.flatMap((outcome) =>
+      outcome.status === 'rejected' ? [outcome.reason as ApiError] : [],
+    )
     expect(failures.map(({ status, body }) => [status, body])).toEqual([[409, ['username']]])
   })
 
@@ -126,7 +154,14 @@ describe('registering', () => {
 
   test('does not let the caller set what is not asked for', async () => {
     await using service = await startService()
-    const body = { ...nora, confirmed: true, id: observer.id, max_namespaces: 99, mfa: true, recovery_email: 'x@example.com' }
+    const body = {
+      ...nora,
+      confirmed: true,
+      id: observer.id,
+      max_namespaces: 99,
+      mfa: true,
+      recovery_email: 'x@example.com',
+    }
     expect((await call(users.register, { body }, { url: service.url })).status).toBe(200)
     const row = await service.rooms.stores.users.findByIdentifier('nora')
     expect(row).toMatchObject({ confirmed: 0, recovery_email: null, mfa_secret: null })
@@ -139,7 +174,8 @@ describe('the activation link', () => {
     await using service = await startService()
     await service.api().users.register({ body: nora })
     const carried = carriedBy(await service.letter(nora.email))
-    const follow = () => service.api().users.activate({ query: { email: carried.email, token: carried.token } })
+    const follow = () =>
+      service.api().users.activate({ query: { email: carried.email, token: carried.token } })
     expect(await statusesOf([follow(), follow()])).toEqual([200, 401])
     expect(await activate(service, carried)).toBe(401)
     expect(await login(service, nora)).toBe(200)
@@ -149,7 +185,10 @@ describe('the activation link', () => {
     await using service = await startService()
     await service.api().users.register({ body: nora })
     await service.api().users.register({ body: { ...nora, username: 'late', email: 'late@example.com' } })
-    const [inTime, late] = [carriedBy(await service.letter(nora.email)), carriedBy(await service.letter('late@example.com'))]
+    const [inTime, late] = [
+      carriedBy(await service.letter(nora.email)),
+      carriedBy(await service.letter('late@example.com')),
+    ]
     service.clock.forward(day_ms - minute_ms)
     expect(await activate(service, inTime)).toBe(200)
     service.clock.forward(minute_ms)
@@ -182,7 +221,9 @@ describe('the activation link', () => {
     await buildWorld(service)
     expect(await activate(service, { email: observer.email, token: sample.recoveryToken })).toBe(401)
     const body = { password: 'a-new-rope', token: sample.activationToken }
-    expect(await statusOf(service.api().users.resetPassword({ params: { uid: unconfirmed.id }, body }))).toBe(401)
+    expect(await statusOf(service.api().users.resetPassword({ params: { uid: unconfirmed.id }, body }))).toBe(
+      401,
+    )
   })
 })
 
@@ -274,7 +315,10 @@ describe('a forgotten password', () => {
     await using service = await startService()
     await buildWorld(service)
     const both = ['first-rope', 'second-rope'].map((password) =>
-      service.api().users.resetPassword({ params: { uid: observer.id }, body: { password, token: sample.recoveryToken } }),
+      service.api().users.resetPassword({
+        params: { uid: observer.id },
+        body: { password, token: sample.recoveryToken },
+      }),
     )
     expect(await statusesOf(both)).toEqual([200, 401])
   })
@@ -283,7 +327,12 @@ describe('a forgotten password', () => {
     await using service = await startService()
     await buildWorld(service)
     const answers = []
-    for (const body of [{ username: observer.username }, { username: 'nobody' }, { email: 'nobody@example.com' }, { username: 'a b\nc' }])
+    for (const body of [
+      { username: observer.username },
+      { username: 'nobody' },
+      { email: 'nobody@example.com' },
+      { username: 'a b\nc' },
+    ])
       answers.push(appearance(await service.api().users.recover({ body })))
     expect(answers[0]).toMatchObject({ status: 200, body: undefined })
     for (const answer of answers) expect(answer).toEqual(answers[0])
@@ -293,20 +342,25 @@ describe('a forgotten password', () => {
   test('asking for nobody in particular is 400', async () => {
     await using service = await startService()
     const failure = await refused(service.api().users.recover({ body: {} }))
-    expect([failure.status, failure.body]).toEqual([400, { message: expect.stringContaining('username') as string }])
+    expect([failure.status, failure.body]).toEqual([
+      400,
+      { message: expect.stringContaining('username') as string },
+    ])
   })
 
   test('a new password that fails its rule does not use up the token', async () => {
     await using service = await startService()
     await buildWorld(service)
-    for (const password of ['abcd', 'x'.repeat(31)]) expect(await reset(service, observer.id, sample.recoveryToken, password)).toBe(400)
+    for (const password of ['abcd', 'x'.repeat(31)])
+      expect(await reset(service, observer.id, sample.recoveryToken, password)).toBe(400)
     expect(await reset(service, observer.id, sample.recoveryToken)).toBe(200)
   })
 
   test('a token is good for its own user only, and is not used up by trying it on another', async () => {
     await using service = await startService()
     await buildWorld(service)
-    for (const uid of [sample.owner.id, '65f0000000000000000000ff']) expect(await reset(service, uid, sample.recoveryToken)).toBe(401)
+    for (const uid of [sample.owner.id, '65f0000000000000000000ff'])
+      expect(await reset(service, uid, sample.recoveryToken)).toBe(401)
     expect(await reset(service, observer.id, 'not-the-token')).toBe(401)
     expect(await login(service, sample.owner)).toBe(200)
     expect(await reset(service, observer.id, sample.recoveryToken)).toBe(200)
@@ -343,7 +397,12 @@ describe('a forgotten password', () => {
     const { stores, vault, clock } = service.rooms
     const expires_at = new Date(clock.now() + day_ms).toISOString()
     // Two letters that were asked for at the same moment leave two tokens.
-    await stores.tokens.insert({ kind: 'recovery', hash: vault.mark('recovery', 'the-other-one'), user_id: observer.id, expires_at })
+    await stores.tokens.insert({
+      kind: 'recovery',
+      hash: vault.mark('recovery', 'the-other-one'),
+      user_id: observer.id,
+      expires_at,
+    })
     expect(await reset(service, observer.id, sample.recoveryToken)).toBe(200)
     expect(await reset(service, observer.id, 'the-other-one')).toBe(401)
   })
@@ -351,7 +410,8 @@ describe('a forgotten password', () => {
   test('there are at most five letters an hour', async () => {
     await using service = await startService()
     await buildWorld(service)
-    for (const _ of [1, 2, 3, 4, 5, 6, 7]) expect((await service.api().users.recover({ body: { email: observer.email } })).status).toBe(200)
+    for (const _ of [1, 2, 3, 4, 5, 6, 7])
+      expect((await service.api().users.recover({ body: { email: observer.email } })).status).toBe(200)
     expect(await lettersTo(service, observer.email)).toHaveLength(5)
     service.clock.forward(hour_ms)
     await service.api().users.recover({ body: { email: observer.email } })
@@ -367,7 +427,9 @@ describe('a forgotten password', () => {
       expect(await reset(service, id, token)).toBe(200)
     }
     expect(await login(service, { ...unconfirmed, password: 'a-new-rope' })).toBe(403)
-    const failure = await refused(service.api().users.login({ body: { username: sample.careful.username, password: 'a-new-rope' } }))
+    const failure = await refused(
+      service.api().users.login({ body: { username: sample.careful.username, password: 'a-new-rope' } }),
+    )
     expect(failure.headers.has('x-mfa-token')).toBe(true)
   })
 })
@@ -384,15 +446,26 @@ describe('secrets', () => {
     await statusOf(api.users.login({ body: { username: 'nora', password: passwords[1]! } }))
     const { token } = (await api.users.login({ body: { username: 'nora', password: passwords[0]! } })).body
     const namespace = (await service.api({ token }).namespaces.create({ body: { name: 'lagoon' } })).body
-    const inside = (await service.api({ token }).users.namespaceToken({ params: { tenant: namespace.tenant_id } })).body.token
-    const key = (await service.api({ token: inside }).apiKeys.create({ body: { name: 'nightly', expires_at: 30 } })).body.id
+    const inside = (
+      await service.api({ token }).users.namespaceToken({ params: { tenant: namespace.tenant_id } })
+    ).body.token
+    const key = (
+      await service.api({ token: inside }).apiKeys.create({ body: { name: 'nightly', expires_at: 30 } })
+    ).body.id
     await service.api({ apiKey: key }).devices.list({})
     await statusOf(service.api({ apiKey: `${key}0` }).devices.list({}))
     await api.users.recover({ body: { username: 'nora' } })
     const recovery = carriedBy(await service.letter(nora.email, 1))
-    await api.users.resetPassword({ params: { uid: recovery.id }, body: { password: passwords[2]!, token: recovery.token } })
+    await api.users.resetPassword({
+      params: { uid: recovery.id },
+      body: { password: passwords[2]!, token: recovery.token },
+    })
     // What does not fit is described by the answer and the log without being quoted.
-    await call(users.register, { body: { ...nora, password: `${passwords[2]}${'x'.repeat(30)}` } }, { url: service.url })
+    await call(
+      users.register,
+      { body: { ...nora, password: `${passwords[2]}${'x'.repeat(30)}` } },
+      { url: service.url },
+    )
 
     const setup = 'a-code-that-is-not-there'
     const body = { ...nora, code: setup, password: passwords[0]!, namespace: 'cove' }
@@ -417,7 +490,10 @@ describe('by SMTP', () => {
         const chunks: Buffer[] = []
         stream.on('data', (chunk: Buffer) => chunks.push(chunk))
         stream.on('end', () => {
-          arrivals.push({ recipients: session.envelope.rcptTo.map(({ address }) => address), raw: Buffer.concat(chunks) })
+          arrivals.push({
+            recipients: session.envelope.rcptTo.map(({ address }) => address),
+            raw: Buffer.concat(chunks),
+          })
           done()
         })
       },
@@ -427,7 +503,10 @@ describe('by SMTP', () => {
     await listening.promise
     try {
       const { port } = server.server.address() as AddressInfo
-      const env = { HAWSER_SMTP: `smtp://127.0.0.1:${port}`, HAWSER_MAIL_FROM: 'Harbour <harbour@example.com>' }
+      const env = {
+        HAWSER_SMTP: `smtp://127.0.0.1:${port}`,
+        HAWSER_MAIL_FROM: 'Harbour <harbour@example.com>',
+      }
       await using service = await startService({ env })
       await service.api().users.register({ body: nora })
       // Waits for the letters that are on their way; there are none in the outbox.

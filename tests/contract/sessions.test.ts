@@ -1,4 +1,5 @@
-// Sessions as members see them and as agents report on them: lists, the embedded device, closing, recording, replay.
+// Sessions as members see them and as agents report on them: lists, the embedded device, closing, recording,
+// replay.
 import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -12,7 +13,11 @@ const frame = { uid: sample.session, message: 'login: ', width: 80, height: 24 }
 
 let sessions = 0
 /** A live session of a device, as the gateway will make it. */
-async function session(place: Place, device_uid: string, more: { tenant_id?: string; started_at?: string } = {}): Promise<string> {
+async function session(
+  place: Place,
+  device_uid: string,
+  more: { tenant_id?: string; started_at?: string } = {},
+): Promise<string> {
   const { tenant_id = sample.tenant, started_at = new Date(place.clock.now()).toISOString() } = more
   const uid = (++sessions).toString(16).padStart(64, '0')
   await place.rooms.stores.of(tenant_id).sessions.insert({
@@ -67,7 +72,9 @@ describe('one session', () => {
     const uid = await session(place, device.uid)
     const own = place.api({ token: device.token })
     for (const client of [own, place.administrator, place.key]) {
-      expect((await client.sessions.setAuthenticated({ params: { uid }, body: { authenticated: true } })).body).toBeUndefined()
+      expect(
+        (await client.sessions.setAuthenticated({ params: { uid }, body: { authenticated: true } })).body,
+      ).toBeUndefined()
       expect((await get(place, uid)).authenticated).toBe(true)
       await client.sessions.setAuthenticated({ params: { uid }, body: {} })
       expect((await get(place, uid)).authenticated).toBe(true)
@@ -83,7 +90,9 @@ describe('one session', () => {
     expect((await get(place, uid)).authenticated).toBe(true)
     for (const authenticated of ['true', 1, null]) {
       const body = { authenticated: authenticated as unknown as boolean }
-      await expect(own.sessions.setAuthenticated({ params: { uid }, body })).rejects.toMatchObject(refused(400))
+      await expect(own.sessions.setAuthenticated({ params: { uid }, body })).rejects.toMatchObject(
+        refused(400),
+      )
     }
   })
 })
@@ -92,7 +101,8 @@ describe('another’s session', () => {
   const place = sharedPlace()
   const calls: Record<string, (client: Client, uid: string) => Promise<unknown>> = {
     get: (client, uid) => client.sessions.get({ params: { uid } }),
-    setAuthenticated: (client, uid) => client.sessions.setAuthenticated({ params: { uid }, body: { authenticated: true } }),
+    setAuthenticated: (client, uid) =>
+      client.sessions.setAuthenticated({ params: { uid }, body: { authenticated: true } }),
     play: (client, uid) => client.sessions.play({ params: { uid } }),
     close: (client, uid) => client.sessions.close({ params: { uid }, body: { device: sample.device } }),
     record: (client, uid) => client.sessions.record({ params: { uid }, body: { ...frame, uid } }),
@@ -100,40 +110,60 @@ describe('another’s session', () => {
     removeRecording: (client, uid) => client.sessions.removeRecording({ params: { uid } }),
   }
 
-  test.each(Object.keys(calls))('%s: one of another namespace, and one that does not exist, are 404', async (name) => {
-    const before = await get(place, sample.session)
-    for (const uid of [sample.session, elsewhere]) await expect(calls[name]!(place.stranger, uid)).rejects.toMatchObject(refused(404))
-    expect(await get(place, sample.session)).toEqual(before)
-  })
+  test.each(Object.keys(calls))(
+    '%s: one of another namespace, and one that does not exist, are 404',
+    async (name) => {
+      const before = await get(place, sample.session)
+      for (const uid of [sample.session, elsewhere])
+        await expect(calls[name]!(place.stranger, uid)).rejects.toMatchObject(refused(404))
+      expect(await get(place, sample.session)).toEqual(before)
+    },
+  )
 
-  test.each(Object.keys(calls).filter((name) => name !== 'record'))('%s: a malformed uid is 404', async (name) => {
-    for (const uid of ['one', 'F'.repeat(64), '3'.repeat(63)])
-      await expect(calls[name]!(place.owner, uid)).rejects.toMatchObject(refused(404))
-  })
+  test.each(Object.keys(calls).filter((name) => name !== 'record'))(
+    '%s: a malformed uid is 404',
+    async (name) => {
+      for (const uid of ['one', 'F'.repeat(64), '3'.repeat(63)])
+        await expect(calls[name]!(place.owner, uid)).rejects.toMatchObject(refused(404))
+    },
+  )
 
-  test.each(['setAuthenticated', 'record'])('%s: a device reaches its own sessions and no others', async (name) => {
-    const [one, two] = [await place.accepted(`punt-${name.toLowerCase()}`), await place.accepted(`raft-${name.toLowerCase()}`)]
-    const uid = await session(place, one.uid)
-    await expect(calls[name]!(place.api({ token: two.token }), uid)).rejects.toMatchObject(refused(404))
-    expect(await get(place, uid)).toMatchObject({ authenticated: false, recorded: false })
-    await calls[name]!(place.api({ token: one.token }), uid)
-  })
+  test.each(['setAuthenticated', 'record'])(
+    '%s: a device reaches its own sessions and no others',
+    async (name) => {
+      const [one, two] = [
+        await place.accepted(`punt-${name.toLowerCase()}`),
+        await place.accepted(`raft-${name.toLowerCase()}`),
+      ]
+      const uid = await session(place, one.uid)
+      await expect(calls[name]!(place.api({ token: two.token }), uid)).rejects.toMatchObject(refused(404))
+      expect(await get(place, uid)).toMatchObject({ authenticated: false, recorded: false })
+      await calls[name]!(place.api({ token: one.token }), uid)
+    },
+  )
 
-  test.each(['get', 'play', 'cast', 'close', 'removeRecording'])('%s: is not for devices, not even of their own sessions', async (name) => {
-    await expect(calls[name]!(place.device, sample.session)).rejects.toMatchObject(refused(403))
-  })
+  test.each(['get', 'play', 'cast', 'close', 'removeRecording'])(
+    '%s: is not for devices, not even of their own sessions',
+    async (name) => {
+      await expect(calls[name]!(place.device, sample.session)).rejects.toMatchObject(refused(403))
+    },
+  )
 
-  test.each(['setAuthenticated', 'play', 'cast', 'close', 'record', 'removeRecording'])('%s: an operator gets 403', async (name) => {
-    const before = await get(place, sample.session)
-    for (const client of [place.operator, place.observer])
-      await expect(calls[name]!(client, sample.session)).rejects.toMatchObject(refused(403))
-    expect(await get(place, sample.session)).toEqual(before)
-  })
+  test.each(['setAuthenticated', 'play', 'cast', 'close', 'record', 'removeRecording'])(
+    '%s: an operator gets 403',
+    async (name) => {
+      const before = await get(place, sample.session)
+      for (const client of [place.operator, place.observer])
+        await expect(calls[name]!(client, sample.session)).rejects.toMatchObject(refused(403))
+      expect(await get(place, sample.session)).toEqual(before)
+    },
+  )
 })
 
 describe('closing', () => {
   const place = sharedPlace()
-  const close = (uid: string, device: string, client = place.administrator) => client.sessions.close({ params: { uid }, body: { device } })
+  const close = (uid: string, device: string, client = place.administrator) =>
+    client.sessions.close({ params: { uid }, body: { device } })
 
   test('ends the session in the records, once and for all, and nothing else of it', async () => {
     const uid = await session(place, sample.device)
@@ -183,12 +213,21 @@ describe('recording', () => {
     for (const [index, message] of messages.entries()) {
       place.clock.forward(10)
       const body = { uid, message, width: 80 + index, height: 24, namespace: sample.namespace }
-      expect((await (index % 2 === 0 ? own : place.administrator).sessions.record({ params: { uid }, body })).body).toBeUndefined()
+      expect(
+        (await (index % 2 === 0 ? own : place.administrator).sessions.record({ params: { uid }, body })).body,
+      ).toBeUndefined()
     }
     expect((await get(place, uid)).recorded).toBe(true)
     const { body } = await place.administrator.sessions.play({ params: { uid } })
     expect(body.map(({ message }) => message)).toEqual(messages)
-    expect(body[0]).toEqual({ uid, message: 'login: ', tenant_id: sample.tenant, time: body[0]!.time, width: 80, height: 24 })
+    expect(body[0]).toEqual({
+      uid,
+      message: 'login: ',
+      tenant_id: sample.tenant,
+      time: body[0]!.time,
+      width: 80,
+      height: 24,
+    })
     expect(body.map(({ width }) => width)).toEqual([80, 81, 82, 83, 84])
     expect(body.map(({ time }) => time)).toEqual(body.map(({ time }) => time).toSorted())
     expect(Math.abs(Date.parse(body[0]!.time) - place.clock.now())).toBeLessThan(60_000)
@@ -235,7 +274,10 @@ describe('recording', () => {
     const body = { ...frame, ...more }
     for (const client of [place.device, place.administrator]) {
       const call = client.sessions.record({ params, body })
-      await expect(call).rejects.toMatchObject({ status: 422, body: { message: expect.stringMatching(/\w/) as unknown } })
+      await expect(call).rejects.toMatchObject({
+        status: 422,
+        body: { message: expect.stringMatching(/\w/) as unknown },
+      })
     }
   })
 
@@ -266,7 +308,8 @@ test('a recording is kept for as many days as the installation says, counted fro
   await using place = await startPlace()
   const { stores, recordings } = place.rooms
   const [ended, going] = [await session(place, sample.device), await session(place, sample.device)]
-  for (const uid of [ended, going]) await place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
+  for (const uid of [ended, going])
+    await place.device.sessions.record({ params: { uid }, body: { ...frame, uid } })
   await place.administrator.sessions.close({ params: { uid: ended }, body: { device: sample.device } })
   const sweep = (days: number) => recordingSweep({ stores, recordings, clock: place.clock, days })()
   const kept = async (uid: string) => (await recordings.channels(sample.tenant, uid)).length
@@ -289,7 +332,9 @@ describe.each(bothDatabases)('the list, on %s', (_, options) => {
     await session(place, foreign.uid, { tenant_id: sample.otherTenant })
     const now = place.clock.now()
     for (let number = 0; number < 12; number++)
-      await session(place, devices[number % 2]!.uid, { started_at: new Date(now - ((number * 5) % 12) * 60_000 - 1000).toISOString() })
+      await session(place, devices[number % 2]!.uid, {
+        started_at: new Date(now - ((number * 5) % 12) * 60_000 - 1000).toISOString(),
+      })
     const { body, total } = await place.observer.sessions.list({ query: { per_page: 100 } })
     expect([body.length, total]).toEqual([13, 13])
     const starts = body.map(({ started_at }) => started_at)
@@ -303,7 +348,9 @@ describe.each(bothDatabases)('the list, on %s', (_, options) => {
       paged.push(...part)
     }
     expect(paged).toEqual(body)
-    expect((await place.stranger.sessions.list()).body.map(({ device_uid }) => device_uid)).toEqual([foreign.uid])
+    expect((await place.stranger.sessions.list()).body.map(({ device_uid }) => device_uid)).toEqual([
+      foreign.uid,
+    ])
     expect(await place.observer.sessions.list({ query: { page: 9 } })).toMatchObject({ body: [], total: 13 })
   })
 
@@ -318,7 +365,11 @@ test('a rejected device reports nothing more, and what it had open is closed', a
   const uid = await session(place, device.uid)
   await place.operator.devices.setStatus({ params: { uid: device.uid, status: 'reject' } })
   const own = place.api({ token: device.token })
-  await expect(own.sessions.record({ params: { uid }, body: { ...frame, uid } })).rejects.toMatchObject(refused(401))
-  await expect(own.sessions.setAuthenticated({ params: { uid }, body: { authenticated: true } })).rejects.toMatchObject(refused(401))
+  await expect(own.sessions.record({ params: { uid }, body: { ...frame, uid } })).rejects.toMatchObject(
+    refused(401),
+  )
+  await expect(
+    own.sessions.setAuthenticated({ params: { uid }, body: { authenticated: true } }),
+  ).rejects.toMatchObject(refused(401))
   expect(await get(place, uid)).toMatchObject({ active: false, authenticated: false, recorded: false })
 })

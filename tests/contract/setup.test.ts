@@ -1,5 +1,5 @@
-// The first start: the server makes a one-time code, prints it for the person at the terminal, and whoever has it makes
-// the first user and namespace. After that there is no such door any more.
+// The first start: the server makes a one-time code, prints it for the person at the terminal, and whoever
+// has it makes the first user and namespace. After that there is no such door any more.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
@@ -14,7 +14,13 @@ import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 import { from, foundIn, ownFolder, refused, statusesOf, statusOf } from './people.ts'
 
-const sam = { name: 'Sam', email: 'Sam@Example.com', username: 'Sam', password: 'lighthouse', namespace: 'Lagoon' }
+const sam = {
+  name: 'Sam',
+  email: 'Sam@Example.com',
+  username: 'Sam',
+  password: 'lighthouse',
+  namespace: 'Lagoon',
+}
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 async function codeOf(service: Service): Promise<string> {
@@ -23,7 +29,8 @@ async function codeOf(service: Service): Promise<string> {
   return code
 }
 
-const setup = (service: Service, code: string, change: object = {}) => service.api().system.setup({ body: { code, ...sam, ...change } })
+const setup = (service: Service, code: string, change: object = {}) =>
+  service.api().system.setup({ body: { code, ...sam, ...change } })
 
 describe('the first set-up', () => {
   test('makes a confirmed user who owns a namespace, and signs in', async () => {
@@ -31,13 +38,26 @@ describe('the first set-up', () => {
     expect((await service.api().system.info({})).body.setup).toBe(false)
     const { status, body } = await setup(service, await codeOf(service))
     expect(status).toBe(200)
-    expect(body).toMatchObject({ user: 'sam', name: 'Sam', email: 'sam@example.com', role: 'owner', mfa: false })
+    expect(body).toMatchObject({
+      user: 'sam',
+      name: 'Sam',
+      email: 'sam@example.com',
+      role: 'owner',
+      mfa: false,
+    })
     const api = service.api({ token: body.token })
     const namespace = (await api.namespaces.get({ params: { tenant: body.tenant } })).body
-    expect(namespace).toMatchObject({ name: 'lagoon', owner: body.id, max_devices: -1, settings: { session_record: true } })
+    expect(namespace).toMatchObject({
+      name: 'lagoon',
+      owner: body.id,
+      max_devices: -1,
+      settings: { session_record: true },
+    })
     expect(namespace.members).toEqual([{ id: body.id, username: 'sam', role: 'owner' }])
     expect((await service.api().system.info({})).body.setup).toBe(true)
-    expect(await statusOf(service.api().users.login({ body: { username: 'SAM', password: sam.password } }))).toBe(200)
+    expect(
+      await statusOf(service.api().users.login({ body: { username: 'SAM', password: sam.password } })),
+    ).toBe(200)
     // No letter is needed, and none is sent.
     expect(await service.letters()).toEqual([])
   })
@@ -47,7 +67,9 @@ describe('the first set-up', () => {
     const { namespace: _, ...unnamed } = sam
     const body = { code: await codeOf(service), ...unnamed, username: 'Sam.of@Sea' }
     const session = (await service.api().system.setup({ body })).body
-    const { body: namespace } = await service.api({ token: session.token }).namespaces.get({ params: { tenant: session.tenant } })
+    const { body: namespace } = await service
+      .api({ token: session.token })
+      .namespaces.get({ params: { tenant: session.tenant } })
     expect(namespace.name).toBe('sam-of-sea')
   })
 
@@ -55,7 +77,9 @@ describe('the first set-up', () => {
     await using service = await startService()
     const code = await codeOf(service)
     await setup(service, code)
-    const again = await refused(setup(service, code, { username: 'tom', email: 'tom@example.com', namespace: 'cove' }))
+    const again = await refused(
+      setup(service, code, { username: 'tom', email: 'tom@example.com', namespace: 'cove' }),
+    )
     expect([again.status, again.body]).toEqual([401, { message: expect.any(String) as string }])
     expect(await service.rooms.stores.users.list()).toHaveLength(1)
   })
@@ -65,7 +89,9 @@ describe('the first set-up', () => {
     const code = await codeOf(service)
     const names = ['sam', 'tom', 'uma']
     const statuses = await statusesOf(
-      names.map((name) => setup(service, code, { username: name, email: `${name}@example.com`, namespace: name })),
+      names.map((name) =>
+        setup(service, code, { username: name, email: `${name}@example.com`, namespace: name }),
+      ),
     )
     expect(statuses).toEqual([200, 401, 401])
     expect(await service.rooms.stores.users.list()).toHaveLength(1)
@@ -76,7 +102,8 @@ describe('the code', () => {
   test('must be right: a wrong one is 401, five times, and then whoever sends them waits for fifteen minutes', async () => {
     await using service = await startService()
     const code = await codeOf(service)
-    const guess = (value: string) => statusOf(service.api(from('198.51.100.1')).system.setup({ body: { code: value, ...sam } }))
+    const guess = (value: string) =>
+      statusOf(service.api(from('198.51.100.1')).system.setup({ body: { code: value, ...sam } }))
     for (const i of [1, 2, 3, 4, 5]) expect(await guess(`guess-${i}`)).toBe(401)
     expect(await guess('guess-6')).toBe(429)
     service.clock.forward(15 * minute_ms)
@@ -101,7 +128,10 @@ describe('the code', () => {
   test('is worth nothing once there is a user, however the user came', async () => {
     await using service = await startService()
     const code = await codeOf(service)
-    await service.rooms.users.create({ name: 'Nora', username: 'nora', email: 'nora@example.com', password: 'lighthouse' }, true)
+    await service.rooms.users.create(
+      { name: 'Nora', username: 'nora', email: 'nora@example.com', password: 'lighthouse' },
+      true,
+    )
     expect(await statusOf(setup(service, code))).toBe(401)
     expect(await service.rooms.setupCode()).toBeUndefined()
     expect(await service.rooms.stores.users.list()).toHaveLength(1)
@@ -147,7 +177,12 @@ describe('the program', () => {
   async function start(folder: string) {
     const child = spawn(process.execPath, [path.join(root, 'hawser.ts'), 'serve'], {
       cwd: folder,
-      env: { PATH: process.env['PATH'], HAWSER_HTTP: '127.0.0.1:0', HAWSER_SSH: '127.0.0.1:0', HAWSER_DATA: folder },
+      env: {
+        PATH: process.env['PATH'],
+        HAWSER_HTTP: '127.0.0.1:0',
+        HAWSER_SSH: '127.0.0.1:0',
+        HAWSER_DATA: folder,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const lines: Record<string, unknown>[] = []
@@ -164,7 +199,10 @@ describe('the program', () => {
       lines.push(read)
       if (read['event'] === 'server.ready') ready.resolve()
     })
-    await Promise.race([ready.promise, ended.then(() => Promise.reject(new Error(`it ended: ${complaints}`)))])
+    await Promise.race([
+      ready.promise,
+      ended.then(() => Promise.reject(new Error(`it ended: ${complaints}`))),
+    ])
     const port = lines.find((line) => line['event'] === 'http.listening')?.['port'] as number
     return {
       api: client({ url: `http://127.0.0.1:${port}` }),
@@ -190,7 +228,9 @@ describe('the program', () => {
       expect((await server.api.system.setup({ body: { code, ...sam } })).status).toBe(200)
     }
     await using server = await start(folder.path)
-    expect((await server.api.users.login({ body: { username: 'sam', password: sam.password } })).body.role).toBe('owner')
+    expect(
+      (await server.api.users.login({ body: { username: 'sam', password: sam.password } })).body.role,
+    ).toBe('owner')
     expect(server.complaints()).not.toContain('code')
     // Two real programs are started, which takes as long as it takes on a busy machine.
   }, 120_000)

@@ -1,5 +1,5 @@
-// Signing in with a password, and the lock-out: who gets in, what the answers tell and what they do not, and that
-// guessing is limited for one source and one user, however the guesses are sent.
+// Signing in with a password, and the lock-out: who gets in, what the answers tell and what they do not, and
+// that guessing is limited for one source and one user, however the guesses are sent.
 import { describe, expect, test } from 'vitest'
 import { call } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -21,7 +21,8 @@ function door(service: Service, verb: (typeof doors)[number], body: unknown, sou
 }
 
 /** One wrong password from a source: the answer. */
-const guess = (service: Service, source?: string, body: unknown = wrong) => door(service, 'login', body, source)
+const guess = (service: Service, source?: string, body: unknown = wrong) =>
+  door(service, 'login', body, source)
 
 /** How long the lock lasts that an answer tells, to the nearest minute; 0: there is none. */
 function minutesLeft(service: Service, answer: { headers: Headers }): number {
@@ -78,7 +79,10 @@ describe('signing in', () => {
 
   test('a user without a namespace gets a token with an empty tenant and role', async () => {
     await using service = await startService()
-    await service.rooms.users.create({ name: 'Nora', username: 'nora', email: 'nora@example.com', password: 'lighthouse' }, true)
+    await service.rooms.users.create(
+      { name: 'Nora', username: 'nora', email: 'nora@example.com', password: 'lighthouse' },
+      true,
+    )
     const { body } = await service.api().users.login({ body: { username: 'nora', password: 'lighthouse' } })
     expect(body).toMatchObject({ tenant: '', role: '' })
   })
@@ -87,7 +91,11 @@ describe('signing in', () => {
     await using service = await startService()
     const world = await buildWorld(service)
     const signIn = async () =>
-      (await service.api().users.login({ body: { username: stranger.username, password: stranger.password } })).body
+      (
+        await service
+          .api()
+          .users.login({ body: { username: stranger.username, password: stranger.password } })
+      ).body
     await service.rooms.namespaces.join(sample.tenant, stranger.id, 'operator')
     const first = await signIn()
     expect(first).toMatchObject({ tenant: sample.otherTenant, role: 'owner' })
@@ -110,7 +118,8 @@ describe('signing in', () => {
   test('an unconfirmed user is refused with 403, but only with the right password', async () => {
     await using service = await startService()
     await buildWorld(service)
-    const login = (password: string) => refused(service.api().users.login({ body: { username: unconfirmed.username, password } }))
+    const login = (password: string) =>
+      refused(service.api().users.login({ body: { username: unconfirmed.username, password } }))
     expect((await login('not-the-password')).status).toBe(401)
     const failure = await login(unconfirmed.password)
     expect(failure.status).toBe(403)
@@ -121,7 +130,9 @@ describe('signing in', () => {
   test('credentials that come along are not looked at', async () => {
     await using service = await startService()
     await buildWorld(service)
-    const { body } = await service.api({ token: 'not.a.token', apiKey: 'not-a-key' }).users.login({ body: right })
+    const { body } = await service
+      .api({ token: 'not.a.token', apiKey: 'not-a-key' })
+      .users.login({ body: right })
     expect(body.id).toBe(observer.id)
   })
 })
@@ -230,7 +241,9 @@ describe('lock-out', () => {
     await buildWorld(service)
     expect((await door(service, 'login', wrong)).status).toBe(401)
     expect((await door(service, 'auth', wrong)).status).toBe(401)
-    expect((await door(service, 'login', { ...wrong, username: observer.email.toUpperCase() })).status).toBe(429)
+    expect((await door(service, 'login', { ...wrong, username: observer.email.toUpperCase() })).status).toBe(
+      429,
+    )
   })
 
   test('attempts during a lock neither count nor lengthen it', async () => {
@@ -332,7 +345,9 @@ describe('lock-out', () => {
   test('guesses sent at once at both addresses are judged one after the other as well', async () => {
     await using service = await startService()
     await buildWorld(service)
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => door(service, doors[i % 2]!, wrong)))
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => door(service, doors[i % 2]!, wrong)),
+    )
     expect(answers.filter((answer) => answer.status === 401)).toHaveLength(2)
     const late = await Promise.all(doors.map((verb) => door(service, verb, right)))
     expect(late.map((answer) => answer.status)).toEqual([429, 429])

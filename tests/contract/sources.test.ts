@@ -1,6 +1,6 @@
-// Where calls come from, and how many are taken. The address of the caller is the TCP peer unless a trusted proxy says
-// otherwise: nobody forges the address that is recorded, that the lock-out counts, or that the rate limit counts. And
-// no alias of an operation slips past the limit of its twin.
+// Where calls come from, and how many are taken. The address of the caller is the TCP peer unless a trusted
+// proxy says otherwise: nobody forges the address that is recorded, that the lock-out counts, or that the
+// rate limit counts. And no alias of an operation slips past the limit of its twin.
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { addresses, operations } from '@hawser/contract'
@@ -20,17 +20,35 @@ const wrong = { username: observer.username, password: 'not-the-password' }
 const enrolling = (mac: string = sample.mac) => ({ ...devices.auth.example.body, identity: { mac } })
 
 /** Enrols a device with these headers, and tells the address that was recorded for it. */
-async function recorded(service: Service, headers: Record<string, string>, mac = sample.mac): Promise<string | undefined> {
+async function recorded(
+  service: Service,
+  headers: Record<string, string>,
+  mac = sample.mac,
+): Promise<string | undefined> {
   const { body } = await service.api({ headers }).devices.auth({ body: enrolling(mac) })
   return (await service.rooms.stores.of(tenant).devices.find(body.uid))?.remote_addr
 }
 
 /** A call from a certain local address, which `fetch` cannot choose. */
-function callFrom(service: Service, localAddress: string, path: string, headers: Record<string, string>, body: unknown): Promise<number> {
+function callFrom(
+  service: Service,
+  localAddress: string,
+  path: string,
+  headers: Record<string, string>,
+  body: unknown,
+): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const { hostname, port } = new URL(service.url)
   request(
-    { host: hostname, port, path, method: 'POST', localAddress, agent: false, headers: { ...headers, 'content-type': 'application/json' } },
+    {
+      host: hostname,
+      port,
+      path,
+      method: 'POST',
+      localAddress,
+      agent: false,
+      headers: { ...headers, 'content-type': 'application/json' },
+    },
     (answer) => {
       answer.resume()
       answer.on('end', () => resolve(answer.statusCode ?? 0))
@@ -55,12 +73,19 @@ describe('the address of a device', () => {
     expect(await recorded(place, headers)).toBe(address)
   })
 
-  test.each(['none', '192.0.2.0/24', '127.0.0.2'])('is the peer, whatever is said, when only %s is trusted', async (proxies) => {
-    await using service = await startService({ env: { HAWSER_TRUSTED_PROXIES: proxies } })
-    await buildWorld(service)
-    const headers = { 'x-real-ip': '198.51.100.7', 'x-forwarded-for': '198.51.100.8', forwarded: 'for=198.51.100.9' }
-    expect(await recorded(service, headers)).toBe('127.0.0.1')
-  })
+  test.each(['none', '192.0.2.0/24', '127.0.0.2'])(
+    'is the peer, whatever is said, when only %s is trusted',
+    async (proxies) => {
+      await using service = await startService({ env: { HAWSER_TRUSTED_PROXIES: proxies } })
+      await buildWorld(service)
+      const headers = {
+        'x-real-ip': '198.51.100.7',
+        'x-forwarded-for': '198.51.100.8',
+        forwarded: 'for=198.51.100.9',
+      }
+      expect(await recorded(service, headers)).toBe('127.0.0.1')
+    },
+  )
 
   test('follows the device when it moves, and is shown to members', async () => {
     for (const address of ['198.51.100.7', '198.51.100.8', '198.51.100.7']) {
@@ -97,7 +122,9 @@ describe('the lock-out', () => {
     await buildWorld(service)
     const guess = (i: number) =>
       statusOf(
-        service.api({ headers: { 'x-real-ip': `198.51.100.${i}`, 'x-forwarded-for': `203.0.113.${i}` } }).users.login({ body: wrong }),
+        service
+          .api({ headers: { 'x-real-ip': `198.51.100.${i}`, 'x-forwarded-for': `203.0.113.${i}` } })
+          .users.login({ body: wrong }),
       )
     expect([await guess(1), await guess(2), await guess(3), await guess(4)]).toEqual([401, 401, 429, 429])
   })
@@ -106,7 +133,11 @@ describe('the lock-out', () => {
     await using service = await startService()
     await buildWorld(service)
     const guess = (i: number) =>
-      statusOf(service.api({ headers: { 'x-forwarded-for': `203.0.113.${i}, 198.51.100.8` } }).users.login({ body: wrong }))
+      statusOf(
+        service
+          .api({ headers: { 'x-forwarded-for': `203.0.113.${i}, 198.51.100.8` } })
+          .users.login({ body: wrong }),
+      )
     expect([await guess(1), await guess(2), await guess(3)]).toEqual([401, 401, 429])
   })
 
@@ -118,7 +149,9 @@ describe('the lock-out', () => {
     expect([await past(), await past(), await past()]).toEqual([401, 401, 429])
     // The one whose address was forged is not locked; the forger is, under any name.
     expect(await callFrom(service, '127.0.0.2', '/api/login', headers, observer)).toBe(200)
-    expect(await callFrom(service, '127.0.0.3', '/api/login', { 'x-real-ip': '198.51.100.99' }, observer)).toBe(429)
+    expect(
+      await callFrom(service, '127.0.0.3', '/api/login', { 'x-real-ip': '198.51.100.99' }, observer),
+    ).toBe(429)
   })
 })
 
@@ -165,13 +198,18 @@ describe('the rate limit', () => {
   })
 
   test('is shared by every address of an operation', async () => {
-    for (const { id, op } of operations.filter(({ op }) => op.access.who === 'anyone' && (op.aliases?.length ?? 0) > 0)) {
+    for (const { id, op } of operations.filter(
+      ({ op }) => op.access.who === 'anyone' && (op.aliases?.length ?? 0) > 0,
+    )) {
       if (id === 'devices.auth' || id === 'system.healthcheck') continue
       await using service = await startService({ env })
       const statuses = []
       for (let i = 0; i < 6; i++) {
         const { method, path } = addresses(op)[i % 2]!
-        statuses.push((await call({ ...op, method, path }, op.example, { url: service.url, ...from('198.51.100.1') })).status)
+        statuses.push(
+          (await call({ ...op, method, path }, op.example, { url: service.url, ...from('198.51.100.1') }))
+            .status,
+        )
       }
       expect(statuses.slice(0, 5), id).not.toContain(429)
       expect(statuses[5], id).toBe(429)
@@ -201,7 +239,11 @@ describe('the rate limit', () => {
     await using service = await startService({ env })
     const statuses = []
     for (const _ of [1, 2, 3, 4, 5, 6]) {
-      const answer = await fetch(`${service.url}/api/login`, { method: 'POST', body: '{', headers: { 'content-type': 'application/json' } })
+      const answer = await fetch(`${service.url}/api/login`, {
+        method: 'POST',
+        body: '{',
+        headers: { 'content-type': 'application/json' },
+      })
       statuses.push(answer.status)
     }
     expect(statuses).toEqual([400, 400, 400, 400, 400, 429])
@@ -249,7 +291,8 @@ describe('agents', () => {
     await using service = await startService({ env: { HAWSER_DEVICE_RATE_LIMIT: '5/10' } })
     await buildWorld(service)
     const macs = ['00:00:5e:00:53:11', '00:00:5e:00:53:12', '00:00:5e:00:53:13']
-    for (const mac of macs) for (const _ of [1, 2, 3, 4, 5]) expect((await report(service, '198.51.100.1', mac)).status).toBe(200)
+    for (const mac of macs)
+      for (const _ of [1, 2, 3, 4, 5]) expect((await report(service, '198.51.100.1', mac)).status).toBe(200)
     for (const mac of macs) {
       const answer = await report(service, '198.51.100.1', mac)
       expect(answer.status).toBe(429)
@@ -282,7 +325,9 @@ describe('agents', () => {
     expect(Number(fourth.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
     expect((await report(service, '198.51.100.1', mac(1))).status).toBe(200)
     expect((await report(service, '198.51.100.2', mac(5))).status).toBe(200)
-    const { total } = await service.api({ token: await world.token('observer') }).devices.list({ query: { status: 'pending' } })
+    const { total } = await service
+      .api({ token: await world.token('observer') })
+      .devices.list({ query: { status: 'pending' } })
     // Four of these, and one that was there before.
     expect(total).toBe(5)
     service.clock.forward(10_000)

@@ -1,7 +1,8 @@
-// Where the contract tests play: one server with the world of the examples and a few more callers in it (a key for every
-// role, a stranger's key and device, a device that was rejected and one that is gone, somebody without a namespace).
-// Every caller is signed in once; `reset` puts the world back as it was then. What the server keeps in memory beside
-// the database (presence, verified tokens) grants nothing, so it may be older than the world.
+// Where the contract tests play: one server with the world of the examples and a few more callers in it (a
+// key for every role, a stranger's key and device, a device that was rejected and one that is gone, somebody
+// without a namespace). Every caller is signed in once; `reset` puts the world back as it was then. What the
+// server keeps in memory beside the database (presence, verified tokens) grants nothing, so it may be older
+// than the world.
 import http from 'node:http'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach } from 'vitest'
@@ -129,7 +130,9 @@ async function castOf({ rooms, clock }: Service, world: World): Promise<Cast> {
   const { stores, tokens, users, rules } = rooms
   const now = iso(clock.now())
 
-  const person = async (name: Parameters<World['token']>[0]): Promise<Credential> => ({ token: await world.token(name) })
+  const person = async (name: Parameters<World['token']>[0]): Promise<Credential> => ({
+    token: await world.token(name),
+  })
   const alone = { username: 'lena', password: sample.owner.password }
   await users.create({ ...alone, name: 'Lena', email: 'lena@example.com' }, true)
   const from = { kind: 'nobody', source: '127.0.0.1', host: 'hawser.test', secure: false } as const
@@ -141,15 +144,25 @@ async function castOf({ rooms, clock }: Service, world: World): Promise<Cast> {
     await stores.of(tenant).apiKeys.insert({ ...row, hash: hashOf(apiKey) })
     return { apiKey }
   }
-  const keys = await Promise.all(roles.map(async (role, index) => [role, await key(sample.tenant, sample.owner.id, role, `${index + 2}`)]))
+  const keys = await Promise.all(
+    roles.map(async (role, index) => [role, await key(sample.tenant, sample.owner.id, role, `${index + 2}`)]),
+  )
 
-  const device = async (tenant: string, uid: string): Promise<Credential> => ({ token: await tokens.forDevice({ uid, tenant }) })
+  const device = async (tenant: string, uid: string): Promise<Credential> => ({
+    token: await tokens.forDevice({ uid, tenant }),
+  })
   const enrolled = await stores.of(sample.tenant).devices.find(sample.device)
   if (!enrolled) throw new Error('the world has no device')
   const { id: _, tenant_id: __, ...row } = enrolled
-  const [rejected, strange, gone] = ['d', 'e', 'f'].map((digit) => digit.repeat(64)) as [string, string, string]
+  const [rejected, strange, gone] = ['d', 'e', 'f'].map((digit) => digit.repeat(64)) as [
+    string,
+    string,
+    string,
+  ]
   const barren = { ...row, tags: '[]' }
-  await stores.of(sample.tenant).devices.insert({ ...barren, uid: rejected, name: 'wreck', mac: '00:00:5e:00:53:cc', status: 'rejected' })
+  await stores
+    .of(sample.tenant)
+    .devices.insert({ ...barren, uid: rejected, name: 'wreck', mac: '00:00:5e:00:53:cc', status: 'rejected' })
   await stores.of(sample.otherTenant).devices.insert({ ...barren, uid: strange })
 
   return {
@@ -172,7 +185,11 @@ async function castOf({ rooms, clock }: Service, world: World): Promise<Cast> {
 }
 
 /** Not `fetch`: it tidies addresses up before it sends them, and these tests send some that are not tidy. */
-function send(url: string, agent: http.Agent, { method, path, by = {}, json, raw, type, headers }: Sent): Promise<Got> {
+function send(
+  url: string,
+  agent: http.Agent,
+  { method, path, by = {}, json, raw, type, headers }: Sent,
+): Promise<Got> {
   const body = raw ?? (json === undefined ? undefined : JSON.stringify(json))
   const { hostname, port } = new URL(url)
   const options = {
@@ -184,7 +201,9 @@ function send(url: string, agent: http.Agent, { method, path, by = {}, json, raw
     headers: {
       ...(by.token === undefined ? {} : { authorization: `Bearer ${by.token}` }),
       ...(by.apiKey === undefined ? {} : { 'x-api-key': by.apiKey }),
-      ...(body === undefined ? {} : { 'content-type': type ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
+      ...(body === undefined
+        ? {}
+        : { 'content-type': type ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
       ...headers,
     },
   }
@@ -200,5 +219,10 @@ function send(url: string, agent: http.Agent, { method, path, by = {}, json, raw
 function read(response: http.IncomingMessage, text: string): Got {
   const headers = new Headers(Object.entries(response.headers).map(([name, value]) => [name, String(value)]))
   const isJson = /\bjson\b/.test(headers.get('content-type') ?? '') && text !== ''
-  return { status: response.statusCode ?? 0, headers, text, body: isJson ? (JSON.parse(text) as unknown) : undefined }
+  return {
+    status: response.statusCode ?? 0,
+    headers,
+    text,
+    body: isJson ? (JSON.parse(text) as unknown) : undefined,
+  }
 }

@@ -1,5 +1,5 @@
-// The server about itself: the addresses it gives to agents, also behind a proxy and to callers who lie about it; the
-// script that installs an agent; health; and figures that agree with what the lists show.
+// The server about itself: the addresses it gives to agents, also behind a proxy and to callers who lie about
+// it; the script that installs an agent; health; and figures that agree with what the lists show.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
@@ -38,7 +38,13 @@ describe('info', () => {
   const plain = sharedPlace(async () => ({ env: { HAWSER_URL: '', HAWSER_SSH: '0.0.0.0:2222' } }))
 
   test('is JSON, for anyone, at both addresses, whatever version the agent has', async () => {
-    for (const address of ['/info', '/api/info', '/info?agent_version=v0.16.4', '/api/info?agent_version=latest', '/info?unknown=1']) {
+    for (const address of [
+      '/info',
+      '/api/info',
+      '/info?agent_version=v0.16.4',
+      '/api/info?agent_version=latest',
+      '/info?unknown=1',
+    ]) {
       const { status, type, body } = await ask(plain, address, { host: 'hawser.example.com' })
       expect([status, type]).toEqual([200, 'application/json; charset=utf-8'])
       expect(JSON.parse(body)).toEqual({
@@ -58,12 +64,19 @@ describe('info', () => {
   ])('called as %s it names %s and %s', async (host, api, ssh) => {
     expect((await infoOf(plain, { host })).endpoints).toEqual({ api, ssh })
     // A proxy on loopback is believed.
-    expect((await infoOf(plain, { host: 'inner:80', 'x-forwarded-host': host })).endpoints).toEqual({ api, ssh })
+    expect((await infoOf(plain, { host: 'inner:80', 'x-forwarded-host': host })).endpoints).toEqual({
+      api,
+      ssh,
+    })
   })
 
   test('a proxy that is not trusted is not believed', async () => {
     await using service = await startService({ env: { HAWSER_URL: '', HAWSER_TRUSTED_PROXIES: 'none' } })
-    const headers = { host: 'real.example.com', 'x-forwarded-host': 'evil.example.com', 'x-forwarded-proto': 'https' }
+    const headers = {
+      host: 'real.example.com',
+      'x-forwarded-host': 'evil.example.com',
+      'x-forwarded-proto': 'https',
+    }
     expect((await infoOf(service, headers)).endpoints.api).toBe('real.example.com')
     expect((await ask(service, `/install.sh?tenant_id=${sample.tenant}`, headers)).body).toContain(
       "SERVER_ADDRESS='http://real.example.com'",
@@ -71,10 +84,17 @@ describe('info', () => {
   })
 
   test('a public address that is set is said to everyone', async () => {
-    await using service = await startService({ env: { HAWSER_URL: 'https://hawser.example.com:8443', HAWSER_SSH_PUBLIC_PORT: '22' } })
+    await using service = await startService({
+      env: { HAWSER_URL: 'https://hawser.example.com:8443', HAWSER_SSH_PUBLIC_PORT: '22' },
+    })
     for (const headers of [{}, { host: 'evil.example.com' }, { 'x-forwarded-host': 'evil.example.com' }])
-      expect((await infoOf(service, headers)).endpoints).toEqual({ api: 'hawser.example.com:8443', ssh: 'hawser.example.com:22' })
-    expect((await ask(service, '/install.sh', { host: 'evil.example.com' })).body).toContain("'https://hawser.example.com:8443'")
+      expect((await infoOf(service, headers)).endpoints).toEqual({
+        api: 'hawser.example.com:8443',
+        ssh: 'hawser.example.com:22',
+      })
+    expect((await ask(service, '/install.sh', { host: 'evil.example.com' })).body).toContain(
+      "'https://hawser.example.com:8443'",
+    )
   })
 
   test('setup is false until there is a user', async () => {
@@ -121,8 +141,8 @@ describe('the install script', () => {
   let folder: string
   beforeAll(() => {
     folder = mkdtempSync(path.join(tmpdir(), 'hawser-install-'))
-    // Stand-ins: one that writes down what it is asked to fetch and gives a package with next to nothing in it, namely an agent
-    // that writes down what it is told to do.
+    // Stand-ins: one that writes down what it is asked to fetch and gives a package with next to nothing in
+    // it, namely an agent that writes down what it is told to do.
     const agent = path.join(folder, 'hawser-agent/bin')
     mkdirSync(agent, { recursive: true })
     const installer = `#!/bin/sh\n[ "$1" = --version ] || printf '%s\\n' "$@" > "${path.join(folder, 'installed')}"\n`
@@ -136,7 +156,10 @@ describe('the install script', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** What a shell makes of the script: what was fetched, and the words by which the agent is told to install itself. */
+  /**
+   * What a shell makes of the script: what was fetched, and the words by which the agent is told to install
+   * itself.
+   */
   function run(script: string): { fetched: string; words: string[] } {
     writeFileSync(path.join(folder, 'told'), '')
     rmSync(path.join(folder, 'installed'), { force: true })
@@ -148,8 +171,15 @@ describe('the install script', () => {
     }
   }
   const always = ['--key', '/etc/crane.key', '--init', 'none']
-  const script = async (query: Record<string, string>, headers: Record<string, string> = {}, address = '/install.sh') =>
-    ask(place, `${address}?${new URLSearchParams(query).toString()}`, { host: 'hawser.example.com', ...headers })
+  const script = async (
+    query: Record<string, string>,
+    headers: Record<string, string> = {},
+    address = '/install.sh',
+  ) =>
+    ask(place, `${address}?${new URLSearchParams(query).toString()}`, {
+      host: 'hawser.example.com',
+      ...headers,
+    })
 
   test('is a shell script, at both addresses, and starts an agent for this server and namespace', async () => {
     for (const address of ['/install.sh', '/kickstart.sh', '/api/install']) {
@@ -158,8 +188,17 @@ describe('the install script', () => {
       expect(type).toMatch(/^text\/x-shellscript\b/)
       expect(body.startsWith('#!/bin/sh\n')).toBe(true)
       const { fetched, words } = run(body)
-      expect(fetched).toMatch(/^http:\/\/hawser\.example\.com\/agent\/hawser-agent-linux-(x64|arm64)\.tar\.gz$/)
-      expect(words).toEqual(['install', '--server', 'http://hawser.example.com', '--tenant', sample.tenant, ...always])
+      expect(fetched).toMatch(
+        /^http:\/\/hawser\.example\.com\/agent\/hawser-agent-linux-(x64|arm64)\.tar\.gz$/,
+      )
+      expect(words).toEqual([
+        'install',
+        '--server',
+        'http://hawser.example.com',
+        '--tenant',
+        sample.tenant,
+        ...always,
+      ])
     }
   })
 
@@ -170,7 +209,10 @@ describe('the install script', () => {
       preferred_hostname: 'crane-1.dock',
       preferred_identity: '00:00:5e:00:53:01',
     }
-    const { body } = await script(query, { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'public.example.com:8443' })
+    const { body } = await script(query, {
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'public.example.com:8443',
+    })
     const told = ['--keepalive', '30', '--name', 'crane-1.dock', '--identity', '00:00:5e:00:53:01']
     expect(run(body).words).toEqual([
       'install',
@@ -204,7 +246,14 @@ describe('the install script', () => {
     for (const body of scripts) {
       expect(run(body).words[2]).toMatch(/^http:\/\/[A-Za-z0-9.-]+(:\d{1,5})?$/)
     }
-    expect(readdirSync(folder).toSorted()).toEqual(['curl', 'hawser-agent', 'installed', 'package', 'sudo', 'told'])
+    expect(readdirSync(folder).toSorted()).toEqual([
+      'curl',
+      'hawser-agent',
+      'installed',
+      'package',
+      'sudo',
+      'told',
+    ])
   })
 
   test.each(['tenant_id', 'keepalive_interval', 'preferred_hostname', 'preferred_identity'])(
@@ -219,7 +268,8 @@ describe('the install script', () => {
   )
 
   test('is a script that a shell can read, whatever is asked for and however the server is called', async () => {
-    const letters = (from: string, maxLength: number) => fc.string({ unit: fc.constantFrom(...from), minLength: 1, maxLength })
+    const letters = (from: string, maxLength: number) =>
+      fc.string({ unit: fc.constantFrom(...from), minLength: 1, maxLength })
     const query = fc.record(
       {
         tenant_id: fc.uuid(),
@@ -270,8 +320,12 @@ describe.each(bothDatabases)('figures, on %s', (_, options) => {
   async function agree(of: Place['observer'], tenant: string): Promise<void> {
     const { body: stats } = await of.system.stats()
     const total = async (query: object) => (await of.devices.list({ query })).total
-    const online = encodeFilter([{ type: 'property', params: { name: 'online', operator: 'eq', value: true } }])
-    const counts = Object.fromEntries(await Promise.all(deviceStatuses.map(async (status) => [status, await total({ status })] as const)))
+    const online = encodeFilter([
+      { type: 'property', params: { name: 'online', operator: 'eq', value: true } },
+    ])
+    const counts = Object.fromEntries(
+      await Promise.all(deviceStatuses.map(async (status) => [status, await total({ status })] as const)),
+    )
     expect({
       registered_devices: stats.registered_devices,
       online_devices: stats.online_devices,
@@ -287,7 +341,9 @@ describe.each(bothDatabases)('figures, on %s', (_, options) => {
     expect([namespace.device_count, namespace.devices_count]).toEqual([counts.accepted, counts.accepted])
     const { body: all, total: whole } = await of.devices.list({ query: { per_page: 100 } })
     expect(whole).toBe(Object.values(counts).reduce((sum, count) => sum + count, 0))
-    expect(all.filter((device) => device.status === 'accepted' && device.online)).toHaveLength(stats.online_devices)
+    expect(all.filter((device) => device.status === 'accepted' && device.online)).toHaveLength(
+      stats.online_devices,
+    )
     const { body: sessions } = await of.sessions.list({ query: { per_page: 100 } })
     expect(stats.active_sessions).toBe(sessions.filter(({ active }) => active).length)
   }
@@ -317,36 +373,52 @@ describe.each(bothDatabases)('figures, on %s', (_, options) => {
     const sessions = place.rooms.stores.of(sample.tenant).sessions
     let opened = 0
     const steps: Record<string, (number: number) => Promise<unknown>> = {
-      enrol: async (number) => devices.push(await place.enrol({ mac: `mac-${number % 4}`, hostname: `tug-${number % 5}` })),
+      enrol: async (number) =>
+        devices.push(await place.enrol({ mac: `mac-${number % 4}`, hostname: `tug-${number % 5}` })),
       sign: (number) => place.nobody.devices.auth({ body: one(number).body }),
       accept: (number) => place.operator.devices.accept({ params: params(number) }),
-      reject: (number) => place.operator.devices.setStatus({ params: { ...params(number), status: 'reject' } }),
-      wait: (number) => place.operator.devices.setStatus({ params: { ...params(number), status: 'pending' } }),
-      aside: (number) => place.operator.devices.setStatus({ params: { ...params(number), status: 'unused' } }),
+      reject: (number) =>
+        place.operator.devices.setStatus({ params: { ...params(number), status: 'reject' } }),
+      wait: (number) =>
+        place.operator.devices.setStatus({ params: { ...params(number), status: 'pending' } }),
+      aside: (number) =>
+        place.operator.devices.setStatus({ params: { ...params(number), status: 'unused' } }),
       offline: (number) => place.operator.devices.offline({ params: params(number) }),
       remove: (number) => place.owner.devices.remove({ params: params(number) }),
-      tag: (number) => place.operator.devices.setTags({ params: params(number), body: { tags: [`tag-${number % 3}`] } }),
+      tag: (number) =>
+        place.operator.devices.setTags({ params: params(number), body: { tags: [`tag-${number % 3}`] } }),
       async open(number) {
         const row = (await sessions.find(sample.session))!
         // The gateway opens sessions on devices that are there.
         await place.observer.devices.get({ params: params(number) })
-        return sessions.insert({ ...row, uid: (++opened).toString(16).padStart(64, 'a'), device_uid: one(number).uid, active: 1 })
+        return sessions.insert({
+          ...row,
+          uid: (++opened).toString(16).padStart(64, 'a'),
+          device_uid: one(number).uid,
+          active: 1,
+        })
       },
       close: async () => {
         const live = (await place.observer.sessions.list({ query: { per_page: 100 } })).body.find(
           ({ active, uid }) => active && uid !== sample.session,
         )
-        if (live) await place.owner.sessions.close({ params: { uid: live.uid }, body: { device: live.device_uid } })
+        if (live)
+          await place.owner.sessions.close({ params: { uid: live.uid }, body: { device: live.device_uid } })
       },
     }
     await steps.enrol!(0)
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.tuple(fc.constantFrom(...Object.keys(steps)), fc.nat({ max: 20 })), { minLength: 1, maxLength: 8 }),
+        fc.array(fc.tuple(fc.constantFrom(...Object.keys(steps)), fc.nat({ max: 20 })), {
+          minLength: 1,
+          maxLength: 8,
+        }),
         async (plan) => {
           // A step that is refused (a name in use, a device that is gone) is one that changes nothing.
           for (const [name, number] of plan)
-            await steps[name]!(number).catch((error: unknown) => expect([404, 409]).toContain((error as { status: number }).status))
+            await steps[name]!(number).catch((error: unknown) =>
+              expect([404, 409]).toContain((error as { status: number }).status),
+            )
           await agree(place.observer, sample.tenant)
         },
       ),
@@ -362,7 +434,10 @@ describe.each(bothDatabases)('figures, on %s', (_, options) => {
     await own.nobody.devices.auth({ body: device.body })
     expect((await own.observer.system.stats()).body.online_devices).toBe(1)
     own.clock.forward(120_000)
-    await vi.waitFor(async () => expect((await own.observer.system.stats()).body.online_devices).toBe(0), { timeout: 10_000, interval: 50 })
+    await vi.waitFor(async () => expect((await own.observer.system.stats()).body.online_devices).toBe(0), {
+      timeout: 10_000,
+      interval: 50,
+    })
     await agree(own.observer, sample.tenant)
   })
 

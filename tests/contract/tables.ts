@@ -1,7 +1,8 @@
-// The contents of a whole database: to see whether a call has changed anything, and to put everything back after one
-// that has, which is far quicker than a fresh server for each. It works through the server's own connection, so it waits
-// for its transactions, and on either database. What triggers derive (device_tags, device_search) comes back by the
-// triggers; the tallies are written last, because what was counted down to zero is a row too.
+// The contents of a whole database: to see whether a call has changed anything, and to put everything back
+// after one that has, which is far quicker than a fresh server for each. It works through the server's own
+// connection, so it waits for its transactions, and on either database. What triggers derive (device_tags,
+// device_search) comes back by the triggers; the tallies are written last, because what was counted down to
+// zero is a row too.
 import type { Rooms } from '../../server/src/compose/rooms.ts'
 import type { Tables as Schema } from '../../server/src/storage/tables.ts'
 
@@ -58,7 +59,10 @@ export function tablesOf({ database, background }: Rooms): Tables {
   }
 }
 
-/** As one text, the same for the same rows in whatever order; without what goes on by itself: attempts and presence. */
+/**
+ * As one text, the same for the same rows in whatever order; without what goes on by itself: attempts and
+ * presence.
+ */
 export function fingerprint(contents: Contents): string {
   const { attempts: _, devices, tallies, ...others } = contents
   const lasting: Record<string, readonly Row[]> = {

@@ -1,12 +1,13 @@
-// Tags: which words can be one, the lists on devices, and renaming or removing a tag everywhere at once. Tags in the
-// filters of public keys and firewall rules have tests of their own beside those.
+// Tags: which words can be one, the lists on devices, and renaming or removing a tag everywhere at once. Tags
+// in the filters of public keys and firewall rules have tests of their own beside those.
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { sharedPlace, startPlace, type Place } from '../harness/place.ts'
 
 const refused = (status: number) => ({ status })
-const tagsOf = async (place: Place, uid: string) => (await place.observer.devices.get({ params: { uid } })).body.tags
+const tagsOf = async (place: Place, uid: string) =>
+  (await place.observer.devices.get({ params: { uid } })).body.tags
 
 const good = [
   'abc',
@@ -69,7 +70,10 @@ describe('words that can be a tag', () => {
       place.operator.devices.setTags({ params: { uid }, body: { tags: [tag] } }),
       place.operator.devices.setTags({ params: { uid }, body: { tags: ['fine', tag] } }),
       place.operator.tags.rename({ params: { tag: sample.tag }, body: { tag } }),
-      place.administrator.publicKeys.addTag({ params: { fingerprint: sample.taggedFingerprint }, body: { tag } }),
+      place.administrator.publicKeys.addTag({
+        params: { fingerprint: sample.taggedFingerprint },
+        body: { tag },
+      }),
       place.administrator.firewall.addTag({ params: { id: sample.taggedFirewallRule }, body: { tag } }),
     ]
     await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject(refused(400))))
@@ -92,17 +96,23 @@ describe('the tags of a device', () => {
 
   test('are added one by one, in order, up to three', async () => {
     const { uid } = await place.enrol()
-    for (const tag of ['one', 'two', 'three']) await place.operator.devices.addTag({ params: { uid }, body: { tag } })
+    for (const tag of ['one', 'two', 'three'])
+      await place.operator.devices.addTag({ params: { uid }, body: { tag } })
     expect(await tagsOf(place, uid)).toEqual(['one', 'two', 'three'])
-    await expect(place.operator.devices.addTag({ params: { uid }, body: { tag: 'four' } })).rejects.toMatchObject(refused(403))
+    await expect(
+      place.operator.devices.addTag({ params: { uid }, body: { tag: 'four' } }),
+    ).rejects.toMatchObject(refused(403))
     // One that is there already is that first, also when there are three.
-    await expect(place.operator.devices.addTag({ params: { uid }, body: { tag: 'one' } })).rejects.toMatchObject(refused(409))
+    await expect(
+      place.operator.devices.addTag({ params: { uid }, body: { tag: 'one' } }),
+    ).rejects.toMatchObject(refused(409))
     expect(await tagsOf(place, uid)).toEqual(['one', 'two', 'three'])
   })
 
   test('differ by letter case', async () => {
     const { uid } = await place.enrol()
-    for (const tag of ['pier', 'Pier']) await place.operator.devices.addTag({ params: { uid }, body: { tag } })
+    for (const tag of ['pier', 'Pier'])
+      await place.operator.devices.addTag({ params: { uid }, body: { tag } })
     expect(await tagsOf(place, uid)).toEqual(['pier', 'Pier'])
   })
 
@@ -117,7 +127,9 @@ describe('the tags of a device', () => {
     const { uid } = await place.enrol()
     await place.operator.devices.setTags({ params: { uid }, body: { tags: ['before'] } })
     const body = { tags } as { tags: string[] }
-    await expect(place.operator.devices.setTags({ params: { uid }, body })).rejects.toMatchObject(refused(400))
+    await expect(place.operator.devices.setTags({ params: { uid }, body })).rejects.toMatchObject(
+      refused(400),
+    )
     expect(await tagsOf(place, uid)).toEqual(['before'])
   })
 
@@ -126,13 +138,17 @@ describe('the tags of a device', () => {
     await place.operator.devices.setTags({ params: { uid }, body: { tags: ['one', 'two'] } })
     await place.operator.devices.removeTag({ params: { uid, tag: 'one' } })
     for (const tag of ['one', 'TWO', 'a b'])
-      await expect(place.operator.devices.removeTag({ params: { uid, tag } })).rejects.toMatchObject(refused(404))
+      await expect(place.operator.devices.removeTag({ params: { uid, tag } })).rejects.toMatchObject(
+        refused(404),
+      )
     expect(await tagsOf(place, uid)).toEqual(['two'])
   })
 
   test('added at the same time are all there, and never more than three', async () => {
     const { uid } = await place.enrol()
-    const calls = ['one', 'two', 'three', 'four', 'five'].map((tag) => place.operator.devices.addTag({ params: { uid }, body: { tag } }))
+    const calls = ['one', 'two', 'three', 'four', 'five'].map((tag) =>
+      place.operator.devices.addTag({ params: { uid }, body: { tag } }),
+    )
     const done = (await Promise.allSettled(calls)).filter(({ status }) => status === 'fulfilled')
     expect(done).toHaveLength(3)
     expect(await tagsOf(place, uid)).toHaveLength(3)
@@ -140,10 +156,16 @@ describe('the tags of a device', () => {
 
   test('an observer may not change, and a key may', async () => {
     const { uid } = await place.enrol()
-    await expect(place.observer.devices.addTag({ params: { uid }, body: { tag: 'one' } })).rejects.toMatchObject(refused(403))
-    await expect(place.observer.devices.setTags({ params: { uid }, body: { tags: ['one'] } })).rejects.toMatchObject(refused(403))
+    await expect(
+      place.observer.devices.addTag({ params: { uid }, body: { tag: 'one' } }),
+    ).rejects.toMatchObject(refused(403))
+    await expect(
+      place.observer.devices.setTags({ params: { uid }, body: { tags: ['one'] } }),
+    ).rejects.toMatchObject(refused(403))
     await place.key.devices.addTag({ params: { uid }, body: { tag: 'one' } })
-    await expect(place.observer.devices.removeTag({ params: { uid, tag: 'one' } })).rejects.toMatchObject(refused(403))
+    await expect(place.observer.devices.removeTag({ params: { uid, tag: 'one' } })).rejects.toMatchObject(
+      refused(403),
+    )
     expect(await tagsOf(place, uid)).toEqual(['one'])
   })
 })
@@ -174,17 +196,25 @@ describe('the tags of a namespace', () => {
     await place.operator.devices.setTags({ params: { uid: sample.pendingDevice }, body: { tags: ['crane'] } })
     expect(await listed()).toEqual(['crane', sample.tag, sample.spareTag].toSorted())
     // A key that still names it keeps a tag alive when the last device with it is gone.
-    await place.administrator.publicKeys.addTag({ params: { fingerprint: sample.taggedFingerprint }, body: { tag: 'crane' } })
+    await place.administrator.publicKeys.addTag({
+      params: { fingerprint: sample.taggedFingerprint },
+      body: { tag: 'crane' },
+    })
     await place.owner.devices.remove({ params: { uid: sample.pendingDevice } })
     expect(await listed()).toEqual(['crane', sample.tag, sample.spareTag].toSorted())
-    await place.administrator.publicKeys.removeTag({ params: { fingerprint: sample.taggedFingerprint, tag: 'crane' } })
+    await place.administrator.publicKeys.removeTag({
+      params: { fingerprint: sample.taggedFingerprint, tag: 'crane' },
+    })
     expect(await listed()).toEqual([sample.tag, sample.spareTag].toSorted())
     expect((await place.stranger.tags.list()).body).toEqual([])
   })
 
   test('are renamed everywhere at once', async () => {
     await using place = await startPlace()
-    await place.operator.devices.setTags({ params: { uid: sample.pendingDevice }, body: { tags: ['crane', sample.tag] } })
+    await place.operator.devices.setTags({
+      params: { uid: sample.pendingDevice },
+      body: { tags: ['crane', sample.tag] },
+    })
     await place
       .enrol({ tenant_id: sample.otherTenant })
       .then(({ uid }) => place.stranger.devices.addTag({ params: { uid }, body: { tag: sample.tag } }))
@@ -199,15 +229,17 @@ describe('the tags of a namespace', () => {
     })
     expect((await place.observer.tags.list()).body.toSorted()).toEqual(['crane', 'jetty', sample.spareTag])
     expect((await place.stranger.tags.list()).body).toEqual([sample.tag])
-    await expect(place.operator.tags.rename({ params: { tag: sample.tag }, body: { tag: 'again' } })).rejects.toMatchObject(refused(404))
+    await expect(
+      place.operator.tags.rename({ params: { tag: sample.tag }, body: { tag: 'again' } }),
+    ).rejects.toMatchObject(refused(404))
   })
 
   test('a name that another tag has is 409, and its own is 200', async () => {
     await using place = await startPlace()
     const before = await carried(place)
-    await expect(place.operator.tags.rename({ params: { tag: sample.tag }, body: { tag: sample.spareTag } })).rejects.toMatchObject(
-      refused(409),
-    )
+    await expect(
+      place.operator.tags.rename({ params: { tag: sample.tag }, body: { tag: sample.spareTag } }),
+    ).rejects.toMatchObject(refused(409))
     await place.operator.tags.rename({ params: { tag: sample.tag }, body: { tag: sample.tag } })
     expect(await carried(place)).toEqual(before)
   })
@@ -215,15 +247,28 @@ describe('the tags of a namespace', () => {
   test('are removed everywhere at once, and a filter that has none left matches nothing', async () => {
     await using place = await startPlace()
     await place.administrator.tags.remove({ params: { tag: sample.tag } })
-    expect(await carried(place)).toEqual({ devices: [[sample.spareTag], []], keys: [undefined, []], rules: [undefined, []] })
+    expect(await carried(place)).toEqual({
+      devices: [[sample.spareTag], []],
+      keys: [undefined, []],
+      rules: [undefined, []],
+    })
     expect((await place.observer.tags.list()).body).toEqual([sample.spareTag])
-    await expect(place.operator.tags.remove({ params: { tag: sample.tag } })).rejects.toMatchObject(refused(404))
+    await expect(place.operator.tags.remove({ params: { tag: sample.tag } })).rejects.toMatchObject(
+      refused(404),
+    )
   })
 
   test('deleting one switches off the active firewall rules that it leaves without any, and says so', async () => {
     await using place = await startPlace()
     const rule = async (active: boolean, tags: string[]): Promise<string> => {
-      const fields = { action: 'deny' as const, priority: 7, source_ip: '.*', username: '.*', active, filter: { tags } }
+      const fields = {
+        action: 'deny' as const,
+        priority: 7,
+        source_ip: '.*',
+        username: '.*',
+        active,
+        filter: { tags },
+      }
       return (await place.administrator.firewall.create({ body: fields })).body.id
     }
     const [only, both, idle] = [
@@ -264,7 +309,9 @@ describe('the tags of a namespace', () => {
       rules: [sample.taggedFirewallRule, only],
     })
     const last = await place.administrator.tags.remove({ params: { tag: sample.spareTag } })
-    expect(last.headers.get('x-notice')).toBe(`These firewall rules had no other tag and are inactive now: ${both}.`)
+    expect(last.headers.get('x-notice')).toBe(
+      `These firewall rules had no other tag and are inactive now: ${both}.`,
+    )
   })
 
   test('deleting or renaming one that no rule needs says nothing', async () => {
@@ -281,9 +328,13 @@ describe('the tags of a namespace', () => {
     await using place = await startPlace()
     const before = await carried(place)
     const params = { tag: sample.tag }
-    await expect(place.observer.tags.rename({ params, body: { tag: 'jetty' } })).rejects.toMatchObject(refused(403))
+    await expect(place.observer.tags.rename({ params, body: { tag: 'jetty' } })).rejects.toMatchObject(
+      refused(403),
+    )
     await expect(place.observer.tags.remove({ params })).rejects.toMatchObject(refused(403))
-    await expect(place.stranger.tags.rename({ params, body: { tag: 'jetty' } })).rejects.toMatchObject(refused(404))
+    await expect(place.stranger.tags.rename({ params, body: { tag: 'jetty' } })).rejects.toMatchObject(
+      refused(404),
+    )
     await expect(place.stranger.tags.remove({ params })).rejects.toMatchObject(refused(404))
     for (const tag of ['ab', 'a b', randomUUID()])
       await expect(place.operator.tags.remove({ params: { tag } })).rejects.toMatchObject(refused(404))

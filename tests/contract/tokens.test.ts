@@ -1,5 +1,5 @@
-// What a token is worth and when it stops: claims and signature, the events that end it at once, tokens for other
-// namespaces, and forged ones, which are refused in every form.
+// What a token is worth and when it stops: claims and signature, the events that end it at once, tokens for
+// other namespaces, and forged ones, which are refused in every form.
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { operations } from '@hawser/contract'
@@ -20,11 +20,17 @@ async function signIn(service: Service, person: { username: string; password: st
   return (await service.api().users.login({ body: { username, password } })).body
 }
 
-const base64url = (value: unknown): string => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+const base64url = (value: unknown): string =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
-function partsOf(token: string): { header: Record<string, unknown>; claims: Record<string, unknown>; signature: string } {
+function partsOf(token: string): {
+  header: Record<string, unknown>
+  claims: Record<string, unknown>
+  signature: string
+} {
   const [header = '', claims = '', signature = ''] = token.split('.')
-  const read = (text: string) => JSON.parse(Buffer.from(text, 'base64url').toString()) as Record<string, unknown>
+  const read = (text: string) =>
+    JSON.parse(Buffer.from(text, 'base64url').toString()) as Record<string, unknown>
   return { header: read(header), claims: read(claims), signature }
 }
 
@@ -38,7 +44,13 @@ describe('a user’s token', () => {
     const { token } = await signIn(service, observer)
     const { header, claims } = partsOf(token)
     expect(header).toMatchObject({ alg: 'RS256', typ: 'JWT' })
-    expect(claims).toMatchObject({ id: observer.id, tenant, name: observer.username, mfa: false, claims: 'user' })
+    expect(claims).toMatchObject({
+      id: observer.id,
+      tenant,
+      name: observer.username,
+      mfa: false,
+      claims: 'user',
+    })
     expect(claims['jti']).toMatch(uuid4)
     expect(claims['nbf']).toBe(claims['iat'])
     expect(claims['exp']).toBe((claims['iat'] as number) + 72 * 3600)
@@ -140,7 +152,10 @@ describe('a forged token', () => {
       'HS256 with the public key as the secret': hmac({ ...header, alg: 'HS256' }, publicKey),
       'HS256 with an empty secret': hmac({ ...header, alg: 'HS256' }, ''),
       'another key under our name': sign(header, claims),
-      'another key that it brings along': sign({ ...header, jwk: { kty: 'RSA' }, x5c: [other.publicKey] }, claims),
+      'another key that it brings along': sign(
+        { ...header, jwk: { kty: 'RSA' }, x5c: [other.publicKey] },
+        claims,
+      ),
       'another key under its own name': sign({ ...header, kid: 'mine' }, claims),
       'no name of a key': sign({ alg: 'RS256', typ: 'JWT' }, claims),
       'another user': `${first}.${base64url({ ...claims, id: owner.id })}.${signature}`,
@@ -169,7 +184,10 @@ describe('a forged token', () => {
     await using service = await startService()
     await buildWorld(service)
     for (const authorization of ['Basic dmVyYTpyb3Bl', 'Bearer', 'Bearer ', 'Token x', 'Bearer a b'])
-      expect(await statusOf(service.api({ headers: { authorization } }).devices.list({})), authorization).toBe(401)
+      expect(
+        await statusOf(service.api({ headers: { authorization } }).devices.list({})),
+        authorization,
+      ).toBe(401)
   })
 
   test('identity headers, as a gateway in front would set them, are worth nothing', async () => {
@@ -184,7 +202,9 @@ describe('a forged token', () => {
       'x-request-id': 'forged',
     }
     expect(await statusOf(service.api({ headers }).devices.list({}))).toBe(401)
-    const login = await service.api({ headers }).users.login({ body: { username: observer.username, password: observer.password } })
+    const login = await service
+      .api({ headers })
+      .users.login({ body: { username: observer.username, password: observer.password } })
     expect(login.body).toMatchObject({ id: observer.id, role: 'observer' })
     expect(login.headers.get('x-request-id')).not.toBe('forged')
     const low = service.api({ token: await world.token('observer'), headers })
@@ -196,7 +216,10 @@ describe('a forged token', () => {
 
 describe('the token that changes the password', () => {
   const forms: [string, (api: Client, current: string, next: string) => Promise<{ status: number }>][] = [
-    ['Update user', (api, current_password, password) => api.users.update({ body: { password, current_password } })],
+    [
+      'Update user',
+      (api, current_password, password) => api.users.update({ body: { password, current_password } }),
+    ],
     [
       'Update user password',
       (api, current_password, new_password) =>
@@ -227,7 +250,9 @@ describe('the token that changes the password', () => {
     const second = (await signIn(service, { ...observer, password: 'a-new-rope' })).token
     const third = (await signIn(service, { ...observer, password: 'a-new-rope' })).token
     await change(service.api({ token: second }), 'a-new-rope', 'a-newer-rope')
-    expect([await works(service, first), await works(service, second), await works(service, third)]).toEqual([401, 200, 401])
+    expect([await works(service, first), await works(service, second), await works(service, third)]).toEqual([
+      401, 200, 401,
+    ])
     service.clock.forward(72 * hour_ms)
     expect(await works(service, second)).toBe(401)
   })
@@ -236,7 +261,9 @@ describe('the token that changes the password', () => {
     await using service = await startService()
     await buildWorld(service)
     const { token } = await signIn(service, observer)
-    await service.api({ token }).users.update({ body: { password: 'a-new-rope', current_password: observer.password } })
+    await service
+      .api({ token })
+      .users.update({ body: { password: 'a-new-rope', current_password: observer.password } })
     await runCommand(service.rooms, { words: 'user password', given: [observer.username, 'a-newer-rope'] })
     expect(await works(service, token)).toBe(401)
   })
@@ -245,7 +272,9 @@ describe('the token that changes the password', () => {
     await using service = await startService()
     await buildWorld(service)
     const { token } = await signIn(service, observer)
-    await service.api({ token }).users.update({ body: { password: 'a-new-rope', current_password: observer.password } })
+    await service
+      .api({ token })
+      .users.update({ body: { password: 'a-new-rope', current_password: observer.password } })
     await service.api().users.recover({ body: { username: observer.username } })
     const link = linkIn(await service.letter(observer.email)).searchParams
     const body = { password: 'a-newer-rope', token: link.get('token') ?? '' }
@@ -274,16 +303,24 @@ describe('a user’s token ends at once', () => {
     [
       'when the password is set with a recovery token',
       (service) =>
-        service.api().users.resetPassword({ params: { uid: observer.id }, body: { password: 'a-new-rope', token: sample.recoveryToken } }),
+        service.api().users.resetPassword({
+          params: { uid: observer.id },
+          body: { password: 'a-new-rope', token: sample.recoveryToken },
+        }),
     ],
     [
       'when the member is removed',
       async (service) =>
-        service.api({ token: (await signIn(service, owner)).token }).namespaces.removeMember({ params: { tenant, uid: observer.id } }),
+        service
+          .api({ token: (await signIn(service, owner)).token })
+          .namespaces.removeMember({ params: { tenant, uid: observer.id } }),
     ],
     [
       'when the namespace is deleted',
-      async (service) => service.api({ token: (await signIn(service, owner)).token }).namespaces.remove({ params: { tenant } }),
+      async (service) =>
+        service
+          .api({ token: (await signIn(service, owner)).token })
+          .namespaces.remove({ params: { tenant } }),
     ],
     ['when the user is deleted', (service) => service.rooms.stores.users.remove(observer.id)],
   ]
@@ -334,7 +371,10 @@ describe('a user’s token ends at once', () => {
     const admin = service.api({ token: (await signIn(service, administrator)).token })
     const removed = (await signIn(service, observer)).token
     await admin.namespaces.removeMember({ params: { tenant, uid: observer.id } })
-    await admin.namespaces.addMember({ params: { tenant }, body: { identifier: observer.username, role: 'observer' } })
+    await admin.namespaces.addMember({
+      params: { tenant },
+      body: { identifier: observer.username, role: 'observer' },
+    })
     expect(await works(service, removed)).toBe(401)
     const changed = (await signIn(service, operator)).token
     for (const role of ['observer', 'operator'] as const satisfies readonly Role[])
@@ -347,7 +387,8 @@ describe('a user’s token ends at once', () => {
     await buildWorld(service)
     await service.rooms.namespaces.join(tenant, stranger.id, 'observer')
     const elsewhere = await signIn(service, stranger)
-    const here = (await service.api({ token: elsewhere.token }).users.namespaceToken({ params: { tenant } })).body
+    const here = (await service.api({ token: elsewhere.token }).users.namespaceToken({ params: { tenant } }))
+      .body
     const admin = service.api({ token: (await signIn(service, administrator)).token })
     await admin.namespaces.removeMember({ params: { tenant, uid: stranger.id } })
     expect(await works(service, here.token)).toBe(401)
@@ -360,7 +401,10 @@ describe('a user’s token ends at once', () => {
     const { token } = await signIn(service, observer)
     await service.api({ token }).users.update({ body: { username: 'vera2', email: 'vera2@example.com' } })
     expect(await works(service, token)).toBe(200)
-    expect((await service.api({ token }).users.refresh({})).body).toMatchObject({ user: 'vera2', email: 'vera2@example.com' })
+    expect((await service.api({ token }).users.refresh({})).body).toMatchObject({
+      user: 'vera2',
+      email: 'vera2@example.com',
+    })
   })
 })
 
@@ -404,7 +448,10 @@ describe('a token for another namespace', () => {
 
   test('is what a user without a namespace needs: 403 until then', async () => {
     await using service = await startService()
-    await service.rooms.users.create({ name: 'Nora', username: 'nora', email: 'nora@example.com', password: 'lighthouse' }, true)
+    await service.rooms.users.create(
+      { name: 'Nora', username: 'nora', email: 'nora@example.com', password: 'lighthouse' },
+      true,
+    )
     const { token } = await signIn(service, { username: 'nora', password: 'lighthouse' })
     const api = service.api({ token })
     expect((await refused(api.devices.list({}))).status).toBe(403)
@@ -424,7 +471,12 @@ describe('a device’s token', () => {
     const token = await world.deviceToken()
     const { header, claims } = partsOf(token)
     expect(header).toMatchObject({ alg: 'RS256' })
-    expect(claims).toMatchObject({ uid: sample.device, tenant, claims: 'device', jti: expect.stringMatching(uuid4) as string })
+    expect(claims).toMatchObject({
+      uid: sample.device,
+      tenant,
+      claims: 'device',
+      jti: expect.stringMatching(uuid4) as string,
+    })
     for (const name of ['exp', 'nbf', 'role']) expect(claims).not.toHaveProperty(name)
     const offline = () => statusOf(service.api({ token }).devices.offline({ params: { uid: sample.device } }))
     expect(await offline()).toBe(200)
@@ -444,7 +496,8 @@ describe('a device’s token', () => {
     const world = await buildWorld(service)
     const token = await world.deviceToken()
     for (const { id, op } of operations) {
-      if (op.access.who === 'anyone' || op.access.who === 'device' || op.access.who === 'device-or-member') continue
+      if (op.access.who === 'anyone' || op.access.who === 'device' || op.access.who === 'device-or-member')
+        continue
       expect((await call(op, op.example, { url: service.url, token })).status, id).toBe(403)
     }
   })

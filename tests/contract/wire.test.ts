@@ -1,5 +1,5 @@
-// What the wire looks like, whatever the operation: addresses, methods, odd requests, the spellings that clients of
-// different ages expect, and whose word counts about who is calling.
+// What the wire looks like, whatever the operation: addresses, methods, odd requests, the spellings that
+// clients of different ages expect, and whose word counts about who is calling.
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { contract } from '@hawser/contract'
@@ -18,20 +18,29 @@ const caseOf = (id: string): Case => {
   if (!found) throw new Error(`there is no operation ${id}`)
   return found
 }
-const get = (path: string, sent: Partial<Sent> = {}) => stage().send({ method: 'GET', path, by: stage().cast.observer, ...sent })
+const get = (path: string, sent: Partial<Sent> = {}) =>
+  stage().send({ method: 'GET', path, by: stage().cast.observer, ...sent })
 /** The example of an operation by the humblest who may. */
 const play = (id: string, change: Parameters<typeof request>[2] = {}): Promise<Got> =>
   stage().send({ ...request(caseOf(id), stage(), change), by: humblest(caseOf(id), stage().cast) })
 const deviceAt = (uid: string) => `/api/devices/${uid}`
 
 describe('addresses', () => {
-  test.each(['/api', '/api/', '/api/nonsense', '/api/devices/x/y/z/0', '/nonsense', '/internal', '/api/users', '/.env', '/api//devices'])(
-    '%s is nowhere, with or without a token',
-    async (path) => {
-      const status = path === '/api/users' ? 405 : 404
-      for (const by of [{}, stage().cast.owner, stage().cast.device, { token: 'garbage' }]) expectRefusal(await get(path, { by }), status)
-    },
-  )
+  test.each([
+    '/api',
+    '/api/',
+    '/api/nonsense',
+    '/api/devices/x/y/z/0',
+    '/nonsense',
+    '/internal',
+    '/api/users',
+    '/.env',
+    '/api//devices',
+  ])('%s is nowhere, with or without a token', async (path) => {
+    const status = path === '/api/users' ? 405 : 404
+    for (const by of [{}, stage().cast.owner, stage().cast.device, { token: 'garbage' }])
+      expectRefusal(await get(path, { by }), status)
+  })
 
   const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
   const paths = Map.groupBy(cases, ({ path }) => path)
@@ -39,7 +48,9 @@ describe('addresses', () => {
     const own = paths.get(path)!.map(({ method }) => method)
     const example = paths.get(path)![0]!.op.example.params
     // `/api/devices/:uid/:status` also takes what looks like a status.
-    const others = cases.filter((one) => one.path !== path && matches(one.path, fill(path, example))).map(({ method }) => method)
+    const others = cases
+      .filter((one) => one.path !== path && matches(one.path, fill(path, example)))
+      .map(({ method }) => method)
     for (const method of methods.filter((method) => !own.includes(method) && !others.includes(method))) {
       const got = await stage().send({ method, path: fill(path, example) })
       expectRefusal(got, 405, undefined, undefined, method)
@@ -58,8 +69,17 @@ describe('addresses', () => {
   test('the colons of a fingerprint may be percent-encoded or not', async () => {
     const by = stage().cast.administrator
     const { body } = await play('publicKeys.update')
-    for (const fingerprint of [sample.fingerprint, sample.fingerprint.replaceAll(':', '%3A'), sample.fingerprint.replaceAll(':', '%3a')]) {
-      const sent = { method: 'PUT', path: `/api/sshkeys/public-keys/${fingerprint}`, by, json: contract.publicKeys.update.example.body }
+    for (const fingerprint of [
+      sample.fingerprint,
+      sample.fingerprint.replaceAll(':', '%3A'),
+      sample.fingerprint.replaceAll(':', '%3a'),
+    ]) {
+      const sent = {
+        method: 'PUT',
+        path: `/api/sshkeys/public-keys/${fingerprint}`,
+        by,
+        json: contract.publicKeys.update.example.body,
+      }
       expect((await stage().send(sent)).body).toEqual(body)
     }
   })
@@ -84,7 +104,8 @@ function matches(pattern: string, path: string): boolean {
 
 describe('methods that no operation has', () => {
   test('HEAD passes the same gate as GET and gets its headers', async () => {
-    const head = (path: string, by?: Credential) => stage().send({ method: 'HEAD', path, ...(by ? { by } : {}) })
+    const head = (path: string, by?: Credential) =>
+      stage().send({ method: 'HEAD', path, ...(by ? { by } : {}) })
     const list = await head('/api/devices', stage().cast.observer)
     expect(list.status).toBe(200)
     expect(list.headers.get('x-total-count')).not.toBeNull()
@@ -155,9 +176,21 @@ describe('bodies', () => {
     expect((await play(one.id)).status).toBe(200)
     const expected = await masked()
     await stage().reset()
-    const others = { uid: sample.pendingDevice, id: sample.firewallRule, tenant: sample.otherTenant, tenant_id: sample.otherTenant }
-    const more = { key: 'as-owner', fingerprint: sample.taggedFingerprint, user_id: sample.owner.id, status: 'accept' }
-    const got = await play(one.id, { body: { ...others, ...more, ...(one.op.example.body as object), ...liveCode(one) } })
+    const others = {
+      uid: sample.pendingDevice,
+      id: sample.firewallRule,
+      tenant: sample.otherTenant,
+      tenant_id: sample.otherTenant,
+    }
+    const more = {
+      key: 'as-owner',
+      fingerprint: sample.taggedFingerprint,
+      user_id: sample.owner.id,
+      status: 'accept',
+    }
+    const got = await play(one.id, {
+      body: { ...others, ...more, ...(one.op.example.body as object), ...liveCode(one) },
+    })
     expect(got.status, got.text).toBe(200)
     expect(await masked()).toBe(expected)
     // An example that changes nothing would prove nothing.
@@ -172,50 +205,74 @@ describe('bodies', () => {
     expect(await stage().fingerprint()).toBe(before)
   })
 
-  test.each(some(({ op }) => isObjectSchema(op.body)))('fields that $name does not know are ignored', async (one) => {
-    if (one.id === 'system.setup') await stage().empty()
-    const got = await stage().send({
-      ...request(one, stage(), {
-        body: { ...liveCode(one), nonsense: { deep: [1] }, max_devices: 1, confirmed: true, owner: sample.stranger.id },
-      }),
-      by: humblest(one, stage().cast),
-    })
-    expect(got.status, got.text).toBe(outcomeOf(one.id).status)
-  })
-
-  test.each(['{"name":"gantry","__proto__":{"role":"owner"}}', '{"name":"gantry","constructor":{"prototype":{"role":"owner"}}}'])(
-    'a poisoned body is refused: %s',
-    async (raw) => {
-      const before = await stage().fingerprint()
-      expectRefusal(await stage().send({ method: 'PUT', path: deviceAt(sample.device), by: stage().cast.operator, raw }), 400)
-      expect(await stage().fingerprint()).toBe(before)
-      expect(({} as { role?: string }).role).toBeUndefined()
+  test.each(some(({ op }) => isObjectSchema(op.body)))(
+    'fields that $name does not know are ignored',
+    async (one) => {
+      if (one.id === 'system.setup') await stage().empty()
+      const got = await stage().send({
+        ...request(one, stage(), {
+          body: {
+            ...liveCode(one),
+            nonsense: { deep: [1] },
+            max_devices: 1,
+            confirmed: true,
+            owner: sample.stranger.id,
+          },
+        }),
+        by: humblest(one, stage().cast),
+      })
+      expect(got.status, got.text).toBe(outcomeOf(one.id).status)
     },
   )
+
+  test.each([
+    '{"name":"gantry","__proto__":{"role":"owner"}}',
+    '{"name":"gantry","constructor":{"prototype":{"role":"owner"}}}',
+  ])('a poisoned body is refused: %s', async (raw) => {
+    const before = await stage().fingerprint()
+    expectRefusal(
+      await stage().send({ method: 'PUT', path: deviceAt(sample.device), by: stage().cast.operator, raw }),
+      400,
+    )
+    expect(await stage().fingerprint()).toBe(before)
+    expect(({} as { role?: string }).role).toBeUndefined()
+  })
 
   test('JSON with a character set is JSON', async () => {
     const json = { raw: '{"name":"gantry"}', type: 'application/json; charset=utf-8' }
     expectAnswer(
-      await stage().send({ method: 'PUT', path: deviceAt(sample.device), by: stage().cast.operator, ...json }),
+      await stage().send({
+        method: 'PUT',
+        path: deviceAt(sample.device),
+        by: stage().cast.operator,
+        ...json,
+      }),
       contract.devices.update,
     )
   })
 })
 
 describe('queries', () => {
-  test.each(some(({ op }) => op.query !== undefined))('a field that comes twice is refused by $name', async (one) => {
-    const { path, ...sent } = request(one, stage())
-    const [bare, search] = path.split('?')
-    for (const name of Object.keys(one.op.query?.properties ?? {})) {
-      const value = new URLSearchParams(search).get(name) ?? '1'
-      const rest = new URLSearchParams(search)
-      rest.delete(name)
-      const twice = [...rest.entries(), [name, value], [name, value]] as [string, string][]
-      const got = await stage().send({ ...sent, path: `${bare}?${new URLSearchParams(twice).toString()}`, by: humblest(one, stage().cast) })
-      expectRefusal(got, 400, one.op, undefined, name)
-      expect(got.text).toContain(name)
-    }
-  })
+  test.each(some(({ op }) => op.query !== undefined))(
+    'a field that comes twice is refused by $name',
+    async (one) => {
+      const { path, ...sent } = request(one, stage())
+      const [bare, search] = path.split('?')
+      for (const name of Object.keys(one.op.query?.properties ?? {})) {
+        const value = new URLSearchParams(search).get(name) ?? '1'
+        const rest = new URLSearchParams(search)
+        rest.delete(name)
+        const twice = [...rest.entries(), [name, value], [name, value]] as [string, string][]
+        const got = await stage().send({
+          ...sent,
+          path: `${bare}?${new URLSearchParams(twice).toString()}`,
+          by: humblest(one, stage().cast),
+        })
+        expectRefusal(got, 400, one.op, undefined, name)
+        expect(got.text).toContain(name)
+      }
+    },
+  )
 
   test('fields that nobody knows are ignored, poisonous ones too', async () => {
     const query = 'nonsense=1&nonsense=2&__proto__=x&constructor=y&page[]=2&toString=z'
@@ -243,7 +300,11 @@ describe('spellings', () => {
     })
   })
   test('a member is added by identifier, username or e-mail', async () => {
-    for (const who of [{ identifier: sample.stranger.email }, { username: sample.stranger.username }, { email: sample.stranger.email }]) {
+    for (const who of [
+      { identifier: sample.stranger.email },
+      { username: sample.stranger.username },
+      { email: sample.stranger.email },
+    ]) {
       await stage().reset()
       const { body } = await play('namespaces.addMember', { body: { ...who, role: 'observer' } })
       expect((body as { members: object[] }).members).toContainEqual({
@@ -270,22 +331,31 @@ describe('who is calling', () => {
   test('an API key counts, not the token beside it', async () => {
     const { cast } = stage()
     const one = caseOf('devices.update')
-    const as = async (token: string, key: string) => (await stage().send({ ...request(one, stage()), by: { token, apiKey: key } })).status
+    const as = async (token: string, key: string) =>
+      (await stage().send({ ...request(one, stage()), by: { token, apiKey: key } })).status
     expect(await as(cast.owner.token!, cast.key.observer.apiKey!)).toBe(403)
     expect(await as(cast.owner.token!, 'garbage')).toBe(401)
     expect(await as(cast.observer.token!, cast.key.operator.apiKey!)).toBe(200)
     expect(await as('garbage', cast.key.operator.apiKey!)).toBe(200)
     expectRefusal(await get('/api/auth/user', { by: { ...cast.owner, ...cast.key.owner } }), 403)
-    expect((await get('/api/devices', { by: { ...cast.stranger, ...cast.key.observer } })).text).toContain(sample.device)
+    expect((await get('/api/devices', { by: { ...cast.stranger, ...cast.key.observer } })).text).toContain(
+      sample.device,
+    )
   })
 
-  test.each(['Bearer', 'Bearer  ', 'Basic b2xnYTpyb3Bl', 'JWT x', 'Bearer a b', 'Token'])('%s is no credential', async (authorization) => {
-    expectRefusal(await get('/api/devices', { by: {}, headers: { authorization } }), 401)
-  })
+  test.each(['Bearer', 'Bearer  ', 'Basic b2xnYTpyb3Bl', 'JWT x', 'Bearer a b', 'Token'])(
+    '%s is no credential',
+    async (authorization) => {
+      expectRefusal(await get('/api/devices', { by: {}, headers: { authorization } }), 401)
+    },
+  )
 
   test('the word Bearer may be written in any case', async () => {
     expectAnswer(
-      await get('/api/devices', { by: {}, headers: { authorization: `bEARER ${stage().cast.observer.token}` } }),
+      await get('/api/devices', {
+        by: {},
+        headers: { authorization: `bEARER ${stage().cast.observer.token}` },
+      }),
       contract.devices.list,
     )
   })
@@ -326,14 +396,28 @@ describe('who is calling', () => {
       const before = await stage().fingerprint()
       for (const one of some(({ op }) => isOfNamespace(op) && op.params !== undefined))
         expectRefusal(
-          await stage().send({ ...request(one, stage()), by: stage().cast.stranger, headers: claims('owner', sample.tenant) }),
+          await stage().send({
+            ...request(one, stage()),
+            by: stage().cast.stranger,
+            headers: claims('owner', sample.tenant),
+          }),
           404,
           one.op,
           undefined,
           one.name,
         )
-      for (const path of ['/api/devices', '/api/sessions', '/api/tags', '/api/stats', '/api/namespaces', '/api/auth/user']) {
-        const { text } = await get(path, { by: stage().cast.stranger, headers: claims('owner', sample.tenant) })
+      for (const path of [
+        '/api/devices',
+        '/api/sessions',
+        '/api/tags',
+        '/api/stats',
+        '/api/namespaces',
+        '/api/auth/user',
+      ]) {
+        const { text } = await get(path, {
+          by: stage().cast.stranger,
+          headers: claims('owner', sample.tenant),
+        })
         expect(text).not.toContain(sample.tenant)
         expect(text).not.toContain(sample.session)
       }
@@ -343,7 +427,11 @@ describe('who is calling', () => {
       const { otherDevice } = stage().cast
       for (const one of some(({ op }) => op.access.who === 'device-or-member'))
         expectRefusal(
-          await stage().send({ ...request(one, stage()), by: otherDevice, headers: claims('owner', sample.tenant) }),
+          await stage().send({
+            ...request(one, stage()),
+            by: otherDevice,
+            headers: claims('owner', sample.tenant),
+          }),
           404,
           one.op,
         )

@@ -1,5 +1,6 @@
-// A backup that is taken while the server works is a whole server: restored elsewhere it knows everybody, opens what was
-// sealed and plays what was recorded. What would overwrite something, or is damaged, is refused.
+// A backup that is taken while the server works is a whole server: restored elsewhere it knows everybody,
+// opens what was sealed and plays what was recorded. What would overwrite something, or is damaged, is
+// refused.
 import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
 import os from 'node:os'
@@ -14,7 +15,10 @@ const place = mkdtempSync(path.join(os.tmpdir(), 'hawser-backup-'))
 afterAll(() => rmSync(place, { recursive: true, force: true }))
 const program = path.join(import.meta.dirname, '../../hawser.ts')
 
-async function admin(data: string, ...words: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+async function admin(
+  data: string,
+  ...words: string[]
+): Promise<{ status: number; stdout: string; stderr: string }> {
   try {
     const done = await promisify(execFile)(process.execPath, [program, 'admin', ...words], {
       env: { PATH: process.env['PATH'], HAWSER_DATA: data },
@@ -33,7 +37,10 @@ test('a server is backed up while it runs, and restored elsewhere', async () => 
     await using service = await startService()
     const world = await buildWorld(service)
     const owner = service.api({ token: await world.token('owner') })
-    await owner.namespaces.setSessionRecord({ params: { tenant: sample.tenant }, body: { session_record: true } })
+    await owner.namespaces.setSessionRecord({
+      params: { tenant: sample.tenant },
+      body: { session_record: true },
+    })
     await owner.sessions.record({
       params: { uid: sample.session },
       body: { uid: sample.session, message: 'on tape', width: 80, height: 24 },
@@ -52,7 +59,11 @@ test('a server is backed up while it runs, and restored elsewhere', async () => 
   const { body } = await restored.api().users.login({ body: sample.owner })
   const owner = restored.api({ token: body.token })
   expect((await owner.devices.get({ params: { uid: sample.device } })).body.name).toBe('renamed')
-  expect((await owner.sessions.play({ params: { uid: sample.session } })).body.map(({ message }) => message).join('')).toContain('on tape')
+  expect(
+    (await owner.sessions.play({ params: { uid: sample.session } })).body
+      .map(({ message }) => message)
+      .join(''),
+  ).toContain('on tape')
 })
 
 test('what is no backup, or is damaged, is refused, and nothing is left behind', async () => {

@@ -1,5 +1,5 @@
-// Bytes in quantity, and many at once, through the real server and the real agent, each a process of its own, so that what
-// they hold in memory can be seen: it stays within bounds, whoever is slow, and nothing is lost.
+// Bytes in quantity, and many at once, through the real server and the real agent, each a process of its own,
+// so that what they hold in memory can be seen: it stays within bounds, whoever is slow, and nothing is lost.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -29,7 +29,12 @@ beforeAll(async () => {
   api = owner.api
   await keygen(where, 'olga', '-t', 'ed25519')
   await api.publicKeys.create({
-    body: { data: Buffer.from(where.read('olga.pub')).toString('base64'), name: 'olga', username: '.*', filter: { hostname: '.*' } },
+    body: {
+      data: Buffer.from(where.read('olga.pub')).toString('base64'),
+      name: 'olga',
+      username: '.*',
+      filter: { hostname: '.*' },
+    },
   })
   agent = await startAgent(
     { url: server.url, tenant_id: owner.tenant, accept: (uid) => api.devices.accept({ params: { uid } }) },
@@ -50,17 +55,22 @@ const args = (...options: string[]): string[] => [
   where.file('olga'),
   `${person?.name ?? 'pilot'}@harbour.winch@127.0.0.1`,
 ]
-const resident = (pid: number): number => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
+const resident = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
 
 test('a client that stops reading while a gibibyte streams makes the device wait, and nobody hold it in memory', async () => {
-  // Something of the kind has passed before, so that what is measured is not what is loaded at the first time.
+  // Something of the kind has passed before, so that what is measured is not what is loaded at the first
+  // time.
   await run('ssh', [...args(), `head -c ${32 * MiB} /dev/zero`])
   const before = { server: resident(server.child.pid!), agent: resident(agent.pid) }
-  const child = spawn('ssh', [...args(), `head -c ${1024 * MiB} /dev/zero`], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn('ssh', [...args(), `head -c ${1024 * MiB} /dev/zero`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   let got = 0
   const first = await once(child.stdout, 'readable').then(() => child.stdout.read() as Buffer)
   got += first.length
-  // Nobody reads: the windows fill up and then nothing moves. How long that takes does not matter, only that it ends.
+  // Nobody reads: the windows fill up and then nothing moves. How long that takes does not matter, only that
+  // it ends.
   let last = ''
   const worst = { server: 0, agent: 0 }
   for (let still = 0; still < 5;) {
@@ -87,7 +97,10 @@ const stream = (bytes: number): string =>
 test('five gibibytes pass with keys renewed on the way, and every byte is the same', async () => {
   const source = stream(5 * 1024 * MiB)
   const quoted = args('RekeyLimit=256M').map((arg) => `'${arg}'`)
-  const received = await run('bash', ['-c', `set -o pipefail; ssh ${quoted.join(' ')} "${source}" | sha256sum`])
+  const received = await run('bash', [
+    '-c',
+    `set -o pipefail; ssh ${quoted.join(' ')} "${source}" | sha256sum`,
+  ])
   expect(received).toMatchObject({ status: 0 })
   const { stdout } = await run('sh', ['-c', `${source} | sha256sum`])
   expect(received.stdout.toString()).toBe(stdout.toString())
@@ -108,14 +121,19 @@ test('two hundred sessions at once on one device are all served, and all have th
       const master = [...args(`${control}-${connection}`, 'ControlMaster=auto', 'ControlPersist=60')]
       const first = await run('ssh', [...master, 'exit 100'])
       const others = await Promise.all(
-        Array.from({ length: 9 }, (__, index) => run('ssh', [...master, `echo ${connection}-${index}; exit ${index}`])),
+        Array.from({ length: 9 }, (__, index) =>
+          run('ssh', [...master, `echo ${connection}-${index}; exit ${index}`]),
+        ),
       )
       await run('ssh', [...args(`${control}-${connection}`), '-O', 'exit'])
       return [first.status, ...others.map(({ status, stdout }) => `${stdout.toString().trim()} ${status}`)]
     }),
   )
   expect(outcomes).toEqual(
-    Array.from({ length: 20 }, (_, connection) => [100, ...Array.from({ length: 9 }, (__, index) => `${connection}-${index} ${index}`)]),
+    Array.from({ length: 20 }, (_, connection) => [
+      100,
+      ...Array.from({ length: 9 }, (__, index) => `${connection}-${index} ${index}`),
+    ]),
   )
 })
 
@@ -128,14 +146,19 @@ test('a command that ends at once has said all it had to say, with its status, e
 })
 
 test('a server that is told to stop lets sessions end by themselves for a while, then tells the others why', async () => {
-  const quick = spawn('ssh', [...args(), 'echo begun; sleep 1; echo done'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const quick = spawn('ssh', [...args(), 'echo begun; sleep 1; echo done'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const slow = spawn('ssh', [...args(), 'echo begun; exec sleep 60'], { stdio: ['ignore', 'pipe', 'pipe'] })
   let [said, complaint] = ['', '']
   quick.stdout.on('data', (chunk: Buffer) => void (said += chunk.toString()))
   slow.stderr.on('data', (chunk: Buffer) => void (complaint += chunk.toString()))
   await Promise.all([once(quick.stdout, 'data'), once(slow.stdout, 'data')])
   server.child.kill('SIGTERM')
-  const [[quickStatus], [slowStatus]] = (await Promise.all([once(quick, 'close'), once(slow, 'close')])) as [[number], [number]]
+  const [[quickStatus], [slowStatus]] = (await Promise.all([once(quick, 'close'), once(slow, 'close')])) as [
+    [number],
+    [number],
+  ]
   expect([quickStatus, said]).toEqual([0, 'begun\ndone\n'])
   expect(slowStatus).toBe(255)
   expect(complaint).toContain('The server is stopping.')

@@ -1,6 +1,6 @@
-// The payment provider goes away, breaks, hangs, or does what it was asked and loses its answer. Callers are told 424 with a
-// code, soon; nothing of ours changes; devices are accepted and reached as before; and what it missed it is told later, once.
-// No key of its stands in any line of the log.
+// The payment provider goes away, breaks, hangs, or does what it was asked and loses its answer. Callers are
+// told 424 with a code, soon; nothing of ours changes; devices are accepted and reached as before; and what
+// it missed it is told later, once. No key of its stands in any line of the log.
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -38,24 +38,28 @@ test.each<[Trouble, string]>([
   ['reset', 'provider_away'],
   ['busy', 'provider_busy'],
   ['wrong key', 'provider_misconfigured'],
-])('when Stripe answers with %s, everything says 424 %s, nothing changes, and devices are accepted', async (trouble, code) => {
-  await using place = await startBilled()
-  await place.subscribed()
-  const before = await place.namespace()
-  place.stripe.trouble(trouble)
-  for (const [what, call] of Object.entries(calls(place))) await expect(call(), what).rejects.toMatchObject(refused(424, code))
-  expect(await place.namespace()).toEqual(before)
-  expect((await place.observer.billing.evaluate()).body).toEqual({ can_accept: true, can_connect: true })
-  for (let number = 0; number < 4; number++) await place.accepted(`tug-${number}`)
-  await expect.poll(() => waiting(place)).toMatchObject([{ wanted: 'quantity', tries: 1 }])
+])(
+  'when Stripe answers with %s, everything says 424 %s, nothing changes, and devices are accepted',
+  async (trouble, code) => {
+    await using place = await startBilled()
+    await place.subscribed()
+    const before = await place.namespace()
+    place.stripe.trouble(trouble)
+    for (const [what, call] of Object.entries(calls(place)))
+      await expect(call(), what).rejects.toMatchObject(refused(424, code))
+    expect(await place.namespace()).toEqual(before)
+    expect((await place.observer.billing.evaluate()).body).toEqual({ can_accept: true, can_connect: true })
+    for (let number = 0; number < 4; number++) await place.accepted(`tug-${number}`)
+    await expect.poll(() => waiting(place)).toMatchObject([{ wanted: 'quantity', tries: 1 }])
 
-  place.stripe.well()
-  place.clock.forward(minute_ms)
-  await place.rooms.usage!.deliver()
-  expect([place.quantity(), await waiting(place)]).toEqual([5, []])
-  for (const secret of [stripeKey, webhookSecret]) expect(place.log()).not.toContain(secret)
-  expect(place.log()).toContain('billing.refused')
-})
+    place.stripe.well()
+    place.clock.forward(minute_ms)
+    await place.rooms.usage!.deliver()
+    expect([place.quantity(), await waiting(place)]).toEqual([5, []])
+    for (const secret of [stripeKey, webhookSecret]) expect(place.log()).not.toContain(secret)
+    expect(place.log()).toContain('billing.refused')
+  },
+)
 
 test('when nobody listens where Stripe should be, it is the same, and a new namespace can still be made and used', async () => {
   await using place = await startBilled({ env: { HAWSER_STRIPE_URL: 'http://127.0.0.1:9' } })
@@ -149,7 +153,8 @@ test('reports wait longer each time while Stripe is away, and are one for each s
     place.clock.forward(2 * hour_ms)
     await place.rooms.usage!.deliver()
   }
-  for (const [index, wait] of waits.entries()) expect(wait).toBeGreaterThanOrEqual(Math.min(waits[index - 1] ?? 0, 3599))
+  for (const [index, wait] of waits.entries())
+    expect(wait).toBeGreaterThanOrEqual(Math.min(waits[index - 1] ?? 0, 3599))
   expect(Math.max(...waits)).toBeLessThanOrEqual(3600)
   expect(await waiting(place)).toHaveLength(1)
   place.stripe.well()
@@ -204,7 +209,9 @@ test('a namespace is deleted while Stripe is away, and its subscription ends whe
 })
 
 test('an answer that is no JSON is a Stripe that is away', async () => {
-  const server = createServer((_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Maintenance</h1>'))
+  const server = createServer((_, response) =>
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Maintenance</h1>'),
+  )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

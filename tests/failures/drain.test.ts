@@ -1,5 +1,6 @@
-// The server is told to stop while it is at work: requests under way are answered, new ones are refused, what waits in
-// memory is written, and then it ends, in bounded time, whoever holds a connection open. Told a second time, it ends at once.
+// The server is told to stop while it is at work: requests under way are answered, new ones are refused, what
+// waits in memory is written, and then it ends, in bounded time, whoever holds a connection open. Told a
+// second time, it ends at once.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
@@ -13,25 +14,31 @@ const clean = { code: 0, signal: null }
 
 /** Sign-ins take a while each, two at a time: enough of them are sure to be under way. */
 function manySignIns(program: Program, user: { username: string; password: string }) {
-  return Array.from({ length: 8 }, () => program.api().users.login({ body: { username: user.username, password: user.password } }))
+  return Array.from({ length: 8 }, () =>
+    program.api().users.login({ body: { username: user.username, password: user.password } }),
+  )
 }
 
-test('requests under way are answered, and the process ends without an error', { timeout: 120_000 }, async () => {
-  using folder = temporaryFolder()
-  await using program = await startProgram({ folder: folder.path })
-  const user = await setUp(program)
-  const asked = manySignIns(program, user)
-  await Promise.race(asked)
-  program.child.kill('SIGTERM')
-  await program.logged('server.stopping')
-  const answers = await Promise.all(asked)
-  expect(answers.map((answer) => answer.status)).toEqual(asked.map(() => 200))
-  expect(await program.ended).toEqual(clean)
-  expect(program.printed.at(-1)).toContain('"event":"server.stopped"')
-  expect(program.printed.join('\n')).not.toContain('request.abandoned')
-  expect(existsSync(path.join(folder.path, 'control.sock'))).toBe(false)
-  await expect(fetch(`${program.url}/healthcheck`)).rejects.toThrow()
-})
+test(
+  'requests under way are answered, and the process ends without an error',
+  { timeout: 120_000 },
+  async () => {
+    using folder = temporaryFolder()
+    await using program = await startProgram({ folder: folder.path })
+    const user = await setUp(program)
+    const asked = manySignIns(program, user)
+    await Promise.race(asked)
+    program.child.kill('SIGTERM')
+    await program.logged('server.stopping')
+    const answers = await Promise.all(asked)
+    expect(answers.map((answer) => answer.status)).toEqual(asked.map(() => 200))
+    expect(await program.ended).toEqual(clean)
+    expect(program.printed.at(-1)).toContain('"event":"server.stopped"')
+    expect(program.printed.join('\n')).not.toContain('request.abandoned')
+    expect(existsSync(path.join(folder.path, 'control.sock'))).toBe(false)
+    await expect(fetch(`${program.url}/healthcheck`)).rejects.toThrow()
+  },
+)
 
 test(
   'while it stops, who asks on an open connection is told to come back, and who comes new is not let in',
@@ -88,7 +95,9 @@ test('presence and letters that wait in memory are written', { timeout: 120_000 
   ])
   program.child.kill('SIGTERM')
   expect(await program.ended).toEqual(clean)
-  expect(readdirSync(path.join(folder.path, 'outbox')).filter((file) => file.endsWith('.eml'))).toHaveLength(1)
+  expect(readdirSync(path.join(folder.path, 'outbox')).filter((file) => file.endsWith('.eml'))).toHaveLength(
+    1,
+  )
   using database = new DatabaseSync(path.join(folder.path, 'hawser.db'))
   const row = database.prepare('select online, last_seen from devices where uid = ?').get(device.uid)
   expect(row?.online).toBe(1)
@@ -140,7 +149,11 @@ test(
      process.on('SIGINT', () => child.kill('SIGINT'))
      child.on('exit', (code) => process.exit(code ?? 99))`,
     )
-    await using program = await startProgram({ folder: folder.path, command: [process.execPath, starter], detached: true })
+    await using program = await startProgram({
+      folder: folder.path,
+      command: [process.execPath, starter],
+      detached: true,
+    })
     const user = await setUp(program)
     const asked = manySignIns(program, user)
     await Promise.race(asked)

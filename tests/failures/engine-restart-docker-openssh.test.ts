@@ -1,5 +1,6 @@
-// An engine that goes and comes back under people's hands, and one with many containers. Sessions end with a sentence, the
-// connector says what is wrong, and everything is there again when the engine is, without anybody's help.
+// An engine that goes and comes back under people's hands, and one with many containers. Sessions end with a
+// sentence, the connector says what is wrong, and everything is there again when the engine is, without
+// anybody's help.
 import { expect, test } from 'vitest'
 import { sharedDock } from '../clients/dock.ts'
 import { eventually } from '../clients/way.ts'
@@ -18,7 +19,8 @@ test('an engine is restarted under live sessions: they end with a sentence, and 
 
   await dock.docker.kill()
   expect(await Promise.all([terminal.status, command.status])).toEqual([255, 255])
-  for (const { stdout, stderr } of [terminal, command]) expect(stdout() + stderr()).toContain('The connection to')
+  for (const { stdout, stderr } of [terminal, command])
+    expect(stdout() + stderr()).toContain('The connection to')
   const { status } = await dock.state(uid, 'failed')
   expect(status.message).toBe('The engine cannot be reached (ECONNREFUSED).')
   await dock.device('ferry', { online: false, status: 'accepted' })
@@ -54,7 +56,10 @@ test('fifty containers appear, are reached and go', async () => {
   const { uid } = await dock.connect({ accept: true })
   const names = Array.from({ length: 50 }, (_, number) => `barge-${number}`)
   const barges = async () => (await dock.devices()).filter(({ name }) => name.startsWith('barge-'))
-  await inTurn(names, async (name) => void (await dock.docker.container(name, { flags: ['--hostname', name] })))
+  await inTurn(
+    names,
+    async (name) => void (await dock.docker.container(name, { flags: ['--hostname', name] })),
+  )
   await eventually(async () => {
     const there = await barges()
     expect(there.filter(({ status, online }) => status === 'accepted' && online)).toHaveLength(50)

@@ -1,5 +1,6 @@
-// The door for devices without an agent, met by clients that do what OpenSSH would not: sign with keys that nobody knows, say
-// passwords, forward nothing, lead to somebody who never speaks, and ask for everything else once they are in.
+// The door for devices without an agent, met by clients that do what OpenSSH would not: sign with keys that
+// nobody knows, say passwords, forward nothing, lead to somebody who never speaks, and ask for everything
+// else once they are in.
 import net from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -28,13 +29,17 @@ beforeAll(async () => {
   service = await startService({ env: { HAWSER_SSH_FAILURE_LIMIT: '4/600' } })
   const world = await buildWorld(service)
   const owner = service.api({ token: await world.token('owner') })
-  for (const { type, blob } of [key, rsa]) await owner.enrolmentKeys.create({ body: { name: type, public_key: publicKeyLine(type, blob) } })
+  for (const { type, blob } of [key, rsa])
+    await owner.enrolmentKeys.create({ body: { name: type, public_key: publicKeyLine(type, blob) } })
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
 const socket = () => net.connect(service.sshPort, '127.0.0.1')
 const checkHostKey = () => true
-const comeIn = async (proof: Proof = { method: 'publickey', key }, user: string = sample.tenant): Promise<Connection> =>
+const comeIn = async (
+  proof: Proof = { method: 'publickey', key },
+  user: string = sample.tenant,
+): Promise<Connection> =>
   connect(socket(), { user, proofs: [proof], checkHostKey, channelTypes: ['forwarded-tcpip'] })
 const sentence = async (connection: Connection): Promise<string> => (await connection.ended).message
 
@@ -55,15 +60,27 @@ test('whoever forwards nothing, or leads to somebody who never speaks, is let go
 test('nothing but one forward is to be had on such a connection', async () => {
   await using connection = await comeIn()
   const port = await freePort()
-  const direct = writeTcpForward({ host: '127.0.0.1', port: service.sshPort, origin: '127.0.0.1', originPort: 1 })
-  await expect(connection.open('direct-tcpip', direct)).rejects.toMatchObject({ name: 'ChannelRefused', reason: 1 })
-  await expect(connection.open('direct-streamlocal@openssh.com', writePath('/run/x'))).rejects.toMatchObject({ reason: 1 })
+  const direct = writeTcpForward({
+    host: '127.0.0.1',
+    port: service.sshPort,
+    origin: '127.0.0.1',
+    originPort: 1,
+  })
+  await expect(connection.open('direct-tcpip', direct)).rejects.toMatchObject({
+    name: 'ChannelRefused',
+    reason: 1,
+  })
+  await expect(connection.open('direct-streamlocal@openssh.com', writePath('/run/x'))).rejects.toMatchObject({
+    reason: 1,
+  })
   expect(await connection.request('streamlocal-forward@openssh.com', writePath('/run/x'))).toBe(undefined)
   expect(await connection.request('tcpip-forward', writeListen('0.0.0.0', port))).toEqual(Buffer.alloc(0))
   expect(await connection.request('tcpip-forward', writeListen('0.0.0.0', port + 1))).toBe(undefined)
   expect(await connection.request('cancel-tcpip-forward', writeListen('0.0.0.0', port))).toBe(undefined)
   await expect(
-    new Promise((resolve, reject) => net.connect(port, '127.0.0.1', () => resolve('open')).on('error', reject)),
+    new Promise((resolve, reject) =>
+      net.connect(port, '127.0.0.1', () => resolve('open')).on('error', reject),
+    ),
   ).rejects.toThrow()
 })
 
@@ -72,8 +89,13 @@ test('keys that nobody registered and passwords are refused alike, and those who
   const stranger = generatePrivateKey()
   const refused = { accepted: false, partial: false, methods: ['publickey'] }
   expect(await client.attempt(sample.tenant, { method: 'password', password: 'rope' })).toEqual(refused)
-  for (let n = 0; n < 4; n += 1) expect(await client.attempt(sample.tenant, { method: 'publickey', key: stranger })).toEqual(refused)
+  for (let n = 0; n < 4; n += 1)
+    expect(await client.attempt(sample.tenant, { method: 'publickey', key: stranger })).toEqual(refused)
   // From here on the right key is of no use either.
-  await expect(client.attempt(sample.tenant, { method: 'publickey', key })).rejects.toBeInstanceOf(ConnectionEnded)
-  expect((await client.transport.ended).message).toBe('Too many failed attempts from your address; wait a while.')
+  await expect(client.attempt(sample.tenant, { method: 'publickey', key })).rejects.toBeInstanceOf(
+    ConnectionEnded,
+  )
+  expect((await client.transport.ended).message).toBe(
+    'Too many failed attempts from your address; wait a while.',
+  )
 })

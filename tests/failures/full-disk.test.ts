@@ -1,5 +1,6 @@
-// The disk is full, which SQLite is made to believe by a limit on its file: what was under way is undone whole and told as
-// what it is, reading goes on, and with room everything goes on. (A full disk of PostgreSQL is one of its own refusals.)
+// The disk is full, which SQLite is made to believe by a limit on its file: what was under way is undone
+// whole and told as what it is, reading goes on, and with room everything goes on. (A full disk of PostgreSQL
+// is one of its own refusals.)
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
@@ -10,7 +11,8 @@ test('a full disk undoes what was under way and nothing else', { timeout: 60_000
   const { stores, opened } = storage
   const { tenant_id, here } = await namespace(storage)
   await here.publicKeys.insert(publicKey('before'))
-  const limit = async (pages: number) => void (await sql.raw(`pragma max_page_count = ${pages}`).execute(opened.db))
+  const limit = async (pages: number) =>
+    void (await sql.raw(`pragma max_page_count = ${pages}`).execute(opened.db))
   const [size] = (await sql<{ page_count: number }>`pragma page_count`.execute(opened.db)).rows
   await limit(size!.page_count + 5)
 
@@ -32,6 +34,8 @@ test('a full disk undoes what was under way and nothing else', { timeout: 60_000
   expect((await here.publicKeys.all()).map((key) => key.fingerprint)).toEqual(['before'])
 
   await limit(1_000_000)
-  await stores.transaction((inside) => inside.of(tenant_id).publicKeys.insert(publicKey('after', { data: large.repeat(10) })))
+  await stores.transaction((inside) =>
+    inside.of(tenant_id).publicKeys.insert(publicKey('after', { data: large.repeat(10) })),
+  )
   expect((await here.publicKeys.all()).map((key) => key.fingerprint).toSorted()).toEqual(['after', 'before'])
 })

@@ -1,10 +1,12 @@
-// A device without an agent whose connection is only half there: its ssh is stopped in mid-air, so that nothing is closed and
-// nothing is answered. The gateway finds out by asking, the device is offline then, and is back when a new connection is.
+// A device without an agent whose connection is only half there: its ssh is stopped in mid-air, so that
+// nothing is closed and nothing is answered. The gateway finds out by asking, the device is offline then, and
+// is back when a new connection is.
 import { expect, test, vi } from 'vitest'
 import { openHarbour, opensshMachine, password } from '../clients/agentless.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 150_000, interval: 200 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 150_000, interval: 200 })
 
 test('a connection that does not answer any more is given up, and a new one takes its place', async () => {
   await using harbour = await openHarbour()

@@ -1,6 +1,6 @@
-// A line that is dead and does not say so: packets vanish in both directions, and no connection is closed. Server and agent
-// find out by their pings; the device is offline then, whoever had a session is told, and everything is back by itself when the
-// line is.
+// A line that is dead and does not say so: packets vanish in both directions, and no connection is closed.
+// Server and agent find out by their pings; the device is offline then, whoever had a session is told, and
+// everything is back by itself when the line is.
 import { once } from 'node:events'
 import net, { type AddressInfo, type Socket } from 'node:net'
 import { expect, test, vi } from 'vitest'
@@ -9,7 +9,8 @@ import { startAgent } from '../harness/agent.ts'
 import { openWay } from '../clients/way.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
-const inTime = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 150_000, interval: 200 })
+const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 150_000, interval: 200 })
 
 /** In front of a server: everything passes, until it is frozen; new connections then hang, too. */
 async function startLine(port: number) {
@@ -51,7 +52,10 @@ test('a line that swallows everything is noticed at both ends, and the device co
   await using way = await openWay()
   await using line = await startLine(Number(new URL(way.service.url).port))
   const accept = (uid: string) => way.owner.devices.accept({ params: { uid } })
-  await using agent = await startAgent({ url: line.url, tenant_id: sample.tenant, accept }, { hostname: 'remote' })
+  await using agent = await startAgent(
+    { url: line.url, tenant_id: sample.tenant, accept },
+    { hostname: 'remote' },
+  )
   await using session = way.start('echo begun; exec cat', { device: 'remote' })
   await session.until(/(begun)/)
   line.freeze()

@@ -1,5 +1,6 @@
-// Callers who mean harm or speak no HTTP: the server answers in the shape of all its answers or closes, never with a 5xx,
-// keeps its memory and its time bounded, and goes on serving everybody else. (Rate limits and lock-outs are contract tests.)
+// Callers who mean harm or speak no HTTP: the server answers in the shape of all its answers or closes, never
+// with a 5xx, keeps its memory and its time bounded, and goes on serving everybody else. (Rate limits and
+// lock-outs are contract tests.)
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { operations } from '@hawser/contract'
@@ -32,7 +33,8 @@ async function exchange(bytes: string): Promise<string> {
   return await raw.closed
 }
 
-const statusesOf = (answers: string): number[] => [...answers.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((match) => Number(match[1]))
+const statusesOf = (answers: string): number[] =>
+  [...answers.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((match) => Number(match[1]))
 
 /** The last answer has a JSON body with a message, as every refusal has. */
 function expectMessage(answers: string): void {
@@ -72,7 +74,9 @@ test('those who open connections and say nothing, or a letter now and then, keep
   const connections = await Promise.all(Array.from({ length: 200 }, () => openRaw(port)))
   for (const [index, raw] of connections.entries()) {
     if (index % 2 === 0)
-      raw.send('POST /api/login HTTP/1.1\r\nHost: hawser\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
+      raw.send(
+        'POST /api/login HTTP/1.1\r\nHost: hawser\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
+      )
     if (index % 4 === 1) raw.send('GET /info HTTP/1.1\r\nX-Slow: ')
   }
   await healthy()
@@ -84,22 +88,42 @@ test('those who open connections and say nothing, or a letter now and then, keep
 })
 
 test.each([
-  ['a head that is too large', `GET /info HTTP/1.1\r\nHost: hawser\r\nX-Large: ${'x'.repeat(40_000)}\r\n\r\n`, [431]],
-  ['too many small headers', `GET /info HTTP/1.1\r\nHost: hawser\r\n${'X-Small: 1\r\n'.repeat(4000)}\r\n`, [431]],
+  [
+    'a head that is too large',
+    `GET /info HTTP/1.1\r\nHost: hawser\r\nX-Large: ${'x'.repeat(40_000)}\r\n\r\n`,
+    [431],
+  ],
+  [
+    'too many small headers',
+    `GET /info HTTP/1.1\r\nHost: hawser\r\n${'X-Small: 1\r\n'.repeat(4000)}\r\n`,
+    [431],
+  ],
   ['an address that is too long', `GET /info?${'x'.repeat(40_000)} HTTP/1.1\r\nHost: hawser\r\n\r\n`, [431]],
   ['something else than HTTP', 'SSH-2.0-OpenSSH_9.9\r\n\r\n', [400]],
   ['TLS on the plain port', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', [400]],
   ['a version that there is not', 'GET /info HTTP/9.9\r\nHost: hawser\r\n\r\n', [400]],
   ['a method that there is not', 'SMUGGLE /info HTTP/1.1\r\nHost: hawser\r\n\r\n', [400]],
   ['a header with a line break in it', 'GET /info HTTP/1.1\r\nHost: haw\rser\r\n\r\n', [400]],
-  ['a request with garbage right behind it', 'GET /info HTTP/1.1\r\nHost: hawser\r\n\r\n\x00\x01\x02\x03 garbage\r\n\r\n', [400]],
-  ['two lengths', 'POST /api/login HTTP/1.1\r\nHost: hawser\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}', [400]],
+  [
+    'a request with garbage right behind it',
+    'GET /info HTTP/1.1\r\nHost: hawser\r\n\r\n\x00\x01\x02\x03 garbage\r\n\r\n',
+    [400],
+  ],
+  [
+    'two lengths',
+    'POST /api/login HTTP/1.1\r\nHost: hawser\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}',
+    [400],
+  ],
   [
     'a length and chunks',
     'POST /api/login HTTP/1.1\r\nHost: hawser\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /info HTTP/1.1\r\nHost: hawser\r\n\r\n',
     [400],
   ],
-  ['a chunk of no size', 'POST /api/login HTTP/1.1\r\nHost: hawser\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n', [400]],
+  [
+    'a chunk of no size',
+    'POST /api/login HTTP/1.1\r\nHost: hawser\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    [400],
+  ],
 ])('%s is refused in the usual shape, and the connection ends', async (_what, bytes, statuses) => {
   const answers = await exchange(bytes)
   expect(statusesOf(answers)).toEqual(statuses)
@@ -147,7 +171,10 @@ test.each(Object.entries(bodies))(
   async (_what, body) => {
     for (const { op, id } of operations) {
       if (!op.body) continue
-      const path = op.path.replace(/:(\w+)/g, (_, name: string) => op.example.params?.[name as never] ?? sample.tenant)
+      const path = op.path.replace(
+        /:(\w+)/g,
+        (_, name: string) => op.example.params?.[name as never] ?? sample.tenant,
+      )
       const answer = await fetch(`${service.url}${path}`, {
         method: op.method,
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
@@ -187,7 +214,9 @@ test.each(
     `/api/devices/${'1'.repeat(5000)}`,
   ].map((address) => ({ address, shown: address.slice(0, 60) })),
 )('the address $shown leads nowhere', async ({ address }) => {
-  const answers = await exchange(`GET ${address} HTTP/1.1\r\nHost: hawser\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`)
+  const answers = await exchange(
+    `GET ${address} HTTP/1.1\r\nHost: hawser\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
+  )
   const [status] = statusesOf(answers)
   expect([400, 404, 405, 414]).toContain(status)
   expectMessage(answers)
@@ -196,9 +225,10 @@ test.each(
 test('a caller who leaves before the answer is no failure', async () => {
   for (let round = 0; round < 20; round++) {
     const leave = new AbortController()
-    const asked = fetch(`${service.url}/api/devices`, { headers: { authorization: `Bearer ${token}` }, signal: leave.signal }).catch(
-      () => 'left',
-    )
+    const asked = fetch(`${service.url}/api/devices`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: leave.signal,
+    }).catch(() => 'left')
     if (round % 2 === 0) await pause(0)
     leave.abort()
     await asked

@@ -1,5 +1,6 @@
-// kill -9 in the middle of writing. Whatever was answered with 200 is there after the next start, whatever was not is there
-// whole or not at all, the file is sound, and the counters that triggers keep equal a recount.
+// kill -9 in the middle of writing. Whatever was answered with 200 is there after the next start, whatever
+// was not is there whole or not at all, the file is sound, and the counters that triggers keep equal a
+// recount.
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,7 +11,10 @@ import { setUp, startProgram, temporaryFolder, type Program } from './program.ts
 const rounds = 4
 const writers = 4
 
-/** What must be true after the crash. A thing whose last change was not answered may be in either state: it is left out. */
+/**
+ * What must be true after the crash. A thing whose last change was not answered may be in either state: it is
+ * left out.
+ */
 interface Expected {
   readonly keys: Map<string, boolean>
   readonly devices: Map<string, { status: string; tags: string[] }>
@@ -43,9 +47,15 @@ async function write({ name, program, token, tenant_id, expected, answered }: Wr
       const agent = { info: { id: 'debian' }, public_key: key, tenant_id, hostname: key }
       const { body: device } = await anonymous.devices.auth({ body: agent })
       const { uid } = device
-      await sure(expected.devices, uid, () => api.devices.accept({ params: { uid } }), { status: 'accepted', tags: [] })
+      await sure(expected.devices, uid, () => api.devices.accept({ params: { uid } }), {
+        status: 'accepted',
+        tags: [],
+      })
       const tags = [`tag-${turn % 7}`, `tag-${name}`]
-      await sure(expected.devices, uid, () => api.devices.setTags({ params: { uid }, body: { tags } }), { status: 'accepted', tags })
+      await sure(expected.devices, uid, () => api.devices.setTags({ params: { uid }, body: { tags } }), {
+        status: 'accepted',
+        tags,
+      })
       if (turn % 4 === 3) {
         await api.namespaces.create({ body: { name: key } })
         expected.namespaces.add(key)
@@ -60,7 +70,12 @@ async function write({ name, program, token, tenant_id, expected, answered }: Wr
 }
 
 /** Makes a change and notes the new state; while it is under way neither state is certain. */
-async function sure<T>(states: Map<string, T>, name: string, change: () => Promise<unknown>, state: T): Promise<void> {
+async function sure<T>(
+  states: Map<string, T>,
+  name: string,
+  change: () => Promise<unknown>,
+  state: T,
+): Promise<void> {
   states.delete(name)
   await change()
   states.set(name, state)
@@ -91,13 +106,20 @@ test(`what was answered survives ${rounds} kills`, { timeout: 240_000 }, async (
 
   await using program = await startProgram({ folder: folder.path })
   const api = program.api({ token })
-  const keys = new Set((await every((page) => api.apiKeys.list({ query: { page, per_page: 100 } }))).map((key) => key.name))
+  const keys = new Set(
+    (await every((page) => api.apiKeys.list({ query: { page, per_page: 100 } }))).map((key) => key.name),
+  )
   for (const [name, there] of expected.keys) expect([name, keys.has(name)]).toEqual([name, there])
   const devices = new Map(
-    (await every((page) => api.devices.list({ query: { page, per_page: 100 } }))).map((device) => [device.uid, device]),
+    (await every((page) => api.devices.list({ query: { page, per_page: 100 } }))).map((device) => [
+      device.uid,
+      device,
+    ]),
   )
   for (const [uid, state] of expected.devices) expect(devices.get(uid), uid).toMatchObject(state)
-  const namespaces = new Set((await every((page) => api.namespaces.list({ query: { page, per_page: 100 } }))).map((one) => one.name))
+  const namespaces = new Set(
+    (await every((page) => api.namespaces.list({ query: { page, per_page: 100 } }))).map((one) => one.name),
+  )
   for (const name of expected.namespaces) expect([name, namespaces.has(name)]).toEqual([name, true])
   expect(expected.keys.size).toBeGreaterThan(rounds)
   expect(expected.devices.size).toBeGreaterThan(rounds)
@@ -123,7 +145,9 @@ function checkFile(file: string): void {
       .map((row) => Object.values(row))
   expect(read('pragma integrity_check')).toEqual([['ok']])
   expect(read('pragma foreign_key_check')).toEqual([])
-  const kept = read(`select tenant_id, subject, n from tallies where n <> 0 and subject not like 'sessions%' order by 1, 2`)
+  const kept = read(
+    `select tenant_id, subject, n from tallies where n <> 0 and subject not like 'sessions%' order by 1, 2`,
+  )
   const recount = read(`
     select tenant_id, 'devices.' || status, count(*) from devices group by 1, 2
     union all select tenant_id, 'online.' || status, sum(online) from devices group by 1, 2 having sum(online) <> 0

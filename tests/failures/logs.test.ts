@@ -1,5 +1,5 @@
-// The log of the real program: one JSON object a line, each with its event, and no secret in any of them, whatever level
-// is set. What a person needs at the first start (the set-up link) goes to stderr alone.
+// The log of the real program: one JSON object a line, each with its event, and no secret in any of them,
+// whatever level is set. What a person needs at the first start (the set-up link) goes to stderr alone.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -11,13 +11,24 @@ test('every line is an object with a time, a level and an event, and none holds 
   await using program = await startProgram({ folder: folder.path, env: { HAWSER_LOG: 'trace' } })
   const code = await program.complained(/setup\?code=(\S+)/)
   const password = 'rope-and-anchor'
-  const { body: owner } = await program
-    .api()
-    .system.setup({ body: { code, name: 'Olga', username: 'olga', email: 'olga@example.com', password, namespace: 'harbour' } })
+  const { body: owner } = await program.api().system.setup({
+    body: {
+      code,
+      name: 'Olga',
+      username: 'olga',
+      email: 'olga@example.com',
+      password,
+      namespace: 'harbour',
+    },
+  })
   const api = program.api({ token: owner.token })
   const { body: key } = await api.apiKeys.create({ body: { name: 'nightly', expires_at: 30 } })
-  await expect(program.api().users.login({ body: { username: 'olga', password: 'a wrong secret' } })).rejects.toBeInstanceOf(ApiError)
-  await program.api().users.register({ body: { name: 'Nora', email: 'nora@example.com', username: 'nora', password: 'lighthouse' } })
+  await expect(
+    program.api().users.login({ body: { username: 'olga', password: 'a wrong secret' } }),
+  ).rejects.toBeInstanceOf(ApiError)
+  await program.api().users.register({
+    body: { name: 'Nora', email: 'nora@example.com', username: 'nora', password: 'lighthouse' },
+  })
   const { body: mfa } = await api.mfa.generate({})
   const device = await program.api().devices.auth({
     body: { info: {}, hostname: 'crane', public_key: 'key', tenant_id: owner.tenant },
@@ -46,7 +57,9 @@ test('every line is an object with a time, a level and an event, and none holds 
     expect(line.event, text).toMatch(/^[a-z-]+(\.[a-z-]+)+$/)
     for (const secret of secrets) expect(text).not.toContain(secret)
   }
-  const changed = program.printed.map((text) => JSON.parse(text) as Line).find((line) => line.operation === 'apiKeys.create')
+  const changed = program.printed
+    .map((text) => JSON.parse(text) as Line)
+    .find((line) => line.operation === 'apiKeys.create')
   expect(changed, 'who changed what is in the log').toMatchObject({
     event: 'request.answered',
     status: 200,
@@ -66,5 +79,7 @@ test('a refusal is logged with the id that the caller was given', async () => {
   expect(answer.status).toBe(401)
   const id = answer.headers.get('x-request-id')
   expect(id).toBeTruthy()
-  await vi.waitFor(() => expect(program.printed.some((line) => line.includes(id!) && line.includes('users.login'))).toBe(true))
+  await vi.waitFor(() =>
+    expect(program.printed.some((line) => line.includes(id!) && line.includes('users.login'))).toBe(true),
+  )
 })

@@ -1,5 +1,5 @@
-// What happens to a session, and to what is said about a device, when one of those who take part is lost or told to go. The
-// real agent in a process of its own, the real client.
+// What happens to a session, and to what is said about a device, when one of those who take part is lost or
+// told to go. The real agent in a process of its own, the real client.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -26,7 +26,12 @@ beforeAll(async () => {
   world = await buildWorld(service)
   await keygen(where, 'olga', '-t', 'ed25519')
   await service.api({ token: await world.token('owner') }).publicKeys.create({
-    body: { data: Buffer.from(where.read('olga.pub')).toString('base64'), name: 'olga', username: '.*', filter: { hostname: '.*' } },
+    body: {
+      data: Buffer.from(where.read('olga.pub')).toString('base64'),
+      name: 'olga',
+      username: '.*',
+      filter: { hostname: '.*' },
+    },
   })
 })
 afterAll(async () => {
@@ -51,7 +56,9 @@ interface Live extends Disposable {
 
 /** A session that has begun: its program has printed a word and now waits. */
 async function live(agent: Agent, ...more: string[]): Promise<Live> {
-  const child = spawn('ssh', [...args(agent, ...more), 'echo begun; exec cat'], { stdio: ['pipe', 'pipe', 'pipe'] })
+  const child = spawn('ssh', [...args(agent, ...more), 'echo begun; exec cat'], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => void (stderr += chunk.toString()))
   const status = once(child, 'close').then(([code]) => code as number | null)
@@ -61,10 +68,15 @@ async function live(agent: Agent, ...more: string[]): Promise<Live> {
 }
 
 const deviceOf = async (agent: Agent) =>
-  (await service.api({ token: await world.token('observer') }).devices.get({ params: { uid: agent.uid } })).body
-const newest = async () => (await service.api({ token: await world.token('observer') }).sessions.list({ query: {} })).body[0]!
+  (await service.api({ token: await world.token('observer') }).devices.get({ params: { uid: agent.uid } }))
+    .body
+const newest = async () =>
+  (await service.api({ token: await world.token('observer') }).sessions.list({ query: {} })).body[0]!
 const within = async (seconds: number, work: Promise<unknown>): Promise<void> => {
-  const limit = new Promise((_, reject) => void setTimeout(() => reject(new Error(`not within ${seconds} s`)), seconds * 1000).unref())
+  const limit = new Promise(
+    (_, reject) =>
+      void setTimeout(() => reject(new Error(`not within ${seconds} s`)), seconds * 1000).unref(),
+  )
   await Promise.race([work, limit])
 }
 
@@ -106,22 +118,29 @@ test('Close session ends it with a sentence, and only that one', async () => {
   expect(await other.status).toBe(0)
 })
 
-test.each(['pending', 'reject', 'unused'] as const)('a device that leaves accepted (%s) has no session any more', async (status) => {
-  await using agent = await startAgent(service, { hostname: `left-${status}` })
-  using session = await live(agent)
-  await service.api({ token: await world.token('operator') }).devices.setStatus({ params: { uid: agent.uid, status } })
-  expect(await session.status).toBe(255)
-  expect(session.said()).toContain('The device is no longer available.')
-  const refused = await run('ssh', [...args(agent), 'true'])
-  expect(refused.status).toBe(255)
-  expect(refused.stderr).toContain('is offline or cannot be reached')
-})
+test.each(['pending', 'reject', 'unused'] as const)(
+  'a device that leaves accepted (%s) has no session any more',
+  async (status) => {
+    await using agent = await startAgent(service, { hostname: `left-${status}` })
+    using session = await live(agent)
+    await service
+      .api({ token: await world.token('operator') })
+      .devices.setStatus({ params: { uid: agent.uid, status } })
+    expect(await session.status).toBe(255)
+    expect(session.said()).toContain('The device is no longer available.')
+    const refused = await run('ssh', [...args(agent), 'true'])
+    expect(refused.status).toBe(255)
+    expect(refused.stderr).toContain('is offline or cannot be reached')
+  },
+)
 
 test('a device that is deleted has neither session nor tunnel, and enrols again as pending', async () => {
   await using agent = await startAgent(service, { hostname: 'deleted' })
   using session = await live(agent)
   const back = agent.logged('tunnel.up')
-  await service.api({ token: await world.token('administrator') }).devices.remove({ params: { uid: agent.uid } })
+  await service
+    .api({ token: await world.token('administrator') })
+    .devices.remove({ params: { uid: agent.uid } })
   expect(await session.status).toBe(255)
   await back
   expect((await deviceOf(agent)).status).toBe('pending')
@@ -137,7 +156,12 @@ test('an idle session ends where the server says so, a busy one goes on', async 
     .publicKeys.all()
     .then((rows) => rows.filter((key) => key.name === 'olga'))
   await stores.of(sample.tenant).publicKeys.insert(row!)
-  const at = [...quietArgs(strict.sshPort), '-i', where.file('olga'), `${user}@${sample.namespace}.${agent.name}@127.0.0.1`]
+  const at = [
+    ...quietArgs(strict.sshPort),
+    '-i',
+    where.file('olga'),
+    `${user}@${sample.namespace}.${agent.name}@127.0.0.1`,
+  ]
   const busy = run('ssh', [...at, 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.4; done'])
   const idle = await run('ssh', [...at, 'sleep 30'])
   expect(idle.status).toBe(255)

@@ -1,4 +1,5 @@
-// Metrics are for whoever runs the server: nowhere by default, on a port of their own, or for the bearer of a token.
+// Metrics are for whoever runs the server: nowhere by default, on a port of their own, or for the bearer of a
+// token.
 import { createServer, type AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { startProgram, temporaryFolder } from './program.ts'
@@ -20,7 +21,10 @@ test('there are none by default', async () => {
 test('a port of their own counts requests by operation and status, and tells of the process', async () => {
   using folder = temporaryFolder()
   const port = await freePort()
-  await using program = await startProgram({ folder: folder.path, env: { HAWSER_METRICS: `127.0.0.1:${port}` } })
+  await using program = await startProgram({
+    folder: folder.path,
+    env: { HAWSER_METRICS: `127.0.0.1:${port}` },
+  })
   await fetch(`${program.url}/info`)
   await fetch(`${program.url}/info`)
   await fetch(`${program.url}/api/devices`)
@@ -36,8 +40,12 @@ test('a port of their own counts requests by operation and status, and tells of 
 
 test('with a token they are on the main port, for its bearer alone', async () => {
   using folder = temporaryFolder()
-  await using program = await startProgram({ folder: folder.path, env: { HAWSER_METRICS_TOKEN: 'tide-table' } })
-  const ask = (authorization?: string) => fetch(`${program.url}/metrics`, authorization ? { headers: { authorization } } : {})
+  await using program = await startProgram({
+    folder: folder.path,
+    env: { HAWSER_METRICS_TOKEN: 'tide-table' },
+  })
+  const ask = (authorization?: string) =>
+    fetch(`${program.url}/metrics`, authorization ? { headers: { authorization } } : {})
   expect((await ask()).status).toBe(401)
   expect((await ask('Bearer tide')).status).toBe(401)
   const right = await ask('Bearer tide-table')

@@ -1,6 +1,6 @@
-// PostgreSQL goes away under a running server and comes back: stopped, its connections cut, or swallowed by a network
-// that gives no sign. Callers are told 503 and when to come back, in bounded time and never 500; nothing else of the server
-// suffers; and when the database is there again, so is everything else, by itself.
+// PostgreSQL goes away under a running server and comes back: stopped, its connections cut, or swallowed by a
+// network that gives no sign. Callers are told 503 and when to come back, in bounded time and never 500;
+// nothing else of the server suffers; and when the database is there again, so is everything else, by itself.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
@@ -34,7 +34,10 @@ interface Machine extends AsyncDisposable {
   start(): Promise<void>
 }
 
-/** Stops the server of a cluster and starts it again just as it was, as an administrator of that machine would. */
+/**
+ * Stops the server of a cluster and starts it again just as it was, as an administrator of that machine
+ * would.
+ */
 async function machineOf(url: string): Promise<Machine> {
   const [row] = await query<{ data: string }>(url, "select current_setting('data_directory') as data")
   const pid = Number(readFileSync(path.join(row!.data, 'postmaster.pid'), 'utf8').split('\n')[0])
@@ -104,10 +107,14 @@ async function networkTo(url: string) {
   }
 }
 
-const cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'hawser' and datname = current_database()"
+const cut =
+  "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'hawser' and datname = current_database()"
 
 const statusOf = async (program: Program, address: string, token?: string) => {
-  const answer = await fetch(`${program.url}${address}`, token ? { headers: { authorization: `Bearer ${token}` } } : {})
+  const answer = await fetch(
+    `${program.url}${address}`,
+    token ? { headers: { authorization: `Bearer ${token}` } } : {},
+  )
   await answer.arrayBuffer()
   return answer.status
 }
@@ -117,7 +124,9 @@ async function expectAway(program: Program, token: string): Promise<void> {
     const answer = await fetch(`${program.url}${address}`, { headers: { authorization: `Bearer ${token}` } })
     expect([address, answer.status]).toEqual([address, 503])
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(await answer.json()).toEqual({ message: 'The database cannot be reached at the moment; try again.' })
+    expect(await answer.json()).toEqual({
+      message: 'The database cannot be reached at the moment; try again.',
+    })
   }
   // What needs no database is served.
   expect(await statusOf(program, '/openapi.json')).toBe(200)
@@ -157,7 +166,9 @@ test('stopped and started again', { timeout: 240_000 }, async () => {
   }
   expect(seen).toEqual(new Set([200, 503]))
   await expectAway(program, token)
-  expect(program.printed.filter((line) => line.includes('"event":"request.failed"')).at(-1)).toContain('"reason":"ECONNREFUSED"')
+  expect(program.printed.filter((line) => line.includes('"event":"request.failed"')).at(-1)).toContain(
+    '"reason":"ECONNREFUSED"',
+  )
 
   await machine.start()
   await expect.poll(() => statusOf(program, '/healthcheck'), { timeout: 60_000 }).toBe(200)
@@ -199,7 +210,8 @@ test('its connections cut in the middle of transactions', { timeout: 180_000 }, 
   }
   for (const status of seen) expect([200, 503]).toContain(status)
   expect(await statusOf(program, '/api/namespaces', token)).toBe(200)
-  // Whoever was told 200 has a namespace, and every namespace has its owner: no half of a transaction is there.
+  // Whoever was told 200 has a namespace, and every namespace has its owner: no half of a transaction is
+  // there.
   const rows = await query<{ name: string; members: string }>(
     url,
     'select name, (select count(*) from members where members.tenant_id = namespaces.tenant_id) as members from namespaces',
@@ -238,7 +250,9 @@ test('not there from the beginning: the start says so and ends', { timeout: 120_
   const { port } = closed.address() as AddressInfo
   await new Promise((resolve) => closed.close(resolve))
   const env = { HAWSER_DATABASE: `postgres://hawser:hidden-password@127.0.0.1:${port}/hawser` }
-  await expect(startProgram({ folder: folder.path, env })).rejects.toThrow(/the database does not answer; see HAWSER_DATABASE/)
+  await expect(startProgram({ folder: folder.path, env })).rejects.toThrow(
+    /the database does not answer; see HAWSER_DATABASE/,
+  )
   const command = await admin(folder.path, ['user', 'list'], env)
   expect(command).toMatchObject({ code: 1, stdout: '' })
   expect(command.stderr).toContain('see HAWSER_DATABASE')

@@ -1,5 +1,6 @@
-// The real program for tests of what breaks: `hawser.ts` in a process of its own, on a free port and a data folder, with
-// its log read line by line. Disposal ends it with kill -9, whatever state it is in, so that nothing outlives a test.
+// The real program for tests of what breaks: `hawser.ts` in a process of its own, on a free port and a data
+// folder, with its log read line by line. Disposal ends it with kill -9, whatever state it is in, so that
+// nothing outlives a test.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -60,7 +61,10 @@ export interface ProgramOptions {
 }
 
 /** Nothing of whoever runs the tests: a setting of theirs would change what is tested. */
-export function environmentFor(folder: string, env: Readonly<Record<string, string>> = {}): Record<string, string> {
+export function environmentFor(
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
     HAWSER_DATA: folder,
@@ -92,7 +96,9 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
     complaints += chunk
     for (const look of waiting) look()
   })
-  const closed = new Promise<Ended>((resolve) => child.once('close', (code, signal) => resolve({ code, signal })))
+  const closed = new Promise<Ended>((resolve) =>
+    child.once('close', (code, signal) => resolve({ code, signal })),
+  )
 
   /** Looks at what was printed whenever there is more of it, until it finds what it is looking for. */
   function found<T>(what: string, find: () => T | undefined): Promise<T> {
@@ -107,7 +113,11 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
     look()
     void closed.then(({ code, signal }) => {
       waiting.delete(look)
-      reject(new Error(`the program ended (${code ?? signal}) without ${what}:\n${printed.join('\n')}\n${complaints}`))
+      reject(
+        new Error(
+          `the program ended (${code ?? signal}) without ${what}:\n${printed.join('\n')}\n${complaints}`,
+        ),
+      )
     })
     return promise
   }
@@ -116,14 +126,24 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
       const line = printed.find((candidate) => candidate.includes(`"event":${JSON.stringify(event)}`))
       return line === undefined ? undefined : (JSON.parse(line) as Line)
     })
-  const complained = (pattern: RegExp): Promise<string> => found(String(pattern), () => pattern.exec(complaints)?.[1])
+  const complained = (pattern: RegExp): Promise<string> =>
+    found(String(pattern), () => pattern.exec(complaints)?.[1])
 
   async function kill(): Promise<void> {
     child.kill('SIGKILL')
     await closed
   }
 
-  const program = { child, ended: closed, printed, stderr: () => complaints, logged, complained, kill, [Symbol.asyncDispose]: kill }
+  const program = {
+    child,
+    ended: closed,
+    printed,
+    stderr: () => complaints,
+    logged,
+    complained,
+    kill,
+    [Symbol.asyncDispose]: kill,
+  }
   try {
     const { port } = await logged('http.listening')
     await logged('server.ready')
@@ -138,7 +158,13 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
 /** Makes the first user with the code that the first start printed. */
 export async function setUp(program: Program, username = 'olga') {
   const code = await program.complained(/\/setup\?code=(\S+)/)
-  const user = { name: username, username, email: `${username}@example.com`, password: 'rope-and-anchor', namespace: 'harbour' }
+  const user = {
+    name: username,
+    username,
+    email: `${username}@example.com`,
+    password: 'rope-and-anchor',
+    namespace: 'harbour',
+  }
   const { body } = await program.api().system.setup({ body: { code, ...user } })
   return { code, ...user, token: body.token, tenant: body.tenant, api: program.api({ token: body.token }) }
 }
@@ -154,13 +180,21 @@ export async function run(
   options: { cwd?: string; env: Readonly<Record<string, string>> },
 ): Promise<Outcome> {
   const [file, ...args] = command
-  const child = spawn(file, args, { cwd: options.cwd ?? root, env: options.env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(file, args, {
+    cwd: options.cwd ?? root,
+    env: options.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
   const [stdout, stderr, [code, signal]] = await Promise.all([text(child.stdout), text(child.stderr), closed])
   return { stdout, stderr, code, signal }
 }
 
 /** Runs one command of the administrator on a data folder. */
-export function admin(folder: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+export function admin(
+  folder: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
   return run([process.execPath, hawser, 'admin', ...args], { env: environmentFor(folder, env) })
 }

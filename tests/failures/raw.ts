@@ -1,4 +1,5 @@
-// A bare TCP connection to the HTTP port, for what no client library would send, or would not send that slowly.
+// A bare TCP connection to the HTTP port, for what no client library would send, or would not send that
+// slowly.
 import { once } from 'node:events'
 import net from 'node:net'
 

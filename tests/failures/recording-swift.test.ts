@@ -1,5 +1,5 @@
-// Recordings in a real S3-compatible store: sent when they are finished, read there by ranges, removed there; and a store that is
-// away, that refuses, or that a crash kept from being reached.
+// Recordings in a real S3-compatible store: sent when they are finished, read there by ranges, removed there;
+// and a store that is away, that refuses, or that a crash kept from being reached.
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -26,7 +26,14 @@ beforeAll(async () => {
 afterAll(() => store[Symbol.asyncDispose]())
 
 const key = keyFrom(generateKeyPairSync('ed25519').privateKey)
-const about = { tenant_id: sample.tenant, device_uid: sample.device, username: 'root', term: 'xterm', width: 80, height: 24 }
+const about = {
+  tenant_id: sample.tenant,
+  device_uid: sample.device,
+  username: 'root',
+  term: 'xterm',
+  width: 80,
+  height: 24,
+}
 let sessions = 0
 const newSession = () => (++sessions).toString(16).padStart(64, '0')
 const eventually = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 60_000, interval: 50 })
@@ -60,7 +67,9 @@ function place(change: { folder?: string; secretKey?: string } = {}) {
 }
 
 const journals = (folder: string): string[] =>
-  existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.journal')) : []
+  existsSync(folder)
+    ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.journal'))
+    : []
 
 async function shown({ room }: Pick<ReturnType<typeof place>, 'room'>, name: JournalName): Promise<string> {
   let all = ''
@@ -88,7 +97,11 @@ test('a recording is sent when it is finished, and read, searched and verified i
   await after.room.post({ ...about, session_uid }, { message: 'posted', width: 80, height: 24 })
   const names = await after.room.channels(sample.tenant, session_uid)
   expect(names.map(({ channel }) => channel)).toEqual([0, 1, 2])
-  expect(await Promise.all(names.map((name) => shown(after, name)))).toEqual(['while it goes on', 'the second', 'posted'])
+  expect(await Promise.all(names.map((name) => shown(after, name)))).toEqual([
+    'while it goes on',
+    'the second',
+    'posted',
+  ])
   await using file = await after.keep.read(names[0]!)
   expect(await verifyJournal(file, key.public_key)).toMatchObject({ sound: true })
   expect(await after.room.facts(names[1]!)).toMatchObject({ ending: 'closed', output_bytes: 10 })
@@ -110,7 +123,9 @@ test('a large one goes and comes in parts, with flat memory, and any moment of i
     most = Math.max(most, external + heapUsed - before.external - before.heapUsed)
   }
   for (let number = 0; number < lines; number += 100) {
-    await recording.output(Buffer.from(Array.from({ length: 100 }, (_, index) => line(number + index)).join('')))
+    await recording.output(
+      Buffer.from(Array.from({ length: 100 }, (_, index) => line(number + index)).join('')),
+    )
     measure()
   }
   await recording.finish()
@@ -121,7 +136,9 @@ test('a large one goes and comes in parts, with flat memory, and any moment of i
   const { name } = recording
   const { output_bytes } = await here.room.facts(name)
   const { events } = await here.room.part(name, { from: output_bytes - 100 })
-  expect(Buffer.concat(events.flatMap((event) => ('bytes' in event ? [event.bytes] : []))).toString()).toMatch(line(lines - 1))
+  expect(
+    Buffer.concat(events.flatMap((event) => ('bytes' in event ? [event.bytes] : []))).toString(),
+  ).toMatch(line(lines - 1))
   let count = 0
   for await (const { message } of here.room.frames(name)) {
     count += message.length
@@ -143,7 +160,9 @@ describe('a store that is away', () => {
     expect(journals(here.folder)).toHaveLength(1)
     // What is here can be read; what is there is known to nobody now.
     expect(await shown(here, recording.name)).toBe('nobody is there')
-    await expect(here.room.channels(sample.tenant, session_uid)).rejects.toMatchObject({ kind: 'unavailable' })
+    await expect(here.room.channels(sample.tenant, session_uid)).rejects.toMatchObject({
+      kind: 'unavailable',
+    })
     await store.start()
     await eventually(() => expect(journals(here.folder)).toEqual([]))
     expect(await shown(here, recording.name)).toBe('nobody is there')
@@ -190,7 +209,10 @@ test('a server with a store plays and deletes what is there, and says so when th
   const world = await buildWorld(service)
   const owner = service.api({ token: await world.token('owner') })
   const params = { uid: sample.session }
-  await owner.sessions.record({ params, body: { uid: sample.session, message: 'login: ', width: 80, height: 24 } })
+  await owner.sessions.record({
+    params,
+    body: { uid: sample.session, message: 'login: ', width: 80, height: 24 },
+  })
   expect((await owner.sessions.play({ params })).body).toMatchObject([{ message: 'login: ' }])
   await store.stop()
   await expect(owner.recordings.list({ params })).rejects.toMatchObject({

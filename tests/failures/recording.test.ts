@@ -1,5 +1,5 @@
-// Recordings on a real disk, through the face of their room: a crash that is closed, a disk that is full, what was deleted,
-// what has run out, a lot of output, and those who watch.
+// Recordings on a real disk, through the face of their room: a crash that is closed, a disk that is full,
+// what was deleted, what has run out, a lot of output, and those who watch.
 import { generateKeyPairSync } from 'node:crypto'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -34,7 +34,13 @@ function place(folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-recordings-')
   const keep = limited(diskKeep(folder), room_bytes)
   const failed: Error[] = []
   const room = recordings({ keep, key, clock: { now: Date.now }, onFailed: (error) => failed.push(error) })
-  return { folder, keep, room, failed, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
+  return {
+    folder,
+    keep,
+    room,
+    failed,
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+  }
 }
 
 /** A keep with a file that takes so many bytes and no more. */
@@ -73,14 +79,19 @@ describe('a crash', () => {
     const recording = await here.room.begin(about)
     await recording.output(Buffer.from('before the crash'))
     // Read by somebody else while it is being written, as after a crash.
-    await vi.waitFor(async () => expect(await text(place(here.folder).room.frames(recording.name))).toBe('before the crash'))
+    await vi.waitFor(async () =>
+      expect(await text(place(here.folder).room.frames(recording.name))).toBe('before the crash'),
+    )
     const after = place(here.folder)
     const closed: unknown[] = []
     await after.room.recover(async (name, ending) => void closed.push([name, ending]))
     expect(closed).toEqual([[recording.name, 'cut off']])
     expect(await after.keep.unfinished()).toEqual([])
     await using file = await after.keep.read(recording.name)
-    expect(await verifyJournal(file, key.public_key)).toMatchObject({ sound: true, end: { ending: 'cut off' } })
+    expect(await verifyJournal(file, key.public_key)).toMatchObject({
+      sound: true,
+      end: { ending: 'cut off' },
+    })
     expect(await text(after.room.frames(recording.name))).toBe('before the crash')
     await after.room.recover(() => Promise.reject(new Error('there is nothing more to close')))
     expect(after.failed).toEqual([])
@@ -128,9 +139,17 @@ describe('a full disk', () => {
   test('lets the output pass unrecorded where that was chosen', async () => {
     using here = place()
     const failing = { begin: () => Promise.reject(new Error('no room')) }
-    const parts = { recordings: failing, about, wanted: { record: true, continueUnrecorded: true }, onBegun: () => undefined }
+    const parts = {
+      recordings: failing,
+      about,
+      wanted: { record: true, continueUnrecorded: true },
+      onBegun: () => undefined,
+    }
     const told: string[] = []
-    const session = sessionRecorder({ ...parts, onFailed: (error, goesOn) => told.push(`${error.message}, ${goesOn}`) })
+    const session = sessionRecorder({
+      ...parts,
+      onFailed: (error, goesOn) => told.push(`${error.message}, ${goesOn}`),
+    })
     const channel = session.channel()
     channel.terminal('xterm', { width: 80, height: 24 })
     channel.program('shell')
@@ -145,26 +164,30 @@ describe('a full disk', () => {
   })
 })
 
-test('a gibibyte of output is recorded with flat memory, and all of it is there', { timeout: 300_000 }, async () => {
-  using here = place()
-  const recording = await here.room.begin(about)
-  const chunk = Buffer.alloc(32_768)
-  const total = 1024 * 1024 * 1024
-  let most = 0
-  const before = process.memoryUsage()
-  for (let written = 0; written < total; written += chunk.length) {
-    chunk.fill(written / chunk.length)
-    await recording.output(chunk)
-    const { external, heapUsed } = process.memoryUsage()
-    most = Math.max(most, external + heapUsed - before.external - before.heapUsed)
-  }
-  await recording.finish()
-  expect(most).toBeLessThan(64 * 1024 * 1024)
-  await using file = await here.keep.read(recording.name)
-  expect(await readEnd(file)).toMatchObject({ output_bytes: total, ending: 'closed' })
-  expect(await verifyJournal(file)).toMatchObject({ sound: true })
-  expect(await file.size()).toBeLessThan(total * 1.01)
-})
+test(
+  'a gibibyte of output is recorded with flat memory, and all of it is there',
+  { timeout: 300_000 },
+  async () => {
+    using here = place()
+    const recording = await here.room.begin(about)
+    const chunk = Buffer.alloc(32_768)
+    const total = 1024 * 1024 * 1024
+    let most = 0
+    const before = process.memoryUsage()
+    for (let written = 0; written < total; written += chunk.length) {
+      chunk.fill(written / chunk.length)
+      await recording.output(chunk)
+      const { external, heapUsed } = process.memoryUsage()
+      most = Math.max(most, external + heapUsed - before.external - before.heapUsed)
+    }
+    await recording.finish()
+    expect(most).toBeLessThan(64 * 1024 * 1024)
+    await using file = await here.keep.read(recording.name)
+    expect(await readEnd(file)).toMatchObject({ output_bytes: total, ending: 'closed' })
+    expect(await verifyJournal(file)).toMatchObject({ sound: true })
+    expect(await file.size()).toBeLessThan(total * 1.01)
+  },
+)
 
 test('deleting removes every file of the session and nothing of another', async () => {
   using here = place()
@@ -182,7 +205,13 @@ test('deleting removes every file of the session and nothing of another', async 
 
 test('switching recording off ends it at once, switching it on begins another with what comes next', async () => {
   using here = place()
-  const session = sessionRecorder({ recordings: here.room, about, wanted: strict, onBegun: () => undefined, onFailed: () => undefined })
+  const session = sessionRecorder({
+    recordings: here.room,
+    about,
+    wanted: strict,
+    onBegun: () => undefined,
+    onFailed: () => undefined,
+  })
   const channel = session.channel()
   const say = async (words: string) => channel.output(Buffer.from(words))
   channel.terminal('xterm', { width: 80, height: 24 })
@@ -194,7 +223,8 @@ test('switching recording off ends it at once, switching it on begins another wi
   await say('two')
   await session[Symbol.asyncDispose]()
   const shown: string[] = []
-  for (const name of await here.room.channels(about.tenant_id, about.session_uid)) shown.push(await text(here.room.frames(name)))
+  for (const name of await here.room.channels(about.tenant_id, about.session_uid))
+    shown.push(await text(here.room.frames(name)))
   expect(shown).toEqual(['one ', 'two'])
 })
 
@@ -234,7 +264,8 @@ describe('somebody who watches', () => {
       await recording.output(bytes)
       await real.show(bytes)
     }
-    const words = '\u001b[2J\u001b[3;5Hünïcode \u001b[1;31mred\u001b[0m 漢字\r\n\u001b[48;5;22mgreen\u001b[m \u001b[38;2;1;2;3mrgb\u001b[m'
+    const words =
+      '\u001b[2J\u001b[3;5Hünïcode \u001b[1;31mred\u001b[0m 漢字\r\n\u001b[48;5;22mgreen\u001b[m \u001b[38;2;1;2;3mrgb\u001b[m'
     // A cut in the middle of a character, and one in the middle of a sequence.
     const bytes = Buffer.from(words)
     await say(bytes.subarray(0, bytes.indexOf(0xc3) + 1))

@@ -1,11 +1,18 @@
-// The SSH door against those who try it: every attempt is judged alone, nothing happens for whoever has proved nothing, and
-// nobody learns what exists. With our own client, because these are things that an honest one does not do.
+// The SSH door against those who try it: every attempt is judged alone, nothing happens for whoever has
+// proved nothing, and nobody learns what exists. With our own client, because these are things that an honest
+// one does not do.
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import net from 'node:net'
 import { once } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { generatePrivateKey, openClient, publicKeyLine, type PrivateKey, type Unauthenticated } from '@hawser/ssh'
+import {
+  generatePrivateKey,
+  openClient,
+  publicKeyLine,
+  type PrivateKey,
+  type Unauthenticated,
+} from '@hawser/ssh'
 import { startOldAgent, type OldAgent } from '../harness/old-agent.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
@@ -39,21 +46,30 @@ afterAll(async () => {
 const knocking: net.Socket[] = []
 beforeEach(async () => {
   // Who still waits at the door may have a leg made ready, which would be seen on the device.
-  await Promise.all(knocking.splice(0).map(async (socket) => socket.destroy().closed || once(socket, 'close')))
+  await Promise.all(
+    knocking.splice(0).map(async (socket) => socket.destroy().closed || once(socket, 'close')),
+  )
   await vi.waitUntil(() => service.reach.sessions.size === 0)
   agent.seen.attempts.length = 0
   agent.seen.streams = 0
 })
 
-async function knock(options: { port?: number; first?: string | Buffer; banners?: string[] } = {}): Promise<Unauthenticated> {
+async function knock(
+  options: { port?: number; first?: string | Buffer; banners?: string[] } = {},
+): Promise<Unauthenticated> {
   const socket = net.connect(options.port ?? service.sshPort, '127.0.0.1')
   knocking.push(socket)
   await once(socket, 'connect')
   if (options.first) socket.write(options.first)
-  return openClient(socket, { checkHostKey: () => true, onBanner: (text) => void options.banners?.push(text), handshake_ms: 10_000 })
+  return openClient(socket, {
+    checkHostKey: () => true,
+    onBanner: (text) => void options.banners?.push(text),
+    handshake_ms: 10_000,
+  })
 }
 
-const sessions = async () => (await service.api({ token: await world.token('owner') }).sessions.list({ query: {} })).body.length
+const sessions = async () =>
+  (await service.api({ token: await world.token('owner') }).sessions.list({ query: {} })).body.length
 
 /** The key that is only shown: signing it is refused. */
 const shownOnly = (key: PrivateKey) => ({
@@ -68,11 +84,17 @@ const shownOnly = (key: PrivateKey) => ({
 describe('attempts stand alone', () => {
   test('a wrong password does not open the door to an unknown key, nor to a known one that is not proved', async () => {
     const client = await knock()
-    expect(await client.attempt(sshid, { method: 'password', password: 'wrong' })).toMatchObject({ accepted: false })
-    expect(await client.attempt(sshid, { method: 'publickey', key: mallory })).toMatchObject({ accepted: false })
+    expect(await client.attempt(sshid, { method: 'password', password: 'wrong' })).toMatchObject({
+      accepted: false,
+    })
+    expect(await client.attempt(sshid, { method: 'publickey', key: mallory })).toMatchObject({
+      accepted: false,
+    })
     // A signature by somebody else's key under the known key's name.
     const forged = { ...mallory, blob: olga.blob }
-    expect(await client.attempt(sshid, { method: 'publickey', key: forged })).toMatchObject({ accepted: false })
+    expect(await client.attempt(sshid, { method: 'publickey', key: forged })).toMatchObject({
+      accepted: false,
+    })
     expect(agent.seen.attempts).toEqual(['password pilot'])
   })
 
@@ -88,14 +110,19 @@ describe('attempts stand alone', () => {
     const limited = generatePrivateKey('ed25519')
     await register(limited, { username: '^skipper$' })
     const client = await knock()
-    expect(await client.attempt(sshid, { method: 'publickey', key: limited })).toMatchObject({ accepted: false })
+    expect(await client.attempt(sshid, { method: 'publickey', key: limited })).toMatchObject({
+      accepted: false,
+    })
     expect(agent.seen.streams).toBe(0)
   })
 
   test('after six failures the connection is over', async () => {
     const client = await knock()
-    for (let attempt = 0; attempt < 5; attempt += 1) await client.attempt(sshid, { method: 'publickey', key: mallory })
-    await expect(client.attempt(sshid, { method: 'publickey', key: mallory })).rejects.toThrow('Too many authentication failures')
+    for (let attempt = 0; attempt < 5; attempt += 1)
+      await client.attempt(sshid, { method: 'publickey', key: mallory })
+    await expect(client.attempt(sshid, { method: 'publickey', key: mallory })).rejects.toThrow(
+      'Too many authentication failures',
+    )
   })
 })
 
@@ -103,7 +130,9 @@ describe('nothing before proof', () => {
   test('a known key that is offered and not signed reaches no device and leaves no session', async () => {
     const before = await sessions()
     const client = await knock()
-    await expect(client.attempt(sshid, { method: 'publickey', key: shownOnly(olga) })).rejects.toThrow('not signed')
+    await expect(client.attempt(sshid, { method: 'publickey', key: shownOnly(olga) })).rejects.toThrow(
+      'not signed',
+    )
     await service.rooms.background.settled()
     expect(agent.seen.streams).toBe(0)
     expect(await sessions()).toBe(before)
@@ -129,7 +158,9 @@ describe('nothing before proof', () => {
     })
     await client.connection().end()
     await vi.waitFor(async () => {
-      const { body: after } = await service.api({ token: await world.token('owner') }).sessions.get({ params: { uid: body[0]!.uid } })
+      const { body: after } = await service
+        .api({ token: await world.token('owner') })
+        .sessions.get({ params: { uid: body[0]!.uid } })
       expect(after.active).toBe(false)
     })
   })
@@ -144,18 +175,28 @@ describe('what exists is not told', () => {
     ['a device that is pending', `pilot@${sample.namespace}.buoy`, true],
     ['the uid of a device that is pending', `pilot@${sample.pendingDevice}`, true],
     ['a device that is offline', `pilot@${sample.namespace}.crane-1`, true],
-  ])('%s is offline, as far as whoever holds a key can tell, and takes no password of a stranger', async (_, name, isHere) => {
-    const banners: string[] = []
-    const data = name.slice(name.indexOf('@') + 1)
-    const stranger = await knock({ banners })
-    expect(await stranger.attempt(name, { method: 'none' })).toMatchObject({ accepted: false })
-    expect(await stranger.attempt(name, { method: 'password', password: 'pilot' })).toMatchObject({ accepted: false })
-    expect(banners.splice(0)).toEqual([`${data} is offline or cannot be reached, or does not let you in with this password\r\n`])
-    const holder = await knock({ banners })
-    if (isHere) await expect(holder.attempt(name, { method: 'publickey', key: olga })).rejects.toThrow()
-    else expect(await holder.attempt(name, { method: 'publickey', key: olga })).toMatchObject({ accepted: false })
-    expect(banners).toEqual(isHere ? [`${data} is offline or cannot be reached\r\n`] : [])
-  })
+  ])(
+    '%s is offline, as far as whoever holds a key can tell, and takes no password of a stranger',
+    async (_, name, isHere) => {
+      const banners: string[] = []
+      const data = name.slice(name.indexOf('@') + 1)
+      const stranger = await knock({ banners })
+      expect(await stranger.attempt(name, { method: 'none' })).toMatchObject({ accepted: false })
+      expect(await stranger.attempt(name, { method: 'password', password: 'pilot' })).toMatchObject({
+        accepted: false,
+      })
+      expect(banners.splice(0)).toEqual([
+        `${data} is offline or cannot be reached, or does not let you in with this password\r\n`,
+      ])
+      const holder = await knock({ banners })
+      if (isHere) await expect(holder.attempt(name, { method: 'publickey', key: olga })).rejects.toThrow()
+      else
+        expect(await holder.attempt(name, { method: 'publickey', key: olga })).toMatchObject({
+          accepted: false,
+        })
+      expect(banners).toEqual(isHere ? [`${data} is offline or cannot be reached\r\n`] : [])
+    },
+  )
 
   test('a name that is no SSHID is told so', async () => {
     const banners: string[] = []
@@ -167,14 +208,18 @@ describe('what exists is not told', () => {
   test('what a stranger typed does not reach a terminal as it came', async () => {
     const banners: string[] = []
     const client = await knock({ banners })
-    expect(await client.attempt('a@\u001b]0;owned\u0007.x', { method: 'password', password: 'x' })).toMatchObject({ accepted: false })
+    expect(
+      await client.attempt('a@\u001b]0;owned\u0007.x', { method: 'password', password: 'x' }),
+    ).toMatchObject({ accepted: false })
     expect(banners.join('')).toContain('owned')
     for (const control of ['\u001b', '\u0007']) expect(banners.join('')).not.toContain(control)
   })
 
   test('a device is found by its uid, in any letters', async () => {
     const client = await knock()
-    expect(await client.attempt(`pilot@${agent.uid.toUpperCase()}`, { method: 'password', password: 'pilot' })).toEqual({ accepted: true })
+    expect(
+      await client.attempt(`pilot@${agent.uid.toUpperCase()}`, { method: 'password', password: 'pilot' }),
+    ).toEqual({ accepted: true })
     await client.connection().end()
   })
 })
@@ -182,12 +227,21 @@ describe('what exists is not told', () => {
 describe('the firewall', () => {
   test('refuses whom a rule denies, says so to whoever proved a key, and lets others through', async () => {
     const api = service.api({ token: await world.token('owner') })
-    const rule = { action: 'deny', active: true, priority: 0, source_ip: '.*', username: '^drunk$', filter: { hostname: '.*' } } as const
+    const rule = {
+      action: 'deny',
+      active: true,
+      priority: 0,
+      source_ip: '.*',
+      username: '^drunk$',
+      filter: { hostname: '.*' },
+    } as const
     await api.firewall.create({ body: rule })
     const banners: string[] = []
     const drunk = sshid.replace('pilot', 'drunk')
     const stranger = await knock()
-    expect(await stranger.attempt(drunk, { method: 'password', password: 'drunk' })).toMatchObject({ accepted: false })
+    expect(await stranger.attempt(drunk, { method: 'password', password: 'drunk' })).toMatchObject({
+      accepted: false,
+    })
     expect(agent.seen.attempts).toEqual([])
     const client = await knock({ banners })
     await expect(client.attempt(drunk, { method: 'publickey', key: olga })).rejects.toThrow()
@@ -223,7 +277,12 @@ describe('a stolen identity', () => {
       .devices.find(agent.uid)
       .then(async (row) => {
         const { body } = await service.api().devices.auth({
-          body: { info: {}, identity: { mac: row!.mac }, public_key: row!.public_key, tenant_id: sample.tenant },
+          body: {
+            info: {},
+            identity: { mac: row!.mac },
+            public_key: row!.public_key,
+            tenant_id: sample.tenant,
+          },
         })
         expect(body.uid).toBe(agent.uid)
         return startOldAgent(service, {
@@ -253,7 +312,9 @@ describe('a stolen identity', () => {
     const thief = await steal(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)
     const banners: string[] = []
     const client = await knock({ banners })
-    expect(await client.attempt(sshid, { method: 'password', password: 'secret' })).toMatchObject({ accepted: false })
+    expect(await client.attempt(sshid, { method: 'password', password: 'secret' })).toMatchObject({
+      accepted: false,
+    })
     expect(banners.join('')).toContain('is offline or cannot be reached')
     expect(thief.seen.attempts).toEqual([])
     await thief[Symbol.asyncDispose]()

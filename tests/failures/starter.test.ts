@@ -1,9 +1,18 @@
-// The starter (run.mjs) on machines that lack something: it installs once, again when the lock file changed, says why
-// when it cannot, and is invisible otherwise: arguments, output, exit code and signals are the program's own. `npm` is a
-// stand-in here that notes how it was called; the real one is what brought the packages this test runs on.
+// The starter (run.mjs) on machines that lack something: it installs once, again when the lock file changed,
+// says why when it cannot, and is invisible otherwise: arguments, output, exit code and signals are the
+// program's own. `npm` is a stand-in here that notes how it was called; the real one is what brought the
+// packages this test runs on.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
@@ -28,13 +37,20 @@ function installing(folder: string): string {
 
 function start(folder: string, ...args: string[]) {
   const env = { PATH: `${path.join(folder, 'bin')}:${process.env.PATH ?? ''}` }
-  const child = spawn(process.execPath, ['run.mjs', 'program.ts', ...args], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, ['run.mjs', 'program.ts', ...args], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const ended = Promise.all([
     once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>,
     text(child.stdout),
     text(child.stderr),
   ])
-  return { child, ended: ended.then(([[code, signal], stdout, stderr]) => ({ code, signal, stdout, stderr })) }
+  return {
+    child,
+    ended: ended.then(([[code, signal], stdout, stderr]) => ({ code, signal, stdout, stderr })),
+  }
 }
 
 const calls = (folder: string): string[] => {
@@ -76,8 +92,15 @@ test('a machine without npm is told what is missing', async () => {
   using folder = temporaryFolder()
   checkout(folder.path, "console.log('served')", '')
   const nowhere = { PATH: path.join(folder.path, 'empty') }
-  const child = spawn(process.execPath, ['run.mjs', 'program.ts'], { cwd: folder.path, env: nowhere, stdio: ['ignore', 'ignore', 'pipe'] })
-  const [[code], stderr] = await Promise.all([once(child, 'close') as Promise<[number | null]>, text(child.stderr)])
+  const child = spawn(process.execPath, ['run.mjs', 'program.ts'], {
+    cwd: folder.path,
+    env: nowhere,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const [[code], stderr] = await Promise.all([
+    once(child, 'close') as Promise<[number | null]>,
+    text(child.stderr),
+  ])
   expect(code).toBe(1)
   expect(stderr).toContain('is npm installed?')
 })
@@ -103,7 +126,11 @@ test('a signal reaches the program, which decides what to do with it', async () 
 
 test('a program that a signal ends ends the starter by the same signal', async () => {
   using folder = temporaryFolder()
-  checkout(folder.path, "process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1000)", installing(folder.path))
+  checkout(
+    folder.path,
+    "process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1000)",
+    installing(folder.path),
+  )
   expect(await start(folder.path).ended).toMatchObject({ code: null, signal: 'SIGTERM' })
 })
 

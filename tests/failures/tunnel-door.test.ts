@@ -1,5 +1,5 @@
-// Where agents come in: what can be refused is refused before the WebSocket, with a status and when to come back, because
-// an agent that is let in and closed is back at once.
+// Where agents come in: what can be refused is refused before the WebSocket, with a status and when to come
+// back, because an agent that is let in and closed is back at once.
 import http from 'node:http'
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
@@ -18,7 +18,12 @@ interface Knocked {
 }
 
 /** Asks for a WebSocket; what was answered, and the connection is over. */
-async function knock(service: Service, path: string, token?: string, change: Record<string, string> = {}): Promise<Knocked> {
+async function knock(
+  service: Service,
+  path: string,
+  token?: string,
+  change: Record<string, string> = {},
+): Promise<Knocked> {
   const { port } = new URL(service.url)
   const headers = {
     connection: 'Upgrade',
@@ -44,27 +49,37 @@ async function knock(service: Service, path: string, token?: string, change: Rec
 
 const enrol = async (service: Service, hostname: string): Promise<string> => {
   const { body } = await service.api().devices.auth({
-    body: { info: {}, hostname, identity: { mac: hostname }, public_key: `key of ${hostname}`, tenant_id: sample.tenant },
+    body: {
+      info: {},
+      hostname,
+      identity: { mac: hostname },
+      public_key: `key of ${hostname}`,
+      tenant_id: sample.tenant,
+    },
   })
   return body.token
 }
 
-test.each(['/ssh/connection', '/agent/connection'])('%s is for devices with a good token, and for WebSockets', async (path) => {
-  await using service = await startService()
-  const world = await buildWorld(service)
-  expect((await knock(service, path)).status).toBe(401)
-  expect((await knock(service, path, 'nonsense')).status).toBe(401)
-  expect((await knock(service, path, await world.token('owner'))).status).toBe(403)
-  const token = await enrol(service, 'crane')
-  expect((await knock(service, path, token, { 'sec-websocket-version': '12' })).status).toBe(400)
-  expect((await knock(service, path, token)).status).toBe(101)
-})
+test.each(['/ssh/connection', '/agent/connection'])(
+  '%s is for devices with a good token, and for WebSockets',
+  async (path) => {
+    await using service = await startService()
+    const world = await buildWorld(service)
+    expect((await knock(service, path)).status).toBe(401)
+    expect((await knock(service, path, 'nonsense')).status).toBe(401)
+    expect((await knock(service, path, await world.token('owner'))).status).toBe(403)
+    const token = await enrol(service, 'crane')
+    expect((await knock(service, path, token, { 'sec-websocket-version': '12' })).status).toBe(400)
+    expect((await knock(service, path, token)).status).toBe(101)
+  },
+)
 
 test('above the rate agents are told to come back, and the others are let in later', async () => {
   await using service = await startService({ env: { HAWSER_TUNNEL_RATE_LIMIT: '2/60' } })
   await buildWorld(service)
   const answers: Knocked[] = []
-  for (const name of ['one', 'two', 'three']) answers.push(await knock(service, '/agent/connection', await enrol(service, name)))
+  for (const name of ['one', 'two', 'three'])
+    answers.push(await knock(service, '/agent/connection', await enrol(service, name)))
   expect(answers.map(({ status }) => status)).toEqual([101, 101, 503])
   expect(Number(answers[2]!.retryAfter)).toBeGreaterThan(0)
   service.clock.forward(60_000)
@@ -76,7 +91,8 @@ test('one device that opens tunnels without end is slowed down alone', async () 
   await buildWorld(service)
   const [noisy, quiet] = [await enrol(service, 'noisy'), await enrol(service, 'quiet')]
   const statuses: number[] = []
-  for (let turn = 0; turn < 12; turn += 1) statuses.push((await knock(service, '/agent/connection', noisy)).status)
+  for (let turn = 0; turn < 12; turn += 1)
+    statuses.push((await knock(service, '/agent/connection', noisy)).status)
   expect(statuses.filter((status) => status === 101)).toHaveLength(10)
   expect(statuses.at(-1)).toBe(429)
   expect((await knock(service, '/agent/connection', quiet)).status).toBe(101)
@@ -91,8 +107,14 @@ test('a pick-up that nobody waits for is refused', async () => {
 test('a rejected device is refused, and loses the tunnel that it has', async () => {
   await using service = await startService()
   const world = await buildWorld(service)
-  await using agent = await startOldAgent(service, { version: 2, tenant_id: sample.tenant, hostname: 'refused' })
-  await service.api({ token: await world.token('operator') }).devices.setStatus({ params: { uid: agent.uid, status: 'reject' } })
+  await using agent = await startOldAgent(service, {
+    version: 2,
+    tenant_id: sample.tenant,
+    hostname: 'refused',
+  })
+  await service
+    .api({ token: await world.token('operator') })
+    .devices.setStatus({ params: { uid: agent.uid, status: 'reject' } })
   await agent.lost
   expect((await knock(service, '/agent/connection', agent.token)).status).toBe(401)
 })

@@ -1,5 +1,5 @@
-// The door of terminals in a browser: who gets a ticket, what it is good for, and what is turned away. Every refusal is an
-// answer or a sentence, and none of them leaves a session behind.
+// The door of terminals in a browser: who gets a ticket, what it is good for, and what is turned away. Every
+// refusal is an answer or a sentence, and none of them leaves a session behind.
 import { beforeAll, describe, expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -8,7 +8,8 @@ import { apiOf, dial, refusal, sharedQuarters, terminal, ticket, type Quarters }
 
 const quarters = sharedQuarters()
 let before = 0
-const sessions = async (): Promise<number> => (await (await apiOf(quarters())).sessions.list({ query: {} })).total
+const sessions = async (): Promise<number> =>
+  (await (await apiOf(quarters())).sessions.list({ query: {} })).total
 beforeAll(async () => void (before = await sessions()))
 
 const statusOf = async (call: Promise<unknown>): Promise<number> => {
@@ -21,7 +22,11 @@ const statusOf = async (call: Promise<unknown>): Promise<number> => {
   }
 }
 
-const wish = ({ agent, user }: Quarters) => ({ device: agent.uid, username: user.name, password: user.password })
+const wish = ({ agent, user }: Quarters) => ({
+  device: agent.uid,
+  username: user.name,
+  password: user.password,
+})
 
 describe('a ticket', () => {
   test('is for somebody who is signed in: at both addresses 401 without a token, and 403 with an API key', async () => {
@@ -59,7 +64,9 @@ describe('a ticket', () => {
       { device, username, public_key: 'x' },
     ]
     for (const body of bodies) expect(await statusOf(api.terminals.open({ body }))).toBe(400)
-    const old = api.terminals.openOld({ body: { device, username, fingerprint: sample.fingerprint, signature: 'c2lnbmVk' } })
+    const old = api.terminals.openOld({
+      body: { device, username, fingerprint: sample.fingerprint, signature: 'c2lnbmVk' },
+    })
     await expect(old).rejects.toThrow('could be used again by others')
     expect(await statusOf(api.terminals.openOld({ body: { device, username } }))).toBe(400)
   })
@@ -92,9 +99,9 @@ describe('a ticket', () => {
     expect(await refusal(service, token)).toBe(401)
 
     const second = await ticket(quarters(), {}, 'administrator')
-    const { body } = await service
-      .api()
-      .users.login({ body: { username: sample.administrator.username, password: sample.administrator.password } })
+    const { body } = await service.api().users.login({
+      body: { username: sample.administrator.username, password: sample.administrator.password },
+    })
     await service
       .api({ token: body.token })
       .users.update({ body: { password: 'another-rope', current_password: sample.administrator.password } })
@@ -127,7 +134,9 @@ describe('the page', () => {
   })
 
   test('is ours by the address in the settings, too', async () => {
-    using opened = await dial(quarters().service, await ticket(quarters()), { headers: { origin: 'http://hawser.test' } })
+    using opened = await dial(quarters().service, await ticket(quarters()), {
+      headers: { origin: 'http://hawser.test' },
+    })
     await opened.hear(Kind.session)
     before += 1
   })
@@ -175,7 +184,9 @@ describe('what cannot be', () => {
     opened.send(Buffer.alloc(2 * 1024 * 1024))
     expect(await closing.closed).toBe(1009)
     const api = await apiOf(quarters())
-    await expect.poll(async () => (await api.sessions.get({ params: { uid } })).body.active, { timeout: 20_000 }).toBe(false)
+    await expect
+      .poll(async () => (await api.sessions.get({ params: { uid } })).body.active, { timeout: 20_000 })
+      .toBe(false)
     before += 1
   })
 })
@@ -188,8 +199,10 @@ describe('a login that is refused says why', () => {
     return sentence
   }
 
-  test('a wrong password', async () => expect(await refused({ password: 'wrong' })).toBe('The user name or the password is wrong.'))
-  test('no such user', async () => expect(await refused({ username: 'nobody-here' })).toBe('The user name or the password is wrong.'))
+  test('a wrong password', async () =>
+    expect(await refused({ password: 'wrong' })).toBe('The user name or the password is wrong.'))
+  test('no such user', async () =>
+    expect(await refused({ username: 'nobody-here' })).toBe('The user name or the password is wrong.'))
   test('a device that is away', async () =>
     expect(await refused({ device: sample.device })).toBe('The device is offline or cannot be reached.'))
   test('a key that nobody knows', async () =>
@@ -200,8 +213,16 @@ describe('a login that is refused says why', () => {
   test('a rule of the firewall, by the browser’s address', async () => {
     const api = await apiOf(quarters(), 'owner')
     // Those of the world would be asked before.
-    for (const { id } of (await api.firewall.list({ query: {} })).body) await api.firewall.remove({ params: { id } })
-    const rule = { action: 'deny', active: true, priority: 1, source_ip: '^127\\.', username: '.*', filter: { hostname: '.*' } } as const
+    for (const { id } of (await api.firewall.list({ query: {} })).body)
+      await api.firewall.remove({ params: { id } })
+    const rule = {
+      action: 'deny',
+      active: true,
+      priority: 1,
+      source_ip: '^127\\.',
+      username: '.*',
+      filter: { hostname: '.*' },
+    } as const
     const { body } = await api.firewall.create({ body: rule })
     expect(await refused({})).toBe('A firewall rule of the namespace does not allow this.')
     await api.firewall.remove({ params: { id: body.id } })

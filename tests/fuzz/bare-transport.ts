@@ -1,5 +1,6 @@
-// A transport without a wire: the messages of an input go in as if they had been decrypted, what is sent is thrown away. So a
-// fuzzer reaches what is above the ciphers with every input. An input is a row of messages, each behind its length (2 bytes).
+// A transport without a wire: the messages of an input go in as if they had been decrypted, what is sent is
+// thrown away. So a fuzzer reaches what is above the ciphers with every input. An input is a row of messages,
+// each behind its length (2 bytes).
 import { ConnectionEnded, type SshError } from '../../ssh/src/errors.ts'
 import type { Transport } from '../../ssh/src/transport/transport.ts'
 import { payloadOf, type Writer } from '../../ssh/src/wire.ts'
@@ -99,5 +100,7 @@ export function* messagesIn(input: Buffer): Generator<Buffer> {
 /** The other way round, for seeds. */
 export function inputOf(...written: readonly Writer[]): Buffer {
   const parts = written.map((one) => Buffer.from(payloadOf(one)))
-  return Buffer.concat(parts.flatMap((payload) => [Buffer.of(payload.length >> 8, payload.length & 0xff), payload]))
+  return Buffer.concat(
+    parts.flatMap((payload) => [Buffer.of(payload.length >> 8, payload.length & 0xff), payload]),
+  )
 }

@@ -1,8 +1,9 @@
-// A small mutation fuzzer. It starts from the corpus (corpus/<target>.hex, one input a line) and the target's own seeds, changes
-// an input it has in one to four places, and feeds it to the target. The target answers with how it ended; an input that
-// ends in a new way joins those that are changed further. An input that makes the target throw fails the test, which
-// prints it as a line for the corpus. `npm test` feeds a few thousand inputs, `npm run test:long` a million for each target.
-// FUZZ_SEED repeats a run; FUZZ_KEEP=1 adds the inputs that ended in a new way to the corpus.
+// A small mutation fuzzer. It starts from the corpus (corpus/<target>.hex, one input a line) and the target's
+// own seeds, changes an input it has in one to four places, and feeds it to the target. The target answers
+// with how it ended; an input that ends in a new way joins those that are changed further. An input that
+// makes the target throw fails the test, which prints it as a line for the corpus. `npm test` feeds a few
+// thousand inputs, `npm run test:long` a million for each target. FUZZ_SEED repeats a run; FUZZ_KEEP=1 adds
+// the inputs that ended in a new way to the corpus.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setFlagsFromString } from 'node:v8'
@@ -49,7 +50,10 @@ export async function fuzz(target: Target): Promise<Run> {
       ending = await target.feed(Buffer.from(input))
     } catch (error) {
       const line = input.toString('hex')
-      throw new Error(`seed ${seed}: this input breaks ${target.name}; keep it in corpus/${target.name}.hex:\n${line}`, { cause: error })
+      throw new Error(
+        `seed ${seed}: this input breaks ${target.name}; keep it in corpus/${target.name}.hex:\n${line}`,
+        { cause: error },
+      )
     }
     const times = endings.get(ending) ?? 0
     endings.set(ending, times + 1)
@@ -66,10 +70,12 @@ export async function fuzz(target: Target): Promise<Run> {
     if (fed % probeEvery === probeEvery - 1) {
       const held = await heldMemory()
       before ??= held
-      if (held - before > mostGrowth_bytes) throw new Error(`seed ${seed}: ${target.name} keeps memory: ${before} grew to ${held} bytes`)
+      if (held - before > mostGrowth_bytes)
+        throw new Error(`seed ${seed}: ${target.name} keeps memory: ${before} grew to ${held} bytes`)
     }
   }
-  if (process.env['FUZZ_KEEP'] === '1') writeFileSync(file, `${[...new Set([...corpus, ...fresh.slice(0, mostAdded)])].join('\n')}\n`)
+  if (process.env['FUZZ_KEEP'] === '1')
+    writeFileSync(file, `${[...new Set([...corpus, ...fresh.slice(0, mostAdded)])].join('\n')}\n`)
   return { inputs, endings }
 }
 
@@ -96,7 +102,9 @@ function randomFrom(seed: number): Random {
   }
 }
 
-const oddNumbers = [0, 1, 2, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x8000_0000, 0x7fff_ffff, 0xffff_ffff]
+const oddNumbers = [
+  0, 1, 2, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x8000_0000, 0x7fff_ffff, 0xffff_ffff,
+]
 
 function mutate(pool: readonly Buffer[], random: Random): Buffer {
   const pick = (): Buffer => pool[random(pool.length)] ?? Buffer.alloc(0)
@@ -126,7 +134,11 @@ function changeOnce(input: Buffer, other: Buffer, random: Random): Buffer {
     case 5: // a piece comes twice
       return Buffer.concat([input.subarray(0, at + length), input.subarray(at)])
     case 6: // a piece of another input
-      return Buffer.concat([input.subarray(0, at), other.subarray(random(other.length + 1)).subarray(0, length), input.subarray(at)])
+      return Buffer.concat([
+        input.subarray(0, at),
+        other.subarray(random(other.length + 1)).subarray(0, length),
+        input.subarray(at),
+      ])
     case 7: // it goes on as another one
       return Buffer.concat([input.subarray(0, at), other.subarray(random(other.length + 1))])
     default: // it ends

@@ -1,6 +1,6 @@
-// Bodies of requests, changed at random, to every operation that takes one. As the edge reads them: what is taken has no field that
-// the contract does not name. And over the wire, from the owner of a namespace: each is answered, and never with a 500. The
-// first byte of an input chooses the operation, the rest is the body.
+// Bodies of requests, changed at random, to every operation that takes one. As the edge reads them: what is
+// taken has no field that the contract does not name. And over the wire, from the owner of a namespace: each
+// is answered, and never with a 500. The first byte of an input chooses the operation, the rest is the body.
 import net from 'node:net'
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -17,13 +17,20 @@ vi.setConfig({ testTimeout: 3_600_000 })
 const slow = new Set(['users.login', 'users.auth', 'users.register'])
 const targets = cases.filter(({ op, id }) => op.body !== undefined && !slow.has(id)).slice(0, 256)
 
-const seeds = targets.map(({ op }, index) => Buffer.concat([Buffer.of(index), Buffer.from(JSON.stringify(op.example.body ?? {}))]))
+const seeds = targets.map(({ op }, index) =>
+  Buffer.concat([Buffer.of(index), Buffer.from(JSON.stringify(op.example.body ?? {}))]),
+)
 
 test('any bodies, as the edge reads them', async () => {
   const readers = targets.map(({ op, name }) => {
     if (!op.body) throw new Error(`${name} takes no body.`)
     const { properties } = op.body as { properties?: Readonly<Record<string, unknown>> }
-    return { name, check: checker(op.body), copy: known(op.body), fields: properties && new Set(Object.keys(properties)) }
+    return {
+      name,
+      check: checker(op.body),
+      copy: known(op.body),
+      fields: properties && new Set(Object.keys(properties)),
+    }
   })
   const { inputs, endings } = await fuzz({
     name: 'http-bodies',
@@ -41,7 +48,8 @@ test('any bodies, as the edge reads them', async () => {
       }
       if (!reader.check(body)) return `${reader.name}: refused`
       const given = reader.copy(body)
-      if (reader.fields) for (const field of Object.keys(given as object)) expect(reader.fields.has(field), field).toBe(true)
+      if (reader.fields)
+        for (const field of Object.keys(given as object)) expect(reader.fields.has(field), field).toBe(true)
       return `${reader.name}: taken`
     },
   })
@@ -61,7 +69,9 @@ test('any bodies over the wire', async () => {
     async feed(input) {
       const target = targets[(input[0] ?? 0) % targets.length]
       if (!target) throw new Error('There is no operation with a body.')
-      const path = target.path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(target.op.example.params?.[name] ?? 'x'))
+      const path = target.path.replaceAll(/:(\w+)/g, (_, name: string) =>
+        encodeURIComponent(target.op.example.params?.[name] ?? 'x'),
+      )
       const body = input.subarray(1)
       const head = [
         `${target.method} ${path} HTTP/1.1`,

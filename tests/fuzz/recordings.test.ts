@@ -1,6 +1,7 @@
-// Files that are said to be recordings: read, searched for their end, verified and closed after a crash. Half of the inputs are any
-// bytes; of the other half each block is put into the chain again, so that what is inside of it is read, too. A reader says that
-// the recording is damaged, or reads it; a file that was changed is never called sound.
+// Files that are said to be recordings: read, searched for their end, verified and closed after a crash. Half
+// of the inputs are any bytes; of the other half each block is put into the chain again, so that what is
+// inside of it is read, too. A reader says that the recording is damaged, or reads it; a file that was
+// changed is never called sound.
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 import { blockOf, head_bytes, JournalDamaged, magic, noSum } from '../../server/src/recording/journal.ts'
@@ -48,7 +49,14 @@ async function recorded(): Promise<Buffer> {
   const file = inMemory(Buffer.alloc(0))
   let now = started
   using paces = pace()
-  const writer = await journalWriter({ file, header, key, clock: { now: () => now }, pace: paces, onFailed: () => undefined })
+  const writer = await journalWriter({
+    file,
+    header,
+    key,
+    clock: { now: () => now },
+    pace: paces,
+    onFailed: () => undefined,
+  })
   writer.mark({ type: 'program', program: 'shell' })
   for (const text of ['$ ls\r\n', 'a\x1b[1mb\x1b[0m\r\n', '$ exit\r\n']) {
     now += 40
@@ -103,7 +111,9 @@ async function look(bytes: Buffer): Promise<string> {
   said.push(verdict.sound ? 'sound' : verdict.why)
   // Signing what is closed would take most of the time.
   const sign = (): Buffer => Buffer.alloc(64)
-  said.push(await endingOf(async () => closeJournal(inMemory(Buffer.from(bytes)), { sign }, { now: () => started })))
+  said.push(
+    await endingOf(async () => closeJournal(inMemory(Buffer.from(bytes)), { sign }, { now: () => started })),
+  )
   return said.join(', ').replaceAll(/\d+/g, '#')
 }
 

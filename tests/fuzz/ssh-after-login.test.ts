@@ -1,10 +1,24 @@
-// Messages of somebody who is logged in, changed at random, through the pipe and the rules of the gateway to a device: the
-// connection goes on or ends with a named reason. Whatever the bytes: no variable reaches the device that the rules do not let
-// through, no terminal starts there that the recorder does not know of, and no channel opens that was not asked for.
+// Messages of somebody who is logged in, changed at random, through the pipe and the rules of the gateway to
+// a device: the connection goes on or ends with a named reason. Whatever the bytes: no variable reaches the
+// device that the rules do not let through, no terminal starts there that the recorder does not know of, and
+// no channel opens that was not asked for.
 import { expect, test, vi } from 'vitest'
-import { announcementFor, clientChannels, clientRequests, passage } from '../../server/src/gateway/channels.ts'
+import {
+  announcementFor,
+  clientChannels,
+  clientRequests,
+  passage,
+} from '../../server/src/gateway/channels.ts'
 import { openConnection, type ConnectionOptions } from '../../ssh/src/connection/connection.ts'
-import { localPair, pipe, readRequest, SshError, writeRequest, writeTcpForward, type ConnectionEnd } from '../../ssh/src/index.ts'
+import {
+  localPair,
+  pipe,
+  readRequest,
+  SshError,
+  writeRequest,
+  writeTcpForward,
+  type ConnectionEnd,
+} from '../../ssh/src/index.ts'
 import { Message } from '../../ssh/src/messages.ts'
 import { defaults } from '../../ssh/src/options.ts'
 import { message, type Writer } from '../../ssh/src/wire.ts'
@@ -25,9 +39,24 @@ const pty = { terminal: 'xterm', columns: 80, rows: 24, width: 0, height: 0, mod
 const forward = { host: 'localhost', port: 80, origin: '127.0.0.1', originPort: 4_711 }
 
 const seeds = [
-  inputOf(open('session'), ask({ type: 'pty-req', pty }), ask({ type: 'shell' }), data('ls\r'), bare(Message.channelClose)),
-  inputOf(open('session'), ask({ type: 'env', name: 'LANG', value: 'C' }), ask({ type: 'env', name: 'LD_PRELOAD', value: '/x' })),
-  inputOf(open('session'), ask({ type: 'exec', command: 'true' }), bare(Message.channelEof), bare(Message.channelClose)),
+  inputOf(
+    open('session'),
+    ask({ type: 'pty-req', pty }),
+    ask({ type: 'shell' }),
+    data('ls\r'),
+    bare(Message.channelClose),
+  ),
+  inputOf(
+    open('session'),
+    ask({ type: 'env', name: 'LANG', value: 'C' }),
+    ask({ type: 'env', name: 'LD_PRELOAD', value: '/x' }),
+  ),
+  inputOf(
+    open('session'),
+    ask({ type: 'exec', command: 'true' }),
+    bare(Message.channelEof),
+    bare(Message.channelClose),
+  ),
   inputOf(open('session'), ask({ type: 'subsystem', name: 'sftp' }), data('\0\0\0\x05\x01\0\0\0\x03')),
   inputOf(
     open('session'),
@@ -40,10 +69,17 @@ const seeds = [
     message(Message.globalRequest, 128).string('tcpip-forward').boolean(true).string('').uint32(0),
     bare(Message.channelWindowAdjust),
   ),
-  inputOf(message(Message.globalRequest, 128).string('hostkeys-prove-00@openssh.com').boolean(true).string('key')),
+  inputOf(
+    message(Message.globalRequest, 128).string('hostkeys-prove-00@openssh.com').boolean(true).string('key'),
+  ),
 ]
 
-const options: ConnectionOptions = { ...defaults, channelTypes: clientChannels, globalRequests: clientRequests, keepalive_ms: 0 }
+const options: ConnectionOptions = {
+  ...defaults,
+  channelTypes: clientChannels,
+  globalRequests: clientRequests,
+  keepalive_ms: 0,
+}
 
 test('any messages', async () => {
   const { inputs, endings } = await fuzz({
@@ -84,7 +120,10 @@ test('any messages', async () => {
         asked(type, payload) {
           const request = readRequest(type, payload)
           seen.add(request.type)
-          if (type === 'env') expect(request.type === 'env' && /^(LANG|LC_|COLORTERM|TERM_PROGRAM)/.test(request.name)).toBe(true)
+          if (type === 'env')
+            expect(request.type === 'env' && /^(LANG|LC_|COLORTERM|TERM_PROGRAM)/.test(request.name)).toBe(
+              true,
+            )
           if (type === 'pty-req') expect(terminals).toBeGreaterThan(0)
           expect(request.type === 'other' && knownNames.has(type)).toBe(false)
         },
@@ -102,14 +141,27 @@ test('any messages', async () => {
   console.log(`ssh-after-login: ${inputs} inputs, ${endings.size} endings`)
 })
 
-const knownNames = new Set(['pty-req', 'x11-req', 'env', 'shell', 'exec', 'subsystem', 'window-change', 'signal', 'break'])
+const knownNames = new Set([
+  'pty-req',
+  'x11-req',
+  'env',
+  'shell',
+  'exec',
+  'subsystem',
+  'window-change',
+  'signal',
+  'break',
+])
 
 interface Watcher {
   asked(type: string, payload: Buffer): void
   opened(type: string): void
 }
 
-/** A device that opens every channel, grants every request and reads everything; what a watcher finds wrong is thrown at the end. */
+/**
+ * A device that opens every channel, grants every request and reads everything; what a watcher finds wrong is
+ * thrown at the end.
+ */
 async function serveDevice(device: ConnectionEnd, watcher: Watcher): Promise<void> {
   const wrong: unknown[] = []
   const watch = (look: () => void): void => {

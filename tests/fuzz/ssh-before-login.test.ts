@@ -1,5 +1,6 @@
-// What strangers may send to the SSH door: idents, packets in clear, key exchanges and requests to authenticate, cut, changed and put
-// together at random. The server ends the connection with a named reason, or waits within its limits; it never lets anybody in.
+// What strangers may send to the SSH door: idents, packets in clear, key exchanges and requests to
+// authenticate, cut, changed and put together at random. The server ends the connection with a named reason,
+// or waits within its limits; it never lets anybody in.
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -10,7 +11,9 @@ import { fuzz } from './fuzz.ts'
 vi.setConfig({ testTimeout: 3_600_000 })
 
 const recorded = path.join(import.meta.dirname, '../../ssh/test/corpus')
-const seeds = readdirSync(recorded).map((file) => Buffer.from(readFileSync(path.join(recorded, file), 'utf8').replaceAll('\n', ''), 'hex'))
+const seeds = readdirSync(recorded).map((file) =>
+  Buffer.from(readFileSync(path.join(recorded, file), 'utf8').replaceAll('\n', ''), 'hex'),
+)
 
 test('any bytes before the first keys', async () => {
   const { inputs, endings } = await fuzz({

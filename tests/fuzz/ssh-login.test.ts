@@ -1,5 +1,6 @@
-// Requests to authenticate, changed at random, behind keys that are there already: each is judged or refused with a named reason.
-// The judge hears of passwords and keys only as they were sent, and nobody is in whom it did not accept.
+// Requests to authenticate, changed at random, behind keys that are there already: each is judged or refused
+// with a named reason. The judge hears of passwords and keys only as they were sent, and nobody is in whom it
+// did not accept.
 import { expect, test, vi } from 'vitest'
 import { authenticateClient } from '../../ssh/src/auth/server.ts'
 import { generatePrivateKey, proofData, SshError } from '../../ssh/src/index.ts'
@@ -13,8 +14,10 @@ vi.setConfig({ testTimeout: 3_600_000 })
 const key = generatePrivateKey('ed25519')
 const algorithm = 'ssh-ed25519'
 const service = message(Message.serviceRequest).string('ssh-userauth')
-const request = (method: string): Writer => message(Message.authRequest, 1_024).string('olga').string('ssh-connection').string(method)
-const shown = (signed: boolean): Writer => request('publickey').boolean(signed).string(algorithm).string(key.blob)
+const request = (method: string): Writer =>
+  message(Message.authRequest, 1_024).string('olga').string('ssh-connection').string(method)
+const shown = (signed: boolean): Writer =>
+  request('publickey').boolean(signed).string(algorithm).string(key.blob)
 const signature = await key.sign(algorithm, proofData(Buffer.alloc(32, 7), 'olga', algorithm, key.blob))
 
 const seeds = [
@@ -22,7 +25,11 @@ const seeds = [
   inputOf(service, request('none'), request('password').boolean(false).string('rope')),
   inputOf(service, request('password').boolean(true).string('rope').string('anchor')),
   inputOf(service, shown(false), shown(true).string(signature)),
-  inputOf(service, request('keyboard-interactive').string('').string('pam'), message(Message.authInfoResponse).uint32(1).string('rope')),
+  inputOf(
+    service,
+    request('keyboard-interactive').string('').string('pam'),
+    message(Message.authInfoResponse).uint32(1).string('rope'),
+  ),
 ]
 
 test('any requests to authenticate', async () => {
@@ -38,7 +45,8 @@ test('any requests to authenticate', async () => {
         mostFailures: 6,
         async authenticate(attempt) {
           heard.add(attempt.method)
-          if (attempt.method === 'keyboard-interactive') await attempt.ask([{ text: 'Password: ', echo: false }])
+          if (attempt.method === 'keyboard-interactive')
+            await attempt.ask([{ text: 'Password: ', echo: false }])
           // What was really signed gets in, so that what follows is tried, too.
           accepted ||= attempt.method === 'publickey'
           return attempt.method.startsWith('publickey') ? 'accept' : 'refuse'

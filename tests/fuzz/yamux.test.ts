@@ -1,4 +1,5 @@
-// Frames of yamux from a peer that keeps to no rule: the session goes on or ends with the name of the rule that was broken.
+// Frames of yamux from a peer that keeps to no rule: the session goes on or ends with the name of the rule
+// that was broken.
 import { duplexPair, type Duplex } from 'node:stream'
 import { expect, test, vi } from 'vitest'
 import { openMux, ProtocolError } from '../../mux/src/index.ts'

@@ -1,4 +1,5 @@
-// The fenced blocks of README and the guides, as a reader of them finds them. The word behind the fence says what a block is:
+// The fenced blocks of README and the guides, as a reader of them finds them. The word behind the fence says
+// what a block is:
 //
 //   ```sh                    commands, run from the top to the end; each must succeed
 //   ```sh fails              the last one is refused; what stands in the guide around it says why
@@ -8,7 +9,8 @@
 //   ```console               a talk: `$ ` is a command, a question is answered, anything else is what is shown
 //   ```text, ini, nginx …    drawings and files: nothing to run
 //
-// `stays` may be `stays on: <sentence>`: then it is left running until the end of the page, because what follows needs it.
+// `stays` may be `stays on: <sentence>`: then it is left running until the end of the page, because what
+// follows needs it.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 
@@ -52,11 +54,14 @@ export function blocksOf(page: string): Block[] {
 }
 
 function read(page: string, line: number, info: string, lines: string[]): Block {
-  const [, language = 'text', how = 'runs', detail = ''] = /^(\w+)?(?: ([\w -]+?))?(?:: (.*))?$/.exec(info) ?? []
+  const [, language = 'text', how = 'runs', detail = ''] =
+    /^(\w+)?(?: ([\w -]+?))?(?:: (.*))?$/.exec(info) ?? []
   const where = `${page}:${line}: \`\`\`${info}`
-  if (!['sh', 'console', ...shown].includes(language)) throw new Error(`${where} is no kind of block: see tests/guides/blocks.ts`)
+  if (!['sh', 'console', ...shown].includes(language))
+    throw new Error(`${where} is no kind of block: see tests/guides/blocks.ts`)
   if (!hows.includes(how)) throw new Error(`${where}: ${how} is not one of ${hows.join(', ')}`)
-  if ((how.startsWith('stays') || how === 'not-run') && detail === '') throw new Error(`${where}: say why or what behind a colon`)
+  if ((how.startsWith('stays') || how === 'not-run') && detail === '')
+    throw new Error(`${where}: say why or what behind a colon`)
   return { page, line, language, how: how as Block['how'], detail, text: `${lines.join('\n')}\n` }
 }
 

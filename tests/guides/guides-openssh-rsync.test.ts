@@ -1,6 +1,7 @@
-// Every guide as somebody follows it who has the problem now: all blocks of a page from the top to the end, against one server
-// and one real device for all pages. Each page finds the namespace as it is to begin with: olga signed in, `gantry` accepted
-// and online, `buoy` waiting, no rules, and no key but hers. The quick start and the README have a file of their own.
+// Every guide as somebody follows it who has the problem now: all blocks of a page from the top to the end,
+// against one server and one real device for all pages. Each page finds the namespace as it is to begin with:
+// olga signed in, `gantry` accepted and online, `buoy` waiting, no rules, and no key but hers. The quick
+// start and the README have a file of their own.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
@@ -57,7 +58,10 @@ async function serve(where: number | string): Promise<Server> {
 /** What changes with every block. */
 let now = { rule: '', fingerprint: '' }
 async function look(): Promise<void> {
-  const [rules, keys] = [(await way.owner.firewall.list({ query: {} })).body, (await way.owner.publicKeys.list({ query: {} })).body]
+  const [rules, keys] = [
+    (await way.owner.firewall.list({ query: {} })).body,
+    (await way.owner.publicKeys.list({ query: {} })).body,
+  ]
   now = { rule: rules.at(-1)?.id ?? '', fingerprint: keys.at(-1)?.fingerprint ?? '' }
 }
 
@@ -88,13 +92,18 @@ function here(text: string): string {
 
 function answer(question: string): string | undefined {
   if (question.endsWith(') Password:')) return way.user.password
-  return { 'Username or e-mail:': sample.owner.username, 'Password:': sample.owner.password, 'Code of your second factor:': '' }[question]
+  return {
+    'Username or e-mail:': sample.owner.username,
+    'Password:': sample.owner.password,
+    'Code of your second factor:': '',
+  }[question]
 }
 
 /** The namespace as every page finds it. */
 async function tidy(page: string): Promise<void> {
   const { owner, service, agent } = way
-  for (const { id } of (await owner.firewall.list({ query: {} })).body) await owner.firewall.remove({ params: { id } })
+  for (const { id } of (await owner.firewall.list({ query: {} })).body)
+    await owner.firewall.remove({ params: { id } })
   for (const { fingerprint } of (await owner.publicKeys.list({ query: {} })).body)
     await owner.publicKeys.remove({ params: { fingerprint } })
   for (const { uid } of (await owner.devices.list({ query: { per_page: 100 } })).body)
@@ -103,7 +112,13 @@ async function tidy(page: string): Promise<void> {
     if (tenant_id !== sample.tenant) await owner.namespaces.remove({ params: { tenant: tenant_id } })
   const facts = { id: 'debian', pretty_name: 'Debian', version: 'v0.16.4', arch: 'amd64', platform: 'native' }
   await service.api().devices.auth({
-    body: { hostname: 'buoy', identity: { mac: randomUUID() }, info: facts, public_key: sample.publicKeyPem, tenant_id: sample.tenant },
+    body: {
+      hostname: 'buoy',
+      identity: { mac: randomUUID() },
+      info: facts,
+      public_key: sample.publicKeyPem,
+      tenant_id: sample.tenant,
+    },
   })
   const wanted = page === 'command-line.md' ? ['lifting', 'pier'] : ['lifting']
   await owner.devices.setTags({ params: { uid: agent.uid }, body: { tags: wanted } })
@@ -115,19 +130,25 @@ async function begin(page: string): Promise<Reader> {
   const reader = openReader({ here, answer })
   const home = reader.desk.folder
   if (!keyless.includes(page))
-    for (const end of ['', '.pub']) copyFileSync(way.where.file(`olga${end}`), path.join(home, `.ssh/id_ed25519${end}`))
+    for (const end of ['', '.pub'])
+      copyFileSync(way.where.file(`olga${end}`), path.join(home, `.ssh/id_ed25519${end}`))
   // The server's own machine and the person's are one here.
   symlinkSync(way.service.folder, path.join(home, 'data'))
   mkdirSync(path.join(home, 'var'))
   if (!strangers.includes(page)) {
     const env = { HOME: home, XDG_CONFIG_HOME: path.join(home, 'config') }
-    const account = { token: await way.world.token('owner'), username: sample.owner.username, tenant: sample.tenant }
+    const account = {
+      token: await way.world.token('owner'),
+      username: sample.owner.username,
+      tenant: sample.tenant,
+    }
     accounts(env).keep(way.service.url, account)
   }
   return reader
 }
 
-const commandsOf = (page: string): Block[] => blocksOf(`docs/guides/${page}`).filter((block) => isCommand(block) && block.how !== 'not-run')
+const commandsOf = (page: string): Block[] =>
+  blocksOf(`docs/guides/${page}`).filter((block) => isCommand(block) && block.how !== 'not-run')
 
 describe.each(pages.filter((page) => commandsOf(page).length > 0))('%s', (page) => {
   let reader: Reader

@@ -1,6 +1,7 @@
-// The README and the quick start as a newcomer follows them on one machine: `npm start` on nothing, the first user, the agent
-// as `install.sh` brings it from the server, the first ssh; and `npm run demo`. Nothing is shared with other tests: the server
-// is a process of its own with a folder of its own. Only where a service manager would start the agent, this test does.
+// The README and the quick start as a newcomer follows them on one machine: `npm start` on nothing, the first
+// user, the agent as `install.sh` brings it from the server, the first ssh; and `npm run demo`. Nothing is
+// shared with other tests: the server is a process of its own with a folder of its own. Only where a service
+// manager would start the agent, this test does.
 import { createHash } from 'node:crypto'
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +23,8 @@ function mustBeInstalled(): void {
   const lock = createHash('sha256')
     .update(readFileSync(path.join(root, 'package-lock.json')))
     .digest('hex')
-  if (readFileSync(path.join(root, 'node_modules/.hawser-installed'), 'utf8') !== lock) throw new Error('run the tests with `npm test`')
+  if (readFileSync(path.join(root, 'node_modules/.hawser-installed'), 'utf8') !== lock)
+    throw new Error('run the tests with `npm test`')
 }
 
 describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
@@ -31,7 +33,8 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
   let reader: Reader
   let agent: ChildProcess | undefined
   let [http, ssh] = [0, 0]
-  const user = (): { name: string; password: string } => person ?? { name: os.userInfo().username, password: 'pilot' }
+  const user = (): { name: string; password: string } =>
+    person ?? { name: os.userInfo().username, password: 'pilot' }
 
   const here = (text: string): string => {
     const tenant = /Tenant: ([0-9a-f-]{36})/.exec(reader.said())?.[1] ?? ''
@@ -50,7 +53,9 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
     return names.reduce((so_far, [name, value]) => so_far.replaceAll(name, value), text)
   }
   const answer = (question: string): string | undefined =>
-    question.endsWith(') Password:') ? user().password : { 'Username or e-mail:': 'olga', 'Password:': 'rope-and-anchor' }[question]
+    question.endsWith(') Password:')
+      ? user().password
+      : { 'Username or e-mail:': 'olga', 'Password:': 'rope-and-anchor' }[question]
 
   beforeAll(async () => {
     ;[http, ssh] = [await freePort(), await freePort()]
@@ -76,7 +81,15 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
       },
     })
     // The newcomer's own key.
-    await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path.join(reader.desk.folder, '.ssh/id_ed25519')])
+    await run('ssh-keygen', [
+      '-q',
+      '-t',
+      'ed25519',
+      '-N',
+      '',
+      '-f',
+      path.join(reader.desk.folder, '.ssh/id_ed25519'),
+    ])
   })
   afterAll(async () => {
     if (agent && agent.exitCode === null) {
@@ -93,10 +106,19 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
     const settings = readFileSync(path.join(folder, 'agent.env'), 'utf8').trim().split('\n')
     const alone = isRoot
       ? {}
-      : { HAWSER_SINGLE_USER_PASSWORD: spawnSync('openssl', ['passwd', '-6', 'pilot'], { encoding: 'utf8' }).stdout.trim() }
-    const told = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+      : {
+          HAWSER_SINGLE_USER_PASSWORD: spawnSync('openssl', ['passwd', '-6', 'pilot'], {
+            encoding: 'utf8',
+          }).stdout.trim(),
+        }
+    const told = Object.fromEntries(
+      settings.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+    )
     const env: NodeJS.ProcessEnv = { PATH: process.env['PATH'], ...told, ...alone }
-    const started = (agent = spawn(path.join(folder, 'agent/bin/hawser-agent'), [], { env, stdio: ['ignore', 'pipe', 'inherit'] }))
+    const started = (agent = spawn(path.join(folder, 'agent/bin/hawser-agent'), [], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }))
     for await (const line of createInterface(started.stdout)) if (line.includes('"tunnel.up"')) break
     started.stdout.resume()
   }
@@ -104,7 +126,10 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
   /** The demo prints how to come in; it is waited for, since it is the last thing it says. */
   async function comeIn(shown: string): Promise<void> {
     const command = /SSH\s+(ssh .*)/.exec(shown)?.[1] ?? ''
-    const { stdout, status, stderr } = await run(path.join(reader.desk.bin, 'ssh'), [...command.split(' ').slice(1), 'echo there'])
+    const { stdout, status, stderr } = await run(path.join(reader.desk.bin, 'ssh'), [
+      ...command.split(' ').slice(1),
+      'echo there',
+    ])
     expect([stdout.toString(), status], stderr).toEqual(['there\n', 0])
   }
 

@@ -1,5 +1,6 @@
-// What can be said about our pages without following them: every block of commands is one that some test runs, or is on the
-// list of those that cannot be; links lead somewhere; commands, settings and sentences that a page names are there.
+// What can be said about our pages without following them: every block of commands is one that some test
+// runs, or is on the list of those that cannot be; links lead somewhere; commands, settings and sentences
+// that a page names are there.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -29,13 +30,16 @@ describe('blocks', () => {
   test('what is not run is on the list, with its reason', () => {
     const found = pages.flatMap(blocksOf).filter(({ how }) => how === 'not-run')
     const lines = found.map(({ page, text, detail }) => `${page}: ${text.split('\n')[0]} (${detail})`)
-    expect(lines.toSorted()).toEqual(notRun.map(([page, line, reason]) => `${page}: ${line} (${reason})`).toSorted())
+    expect(lines.toSorted()).toEqual(
+      notRun.map(([page, line, reason]) => `${page}: ${line} (${reason})`).toSorted(),
+    )
   })
 
   test('pages whose blocks are commands are ones that a test follows', () => {
     const followed = new Set(['README.md', ...guides])
     const others = prose.filter(
-      (page) => !followed.has(page) && blocksOf(page).some((block) => isCommand(block) && block.how !== 'not-run'),
+      (page) =>
+        !followed.has(page) && blocksOf(page).some((block) => isCommand(block) && block.how !== 'not-run'),
     )
     expect(others).toEqual([])
   })
@@ -46,7 +50,9 @@ describe('blocks', () => {
 
   test('no command hides in a drawing', () => {
     const drawings = prose.flatMap(blocksOf).filter((block) => block.language === 'text')
-    const hidden = drawings.filter(({ text }) => /^(\$ |(sudo|npm|ssh|scp|curl|hawser|docker|systemctl|git) )/m.test(text))
+    const hidden = drawings.filter(({ text }) =>
+      /^(\$ |(sudo|npm|ssh|scp|curl|hawser|docker|systemctl|git) )/m.test(text),
+    )
     expect(hidden.map(({ page, line }) => `${page}:${line}`)).toEqual([])
   })
 })
@@ -55,7 +61,9 @@ test('every promise of SECURITY.md names its test, and every attack has its prom
   const [, promises = ''] = textOf('SECURITY.md').split('## What is promised')
   const rows = promises.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| nobody'))
   const named = rows.flatMap((row) => [...row.matchAll(/`([a-z0-9-]+)`/g)].map(([, name]) => name))
-  const attacks = globSync('tests/attacks/*.test.ts', { cwd: root }).map((file) => path.basename(file, '.test.ts'))
+  const attacks = globSync('tests/attacks/*.test.ts', { cwd: root }).map((file) =>
+    path.basename(file, '.test.ts'),
+  )
   // These hold what others rely on: that nothing is used or shown that is wrong.
   const foundations = ['admin-founds-nothing', 'damaged-recordings', 'native-cipher-trial', 'unknown-methods']
   expect(rows.every((row) => row.includes('`'))).toBe(true)
@@ -85,7 +93,8 @@ describe('what pages name', () => {
 
   test('every guide is in the index', () => {
     const index = textOf('docs/guides/README.md')
-    for (const guide of guides) if (!guide.endsWith('README.md')) expect(index).toContain(`(${path.basename(guide)})`)
+    for (const guide of guides)
+      if (!guide.endsWith('README.md')) expect(index).toContain(`(${path.basename(guide)})`)
   })
 
   const ofServer = new Set([
@@ -103,7 +112,10 @@ describe('what pages name', () => {
 
   test('commands are there', () => {
     const named = prose.flatMap((page) =>
-      [...proseOf(page).matchAll(/`hawser ([a-z][^`]*)`/g)].map(([, line]) => ({ page, line: line!.replaceAll('\n', ' ') })),
+      [...proseOf(page).matchAll(/`hawser ([a-z][^`]*)`/g)].map(([, line]) => ({
+        page,
+        line: line!.replaceAll('\n', ' '),
+      })),
     )
     expect(named.length).toBeGreaterThan(20)
     const missing = named.filter(({ line }) => {
@@ -118,19 +130,31 @@ describe('what pages name', () => {
   })
 
   /** It takes arguments, not verbs. */
-  const isLeaf = (word: string): boolean => allCommands().some(({ words }) => words.length === 1 && words[0] === word)
+  const isLeaf = (word: string): boolean =>
+    allCommands().some(({ words }) => words.length === 1 && words[0] === word)
 
   test('settings are there', () => {
     const agent =
-      readFileSync(path.join(root, 'agent/src/config.ts'), 'utf8') + readFileSync(path.join(root, 'agent/src/connector.ts'), 'utf8')
+      readFileSync(path.join(root, 'agent/src/config.ts'), 'utf8') +
+      readFileSync(path.join(root, 'agent/src/connector.ts'), 'utf8')
     const ofAgent = [...agent.matchAll(/find\('([A-Z_]+)'\)/g)].map(([, name]) => `HAWSER_${name}`)
-    const known = new Set([...Object.keys(settings), ...ofAgent, 'HAWSER_SERVER', 'HAWSER_API_KEY', 'HAWSER_'])
-    const named = prose.flatMap((page) => [...textOf(page).matchAll(/HAWSER_[A-Z0-9_]*/g)].map(([name]) => name))
+    const known = new Set([
+      ...Object.keys(settings),
+      ...ofAgent,
+      'HAWSER_SERVER',
+      'HAWSER_API_KEY',
+      'HAWSER_',
+    ])
+    const named = prose.flatMap((page) =>
+      [...textOf(page).matchAll(/HAWSER_[A-Z0-9_]*/g)].map(([name]) => name),
+    )
     expect([...new Set(named)].filter((name) => !known.has(name))).toEqual([])
   })
 
   test('the guide of the command line has every exit code, in the words of the command', () => {
-    const rows = [...textOf('docs/guides/command-line.md').matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, meaning]) => [code, meaning])
+    const rows = [...textOf('docs/guides/command-line.md').matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(
+      ([, code, meaning]) => [code, meaning],
+    )
     expect(rows).toEqual(Object.entries(exitCodes))
   })
 
@@ -145,9 +169,13 @@ describe('what pages name', () => {
       'Connection refused',
       'REMOTE HOST IDENTIFICATION HAS CHANGED!',
     ]
-    const sentences = [...textOf('docs/guides/troubleshooting.md').matchAll(/^\| `([^`]+)` \|/gm)].map(([, sentence]) => sentence!)
+    const sentences = [...textOf('docs/guides/troubleshooting.md').matchAll(/^\| `([^`]+)` \|/gm)].map(
+      ([, sentence]) => sentence!,
+    )
     expect(sentences.length).toBeGreaterThan(30)
-    const unsaid = sentences.filter((one) => !others.includes(one) && !one.split('…').every((part) => sources.includes(part.trim())))
+    const unsaid = sentences.filter(
+      (one) => !others.includes(one) && !one.split('…').every((part) => sources.includes(part.trim())),
+    )
     expect(unsaid).toEqual([])
   })
 })

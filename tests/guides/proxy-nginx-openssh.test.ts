@@ -1,5 +1,6 @@
-// The proxy of the self-hosting guide in a real nginx with TLS, as it stands there but for names, ports and files: what goes
-// through it are agents, terminals, the console and the interface, and nobody can make it say that they are somebody else.
+// The proxy of the self-hosting guide in a real nginx with TLS, as it stands there but for names, ports and
+// files: what goes through it are agents, terminals, the console and the interface, and nobody can make it
+// say that they are somebody else.
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -44,7 +45,10 @@ beforeAll(async () => {
     chmodSync(where.file(name), 0o777)
     return `${name}_temp_path ${where.file(name)};`
   })
-  writeFileSync(where.file('nginx.conf'), `events {}\nhttp {\naccess_log off;\n${kept.join('\n')}\n${server}}\n`)
+  writeFileSync(
+    where.file('nginx.conf'),
+    `events {}\nhttp {\naccess_log off;\n${kept.join('\n')}\n${server}}\n`,
+  )
   const settings = `daemon off; pid ${where.file('pid')}; error_log stderr;`
   nginx = watch('nginx', ['-p', where.path, '-e', 'stderr', '-c', where.file('nginx.conf'), '-g', settings])
   await run('curl', [
@@ -76,18 +80,29 @@ const curl = async (address: string, ...words: string[]) =>
   run('curl', ['-sSf', '--cacert', where.file('ca.pem'), ...words, `${url}${address}`])
 
 test('an agent comes through it, and what people do on its device is whole', async () => {
-  expect((await way.owner.devices.get({ params: { uid: agent.uid } })).body).toMatchObject({ name: 'lighter', online: true })
+  expect((await way.owner.devices.get({ params: { uid: agent.uid } })).body).toMatchObject({
+    name: 'lighter',
+    online: true,
+  })
   const { status, stdout } = await way.ssh('head -c 20000000 /dev/zero', { device: 'lighter' })
   expect([status, stdout.length]).toEqual([0, 20_000_000])
 })
 
 test('a terminal of a browser works through it', async () => {
   const { user } = way
-  const { token } = (await way.owner.terminals.open({ body: { device: agent.uid, username: user.name, password: user.password } })).body
-  // The browser names the address that its page has; the port of this test is not the usual one, and nginx leaves it out.
+  const { token } = (
+    await way.owner.terminals.open({
+      body: { device: agent.uid, username: user.name, password: user.password },
+    })
+  ).body
+  // The browser names the address that its page has; the port of this test is not the usual one, and nginx
+  // leaves it out.
   const headers = { origin: 'https://127.0.0.1' }
   const ca = readFileSync(where.file('ca.pem'), 'utf8')
-  const socket = await dialWebSocket(`${url.replace('https', 'wss')}/ws/ssh?token=${token}&cols=80&rows=24`, { headers, ca })
+  const socket = await dialWebSocket(`${url.replace('https', 'wss')}/ws/ssh?token=${token}&cols=80&rows=24`, {
+    headers,
+    ca,
+  })
   let shown = ''
   socket.on('message', (bytes) => void (shown += (bytes as Buffer).toString()))
   socket.resume()
@@ -98,12 +113,19 @@ test('a terminal of a browser works through it', async () => {
 
 test('the console and the script for devices come from the address that people use', async () => {
   expect((await curl('/')).stdout.toString()).toMatch(/^<!doctype html>/i)
-  expect((await curl(`/install.sh?tenant_id=${sample.tenant}`)).stdout.toString()).toContain('https://127.0.0.1')
+  expect((await curl(`/install.sh?tenant_id=${sample.tenant}`)).stdout.toString()).toContain(
+    'https://127.0.0.1',
+  )
 })
 
 test('the server learns who calls, whatever the caller says', async () => {
   const body = { ...devices.auth.example.body, identity: { mac: '00:00:5e:00:53:77' }, hostname: 'forger' }
-  const forged = ['X-Real-IP: 192.0.2.1', 'X-Forwarded-For: 192.0.2.1', 'Forwarded: for=192.0.2.1', 'Content-Type: application/json']
+  const forged = [
+    'X-Real-IP: 192.0.2.1',
+    'X-Forwarded-For: 192.0.2.1',
+    'Forwarded: for=192.0.2.1',
+    'Content-Type: application/json',
+  ]
   const { status, stdout } = await curl(
     '/api/devices/auth',
     '--interface',
@@ -119,7 +141,9 @@ test('the server learns who calls, whatever the caller says', async () => {
 
 test('what is refused is refused through it, with the answer of the server; what is far too long by itself', async () => {
   const answer = async (to: string, ...words: string[]): Promise<string> =>
-    (await run('curl', ['-sS', '-w', ' %{http_code}', '--cacert', where.file('ca.pem'), ...words, to])).stdout.toString()
+    (
+      await run('curl', ['-sS', '-w', ' %{http_code}', '--cacert', where.file('ca.pem'), ...words, to])
+    ).stdout.toString()
   const refused = await answer(`${url}/api/devices`)
   expect(refused).toMatch(/ 401$/)
   expect(refused).toBe(await answer(`${way.service.url}/api/devices`))

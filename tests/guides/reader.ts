@@ -1,6 +1,6 @@
-// Somebody who reads a page and does what it says: each block of commands in turn, in a home of their own, with the real
-// programs of this machine. Only names are put in place (the server's address, ports, the user on the device); what a page
-// shows must then be shown. See blocks.ts for what the words behind a fence mean.
+// Somebody who reads a page and does what it says: each block of commands in turn, in a home of their own,
+// with the real programs of this machine. Only names are put in place (the server's address, ports, the user
+// on the device); what a page shows must then be shown. See blocks.ts for what the words behind a fence mean.
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
@@ -48,22 +48,36 @@ export function openReader(scene: Scene): Reader {
   let said = ''
 
   const open = (command: string): Terminal =>
-    openTerminal('/bin/bash', ['--norc', '-c', `cd '${folder}' && ${command}`], { columns: 200, rows: 50, env })
+    openTerminal('/bin/bash', ['--norc', '-c', `cd '${folder}' && ${command}`], {
+      columns: 200,
+      rows: 50,
+      env,
+    })
 
   async function plain({ text, how }: Block): Promise<void> {
-    const { status, stdout, stderr } = await run('bash', ['--norc', '-ec', `cd '${folder}'\n${scene.here(text)}`], undefined, env)
+    const { status, stdout, stderr } = await run(
+      'bash',
+      ['--norc', '-ec', `cd '${folder}'\n${scene.here(text)}`],
+      undefined,
+      env,
+    )
     said += stdout.toString() + stderr
     const shown = `${stdout.toString()}\n${stderr}`
     if (how === 'fails') expect(status, shown).not.toBe(0)
     else expect(status, shown).toBe(0)
   }
 
-  async function stays({ text, how, detail }: Block, meanwhile?: (shown: string) => Promise<void>): Promise<void> {
+  async function stays(
+    { text, how, detail }: Block,
+    meanwhile?: (shown: string) => Promise<void>,
+  ): Promise<void> {
     const terminal = open(scene.here(text))
     running.push(terminal)
     const port = /listens on (\d+)/.exec(scene.here(detail))?.[1]
     const works = async (): Promise<void> =>
-      port === undefined ? expect(readable(terminal.shown())).toContain(scene.here(detail)) : knock(Number(port))
+      port === undefined
+        ? expect(readable(terminal.shown())).toContain(scene.here(detail))
+        : knock(Number(port))
     await vi.waitFor(works, patience)
     said += readable(terminal.shown())
     await meanwhile?.(readable(terminal.shown()))

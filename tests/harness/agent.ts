@@ -1,5 +1,5 @@
-// The real agent, in a process of its own: enrolled, accepted, its tunnel up. It runs as whoever runs the test: as root its
-// users are those of the system; otherwise there is the one user with the password `pilot`.
+// The real agent, in a process of its own: enrolled, accepted, its tunnel up. It runs as whoever runs the
+// test: as root its users are those of the system; otherwise there is the one user with the password `pilot`.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -54,7 +54,11 @@ export async function startAgent(service: AgentServer, options: AgentOptions = {
       HAWSER_PREFERRED_IDENTITY: `test-${name}`,
       ...(isRoot
         ? {}
-        : { HAWSER_SINGLE_USER_PASSWORD: spawnSync('openssl', ['passwd', '-6', 'pilot'], { encoding: 'utf8' }).stdout.trim() }),
+        : {
+            HAWSER_SINGLE_USER_PASSWORD: spawnSync('openssl', ['passwd', '-6', 'pilot'], {
+              encoding: 'utf8',
+            }).stdout.trim(),
+          }),
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -73,7 +77,8 @@ export async function startAgent(service: AgentServer, options: AgentOptions = {
   })
   const ended = once(child, 'exit').then(([code]) => code as number | null)
   void ended.then((code) => {
-    for (const { event, done } of waiting) done.reject(new Error(`the agent ended with ${code} before ${event}: ${complaint}`))
+    for (const { event, done } of waiting)
+      done.reject(new Error(`the agent ended with ${code} before ${event}: ${complaint}`))
   })
   const logged = (event: string): Promise<Record<string, unknown>> => {
     const done = Promise.withResolvers<Record<string, unknown>>()
@@ -94,7 +99,12 @@ export async function startAgent(service: AgentServer, options: AgentOptions = {
       tenant_id: sample.tenant,
       role: 'owner',
     } as const
-    await rules.devices.accept({ params: { uid } } as never, { ...owner, source: '127.0.0.1', host: '', secure: false })
+    await rules.devices.accept({ params: { uid } } as never, {
+      ...owner,
+      source: '127.0.0.1',
+      host: '',
+      secure: false,
+    })
   }
   return {
     uid,

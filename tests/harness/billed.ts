@@ -1,5 +1,6 @@
-// A place whose namespaces pay: a service that is billed by the double of Stripe, with the world of the examples in it, and
-// the steps by which its owner becomes a customer and subscribes. The sample namespace has one accepted device at first.
+// A place whose namespaces pay: a service that is billed by the double of Stripe, with the world of the
+// examples in it, and the steps by which its owner becomes a customer and subscribes. The sample namespace
+// has one accepted device at first.
 import { expect } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { startPlace, type Place } from './place.ts'
@@ -54,7 +55,10 @@ export async function startBilled({ env = {}, ...options }: ServiceOptions = {})
       return (live!['items'] as { data: { quantity: number }[] }).data[0]!.quantity
     },
     namespace: async () => (await place.owner.namespaces.get({ params: { tenant: sample.tenant } })).body,
-    asked: () => stripe.asked.splice(0).map(({ method, path }) => `${method} ${path.replace(/(cus|pm|sub|in)_\w+/, '$1')}`),
+    asked: () =>
+      stripe.asked
+        .splice(0)
+        .map(({ method, path }) => `${method} ${path.replace(/(cus|pm|sub|in)_\w+/, '$1')}`),
     async [Symbol.asyncDispose]() {
       stripe.well()
       await stop()

@@ -1,6 +1,7 @@
-// A real browser for a test: Debian's Chromium, found on the path, driven by playwright. A `visit` is one person's
-// window; whatever goes wrong in it (an error of a script, something the content security policy has stopped, a request
-// to anyone but the server) is written down, so that a test can end with "and nothing did".
+// A real browser for a test: Debian's Chromium, found on the path, driven by playwright. A `visit` is one
+// person's window; whatever goes wrong in it (an error of a script, something the content security policy has
+// stopped, a request to anyone but the server) is written down, so that a test can end with "and nothing
+// did".
 import { accessSync, constants } from 'node:fs'
 import path from 'node:path'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
@@ -36,7 +37,11 @@ export interface Visit extends AsyncDisposable {
   readonly refusals: readonly string[]
 }
 
-export async function visit(browser: Browser, service: Service, options: BrowserContextOptions = {}): Promise<Visit> {
+export async function visit(
+  browser: Browser,
+  service: Service,
+  options: BrowserContextOptions = {},
+): Promise<Visit> {
   const context = await browser.newContext({ baseURL: service.url, ...options })
   context.setDefaultTimeout(60_000)
   const troubles: string[] = []
@@ -56,8 +61,11 @@ export async function visit(browser: Browser, service: Service, options: Browser
   })
   page.on('console', (message) => {
     if (!['error', 'warning'].includes(message.type())) return
-    // A refused call is an error to the browser. It is in `refusals`; one that is no call (a lost file) stays an error.
-    const refused = message.text().startsWith('Failed to load resource') && new URL(message.location().url).pathname.startsWith('/api/')
+    // A refused call is an error to the browser. It is in `refusals`; one that is no call (a lost file) stays
+    // an error.
+    const refused =
+      message.text().startsWith('Failed to load resource') &&
+      new URL(message.location().url).pathname.startsWith('/api/')
     if (!refused) troubles.push(`${message.type()}: ${message.text()}`)
   })
   return { page, troubles, refusals, [Symbol.asyncDispose]: () => context.close() }

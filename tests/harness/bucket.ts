@@ -9,12 +9,21 @@ export async function createBucket({ endpoint, accessKey, secretKey }: Store, bu
   const empty = createHash('sha256').update('').digest('hex')
   const headers = { host: url.host, 'x-amz-content-sha256': empty, 'x-amz-date': moment }
   const names = Object.keys(headers).join(';')
-  const canonical = ['PUT', url.pathname, '', ...Object.entries(headers).map(([name, value]) => `${name}:${value}`), '', names, empty].join(
+  const canonical = [
+    'PUT',
+    url.pathname,
+    '',
+    ...Object.entries(headers).map(([name, value]) => `${name}:${value}`),
+    '',
+    names,
+    empty,
+  ].join('\n')
+  const scope = `${day}/us-east-1/s3/aws4_request`
+  const text = ['AWS4-HMAC-SHA256', moment, scope, createHash('sha256').update(canonical).digest('hex')].join(
     '\n',
   )
-  const scope = `${day}/us-east-1/s3/aws4_request`
-  const text = ['AWS4-HMAC-SHA256', moment, scope, createHash('sha256').update(canonical).digest('hex')].join('\n')
-  const hmac = (key: string | Buffer, words: string): Buffer => createHmac('sha256', key).update(words).digest()
+  const hmac = (key: string | Buffer, words: string): Buffer =>
+    createHmac('sha256', key).update(words).digest()
   const key = ['us-east-1', 's3', 'aws4_request'].reduce<Buffer>(hmac, hmac(`AWS4${secretKey}`, day))
   const authorization = `AWS4-HMAC-SHA256 Credential=${accessKey}/${scope}, SignedHeaders=${names}, Signature=${hmac(key, text).toString('hex')}`
   const { host: _, ...sent } = headers

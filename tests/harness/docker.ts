@@ -1,6 +1,7 @@
-// A real container engine for a test: Debian's dockerd in a folder of its own, without any network, and an image made of the
-// static busybox, since there is no registry. `await using docker = await startDocker()`; disposal stops everything and
-// removes the folder. It needs root, as dockerd does. With `tls` it speaks TLS on TCP and only to those with a certificate of its authority.
+// A real container engine for a test: Debian's dockerd in a folder of its own, without any network, and an
+// image made of the static busybox, since there is no registry. `await using docker = await startDocker()`;
+// disposal stops everything and removes the folder. It needs root, as dockerd does. With `tls` it speaks TLS
+// on TCP and only to those with a certificate of its authority.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -32,14 +33,20 @@ export interface Docker extends AsyncDisposable {
   /** The command line's program, to its end; throws if it fails. */
   docker(...words: string[]): Promise<string>
   /** A container that does nothing, and stays until it is stopped; its id. */
-  container(name: string, options?: { readonly image?: string; readonly flags?: readonly string[] }): Promise<string>
+  container(
+    name: string,
+    options?: { readonly image?: string; readonly flags?: readonly string[] },
+  ): Promise<string>
   kill(): Promise<void>
   start(): Promise<void>
 }
 
 export const image = 'local/busybox:1'
 
-export async function startDocker({ tcp = false, tls = false }: { tcp?: boolean; tls?: boolean } = {}): Promise<Docker> {
+export async function startDocker({
+  tcp = false,
+  tls = false,
+}: { tcp?: boolean; tls?: boolean } = {}): Promise<Docker> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-docker-'))
   const at = (name: string): string => path.join(folder, name)
   const host = `unix://${at('docker.sock')}`
@@ -56,7 +63,17 @@ export async function startDocker({ tcp = false, tls = false }: { tcp?: boolean;
     '-H',
     host,
     ...(port > 0 ? ['-H', `tcp://127.0.0.1:${port}`] : []),
-    ...(tls ? ['--tlsverify', '--tlscacert', at('ca.pem'), '--tlscert', at('engine.pem'), '--tlskey', at('engine.key')] : ['--tls=false']),
+    ...(tls
+      ? [
+          '--tlsverify',
+          '--tlscacert',
+          at('ca.pem'),
+          '--tlscert',
+          at('engine.pem'),
+          '--tlskey',
+          at('engine.key'),
+        ]
+      : ['--tls=false']),
   ]
   let daemon: ChildProcess | undefined
 
@@ -75,7 +92,8 @@ export async function startDocker({ tcp = false, tls = false }: { tcp?: boolean;
       throw new Error(`dockerd ended: ${readFileSync(at('log'), 'utf8').slice(-2_000)}`)
     })
     ended.catch(() => undefined)
-    while (!(await isThere(at('docker.sock')))) await Promise.race([new Promise((resolve) => setTimeout(resolve, 100)), ended])
+    while (!(await isThere(at('docker.sock'))))
+      await Promise.race([new Promise((resolve) => setTimeout(resolve, 100)), ended])
   }
 
   async function kill(): Promise<void> {
@@ -94,7 +112,20 @@ export async function startDocker({ tcp = false, tls = false }: { tcp?: boolean;
     tls: material,
     docker,
     container: async (name, { image: of = image, flags = [] } = {}) =>
-      docker('run', '-d', '--network', 'none', '--stop-signal', 'KILL', '--name', name, ...flags, of, 'sleep', '1000000'),
+      docker(
+        'run',
+        '-d',
+        '--network',
+        'none',
+        '--stop-signal',
+        'KILL',
+        '--name',
+        name,
+        ...flags,
+        of,
+        'sleep',
+        '1000000',
+      ),
     kill,
     start,
     async [Symbol.asyncDispose]() {
@@ -113,7 +144,10 @@ export async function startDocker({ tcp = false, tls = false }: { tcp?: boolean;
   return ready
 }
 
-/** The files of a small system: busybox, root and pilot, and whatever else is wanted, by its path on this machine. */
+/**
+ * The files of a small system: busybox, root and pilot, and whatever else is wanted, by its path on this
+ * machine.
+ */
 export function rootfs(folder: string, more: readonly string[] = []): string {
   const root = path.join(folder, 'rootfs')
   rmSync(root, { recursive: true, force: true })
@@ -122,7 +156,10 @@ export function rootfs(folder: string, more: readonly string[] = []): string {
   chownSync(path.join(root, 'home/pilot'), 1000, 1000)
   chmodSync(path.join(root, 'tmp'), 0o1777)
   copyFileSync('/bin/busybox', path.join(root, 'bin/busybox'))
-  writeFileSync(path.join(root, 'etc/passwd'), 'root:x:0:0:root:/root:/bin/sh\npilot:x:1000:1000:pilot:/home/pilot:/bin/bash\n')
+  writeFileSync(
+    path.join(root, 'etc/passwd'),
+    'root:x:0:0:root:/root:/bin/sh\npilot:x:1000:1000:pilot:/home/pilot:/bin/bash\n',
+  )
   writeFileSync(path.join(root, 'etc/group'), 'root:x:0:\npilot:x:1000:\ncrew:x:2000:pilot\n')
   for (const file of more) {
     mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
@@ -131,7 +168,11 @@ export function rootfs(folder: string, more: readonly string[] = []): string {
   return root
 }
 
-export async function importImage(docker: Pick<Docker, 'folder' | 'docker'>, name: string, more: readonly string[]): Promise<void> {
+export async function importImage(
+  docker: Pick<Docker, 'folder' | 'docker'>,
+  name: string,
+  more: readonly string[],
+): Promise<void> {
   const root = rootfs(docker.folder, more)
   const { stdout } = await run('/bin/busybox', ['--list'])
   for (const tool of stdout.toString().trim().split('\n')) {
@@ -171,15 +212,46 @@ export async function certificates(folder: string, name = ''): Promise<NonNullab
     if (status !== 0) throw new Error(stderr)
   }
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  await openssl('req', '-x509', ...key, '-keyout', file('ca.key'), '-out', file('ca.pem'), '-days', '2', '-subj', `/CN=${name}authority`)
+  await openssl(
+    'req',
+    '-x509',
+    ...key,
+    '-keyout',
+    file('ca.key'),
+    '-out',
+    file('ca.pem'),
+    '-days',
+    '2',
+    '-subj',
+    `/CN=${name}authority`,
+  )
   for (const [each, extensions] of [
     ['engine', 'subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth\n'],
     ['client', 'extendedKeyUsage=clientAuth\n'],
   ] as const) {
     writeFileSync(file(`${each}.ext`), extensions)
-    await openssl('req', ...key, '-keyout', file(`${each}.key`), '-out', file(`${each}.csr`), '-subj', `/CN=${each}`)
+    await openssl(
+      'req',
+      ...key,
+      '-keyout',
+      file(`${each}.key`),
+      '-out',
+      file(`${each}.csr`),
+      '-subj',
+      `/CN=${each}`,
+    )
     const authority = ['-CA', file('ca.pem'), '-CAkey', file('ca.key'), '-CAcreateserial']
-    const signed = ['x509', '-req', '-in', file(`${each}.csr`), ...authority, '-out', file(`${each}.pem`), '-days', '2']
+    const signed = [
+      'x509',
+      '-req',
+      '-in',
+      file(`${each}.csr`),
+      ...authority,
+      '-out',
+      file(`${each}.pem`),
+      '-days',
+      '2',
+    ]
     await openssl(...signed, '-extfile', file(`${each}.ext`))
   }
   const text = (each: string): string => readFileSync(file(each), 'utf8')

@@ -1,12 +1,14 @@
-// A container engine for tests that need none: a small HTTP server that says of itself what a real one does and has no
-// container, in the clear or over TLS with client certificates, or misbehaves as told. A real one is in docker.ts. The certificates were made for these tests and guard nothing; they
-// are good for 127.0.0.1 from 2020 to 2120.
+// A container engine for tests that need none: a small HTTP server that says of itself what a real one does
+// and has no container, in the clear or over TLS with client certificates, or misbehaves as told. A real one
+// is in docker.ts. The certificates were made for these tests and guard nothing; they are good for 127.0.0.1
+// from 2020 to 2120.
 import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-const pem = (label: string, lines: string[]): string => `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`
+const pem = (label: string, lines: string[]): string =>
+  `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`
 
 export const certificates = {
   ca: pem('CERTIFICATE', [
@@ -82,16 +84,22 @@ export interface TestEngineOptions {
 const json = (response: http.ServerResponse, body: unknown): void =>
   void response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
 
-export async function startEngine({ secure = false, host = '127.0.0.1', answer }: TestEngineOptions = {}): Promise<TestEngine> {
+export async function startEngine({
+  secure = false,
+  host = '127.0.0.1',
+  answer,
+}: TestEngineOptions = {}): Promise<TestEngine> {
   const asked: TestEngine['asked'] = []
   const listener: http.RequestListener = (request, response) => {
     asked.push({ method: request.method ?? '', path: request.url ?? '', host: request.headers.host ?? '' })
     if (answer) answer(request, response)
     else if (request.url === '/info') json(response, engineInfo)
-    else if (request.url === '/version') json(response, { ApiVersion: '1.41', Arch: 'amd64', Version: '20.10.24' })
+    else if (request.url === '/version')
+      json(response, { ApiVersion: '1.41', Arch: 'amd64', Version: '20.10.24' })
     else if (request.url?.startsWith('/containers/json')) json(response, [])
     // News that never come.
-    else if (request.url?.startsWith('/events')) response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
+    else if (request.url?.startsWith('/events'))
+      response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
     else response.writeHead(404).end()
   }
   const { engineCert: cert, engineKey: key, ca } = certificates

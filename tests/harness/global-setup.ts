@@ -1,7 +1,7 @@
-// What one run of the tests shares: the built console, a folder, and a desk that hands out databases of one PostgreSQL cluster.
-// Workers are processes of their own, so they ask over a unix socket; the cluster starts when the first one asks, which
-// keeps a run without such tests as quick as it was, and it stops with the run. The socket lies in a folder that only we
-// may enter.
+// What one run of the tests shares: the built console, a folder, and a desk that hands out databases of one
+// PostgreSQL cluster. Workers are processes of their own, so they ask over a unix socket; the cluster starts
+// when the first one asks, which keeps a run without such tests as quick as it was, and it stops with the
+// run. The socket lies in a folder that only we may enter.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'

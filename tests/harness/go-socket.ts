@@ -1,7 +1,8 @@
-// A WebSocket client as agents in the field have it (Go, gorilla/websocket with its buffer of 4 KiB, under the SSH of
-// x/crypto with another): every write is a message of its own, a large one in fragments of 4 KiB, each with a mask of its
-// own; an SSH packet of 32 KiB leaves as one message of 4 KiB and one with the rest. The end is a lost connection, never a
-// goodbye. Only as much is read of the server's frames as those agents need.
+// A WebSocket client as agents in the field have it (Go, gorilla/websocket with its buffer of 4 KiB, under
+// the SSH of x/crypto with another): every write is a message of its own, a large one in fragments of 4 KiB,
+// each with a mask of its own; an SSH packet of 32 KiB leaves as one message of 4 KiB and one with the rest.
+// The end is a lost connection, never a goodbye. Only as much is read of the server's frames as those agents
+// need.
 import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { Duplex } from 'node:stream'
@@ -15,8 +16,16 @@ const Opcode = { more: 0, binary: 2, close: 8, ping: 9, pong: 10 } as const
 export function dialGo(url: string, options: { headers?: Record<string, string> } = {}): Promise<GoSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<GoSocket>()
   const key = randomBytes(16).toString('base64')
-  const upgrade = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': key }
-  const asked = http.request(url.replace(/^ws/, 'http'), { agent: false, headers: { ...options.headers, ...upgrade } })
+  const upgrade = {
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': key,
+  }
+  const asked = http.request(url.replace(/^ws/, 'http'), {
+    agent: false,
+    headers: { ...options.headers, ...upgrade },
+  })
   asked.once('error', reject)
   asked.once('response', (answer) => {
     answer.resume()
@@ -109,7 +118,9 @@ function message(payload: Buffer): Buffer[] {
   const frames: Buffer[] = []
   for (let at = 0; at === 0 || at < payload.length; at += fragment_bytes) {
     const last = at + fragment_bytes >= payload.length
-    frames.push(frame(at === 0 ? Opcode.binary : Opcode.more, last, payload.subarray(at, at + fragment_bytes)))
+    frames.push(
+      frame(at === 0 ? Opcode.binary : Opcode.more, last, payload.subarray(at, at + fragment_bytes)),
+    )
   }
   return frames
 }

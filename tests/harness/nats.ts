@@ -1,4 +1,5 @@
-// A real NATS server for tests, on a free port of 127.0.0.1, which can be stopped and started again on the same port.
+// A real NATS server for tests, on a free port of 127.0.0.1, which can be stopped and started again on the
+// same port.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
@@ -15,7 +16,9 @@ export async function startNats(): Promise<Nats> {
   let child: ChildProcess | undefined
 
   async function start(): Promise<void> {
-    const started = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '--no_advertise'], { stdio: 'ignore' })
+    const started = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '--no_advertise'], {
+      stdio: 'ignore',
+    })
     child = started
     for (;;) {
       if (started.exitCode !== null) throw new Error(`nats-server ended with ${started.exitCode}`)

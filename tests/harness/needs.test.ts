@@ -10,7 +10,13 @@ const ssh: Need = {
   usedBy: ['tests/clients/**'],
 }
 const scp: Need = { ...ssh, name: 'SCP', found: { command: 'scp' }, why: 'it copies' }
-const zone: Need = { name: 'zones', found: { file: '/zones' }, debianPackage: 'tzdata', why: 'it tells', usedBy: ['**/*zone*.test.ts'] }
+const zone: Need = {
+  name: 'zones',
+  found: { file: '/zones' },
+  debianPackage: 'tzdata',
+  why: 'it tells',
+  usedBy: ['**/*zone*.test.ts'],
+}
 const table = [ssh, scp, zone]
 const tests = ['tests/clients/deep/er.test.ts', 'server/src/kit/time-zone.test.ts', 'tests/storage/a.test.ts']
 const nothing = () => false
@@ -73,5 +79,7 @@ test.each([
   ['tests/clients/console-browser.test.ts', ['chromium']],
   ['server/src/bus/nats.test.ts', ['nats-server']],
 ])('%s needs %j', (file, commands) => {
-  expect(missing(needs, [file], nothing).map((need) => need.found)).toEqual(commands.map((command) => ({ command })))
+  expect(missing(needs, [file], nothing).map((need) => need.found)).toEqual(
+    commands.map((command) => ({ command })),
+  )
 })

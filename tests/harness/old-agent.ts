@@ -1,10 +1,11 @@
-// An agent as the field has them, in both versions of the tunnel, with the habits that the original's agents were seen to
-// have: version 1 is an HTTP server on each picked-up WebSocket and loses what follows the request's head in the same
-// message; version 2 reads the JSON line with a buffer and throws the rest of it away; an SFTP session ends without an exit
-// status; a forwarded connection is closed in both directions as soon as one of them has ended; public keys are checked by
-// asking the server for a signature, with the token that it got when it began. It asks for a token when it begins and, from
-// time to time, while its tunnel is up; never while it is down: then it dials again and again with the newest token that it
-// has. It runs programs as whoever runs the test.
+// An agent as the field has them, in both versions of the tunnel, with the habits that the original's agents
+// were seen to have: version 1 is an HTTP server on each picked-up WebSocket and loses what follows the
+// request's head in the same message; version 2 reads the JSON line with a buffer and throws the rest of it
+// away; an SFTP session ends without an exit status; a forwarded connection is closed in both directions as
+// soon as one of them has ended; public keys are checked by asking the server for a signature, with the token
+// that it got when it began. It asks for a token when it begins and, from time to time, while its tunnel is
+// up; never while it is down: then it dials again and again with the newest token that it has. It runs
+// programs as whoever runs the test.
 import { createHash, createPublicKey, generateKeyPairSync, verify, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -41,11 +42,17 @@ export interface OldAgentOptions {
   token?: string
   /** It began at another server, which answered this: it asks for no token here before its tunnel is up. */
   begun?: Begun
-  /** Whose accounts the device has; absent: everybody's. A program for anybody else makes it panic, as 0.16.4 does, but for SFTP. */
+  /**
+   * Whose accounts the device has; absent: everybody's. A program for anybody else makes it panic, as 0.16.4
+   * does, but for SFTP.
+   */
   accounts?: readonly string[]
   /** What it says it is; v0.16.4 by default. */
   agentVersion?: string
-  /** Dials again: at once when the tunnel was lost, after so long when it was refused (real agents: 10 s). Absent: dials once. */
+  /**
+   * Dials again: at once when the tunnel was lost, after so long when it was refused (real agents: 10 s).
+   * Absent: dials once.
+   */
   retry_ms?: number
 }
 
@@ -64,7 +71,10 @@ export interface OldAgent extends AsyncDisposable {
   readonly seen: Seen
   /** Resolves when the tunnel is gone; with `retry_ms`, when there will be no other. */
   readonly lost: Promise<void>
-  /** What a real one does every ten minutes while its tunnel is up: calls Auth device, and dials with the new token from then on. */
+  /**
+   * What a real one does every ten minutes while its tunnel is up: calls Auth device, and dials with the new
+   * token from then on.
+   */
   ping(): Promise<void>
   /** Cuts the tunnel as a power failure would. */
   cut(): void
@@ -90,13 +100,22 @@ interface Up {
 /** One for all devices of a test that do not care: making one takes long. */
 const anyKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 
-export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, options: OldAgentOptions): Promise<OldAgent> {
+export async function startOldAgent(
+  service: Pick<Service, 'url' | 'api'>,
+  options: OldAgentOptions,
+): Promise<OldAgent> {
   const { key = anyKey, password = 'pilot', version, tenant_id, hostname = 'crane' } = options
   const publicKey = options.publicKey ?? createPublicKey(key).export({ type: 'pkcs1', format: 'pem' })
   const authorize = async (): Promise<Begun> => {
     const { body } = await service.api().devices.auth({
       body: {
-        info: { id: 'debian', pretty_name: 'Debian', version: options.agentVersion ?? 'v0.16.4', arch: 'amd64', platform: 'native' },
+        info: {
+          id: 'debian',
+          pretty_name: 'Debian',
+          version: options.agentVersion ?? 'v0.16.4',
+          arch: 'amd64',
+          platform: 'native',
+        },
         hostname,
         identity: {
           mac: `02:${createHash('md5')
@@ -163,7 +182,10 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
     for await (const opening of connection.channels) {
       if (opening.type === 'direct-tcpip') void forward(opening)
       else if (opening.type !== 'session') opening.refuse(OpenFailure.unknownType, 'unknown channel type')
-      else void serveSession(opening.accept(), connection.user).catch((error: unknown) => seen.errors.push(String(error)))
+      else
+        void serveSession(opening.accept(), connection.user).catch((error: unknown) =>
+          seen.errors.push(String(error)),
+        )
     }
   }
 
@@ -185,7 +207,8 @@ export async function startOldAgent(service: Pick<Service, 'url' | 'api'>, optio
   }
 
   const address = service.url.replace('http', 'ws')
-  const noticed = (error: unknown): void => void seen.errors.push(error instanceof Error ? error.message : String(error))
+  const noticed = (error: unknown): void =>
+    void seen.errors.push(error instanceof Error ? error.message : String(error))
 
   const dialStreams = async (headers: Record<string, string>): Promise<Up> => {
     const socket = await dialGo(`${address}/agent/connection`, { headers })
@@ -311,7 +334,10 @@ function loseBuffer(stream: Duplex): Promise<void> {
   })
 }
 
-/** An HTTP server that reads a request's head, message by message, and hands over the connection without what it read. */
+/**
+ * An HTTP server that reads a request's head, message by message, and hands over the connection without what
+ * it read.
+ */
 function loseHead(stream: Duplex): Promise<void> {
   let head = ''
   return new Promise((resolve, reject) => {
@@ -321,7 +347,8 @@ function loseHead(stream: Duplex): Promise<void> {
       head += chunk.toString('latin1')
       if (!head.includes('\r\n\r\n')) return
       stream.off('readable', onReadable)
-      if (!/^GET \/ssh\/[0-9a-f]{64} HTTP\/1\.1\r\n/.test(head) || !/\r\nHost:/i.test(head)) return reject(new Error(`a bad head: ${head}`))
+      if (!/^GET \/ssh\/[0-9a-f]{64} HTTP\/1\.1\r\n/.test(head) || !/\r\nHost:/i.test(head))
+        return reject(new Error(`a bad head: ${head}`))
       resolve()
     }
     stream.on('readable', onReadable)

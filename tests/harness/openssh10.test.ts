@@ -1,4 +1,5 @@
-// Where the packages of the newer Debian come from: the mirrors of this machine, in whatever way they are written down.
+// Where the packages of the newer Debian come from: the mirrors of this machine, in whatever way they are
+// written down.
 import { expect, test } from 'vitest'
 import { trixieSources } from './openssh10.ts'
 

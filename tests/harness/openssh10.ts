@@ -1,10 +1,20 @@
-// OpenSSH 10 and its contemporaries for tests on a machine that has older ones: packages of Debian 13 (trixie), fetched by
-// apt from the mirror that this machine uses anyway, checked by its keys, and unpacked into a folder; nothing is installed.
-// The programs need the C library they were built with, so each is started by that library's own loader; `bin/` holds a
-// script for each that does so. The folder is kept for the next run, and is whole or not there at all.
-// Where the mirror lacks trixie, or there is no apt, asking for them fails with a message that says so.
+// OpenSSH 10 and its contemporaries for tests on a machine that has older ones: packages of Debian 13
+// (trixie), fetched by apt from the mirror that this machine uses anyway, checked by its keys, and unpacked
+// into a folder; nothing is installed. The programs need the C library they were built with, so each is
+// started by that library's own loader; `bin/` holds a script for each that does so. The folder is kept for
+// the next run, and is whole or not there at all. Where the mirror lacks trixie, or there is no apt, asking
+// for them fails with a message that says so.
 import { execFile } from 'node:child_process'
-import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 
 const suite = 'trixie'
@@ -49,8 +59,10 @@ export async function newerPrograms(): Promise<string> {
 
 async function unpack(root: string): Promise<void> {
   const sources = trixieSources(configured(), codename())
-  if (sources === '') throw new Error('OpenSSH 10 is unpacked from Debian packages, but apt knows no mirror of Debian here.')
-  for (const folder of ['lists/partial', 'archives/partial', 'sources', 'debs']) mkdirSync(path.join(root, folder), { recursive: true })
+  if (sources === '')
+    throw new Error('OpenSSH 10 is unpacked from Debian packages, but apt knows no mirror of Debian here.')
+  for (const folder of ['lists/partial', 'archives/partial', 'sources', 'debs'])
+    mkdirSync(path.join(root, folder), { recursive: true })
   writeFileSync(path.join(root, 'sources/mirror.sources'), sources)
   writeFileSync(path.join(root, 'status'), '')
   const settings = {
@@ -66,16 +78,19 @@ async function unpack(root: string): Promise<void> {
     'APT::Sandbox::User': 'root',
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
-  const apt = async (...words: string[]): Promise<string> => command('apt-get', [...options, '-q', ...words], path.join(root, 'debs'))
+  const apt = async (...words: string[]): Promise<string> =>
+    command('apt-get', [...options, '-q', ...words], path.join(root, 'debs'))
   // Of several mirrors one is enough: what went wrong here matters only if nothing comes of it.
   const trouble = await apt('update').then(
     () => undefined,
     (error: unknown) => error,
   )
   // Of all that they depend on, the libraries; the rest is for an installation.
-  const all = await apt('install', '-y', '--no-install-recommends', '--print-uris', ...wanted).catch((error: unknown) => {
-    throw trouble ?? error
-  })
+  const all = await apt('install', '-y', '--no-install-recommends', '--print-uris', ...wanted).catch(
+    (error: unknown) => {
+      throw trouble ?? error
+    },
+  )
   const needed = [...all.matchAll(/^'\S+' ([^_\s]+)_\S+\.deb /gm)]
     .map(([, name]) => name!)
     .filter((name) => /^(?:lib|zlib)/.test(name) && !/^lib(?:systemd|pam-)/.test(name))
@@ -97,7 +112,10 @@ function writeScripts(built: string, root: string): void {
   mkdirSync(path.join(built, 'bin'))
   for (const program of programs) {
     const script = path.join(built, 'bin', path.basename(program))
-    writeFileSync(script, `#!/bin/sh\nexec '${loader}' --library-path '${libraries}' '${only(program)}' "$@"\n`)
+    writeFileSync(
+      script,
+      `#!/bin/sh\nexec '${loader}' --library-path '${libraries}' '${only(program)}' "$@"\n`,
+    )
     chmodSync(script, 0o755)
   }
 }
@@ -109,7 +127,11 @@ async function command(program: string, args: string[], cwd: string): Promise<st
       if (!error) return resolve(stdout)
       const what = `\`${program} … ${args.at(-1)}\``
       const said = `${stdout}${stderr}`.trim() || error.message
-      reject(new Error(`OpenSSH 10 comes from the packages of Debian ${suite}, and ${what} could not get them:\n${said}`))
+      reject(
+        new Error(
+          `OpenSSH 10 comes from the packages of Debian ${suite}, and ${what} could not get them:\n${said}`,
+        ),
+      )
     })
   })
 }
@@ -125,28 +147,36 @@ function configured(): string[] {
 }
 
 /**
- * The mirrors of these files (see sources.list(5), both formats) for the other release, as the text of a `.sources` file;
- * empty if there is none. Only the archive itself counts: its updates, security and what others add are elsewhere.
+ * The mirrors of these files (see sources.list(5), both formats) for the other release, as the text of a
+ * `.sources` file; empty if there is none. Only the archive itself counts: its updates, security and what
+ * others add are elsewhere.
  */
 export function trixieSources(files: readonly string[], codename: string): string {
   const own = new Set([codename, 'stable', 'oldstable'])
   const found = new Map<string, string>()
   const add = (uris: string, suites: string, components: string, signedBy: string): void => {
-    if (!suites.split(/\s+/).some((name) => own.has(name)) || !components.split(/\s+/).includes('main')) return
+    if (!suites.split(/\s+/).some((name) => own.has(name)) || !components.split(/\s+/).includes('main'))
+      return
     for (const uri of uris.split(/\s+/).filter(Boolean)) found.set(uri.replace(/\/$/, ''), signedBy)
   }
   for (const file of files) {
     const text = file.replaceAll(/^\s*#.*\n?/gm, '')
-    for (const [, options = '', uri, suites, components] of text.matchAll(/^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)$/gm)) {
+    for (const [, options = '', uri, suites, components] of text.matchAll(
+      /^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)$/gm,
+    )) {
       add(uri!, suites!, components!, /signed-by=(\S+)/i.exec(options)?.[1] ?? '')
     }
     for (const stanza of text.split(/\n\s*\n/)) {
-      const field = (name: string): string => new RegExp(`^${name}:[ \\t]*(.*(?:\\n[ \\t].*)*)`, 'im').exec(stanza)?.[1]?.trimEnd() ?? ''
+      const field = (name: string): string =>
+        new RegExp(`^${name}:[ \\t]*(.*(?:\\n[ \\t].*)*)`, 'im').exec(stanza)?.[1]?.trimEnd() ?? ''
       const on = field('Types').split(/\s+/).includes('deb') && field('Enabled').toLowerCase() !== 'no'
       if (on) add(field('URIs'), field('Suites'), field('Components'), field('Signed-By'))
     }
   }
   return [...found]
-    .map(([uri, key]) => `Types: deb\nURIs: ${uri}\nSuites: ${suite}\nComponents: main\n${key === '' ? '' : `Signed-By: ${key}\n`}`)
+    .map(
+      ([uri, key]) =>
+        `Types: deb\nURIs: ${uri}\nSuites: ${suite}\nComponents: main\n${key === '' ? '' : `Signed-By: ${key}\n`}`,
+    )
     .join('\n')
 }

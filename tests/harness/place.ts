@@ -1,6 +1,7 @@
-// A service with the world of the examples in it and a client for everyone who may knock: people of every role, a member
-// of another namespace, an API key, the sample device, nobody. `await using place = await startPlace()` for a test that
-// wants a place of its own; `sharedPlace()` for tests that only add to what is there, or only ask.
+// A service with the world of the examples in it and a client for everyone who may knock: people of every
+// role, a member of another namespace, an API key, the sample device, nobody. `await using place = await
+// startPlace()` for a test that wants a place of its own; `sharedPlace()` for tests that only add to what is
+// there, or only ask.
 import { afterAll, beforeAll } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -18,7 +19,12 @@ export interface Place extends Service, Readonly<Record<Person, Client>> {
   readonly device: Client
   readonly nobody: Client
   /** Enrols a device as an agent does; every call another one. */
-  enrol(wanted?: { hostname?: string; mac?: string; tenant_id?: string; public_key?: string }): Promise<Enrolled>
+  enrol(wanted?: {
+    hostname?: string
+    mac?: string
+    tenant_id?: string
+    public_key?: string
+  }): Promise<Enrolled>
   /** The same, and accepts it. */
   accepted(hostname: string): Promise<Enrolled>
 }
@@ -34,14 +40,27 @@ export interface Enrolled {
 export async function startPlace(options: ServiceOptions = {}): Promise<Place> {
   const service = await startService(options)
   const world = await buildWorld(service)
-  const clients = await Promise.all(people.map(async (person) => [person, service.api({ token: await world.token(person) })] as const))
+  const clients = await Promise.all(
+    people.map(async (person) => [person, service.api({ token: await world.token(person) })] as const),
+  )
   const nobody = service.api()
   let devices = 0
 
-  async function enrol({ hostname, mac, tenant_id = sample.tenant, public_key }: Parameters<Place['enrol']>[0] = {}): Promise<Enrolled> {
+  async function enrol({
+    hostname,
+    mac,
+    tenant_id = sample.tenant,
+    public_key,
+  }: Parameters<Place['enrol']>[0] = {}): Promise<Enrolled> {
     const number = ++devices
     const body = {
-      info: { id: 'debian', pretty_name: 'Debian GNU/Linux 12 (bookworm)', version: 'v0.16.4', arch: 'amd64', platform: 'native' },
+      info: {
+        id: 'debian',
+        pretty_name: 'Debian GNU/Linux 12 (bookworm)',
+        version: 'v0.16.4',
+        arch: 'amd64',
+        platform: 'native',
+      },
       ...(hostname === undefined ? {} : { hostname }),
       identity: { mac: mac ?? `00:00:5e:00:54:${number.toString(16).padStart(2, '0')}` },
       public_key: public_key ?? `-----BEGIN RSA PUBLIC KEY-----\n${number}\n-----END RSA PUBLIC KEY-----\n`,

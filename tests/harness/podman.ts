@@ -1,5 +1,5 @@
-// The other engine with Docker's interface: Debian's podman, as a service on a socket in a folder of its own, with runc and
-// without network or systemd. It has the face of the engine in docker.ts.
+// The other engine with Docker's interface: Debian's podman, as a service on a socket in a folder of its own,
+// with runc and without network or systemd. It has the face of the engine in docker.ts.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -45,7 +45,20 @@ export async function startPodman(): Promise<Docker> {
     tls: undefined,
     docker: podman,
     container: async (name, { image: of = image, flags = [] } = {}) =>
-      podman('run', '-d', '--network', 'none', '--stop-signal', 'KILL', '--name', name, ...flags, of, 'sleep', '1000000'),
+      podman(
+        'run',
+        '-d',
+        '--network',
+        'none',
+        '--stop-signal',
+        'KILL',
+        '--name',
+        name,
+        ...flags,
+        of,
+        'sleep',
+        '1000000',
+      ),
     async kill() {
       service.kill('SIGTERM')
       await ended

@@ -65,7 +65,9 @@ test('a cluster does not outlive whoever started it, even after kill -9', async 
   const program = `const { startPostgres } = await import(${JSON.stringify(import.meta.resolve('./postgres.ts'))})
     console.log(await (await startPostgres()).url('mine'))
     setInterval(() => {}, 1000)`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const [line] = (await once(child.stdout, 'data')) as [Buffer]
   const url = line.toString().trim()
   const folder = await withClient(url, folderOf)
@@ -80,7 +82,9 @@ test('a folder that others may not enter is recognised from anywhere below it', 
     await mkdir(path.join(closed, 'open', 'deeper'), { recursive: true, mode: 0o755 })
     const owner = { uid: process.getuid!(), gid: process.getgid!() }
     expect(canEnter(owner, path.join(closed, 'open', 'deeper'))).toBe(true)
-    expect(canEnter({ uid: owner.uid + 1, gid: owner.gid + 1 }, path.join(closed, 'open', 'deeper'))).toBe(false)
+    expect(canEnter({ uid: owner.uid + 1, gid: owner.gid + 1 }, path.join(closed, 'open', 'deeper'))).toBe(
+      false,
+    )
     expect(canEnter({ uid: owner.uid + 1, gid: owner.gid + 1 }, path.dirname(closed))).toBe(true)
   } finally {
     rmSync(closed, { recursive: true })

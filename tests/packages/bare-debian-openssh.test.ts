@@ -1,5 +1,6 @@
-// Our programs on a bare Debian, without Node, npm or any library that Debian does not always have: the executables start
-// there, the agent is reached by the real OpenSSH, and install.sh brings it and takes root's orders. Accepted and refused.
+// Our programs on a bare Debian, without Node, npm or any library that Debian does not always have: the
+// executables start there, the agent is reached by the real OpenSSH, and install.sh brings it and takes
+// root's orders. Accepted and refused.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -22,7 +23,10 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
   const opened = new AsyncDisposableStack()
   let [bare, service, owner, where]: [BareRoot, Service, Client, Folder] = [] as never
   beforeAll(async () => {
-    const programs = { 'hawser-agent': await executable('agent', arch), hawser: await executable('cli', arch) }
+    const programs = {
+      'hawser-agent': await executable('agent', arch),
+      hawser: await executable('cli', arch),
+    }
     bare = opened.use(await bareRoot())
     service = opened.use(await startService({ env: { HAWSER_URL: '', HAWSER_SSH_FAILURE_LIMIT: '0/60' } }))
     const world = await buildWorld(service)
@@ -30,7 +34,9 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     where = opened.use(folder())
     await keygen(where, 'olga', '-t', 'ed25519')
     const data = Buffer.from(where.read('olga.pub')).toString('base64')
-    await owner.publicKeys.create({ body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } } })
+    await owner.publicKeys.create({
+      body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } },
+    })
     for (const [name, file] of Object.entries(programs)) bare.bring(file, name)
     const made = await bare.run(['useradd', '--create-home', '--shell', '/bin/bash', 'pilot'])
     if (made.status !== 0) throw new Error(made.stderr)
@@ -46,7 +52,8 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
   }
 
   test('nothing is there that they could lean on', async () => {
-    for (const name of ['node', 'npm', 'curl', 'wget', 'gcc']) expect(await said(['sh', '-c', `command -v ${name}`])).toBe('127')
+    for (const name of ['node', 'npm', 'curl', 'wget', 'gcc'])
+      expect(await said(['sh', '-c', `command -v ${name}`])).toBe('127')
     const libraries = readdirSync(path.join(bare.folder, 'usr/lib'), { recursive: true }) as string[]
     expect(libraries.filter((file) => file.includes('libstdc++.so'))).not.toEqual([])
     expect(libraries.filter((file) => /libatomic|libnode/.test(file))).toEqual([])
@@ -59,7 +66,8 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
       program: [bare.enter[0]!, ...bare.enter.slice(1), '/hawser-agent'],
       env: { HAWSER_PRIVATE_KEY: '/etc/bare.key' },
     })
-    const ssh = async (command: string, ...flags: string[]) => run('ssh', [...options(), ...flags, to(agent.name), command])
+    const ssh = async (command: string, ...flags: string[]) =>
+      run('ssh', [...options(), ...flags, to(agent.name), command])
     expect(await ssh('id -un; grep ^Groups /proc/self/status; exit 7')).toMatchObject({
       status: 7,
       stdout: Buffer.from('pilot\nGroups:\t1000 \n'),
@@ -73,7 +81,12 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
 
     where.write('cargo', 'ropes and anchors\n')
     where.write('batch', `put ${where.file('cargo')} there\nget there ${where.file('back')}\nls -l there\n`)
-    const sftp = await run('sftp', [...options().map((word) => (word === '-p' ? '-P' : word)), '-b', where.file('batch'), to(agent.name)])
+    const sftp = await run('sftp', [
+      ...options().map((word) => (word === '-p' ? '-P' : word)),
+      '-b',
+      where.file('batch'),
+      to(agent.name),
+    ])
     expect([sftp.status, sftp.stderr]).toEqual([0, ''])
     expect(sftp.stdout.toString()).toMatch(/ 1000 +1000 +18 /)
     expect(where.read('back')).toBe('ropes and anchors\n')
@@ -85,12 +98,20 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
       `/home/pilot/back.sock:127.0.0.1:${await freePort()}`,
     )
     expect(listening.stdout.toString()).toBe('socket pilot\n')
-    const refused = await ssh('sleep 60', '-o', 'ExitOnForwardFailure=yes', '-R', `/root/back.sock:127.0.0.1:${await freePort()}`)
+    const refused = await ssh(
+      'sleep 60',
+      '-o',
+      'ExitOnForwardFailure=yes',
+      '-R',
+      `/root/back.sock:127.0.0.1:${await freePort()}`,
+    )
     expect(refused.status).toBe(255)
     expect((await run('ssh', [...options(), to(agent.name, 'nobody-here'), 'true'])).status).toBe(255)
     // The native part was a file for a moment only.
     for (const place of ['run', 'tmp', ''])
-      expect(readdirSync(path.join(bare.folder, place)).filter((name) => name.startsWith('.hawser'))).toEqual([])
+      expect(readdirSync(path.join(bare.folder, place)).filter((name) => name.startsWith('.hawser'))).toEqual(
+        [],
+      )
   })
 
   test('the command line is one file: it signs in and lists devices', async () => {
@@ -104,7 +125,9 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     expect(await said(['/hawser', '--version'])).toBe('0 0.1.0')
     expect(await said(['/hawser', 'serve'])).toMatch(/^2 hawser: `serve` belongs to the server/)
     // Neither is told anything by the environment that its Node would obey.
-    expect((await bare.run(['/hawser', '--version'], { env: { NODE_OPTIONS: '--no-such-option' } })).status).toBe(0)
+    expect(
+      (await bare.run(['/hawser', '--version'], { env: { NODE_OPTIONS: '--no-such-option' } })).status,
+    ).toBe(0)
   })
 
   test('install.sh brings the agent, keeps it running and makes it go', async () => {
@@ -114,10 +137,17 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     const fetched = await fetch(`${service.url}/install.sh?${query}`)
     const script = await fetched.text()
     const words = ['install', '--server', service.url, '--tenant', sample.tenant]
-    expect(await said(['chroot', '--userspec=pilot', '/', '/hawser-agent', ...words])).toMatch(/^1 hawser-agent: Root is needed for this/)
-    expect(await said(['/hawser-agent', ...words.slice(0, 3)])).toMatch(/^1 hawser-agent: .*\n.*--tenant is missing/)
+    expect(await said(['chroot', '--userspec=pilot', '/', '/hawser-agent', ...words])).toMatch(
+      /^1 hawser-agent: Root is needed for this/,
+    )
+    expect(await said(['/hawser-agent', ...words.slice(0, 3)])).toMatch(
+      /^1 hawser-agent: .*\n.*--tenant is missing/,
+    )
     const installed = await bare.run(['sh', '-s'], { input: script })
-    expect([installed.status, installed.stdout.toString()]).toEqual([0, expect.stringContaining('installed and running (plain)')])
+    expect([installed.status, installed.stdout.toString()]).toEqual([
+      0,
+      expect.stringContaining('installed and running (plain)'),
+    ])
     const device = await eventually(async () => {
       const { body } = await owner.devices.list({ query: { status: 'pending' } })
       return body.find(({ name }) => name === 'bollard') ?? expect.fail('it has not enrolled')
@@ -128,15 +158,28 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
 
     // Whatever ends it, it comes back; installed again, it is the same device.
     expect(await said(['hawser-agent-service', 'status'])).toBe('0 hawser-agent: it is running')
-    expect(await said(['hawser-agent', 'install', '--keepalive', '45'])).toMatch(/^0 hawser-agent: installed and running/)
+    expect(await said(['hawser-agent', 'install', '--keepalive', '45'])).toMatch(
+      /^0 hawser-agent: installed and running/,
+    )
     await eventually(async () => expect((await greet()).stdout.toString()).toBe('here is pilot\r\n'))
-    expect((await owner.devices.list({ query: { status: 'pending' } })).body.map(({ name }) => name)).not.toContain('bollard')
+    expect(
+      (await owner.devices.list({ query: { status: 'pending' } })).body.map(({ name }) => name),
+    ).not.toContain('bollard')
 
-    expect(await said(['hawser-agent', 'uninstall'])).toMatch(/^0 hawser-agent: taken away; the device's identity is still in/)
-    const left = ['opt/hawser-agent', 'etc/hawser-agent.env', 'usr/local/bin/hawser-agent', 'usr/local/sbin/hawser-agent-service']
+    expect(await said(['hawser-agent', 'uninstall'])).toMatch(
+      /^0 hawser-agent: taken away; the device's identity is still in/,
+    )
+    const left = [
+      'opt/hawser-agent',
+      'etc/hawser-agent.env',
+      'usr/local/bin/hawser-agent',
+      'usr/local/sbin/hawser-agent-service',
+    ]
     expect(left.filter((file) => existsSync(path.join(bare.folder, file)))).toEqual([])
     expect(existsSync(path.join(bare.folder, 'etc/hawser-agent.key'))).toBe(true)
-    expect((await bare.run(['sh', '-c', 'cat /proc/[0-9]*/cmdline'])).stdout.toString()).not.toMatch(/opt.hawser-agent/)
+    expect((await bare.run(['sh', '-c', 'cat /proc/[0-9]*/cmdline'])).stdout.toString()).not.toMatch(
+      /opt.hawser-agent/,
+    )
     expect((await greet()).status).toBe(255)
   })
 })

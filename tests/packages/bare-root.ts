@@ -1,10 +1,20 @@
-// A bare Debian to run our programs in: the packages that every Debian has, as this machine has them, in a folder of their own
-// with processes, mounts and users of their own. There is no Node in it, no npm, no compiler and none of the libraries that
-// other packages brought to this machine. It shares the network, so that a server of a test is reached. Needs root. Disposal
-// ends whatever runs in it.
+// A bare Debian to run our programs in: the packages that every Debian has, as this machine has them, in a
+// folder of their own with processes, mounts and users of their own. There is no Node in it, no npm, no
+// compiler and none of the libraries that other packages brought to this machine. It shares the network, so
+// that a server of a test is reached. Needs root. Disposal ends whatever runs in it.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { run, type Outcome } from '../../ssh/test/programs.ts'
@@ -14,12 +24,19 @@ export interface BareRoot extends AsyncDisposable {
   readonly folder: string
   /** What runs a program in it: to be put before the program's own words. */
   readonly enter: readonly string[]
-  run(words: readonly string[], how?: { readonly input?: string; readonly env?: Readonly<Record<string, string>> }): Promise<Outcome>
+  run(
+    words: readonly string[],
+    how?: { readonly input?: string; readonly env?: Readonly<Record<string, string>> },
+  ): Promise<Outcome>
   /** Copies a program into it. */
   bring(file: string, to: string): void
 }
 
-const settings = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', LC_ALL: 'C.UTF-8' }
+const settings = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: '/root',
+  LC_ALL: 'C.UTF-8',
+}
 
 export async function bareRoot(): Promise<BareRoot> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-bare-'))
@@ -27,9 +44,13 @@ export async function bareRoot(): Promise<BareRoot> {
     fill(folder)
     const mounts =
       'mount -t proc none "$1/proc" && mount --rbind /dev "$1/dev" && mount -t tmpfs none "$1/run" && exec chroot "$1" sleep infinity'
-    const outside = spawn('unshare', ['--mount', '--pid', '--fork', '--kill-child', 'sh', '-c', mounts, 'bare', folder], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
+    const outside = spawn(
+      'unshare',
+      ['--mount', '--pid', '--fork', '--kill-child', 'sh', '-c', mounts, 'bare', folder],
+      {
+        stdio: ['ignore', 'ignore', 'inherit'],
+      },
+    )
     const ended = once(outside, 'exit')
     const first = await firstProcess(outside.pid!)
     const enter = ['nsenter', '--target', String(first), '--mount', '--pid', 'chroot', folder]
@@ -53,11 +74,17 @@ export async function bareRoot(): Promise<BareRoot> {
   }
 }
 
-/** The required packages and what they stand on, file by file; then what their installation would have written. */
+/**
+ * The required packages and what they stand on, file by file; then what their installation would have
+ * written.
+ */
 function fill(folder: string): void {
-  const query = (...words: string[]): string => execFileSync('dpkg-query', words, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+  const query = (...words: string[]): string =>
+    execFileSync('dpkg-query', words, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
   const all = new Map<string, { readonly required: boolean; readonly needs: readonly string[] }>()
-  for (const line of query('-W', '-f', '${Package}\t${Priority}\t${Pre-Depends}, ${Depends}\n').trim().split('\n')) {
+  for (const line of query('-W', '-f', '${Package}\t${Priority}\t${Pre-Depends}, ${Depends}\n')
+    .trim()
+    .split('\n')) {
     const [name = '', priority, needs = ''] = line.split('\t')
     const names = needs.split(/[,|]/).map((need) => need.trim().split(/[ :(]/)[0]!)
     all.set(name, { required: priority === 'required', needs: names.filter(Boolean) })
@@ -77,9 +104,11 @@ function fill(folder: string): void {
   const copy = 'tar -C / --no-recursion -cf - -T "$1/list" | tar -C "$1" --keep-directory-symlink -xf -'
   execFileSync('sh', ['-c', copy, 'copy', folder], { stdio: ['ignore', 'ignore', 'ignore'] })
   rmSync(list)
-  for (const name of ['passwd', 'group']) copyFileSync(`/usr/share/base-passwd/${name}.master`, path.join(folder, 'etc', name))
+  for (const name of ['passwd', 'group'])
+    copyFileSync(`/usr/share/base-passwd/${name}.master`, path.join(folder, 'etc', name))
   writeFileSync(path.join(folder, 'etc/shadow'), 'root:*:20000::::::\n', { mode: 0o600 })
-  for (const name of ['proc', 'dev', 'run', 'root', 'tmp']) mkdirSync(path.join(folder, name), { recursive: true })
+  for (const name of ['proc', 'dev', 'run', 'root', 'tmp'])
+    mkdirSync(path.join(folder, name), { recursive: true })
   chmodSync(folder, 0o755)
   chmodSync(path.join(folder, 'tmp'), 0o1777)
 }

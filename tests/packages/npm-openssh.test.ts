@@ -1,6 +1,6 @@
-// The npm packages, installed as a person would with `npm install -g`, into a clean prefix, and started by the Node that is on
-// the path, which may be old: the command line runs on it, the agent on the one that npm has brought with it. The agent is
-// then reached by the real OpenSSH.
+// The npm packages, installed as a person would with `npm install -g`, into a clean prefix, and started by
+// the Node that is on the path, which may be old: the command line runs on it, the agent on the one that npm
+// has brought with it. The agent is then reached by the real OpenSSH.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -21,13 +21,18 @@ const way = sharedWay()
 let folder: string
 const installed = (name: string): string => path.join(folder, 'prefix/bin', name)
 const said = async (name: string, ...words: string[]) => {
-  const { status, stdout, stderr } = await run(installed(name), words, '', { HOME: folder, XDG_CONFIG_HOME: folder })
+  const { status, stdout, stderr } = await run(installed(name), words, '', {
+    HOME: folder,
+    XDG_CONFIG_HOME: folder,
+  })
   return { status, stdout: stdout.toString(), stderr }
 }
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-npm-'))
-  const files = [await npmPackage('cli', folder), await npmPackage('agent', folder)].map((name) => path.join(folder, name))
+  const files = [await npmPackage('cli', folder), await npmPackage('agent', folder)].map((name) =>
+    path.join(folder, name),
+  )
   const quiet = ['--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline']
   execFileSync('npm', ['install', '--global', '--prefix', path.join(folder, 'prefix'), ...quiet, ...files], {
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -51,7 +56,10 @@ test('the command line works, and says what is wrong with its own exit codes', a
 })
 
 test('the agent connects, and gives a terminal and files', async () => {
-  await using agent = await startAgent(way.service, { hostname: 'from-npm', program: [installed('hawser-agent')] })
+  await using agent = await startAgent(way.service, {
+    hostname: 'from-npm',
+    program: [installed('hawser-agent')],
+  })
   const there = { device: agent.name }
   const shown = await way.ssh('tty; echo "$USER"', { ...there, flags: ['-tt'] })
   expect(shown.stdout.toString()).toMatch(new RegExp(`^/dev/pts/\\d+\\r\\n${way.user.name}\\r\\n$`))
@@ -63,9 +71,17 @@ test('the agent connects, and gives a terminal and files', async () => {
 test('a Node that is too old is told so, when npm has brought none', () => {
   const bare = path.join(folder, 'bare')
   mkdirSync(path.join(bare, 'bin'), { recursive: true })
-  writeFileSync(path.join(bare, 'package.json'), JSON.stringify({ name: 'hawser-agent', type: 'module', engines: { node: '>=999.1.0' } }))
-  writeFileSync(path.join(bare, 'bin/hawser-agent.mjs'), readFileSync(path.join(import.meta.dirname, '../../packages/starter.mjs')))
-  const { status, stderr } = spawnSync(process.execPath, [path.join(bare, 'bin/hawser-agent.mjs')], { encoding: 'utf8' })
+  writeFileSync(
+    path.join(bare, 'package.json'),
+    JSON.stringify({ name: 'hawser-agent', type: 'module', engines: { node: '>=999.1.0' } }),
+  )
+  writeFileSync(
+    path.join(bare, 'bin/hawser-agent.mjs'),
+    readFileSync(path.join(import.meta.dirname, '../../packages/starter.mjs')),
+  )
+  const { status, stderr } = spawnSync(process.execPath, [path.join(bare, 'bin/hawser-agent.mjs')], {
+    encoding: 'utf8',
+  })
   expect([status, stderr]).toEqual([
     1,
     `hawser-agent: Node ${process.versions.node} is too old: install Node 999.1 or newer, or take the executable, which needs none.\n`,

@@ -1,6 +1,6 @@
-// The databases that the storage suite runs over, and rows to put into them. A test says `for (const database of
-// databases) describe(database.name, …)`, so that whatever it claims is claimed of SQLite and of a real PostgreSQL alike.
-// Rows come whole and valid; a test names only the columns that it is about.
+// The databases that the storage suite runs over, and rows to put into them. A test says `for (const database
+// of databases) describe(database.name, …)`, so that whatever it claims is claimed of SQLite and of a real
+// PostgreSQL alike. Rows come whole and valid; a test names only the columns that it is about.
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -111,11 +111,19 @@ export async function namespace({ stores }: Pick<Storage, 'stores'>, name = uniq
     billing: null,
     created_at: now,
   })
-  await stores.namespaces.addMember({ tenant_id, user_id: owner.id, role: 'owner', epoch: 'first', created_at: now })
+  await stores.namespaces.addMember({
+    tenant_id,
+    user_id: owner.id,
+    role: 'owner',
+    epoch: 'first',
+    created_at: now,
+  })
   return { tenant_id, name, owner, here: stores.of(tenant_id) }
 }
 
-export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}): Omit<DeviceRow, 'id' | 'tenant_id'> {
+export function device(
+  change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {},
+): Omit<DeviceRow, 'id' | 'tenant_id'> {
   const uid = change.uid ?? unique('device')
   return {
     uid,
@@ -147,7 +155,10 @@ export function device(change: Partial<Omit<DeviceRow, 'id' | 'tenant_id'>> = {}
   }
 }
 
-export function session(device_uid: string, change: Partial<Omit<SessionRow, 'tenant_id'>> = {}): Omit<SessionRow, 'tenant_id'> {
+export function session(
+  device_uid: string,
+  change: Partial<Omit<SessionRow, 'tenant_id'>> = {},
+): Omit<SessionRow, 'tenant_id'> {
   return {
     uid: unique('session'),
     device_uid,

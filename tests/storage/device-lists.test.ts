@@ -1,6 +1,7 @@
-// Lists of devices against an oracle in plain JavaScript, on both databases: whatever is asked for (status, filters,
-// order, page), the rows, their order and the total are those of looking at every device. It covers both ways in which
-// a page is found (see device-list.ts): gathering few fitting rows, and walking an index when many fit.
+// Lists of devices against an oracle in plain JavaScript, on both databases: whatever is asked for (status,
+// filters, order, page), the rows, their order and the total are those of looking at every device. It covers
+// both ways in which a page is found (see device-list.ts): gathering few fitting rows, and walking an index
+// when many fit.
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -14,8 +15,8 @@ import { databases, device, namespace, openFresh, page, unique, type Storage } f
 // Real databases and processes on a machine that may be busy.
 vi.setConfig({ testTimeout: 120_000 })
 
-// Letters of both cases within and beyond ASCII, the wildcards and quotes of SQL, JSON and FTS, and two characters that
-// sort one way by bytes and the other way by UTF-16 units (an emoji and a full-width tilde).
+// Letters of both cases within and beyond ASCII, the wildcards and quotes of SQL, JSON and FTS, and two
+// characters that sort one way by bytes and the other way by UTF-16 units (an emoji and a full-width tilde).
 const texts = [
   'abc',
   'ABC',
@@ -54,7 +55,11 @@ const facts = fc.record({
   last_seen: fc.constantFrom(...moments),
   created_at: fc.constantFrom(...moments),
   status_update_at: fc.constantFrom(...moments),
-  position: fc.constantFrom('{"latitude":1.5,"longitude":-2}', '{"latitude":0,"longitude":0}', '{"latitude":-33.25,"longitude":151}'),
+  position: fc.constantFrom(
+    '{"latitude":1.5,"longitude":-2}',
+    '{"latitude":0,"longitude":0}',
+    '{"latitude":-33.25,"longitude":151}',
+  ),
 })
 type Facts = typeof facts extends fc.Arbitrary<infer F> ? F : never
 
@@ -88,16 +93,32 @@ const properties: Record<string, (row: DeviceRow) => string | number | boolean> 
 
 const equality = fc.constantFrom('eq', 'ne')
 const order = fc.constantFrom('eq', 'ne', 'gt', 'lt')
-const textProperty = fc.constantFrom('name', 'identity.mac', 'info.id', 'info.pretty_name', 'info.arch', 'remote_addr', 'public_key')
+const textProperty = fc.constantFrom(
+  'name',
+  'identity.mac',
+  'info.id',
+  'info.pretty_name',
+  'info.arch',
+  'remote_addr',
+  'public_key',
+)
 const condition: fc.Arbitrary<Condition> = fc.oneof(
   fc.record({ property: textProperty, operator: fc.constantFrom('contains', 'eq', 'ne'), value: text }),
-  fc.record({ property: fc.constantFrom('status'), operator: equality, value: fc.constantFrom<string>(...deviceStatuses, 'none') }),
+  fc.record({
+    property: fc.constantFrom('status'),
+    operator: equality,
+    value: fc.constantFrom<string>(...deviceStatuses, 'none'),
+  }),
   fc.record({
     property: fc.constantFrom('last_seen', 'created_at', 'status_updated_at'),
     operator: order,
     value: fc.constantFrom(...moments),
   }),
-  fc.record({ property: fc.constantFrom('online', 'public_url', 'acceptable'), operator: equality, value: fc.boolean() }),
+  fc.record({
+    property: fc.constantFrom('online', 'public_url', 'acceptable'),
+    operator: equality,
+    value: fc.boolean(),
+  }),
   fc.record({
     property: fc.constantFrom('position.latitude', 'position.longitude'),
     operator: order,
@@ -159,13 +180,19 @@ function expected(rows: readonly DeviceRow[], { status, groups, sort, order, pag
     const [x, y] = [keys(a), keys(b)]
     for (const [index, key] of x.entries()) {
       const other = y[index]!
-      const difference = typeof key === 'number' ? key - Number(other) : Buffer.compare(Buffer.from(key), Buffer.from(String(other)))
+      const difference =
+        typeof key === 'number'
+          ? key - Number(other)
+          : Buffer.compare(Buffer.from(key), Buffer.from(String(other)))
       if (difference !== 0) return difference
     }
     return a.id - b.id
   })
   const ordered = order === 'asc' ? sorted : sorted.toReversed()
-  return { total: fitting.length, uids: ordered.slice((page - 1) * per_page, page * per_page).map((row) => row.uid) }
+  return {
+    total: fitting.length,
+    uids: ordered.slice((page - 1) * per_page, page * per_page).map((row) => row.uid),
+  }
 }
 
 async function everyDevice({ opened }: Storage, tenant_id: string): Promise<DeviceRow[]> {
@@ -184,8 +211,15 @@ describe.each(databases)('$name', (database) => {
     expect({ total: found.total, uids: found.items.map((row) => row.uid) }).toEqual(expected(rows, query))
   }
 
-  /** The same as if these few were very many: totals stop early, walks end early, and the page is the same all the same. */
-  async function checkAsLarge(tenant_id: string, rows: readonly DeviceRow[], query: DeviceQuery): Promise<void> {
+  /**
+   * The same as if these few were very many: totals stop early, walks end early, and the page is the same all
+   * the same.
+   */
+  async function checkAsLarge(
+    tenant_id: string,
+    rows: readonly DeviceRow[],
+    query: DeviceQuery,
+  ): Promise<void> {
     const { db, reader, name } = storage.opened
     const limits = { large: 0, counted_in_large: 3, most_gathered: 1, walked_rows: 4 }
     const found = await listDevices({ db, reader, dialect: name, holds: false }, tenant_id, query, limits)
@@ -219,12 +253,16 @@ describe.each(databases)('$name', (database) => {
 
   test('pages of many fitting devices are those of the whole list', async () => {
     const { tenant_id } = await namespace(storage)
-    const made = fc.sample(facts, { numRuns: 1300, seed: 7 }).map((one, index) => rowOf({ ...one, info_id: `common ${index % 13}` }))
+    const made = fc
+      .sample(facts, { numRuns: 1300, seed: 7 })
+      .map((one, index) => rowOf({ ...one, info_id: `common ${index % 13}` }))
     await storage.stores.transaction(async (inside) => {
       for (const row of made) await inside.of(tenant_id).devices.insert(row)
     })
     const rows = await everyDevice(storage, tenant_id)
-    const many: Group[] = [{ join: 'and', conditions: [{ property: 'info.id', operator: 'contains', value: 'COMMON' }] }]
+    const many: Group[] = [
+      { join: 'and', conditions: [{ property: 'info.id', operator: 'contains', value: 'COMMON' }] },
+    ]
     for (const groups of [[], many])
       for (const sort of [...sorted_columns, 'status'] as const)
         for (const [order, slice] of [
@@ -249,13 +287,20 @@ describe.each(databases)('$name', (database) => {
         .expression((eb) =>
           eb
             .selectFrom('devices')
-            .select([...columns.map((column) => (column === 'uid' ? sql<string>`uid || ${`+${copies}`}`.as('uid') : column)), 'tenant_id'])
+            .select([
+              ...columns.map((column) =>
+                column === 'uid' ? sql<string>`uid || ${`+${copies}`}`.as('uid') : column,
+              ),
+              'tenant_id',
+            ])
             .where('tenant_id', '=', tenant_id)
             .orderBy('id')
             .limit(512),
         )
         .execute()
-    const groups: Group[] = [{ join: 'and', conditions: [{ property: 'name', operator: 'contains', value: 'many' }] }]
+    const groups: Group[] = [
+      { join: 'and', conditions: [{ property: 'name', operator: 'contains', value: 'many' }] },
+    ]
     const last = await here.devices.list({ groups, sort: 'uid', order: 'asc', ...page(100, 101) })
     expect([last.total, last.items.length]).toEqual([usualLimits.counted_in_large, 100])
     const all = await here.devices.list({ groups: [], sort: 'uid', order: 'asc', ...page(1) })

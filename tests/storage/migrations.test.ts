@@ -1,5 +1,5 @@
-// The schema comes about once, whoever starts and however many start together, and a program does not touch a database
-// that a much newer one has made. On both databases; "together" means processes of their own.
+// The schema comes about once, whoever starts and however many start together, and a program does not touch a
+// database that a much newer one has made. On both databases; "together" means processes of their own.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -25,7 +25,14 @@ const program = `
 
 async function migrateTogether(place: Place, processes: number): Promise<string[][]> {
   const children = Array.from({ length: processes }, (_, index) => {
-    const child = spawn(process.execPath, ['--input-type=module', '-e', program, place.url, place.folder, `user-${index}`])
+    const child = spawn(process.execPath, [
+      '--input-type=module',
+      '-e',
+      program,
+      place.url,
+      place.folder,
+      `user-${index}`,
+    ])
     return {
       child,
       stdout: text(child.stdout.setEncoding('utf8').on('error', () => {})),
@@ -72,7 +79,11 @@ describe.each(databases)('$name', (database) => {
     expect(second.opened.migrated).toEqual([])
     expect(await schemaOf(second)).toEqual(schema)
     expect(await second.stores.namespaces.find(tenant_id)).toBeDefined()
-    const done = await second.opened.db.selectFrom('schema_migrations').select(['number', 'name']).orderBy('number').execute()
+    const done = await second.opened.db
+      .selectFrom('schema_migrations')
+      .select(['number', 'name'])
+      .orderBy('number')
+      .execute()
     expect(done).toEqual(everything.map((name, index) => ({ number: index + 1, name })))
   })
 
@@ -81,7 +92,12 @@ describe.each(databases)('$name', (database) => {
     const migrated = await migrateTogether(place, 4)
     expect(migrated.flat().toSorted()).toEqual(migrations.map((migration) => migration.name).toSorted())
     await using storage = await openAt(place)
-    expect((await storage.stores.users.list()).map((row) => row.id)).toEqual(['user-0', 'user-1', 'user-2', 'user-3'])
+    expect((await storage.stores.users.list()).map((row) => row.id)).toEqual([
+      'user-0',
+      'user-1',
+      'user-2',
+      'user-3',
+    ])
   })
 
   test('a column that a newer node adds does not disturb those who are at work', async () => {
@@ -93,7 +109,9 @@ describe.each(databases)('$name', (database) => {
       // Several at once, so that every connection has been asked before.
       const points = Array.from({ length: 12 }, () => here.stores.namespaces.find(tenant_id))
       const lists = Array.from({ length: 6 }, () => here.stores.namespaces.list({ tenant_id }, [], page()))
-      const inside = Array.from({ length: 12 }, () => here.stores.transaction((trx) => trx.namespaces.find(tenant_id)))
+      const inside = Array.from({ length: 12 }, () =>
+        here.stores.transaction((trx) => trx.namespaces.find(tenant_id)),
+      )
       for (const found of await Promise.all([...points, ...inside])) expect(found?.tenant_id).toBe(tenant_id)
       for (const found of await Promise.all(lists)) expect(found.total).toBe(1)
     }
@@ -131,6 +149,10 @@ describe.each(databases)('$name', (database) => {
 async function ahead({ opened }: Storage, steps: number): Promise<void> {
   await opened.db
     .insertInto('schema_migrations')
-    .values({ number: migrations.length + steps, name: 'from the future', applied_at: '2030-01-01T00:00:00.000Z' })
+    .values({
+      number: migrations.length + steps,
+      name: 'from the future',
+      applied_at: '2030-01-01T00:00:00.000Z',
+    })
     .execute()
 }

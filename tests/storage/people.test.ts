@@ -1,8 +1,21 @@
-// Storage of people, the same on both databases: users with their codes and drafts, one-time tokens, wrong attempts,
-// namespaces and members, what the gate asks on every request, announcements and signing keys.
+// Storage of people, the same on both databases: users with their codes and drafts, one-time tokens, wrong
+// attempts, namespaces and members, what the gate asks on every request, announcements and signing keys.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Stores } from '../../server/src/storage/stores.ts'
-import { apiKey, databases, earlier, later, namespace, now, openFresh, page, refusal, unique, user, type Storage } from './databases.ts'
+import {
+  apiKey,
+  databases,
+  earlier,
+  later,
+  namespace,
+  now,
+  openFresh,
+  page,
+  refusal,
+  unique,
+  user,
+  type Storage,
+} from './databases.ts'
 
 describe.each(databases)('$name', (database) => {
   let storage: Storage
@@ -23,7 +36,12 @@ describe.each(databases)('$name', (database) => {
   })
 
   test('a user comes back as it was inserted, by id, by username and by e-mail', async () => {
-    const row = user({ recovery_email: 'other@example.com', mfa_secret: 'sealed', mfa_step: 57_000_000, last_login_at: now })
+    const row = user({
+      recovery_email: 'other@example.com',
+      mfa_secret: 'sealed',
+      mfa_step: 57_000_000,
+      last_login_at: now,
+    })
     await stores.users.insert(row)
     expect(await stores.users.find(row.id)).toEqual(row)
     expect(await stores.users.findByIdentifier(row.username)).toEqual(row)
@@ -74,7 +92,12 @@ describe.each(databases)('$name', (database) => {
     await stores.users.savePassword(one.id, 'new hash')
     expect(await stores.users.find(one.id)).toEqual({ ...one, password: 'new hash', epoch: 8 })
     await stores.users.savePassword(one.id, 'newer hash', 'kept')
-    expect(await stores.users.find(one.id)).toEqual({ ...one, password: 'newer hash', epoch: 9, kept_token: 'kept' })
+    expect(await stores.users.find(one.id)).toEqual({
+      ...one,
+      password: 'newer hash',
+      epoch: 9,
+      kept_token: 'kept',
+    })
     await stores.users.savePassword(one.id, 'newest hash')
     expect(await stores.users.find(one.id)).toEqual({ ...one, password: 'newest hash', epoch: 10 })
     expect(await stores.users.find(other.id)).toEqual(other)
@@ -100,7 +123,10 @@ describe.each(databases)('$name', (database) => {
   test('what is taken is told by field, and nobody is in their own way', async () => {
     const row = user()
     await stores.users.insert(row)
-    expect(await stores.users.taken({ username: row.username, email: row.email })).toEqual(['username', 'email'])
+    expect(await stores.users.taken({ username: row.username, email: row.email })).toEqual([
+      'username',
+      'email',
+    ])
     expect(await stores.users.taken({ username: 'free', email: row.email })).toEqual(['email'])
     expect(await stores.users.taken({ username: row.username, email: row.email }, row.id)).toEqual([])
     expect(await stores.users.taken({})).toEqual([])
@@ -111,7 +137,15 @@ describe.each(databases)('$name', (database) => {
     await stores.users.insert(b)
     await stores.users.insert(a)
     const listed = (await stores.users.list()).filter((row) => row.username.startsWith('zz-'))
-    expect(listed).toEqual([a, b].map(({ id, username, email, confirmed, created_at }) => ({ id, username, email, confirmed, created_at })))
+    expect(listed).toEqual(
+      [a, b].map(({ id, username, email, confirmed, created_at }) => ({
+        id,
+        username,
+        email,
+        confirmed,
+        created_at,
+      })),
+    )
   })
 
   test('a time step of the second factor is spent once, and no earlier one after it', async () => {
@@ -157,7 +191,13 @@ describe.each(databases)('$name', (database) => {
     await stores.users.setRecoveryCodes(row.id, ['a'])
     await stores.users.saveDraft({ user_id: row.id, secret: 's', code_hashes: '[]', created_at: now })
     await stores.tokens.insert({ kind: 'recovery', hash: row.id, user_id: row.id, expires_at: later })
-    await stores.namespaces.addMember({ tenant_id, user_id: row.id, role: 'observer', epoch: 'e', created_at: now })
+    await stores.namespaces.addMember({
+      tenant_id,
+      user_id: row.id,
+      role: 'observer',
+      epoch: 'e',
+      created_at: now,
+    })
     await stores.users.remove(row.id)
     expect(await stores.users.find(row.id)).toBeUndefined()
     expect(await stores.users.spendRecoveryCode(row.id, 'a')).toBe(false)
@@ -194,7 +234,8 @@ describe.each(databases)('$name', (database) => {
 
   test('wrong tries are counted against one token', async () => {
     const [one, other] = [unique('hash'), unique('hash')]
-    for (const hash of [one, other]) await stores.tokens.insert({ kind: 'mfa-sign-in', hash, user_id: null, expires_at: later })
+    for (const hash of [one, other])
+      await stores.tokens.insert({ kind: 'mfa-sign-in', hash, user_id: null, expires_at: later })
     expect(await stores.tokens.miss('mfa-sign-in', one)).toBe(1)
     expect(await stores.tokens.miss('mfa-sign-in', one)).toBe(2)
     expect(await stores.tokens.miss('mfa-sign-in', 'unknown')).toBe(0)
@@ -204,7 +245,10 @@ describe.each(databases)('$name', (database) => {
   test('tokens go by user and kind, by kind, and when they have expired', async () => {
     const row = user()
     await stores.users.insert(row)
-    const put = async (kind: 'mfa-reset-main' | 'mfa-reset-recovery' | 'mfa-recovered', expires_at = later) => {
+    const put = async (
+      kind: 'mfa-reset-main' | 'mfa-reset-recovery' | 'mfa-recovered',
+      expires_at = later,
+    ) => {
       const hash = unique('hash')
       await stores.tokens.insert({ kind, hash, user_id: row.id, expires_at })
       return async () => (await stores.tokens.find(kind, hash, '2000-01-01T00:00:00.000Z')) !== undefined
@@ -234,7 +278,12 @@ describe.each(databases)('$name', (database) => {
     const subject = unique('subject')
     await stores.attempts.count(subject, earlier, now)
     await stores.attempts.lock(subject, later, later)
-    expect(await stores.attempts.find(subject, now)).toEqual({ subject, count: 1, locked_until: later, expires_at: later })
+    expect(await stores.attempts.find(subject, now)).toEqual({
+      subject,
+      count: 1,
+      locked_until: later,
+      expires_at: later,
+    })
     expect(await stores.attempts.find(subject, later)).toBeUndefined()
     await stores.attempts.sweep(now)
     expect(await stores.attempts.find(subject, now)).toBeDefined()
@@ -243,7 +292,12 @@ describe.each(databases)('$name', (database) => {
   })
 
   test('the newest signing key comes first', async () => {
-    const key = (kid: string, created_at: string) => ({ kid, private_key: 'sealed', public_key: 'pem', created_at })
+    const key = (kid: string, created_at: string) => ({
+      kid,
+      private_key: 'sealed',
+      public_key: 'pem',
+      created_at,
+    })
     const [old, fresh] = [key(unique('kid'), earlier), key(unique('kid'), now)]
     await stores.signingKeys.insert(old)
     await stores.signingKeys.insert(fresh)
@@ -268,7 +322,10 @@ describe.each(databases)('$name', (database) => {
     const [one, other] = [await namespace(storage), await namespace(storage)]
     const before = await stores.namespaces.find(other.tenant_id)
     await stores.namespaces.save(one.tenant_id, { session_record: 0, connection_announcement: 'hello' })
-    expect(await stores.namespaces.find(one.tenant_id)).toMatchObject({ session_record: 0, connection_announcement: 'hello' })
+    expect(await stores.namespaces.find(one.tenant_id)).toMatchObject({
+      session_record: 0,
+      connection_announcement: 'hello',
+    })
     expect(await stores.namespaces.find(other.tenant_id)).toEqual(before)
   })
 
@@ -280,7 +337,13 @@ describe.each(databases)('$name', (database) => {
       [b, earlier],
     ] as const) {
       await stores.users.insert(row)
-      await stores.namespaces.addMember({ tenant_id, user_id: row.id, role: 'operator', epoch: 'e', created_at })
+      await stores.namespaces.addMember({
+        tenant_id,
+        user_id: row.id,
+        role: 'operator',
+        epoch: 'e',
+        created_at,
+      })
     }
     expect(await stores.namespaces.members(tenant_id)).toEqual([
       { id: b.id, username: b.username, role: 'operator' },
@@ -310,9 +373,19 @@ describe.each(databases)('$name', (database) => {
 
   test('the gate learns of a user, of the role in a namespace, and of its end', async () => {
     const { tenant_id, owner } = await namespace(storage)
-    const whole = { username: owner.username, epoch: 1, kept_token: null, role: 'owner', member_epoch: 'first' }
+    const whole = {
+      username: owner.username,
+      epoch: 1,
+      kept_token: null,
+      role: 'owner',
+      member_epoch: 'first',
+    }
     expect(await stores.callers.user(owner.id, tenant_id)).toEqual(whole)
-    expect(await stores.callers.user(owner.id, 'elsewhere')).toEqual({ ...whole, role: null, member_epoch: null })
+    expect(await stores.callers.user(owner.id, 'elsewhere')).toEqual({
+      ...whole,
+      role: null,
+      member_epoch: null,
+    })
     expect(await stores.callers.user('nobody', tenant_id)).toBeUndefined()
   })
 
@@ -321,14 +394,26 @@ describe.each(databases)('$name', (database) => {
     const key = apiKey(owner.id, { role: 'administrator', expires_in: 4_102_444_800 })
     await here.apiKeys.insert(key)
     const { hash, name, role, created_by, expires_in } = key
-    expect(await stores.callers.key(hash)).toEqual({ tenant_id, name, role, created_by, expires_in, creator_role: 'owner' })
+    expect(await stores.callers.key(hash)).toEqual({
+      tenant_id,
+      name,
+      role,
+      created_by,
+      expires_in,
+      creator_role: 'owner',
+    })
     expect(await stores.callers.key('unknown')).toBeUndefined()
     await stores.namespaces.removeMember(tenant_id, owner.id)
     expect(await stores.callers.key(hash)).toBeUndefined()
   })
 
   test('announcements come in pages by date, and their contents one by one', async () => {
-    const announcement = (date: string) => ({ uuid: unique('announcement'), title: 'Tide', content: 'At noon.', date })
+    const announcement = (date: string) => ({
+      uuid: unique('announcement'),
+      title: 'Tide',
+      content: 'At noon.',
+      date,
+    })
     const rows = [announcement(earlier), announcement(now), announcement(later)]
     for (const row of rows) await stores.announcements.insert(row)
     const titles = rows.map(({ uuid, title, date }) => ({ uuid, title, date }))

@@ -1,17 +1,36 @@
-// How SQLite comes by its rows. The stores run here on a connection that keeps every statement, and each is then explained
-// (https://www.sqlite.org/eqp.html): no statement reads a whole table unless it is in the list of those that may, and the
-// walks through lists sort nothing. It is asked twice: of a database without figures about itself, which is what a server
-// has that was never restarted, and of one that was analysed, where SQLite believes it knows better.
+// How SQLite comes by its rows. The stores run here on a connection that keeps every statement, and each is
+// then explained (https://www.sqlite.org/eqp.html): no statement reads a whole table unless it is in the list
+// of those that may, and the walks through lists sort nothing. It is asked twice: of a database without
+// figures about itself, which is what a server has that was never restarted, and of one that was analysed,
+// where SQLite believes it knows better.
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import path from 'node:path'
-import { Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, type CompiledQuery, type QueryResult } from 'kysely'
+import {
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  type CompiledQuery,
+  type QueryResult,
+} from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Condition, Group } from '@hawser/contract/filters'
 import type { DeviceQuery } from '../../server/src/storage/device-list.ts'
 import { searched_columns, sorted_columns } from '../../server/src/storage/migrations/0001-beginning.ts'
 import { stores as storesOf, type Stores } from '../../server/src/storage/stores.ts'
 import type { Tables } from '../../server/src/storage/tables.ts'
-import { apiKey, databases, device, later, namespace, now, openAt, page, session, unique } from './databases.ts'
+import {
+  apiKey,
+  databases,
+  device,
+  later,
+  namespace,
+  now,
+  openAt,
+  page,
+  session,
+  unique,
+} from './databases.ts'
 
 interface Recorder extends Disposable {
   readonly stores: Stores
@@ -53,7 +72,13 @@ function recorder(file: string): Recorder {
       }),
     },
   })
-  const opened = { name: 'sqlite', db, reader: db, exclusively: (work: () => unknown) => work(), again: (work: () => unknown) => work() }
+  const opened = {
+    name: 'sqlite',
+    db,
+    reader: db,
+    exclusively: (work: () => unknown) => work(),
+    again: (work: () => unknown) => work(),
+  }
   return {
     stores: storesOf({ ...opened, isDuplicate: () => false, [Symbol.asyncDispose]: nothing } as never),
     async plansOf(work) {
@@ -75,10 +100,12 @@ function recorder(file: string): Recorder {
 }
 
 const scans = (plan: readonly string[]): string[] =>
-  // A virtual table (the trigrams, a JSON list) is asked with its own index, a subquery is what the lines below it say, and
-  // one index holds nothing but the devices that are online.
+  // A virtual table (the trigrams, a JSON list) is asked with its own index, a subquery is what the lines
+  // below it say, and one index holds nothing but the devices that are online.
   plan.filter(
-    (line) => line.startsWith('SCAN') && !/VIRTUAL TABLE INDEX|^SCAN \(subquery|^SCAN fitting$|USING INDEX devices_online$/.test(line),
+    (line) =>
+      line.startsWith('SCAN') &&
+      !/VIRTUAL TABLE INDEX|^SCAN \(subquery|^SCAN fitting$|USING INDEX devices_online$/.test(line),
   )
 const sorts = (plan: readonly string[]): string[] => plan.filter((line) => line.includes('TEMP B-TREE'))
 
@@ -88,7 +115,8 @@ const either = (...conditions: Condition[]): Group[] => [{ join: 'or', condition
 const tag = (value: string): Condition => ({ property: 'tags', operator: 'eq', value })
 const contains = (property: string, value: string): Condition => ({ property, operator: 'contains', value })
 
-const propertyOf = (column: string): string => (column === 'mac' ? 'identity.mac' : column.replace('info_', 'info.'))
+const propertyOf = (column: string): string =>
+  column === 'mac' ? 'identity.mac' : column.replace('info_', 'info.')
 
 describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
   let place: Awaited<ReturnType<(typeof databases)[0]['fresh']>>
@@ -123,7 +151,11 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       })
     }
     recorded = recorder(path.join(place.folder, 'hawser.db'))
-    recorded.exec(figures === 'with figures' ? 'analyze' : 'drop table if exists sqlite_stat1; drop table if exists sqlite_stat4')
+    recorded.exec(
+      figures === 'with figures'
+        ? 'analyze'
+        : 'drop table if exists sqlite_stat1; drop table if exists sqlite_stat4',
+    )
   })
   // A connection keeps the figures that it found; only a new one is without them.
   beforeAll(() => {
@@ -135,7 +167,8 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
     place[Symbol.dispose]()
   })
 
-  const list = (query: Partial<DeviceQuery>) => recorded.plansOf(() => recorded.stores.of(tenant_id).devices.list({ ...every, ...query }))
+  const list = (query: Partial<DeviceQuery>) =>
+    recorded.plansOf(() => recorded.stores.of(tenant_id).devices.list({ ...every, ...query }))
 
   for (const sort of [...sorted_columns, 'status'] as const)
     test.each([
@@ -144,47 +177,72 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       { what: 'a frequent tag', query: { groups: where(tag('common')) } },
       { what: 'a frequent tag and one status', query: { groups: where(tag('common')), status: 'accepted' } },
       { what: 'a frequent text', query: { groups: where(contains('name', 'name')) } },
-      { what: 'a frequent value', query: { groups: where({ property: 'info.arch', operator: 'eq', value: 'amd64' }) } },
-      { what: 'two groups', query: { groups: [...where(tag('common')), ...either(contains('name', 'nam'), contains('info.id', 'de'))] } },
-    ] as const)(`devices by ${sort}, $what: every index is walked in order and nothing is sorted`, async ({ query }) => {
-      for (const order of ['asc', 'desc'] as const) {
-        const plans = await list({ ...query, sort, order, page: 3 })
-        const [walk] = [...plans.keys()].filter((sql) => sql.includes('order by'))
-        const column = sort === 'status' ? 'last_seen' : sort
-        expect(
-          plans
-            .get(walk!)!
-            .filter((line) => line.startsWith('SEARCH devices'))
-            .every((line) => line.includes(`INDEX devices_by_${column} (`)),
-          plans.get(walk!)!.join('\n'),
-        ).toBe(true)
-        for (const [sql, plan] of plans) {
-          expect(scans(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
-          expect(sorts(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
+      {
+        what: 'a frequent value',
+        query: { groups: where({ property: 'info.arch', operator: 'eq', value: 'amd64' }) },
+      },
+      {
+        what: 'two groups',
+        query: {
+          groups: [...where(tag('common')), ...either(contains('name', 'nam'), contains('info.id', 'de'))],
+        },
+      },
+    ] as const)(
+      `devices by ${sort}, $what: every index is walked in order and nothing is sorted`,
+      async ({ query }) => {
+        for (const order of ['asc', 'desc'] as const) {
+          const plans = await list({ ...query, sort, order, page: 3 })
+          const [walk] = [...plans.keys()].filter((sql) => sql.includes('order by'))
+          const column = sort === 'status' ? 'last_seen' : sort
+          expect(
+            plans
+              .get(walk!)!
+              .filter((line) => line.startsWith('SEARCH devices'))
+              .every((line) => line.includes(`INDEX devices_by_${column} (`)),
+            plans.get(walk!)!.join('\n'),
+          ).toBe(true)
+          for (const [sql, plan] of plans) {
+            expect(scans(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
+            expect(sorts(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
+          }
         }
-      }
-    })
+      },
+    )
 
   test.each([
     { what: 'a rare tag', groups: where(tag('rare')) },
-    { what: 'two tags', groups: where({ property: 'tags', operator: 'contains', value: ['rare', 'common'] }) },
-    { what: 'a rare tag among other conditions', groups: where(tag('rare'), { property: 'info.arch', operator: 'ne', value: 'arm' }) },
+    {
+      what: 'two tags',
+      groups: where({ property: 'tags', operator: 'contains', value: ['rare', 'common'] }),
+    },
+    {
+      what: 'a rare tag among other conditions',
+      groups: where(tag('rare'), { property: 'info.arch', operator: 'ne', value: 'arm' }),
+    },
     { what: 'a tag or a text', groups: either(tag('rare'), contains('name', 'me-12')) },
-    ...searched_columns.map((column) => ({ what: `a text in ${column}`, groups: where(contains(propertyOf(column), 'xyz')) })),
+    ...searched_columns.map((column) => ({
+      what: `a text in ${column}`,
+      groups: where(contains(propertyOf(column), 'xyz')),
+    })),
     { what: 'a text of exactly three letters', groups: where(contains('name', '-77')) },
-  ] as const)('devices with $what are found by their ids, not by a look at the namespace', async ({ groups }) => {
-    const found = await recorded.stores.of(tenant_id).devices.list({ ...every, groups })
-    for (const status of [undefined, 'accepted'] as const) {
-      const plans = await list({ groups, status })
-      for (const [sql, plan] of plans) {
-        expect(scans(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
-        if (!sql.includes('from "devices"')) continue
-        const searches = plan.filter((line) => line.startsWith('SEARCH devices'))
-        expect(new Set(searches), `${sql}\n${plan.join('\n')}`).toEqual(new Set(['SEARCH devices USING INTEGER PRIMARY KEY (rowid=?)']))
+  ] as const)(
+    'devices with $what are found by their ids, not by a look at the namespace',
+    async ({ groups }) => {
+      const found = await recorded.stores.of(tenant_id).devices.list({ ...every, groups })
+      for (const status of [undefined, 'accepted'] as const) {
+        const plans = await list({ groups, status })
+        for (const [sql, plan] of plans) {
+          expect(scans(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
+          if (!sql.includes('from "devices"')) continue
+          const searches = plan.filter((line) => line.startsWith('SEARCH devices'))
+          expect(new Set(searches), `${sql}\n${plan.join('\n')}`).toEqual(
+            new Set(['SEARCH devices USING INTEGER PRIMARY KEY (rowid=?)']),
+          )
+        }
       }
-    }
-    expect(found.total).toBeLessThan(1000)
-  })
+      expect(found.total).toBeLessThan(1000)
+    },
+  )
 
   test('a total without a filter, or with one tag, is read from the counters', async () => {
     for (const groups of [[], where(tag('common'))]) {
@@ -201,8 +259,12 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       ['SEARCH sessions USING INDEX sessions_by_start (tenant_id=?)'],
       ['SEARCH tallies USING PRIMARY KEY (tenant_id=? AND subject=?)'],
     ])
-    const live = await recorded.plansOf(() => recorded.stores.of(tenant_id).sessions.list({ ...page(10, 2), active: true }))
-    expect([...live.values()][0]).toEqual(['SEARCH sessions USING INDEX sessions_live_by_start (tenant_id=?)'])
+    const live = await recorded.plansOf(() =>
+      recorded.stores.of(tenant_id).sessions.list({ ...page(10, 2), active: true }),
+    )
+    expect([...live.values()][0]).toEqual([
+      'SEARCH sessions USING INDEX sessions_live_by_start (tenant_id=?)',
+    ])
   })
 
   test('the gate’s two questions are point look-ups', async () => {
@@ -211,7 +273,11 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await recorded.stores.callers.user(owner, tenant_id)
       await recorded.stores.callers.key('gate')
     })
-    expect([...plans.values()].flat().filter((line) => !/^SEARCH \w+ USING (INDEX|PRIMARY KEY|COVERING INDEX)/.test(line))).toEqual([])
+    expect(
+      [...plans.values()]
+        .flat()
+        .filter((line) => !/^SEARCH \w+ USING (INDEX|PRIMARY KEY|COVERING INDEX)/.test(line)),
+    ).toEqual([])
     expect([...plans.values()].map((plan) => plan.length)).toEqual([2, 2])
   })
 
@@ -224,7 +290,8 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await connectors.list(page(), undefined)
       await recorded.stores.announcements.list(page(), 'desc')
     })
-    for (const [sql, plan] of plans) if (sql.includes('order by')) expect(sorts(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
+    for (const [sql, plan] of plans)
+      if (sql.includes('order by')) expect(sorts(plan), `${sql}\n${plan.join('\n')}`).toEqual([])
   })
 
   test('no other statement reads a whole table, those of administrators aside', async () => {

@@ -1,6 +1,7 @@
-// No method of a namespaced store reads or changes another namespace's rows, on either database. The table below has a
-// call for every method of every such store, made with the names of somebody else's things; the compiler refuses it when
-// a method is missing. Each call must come out as it would if those things did not exist, and must leave them untouched.
+// No method of a namespaced store reads or changes another namespace's rows, on either database. The table
+// below has a call for every method of every such store, made with the names of somebody else's things; the
+// compiler refuses it when a method is missing. Each call must come out as it would if those things did not
+// exist, and must leave them untouched.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Stores } from '../../server/src/storage/stores.ts'
 import {
@@ -39,7 +40,9 @@ interface Names {
 }
 
 type Calls = {
-  readonly [S in keyof Within]: { readonly [M in keyof Within[S]]: (store: Within[S], theirs: Names) => Promise<unknown> }
+  readonly [S in keyof Within]: {
+    readonly [M in keyof Within[S]]: (store: Within[S], theirs: Names) => Promise<unknown>
+  }
 }
 
 const everything = { groups: [], sort: 'name', order: 'asc', ...page() } as const
@@ -52,8 +55,12 @@ const calls: Calls = {
     findAcceptedByMac: (store, theirs) => store.findAcceptedByMac(theirs.mac),
     acceptedByMacs: (store, theirs) => store.acceptedByMacs([theirs.mac]),
     ofConnector: (store, theirs) => store.ofConnector(theirs.connector),
-    insert: (store, theirs) => store.insert(device({ name: theirs.name, mac: theirs.mac, status: 'accepted', tags: `["${theirs.tag}"]` })),
-    save: (store, theirs) => store.save(theirs.device, { name: 'taken over', status: 'rejected', tags: '[]', online: 0 }),
+    insert: (store, theirs) =>
+      store.insert(
+        device({ name: theirs.name, mac: theirs.mac, status: 'accepted', tags: `["${theirs.tag}"]` }),
+      ),
+    save: (store, theirs) =>
+      store.save(theirs.device, { name: 'taken over', status: 'rejected', tags: '[]', online: 0 }),
     claimTunnel: (store, theirs) => store.claimTunnel(theirs.device),
     remove: (store, theirs) => store.remove(theirs.device),
     keepAccepted: (store) => store.keepAccepted([], later),
@@ -91,7 +98,15 @@ const calls: Calls = {
     save: (store, theirs) => store.save(theirs.fingerprint, { name: 'taken over' }),
     remove: (store, theirs) => store.remove(theirs.fingerprint),
     list: (store, theirs) =>
-      store.list([{ join: 'or', conditions: [{ property: 'fingerprint', operator: 'contains', value: theirs.fingerprint }] }], page()),
+      store.list(
+        [
+          {
+            join: 'or',
+            conditions: [{ property: 'fingerprint', operator: 'contains', value: theirs.fingerprint }],
+          },
+        ],
+        page(),
+      ),
   },
   enrolmentKeys: {
     find: (store, theirs) => store.find(theirs.fingerprint),
@@ -146,7 +161,12 @@ const calls: Calls = {
 /** A namespace with one of everything. */
 async function furnished(storage: Storage): Promise<Names> {
   const { tenant_id, owner, here } = await namespace(storage)
-  const [name, mac, tag, fingerprint] = ['name', 'mac', 'tag', 'fingerprint'].map(unique) as [string, string, string, string]
+  const [name, mac, tag, fingerprint] = ['name', 'mac', 'tag', 'fingerprint'].map(unique) as [
+    string,
+    string,
+    string,
+    string,
+  ]
   const one = device({ name, mac, status: 'accepted', online: 1, tags: JSON.stringify([tag]) })
   await here.devices.insert(one)
   const live = session(one.uid, { recorded: 1 })
@@ -162,7 +182,17 @@ async function furnished(storage: Storage): Promise<Names> {
   const removed = unique('removed')
   await here.removedDevices.keep(removed, later)
   await here.devices.insert(device({ connector: engine.uid }))
-  const names = { device: one.uid, name, mac, tag, session: live.uid, fingerprint, rule, key: key.name, connector: engine.uid }
+  const names = {
+    device: one.uid,
+    name,
+    mac,
+    tag,
+    session: live.uid,
+    fingerprint,
+    rule,
+    key: key.name,
+    connector: engine.uid,
+  }
   return { tenant_id, owner: owner.id, removed, ...names }
 }
 
@@ -221,7 +251,9 @@ describe.each(databases)('$name', (database) => {
   for (const [noun, methods] of Object.entries(calls) as [keyof Within, Record<string, Call>][]) {
     describe(`${noun} store`, () => {
       test('every method has its call', async () => {
-        expect(Object.keys(methods).toSorted()).toEqual(Object.keys((await namespace(storage)).here[noun]).toSorted())
+        expect(Object.keys(methods).toSorted()).toEqual(
+          Object.keys((await namespace(storage)).here[noun]).toSorted(),
+        )
       })
 
       for (const [method, call] of Object.entries(methods))

@@ -1,10 +1,21 @@
-// What the triggers keep (counters, the index of tags, the index of substrings) equals a recount, whatever was done in
-// whatever order and in however few statements, on both databases. The commands are drawn at random; a failing sequence
-// is shrunk to the shortest one that fails.
+// What the triggers keep (counters, the index of tags, the index of substrings) equals a recount, whatever
+// was done in whatever order and in however few statements, on both databases. The commands are drawn at
+// random; a failing sequence is shrunk to the shortest one that fails.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
-import { databases, device, later, namespace, now, openFresh, page, session, unique, type Storage } from './databases.ts'
+import {
+  databases,
+  device,
+  later,
+  namespace,
+  now,
+  openFresh,
+  page,
+  session,
+  unique,
+  type Storage,
+} from './databases.ts'
 
 // Real databases and processes on a machine that may be busy.
 vi.setConfig({ testTimeout: 120_000 })
@@ -27,12 +38,20 @@ const at = fc.nat(20)
 const status = fc.constantFrom(...deviceStatuses)
 const online = fc.constantFrom<Flag>(0, 1)
 // With a dot, a status in it and a quote: tallies are named `tag.<status>.<tag>`.
-const tags = fc.uniqueArray(fc.constantFrom('pier', 'a.b', 'accepted.x', 'l’été "1"', "o'clock"), { maxLength: 3 })
+const tags = fc.uniqueArray(fc.constantFrom('pier', 'a.b', 'accepted.x', 'l’été "1"', "o'clock"), {
+  maxLength: 3,
+})
 const just = <const T extends string>(what: T) => fc.constant(what)
 
 const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: just('insert'), status, online, tags }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('remove', 'rename', 'session', 'removeSessions', 'closeSessions'), at }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constantFrom('remove', 'rename', 'session', 'removeSessions', 'closeSessions'),
+      at,
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ do: just('status'), at, status }) },
   { weight: 2, arbitrary: fc.record({ do: just('online'), at, online }) },
   { weight: 3, arbitrary: fc.record({ do: just('tags'), at, tags }) },
@@ -69,13 +88,20 @@ async function run(storage: Storage, commands: readonly Command[]): Promise<stri
     else if (step.do === 'online') await devices.save(pick(step.at), { online: step.online })
     else if (step.do === 'tags') await devices.save(pick(step.at), { tags: JSON.stringify(step.tags) })
     else if (step.do === 'all')
-      await devices.save(pick(step.at), { status: step.status, online: step.online, tags: JSON.stringify(step.tags) })
-    else if (step.do === 'presence') await stores.presence.write(uids.map((uid) => ({ uid, last_seen: later, online: step.online === 1 })))
+      await devices.save(pick(step.at), {
+        status: step.status,
+        online: step.online,
+        tags: JSON.stringify(step.tags),
+      })
+    else if (step.do === 'presence')
+      await stores.presence.write(uids.map((uid) => ({ uid, last_seen: later, online: step.online === 1 })))
     else if (step.do === 'keepAccepted') await devices.keepAccepted(uids.slice(0, step.at), now)
     else if (step.do === 'rollback')
       await stores
         .transaction(async (inside) => {
-          await inside.of(tenant_id).devices.save(pick(step.at), { status: step.status, tags: JSON.stringify(step.tags) })
+          await inside
+            .of(tenant_id)
+            .devices.save(pick(step.at), { status: step.status, tags: JSON.stringify(step.tags) })
           throw new Undo()
         })
         .catch((error: unknown) => expect(error).toBeInstanceOf(Undo))
@@ -92,8 +118,16 @@ async function run(storage: Storage, commands: readonly Command[]): Promise<stri
 
 /** What the triggers kept, without the counters that have come back to nothing. */
 async function kept({ opened: { db } }: Storage, tenant_id: string) {
-  const tallies = await db.selectFrom('tallies').select(['subject', 'n']).where('tenant_id', '=', tenant_id).execute()
-  const tags = await db.selectFrom('device_tags').select(['tag', 'device_id']).where('tenant_id', '=', tenant_id).execute()
+  const tallies = await db
+    .selectFrom('tallies')
+    .select(['subject', 'n'])
+    .where('tenant_id', '=', tenant_id)
+    .execute()
+  const tags = await db
+    .selectFrom('device_tags')
+    .select(['tag', 'device_id'])
+    .where('tenant_id', '=', tenant_id)
+    .execute()
   return {
     tallies: tallies
       .filter((row) => row.n !== 0)
@@ -115,7 +149,11 @@ async function recounted({ opened: { db } }: Storage, tenant_id: string) {
       tags.push(`${tag} ${row.id}`)
     }
   }
-  for (const row of await db.selectFrom('sessions').selectAll().where('tenant_id', '=', tenant_id).execute()) {
+  for (const row of await db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('tenant_id', '=', tenant_id)
+    .execute()) {
     count('sessions')
     count('sessions.active', row.active)
   }
@@ -131,25 +169,36 @@ describe.each(databases)('$name', (database) => {
   afterAll(() => storage[Symbol.asyncDispose]())
 
   test('counters and tags equal a recount after any sequence of changes', async () => {
-    const property = fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 40 }), async (commands) => {
-      const tenant_id = await run(storage, commands)
-      expect(await kept(storage, tenant_id)).toEqual(await recounted(storage, tenant_id))
-    })
+    const property = fc.asyncProperty(
+      fc.array(command, { minLength: 1, maxLength: 40 }),
+      async (commands) => {
+        const tenant_id = await run(storage, commands)
+        expect(await kept(storage, tenant_id)).toEqual(await recounted(storage, tenant_id))
+      },
+    )
     await fc.assert(property, { numRuns: 40 })
   }, 120_000)
 
   test('every device is found by a part of its present name, and by no earlier one', async () => {
     const { here } = await namespace(storage)
     const byName = async (value: string) => {
-      const groups = [{ join: 'and', conditions: [{ property: 'name', operator: 'contains', value }] }] as const
-      return (await here.devices.list({ groups, sort: 'name', order: 'asc', ...page() })).items.map((row) => row.name)
+      const groups = [
+        { join: 'and', conditions: [{ property: 'name', operator: 'contains', value }] },
+      ] as const
+      return (await here.devices.list({ groups, sort: 'name', order: 'asc', ...page() })).items.map(
+        (row) => row.name,
+      )
     }
     const [one, other] = [device({ name: 'north-pier' }), device({ name: 'south-pier' })]
     await here.devices.insert(one)
     await here.devices.insert(other)
     expect(await byName('-PIER')).toEqual(['north-pier', 'south-pier'])
     await here.devices.save(one.uid, { name: 'lighthouse' })
-    expect([await byName('pier'), await byName('house'), await byName('north')]).toEqual([['south-pier'], ['lighthouse'], []])
+    expect([await byName('pier'), await byName('house'), await byName('north')]).toEqual([
+      ['south-pier'],
+      ['lighthouse'],
+      [],
+    ])
     await here.devices.remove(other.uid)
     expect(await byName('pier')).toEqual([])
   })

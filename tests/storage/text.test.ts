@@ -1,5 +1,5 @@
-// Texts and numbers mean the same on both databases: they come back as they went in, sort by their bytes, and are
-// compared in filters without either database knowing better.
+// Texts and numbers mean the same on both databases: they come back as they went in, sort by their bytes, and
+// are compared in filters without either database knowing better.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Condition } from '@hawser/contract/filters'
@@ -60,7 +60,9 @@ describe.each(databases)('$name', (database) => {
     await here.sessions.insert(live)
     expect((await here.sessions.find(live.uid))?.username).toBe(text)
     await here.publicKeys.insert(publicKey(text, { filter: JSON.stringify({ hostname: text }) }))
-    const filter = [{ join: 'and', conditions: [{ property: 'filter.hostname', operator: 'eq', value: text }] }] as const
+    const filter = [
+      { join: 'and', conditions: [{ property: 'filter.hostname', operator: 'eq', value: text }] },
+    ] as const
     expect((await here.publicKeys.list(filter, page())).items.map((key) => key.fingerprint)).toEqual([text])
     const id = await here.firewall.insert(firewallRule({ username: text }))
     expect((await here.firewall.find(id))?.username).toBe(text)
@@ -75,9 +77,12 @@ describe.each(databases)('$name', (database) => {
       await here.publicKeys.insert(publicKey('1', { name: text }))
       await here.publicKeys.insert(publicKey('2', { name: `${text}x` }))
       const found = async (operator: Condition['operator'], value: string) =>
-        (await here.publicKeys.list([{ join: 'and', conditions: [{ property: 'name', operator, value }] }], page())).items.map(
-          (row) => row.name,
-        )
+        (
+          await here.publicKeys.list(
+            [{ join: 'and', conditions: [{ property: 'name', operator, value }] }],
+            page(),
+          )
+        ).items.map((row) => row.name)
       expect(await found('eq', text)).toEqual([text])
       expect(await found('ne', text)).toEqual([`${text}x`])
       expect(await found('contains', text)).toEqual([text, `${text}x`])
@@ -93,7 +98,9 @@ describe.each(databases)('$name', (database) => {
     expect(await here.devices.find('a\0b')).toBeUndefined()
     expect(await stores.users.findByIdentifier('a\0b')).toBeUndefined()
     for (const property of ['name', 'info.pretty_name', 'tags']) {
-      const groups = [{ join: 'and', conditions: [{ property, operator: 'contains', value: 'no\0thing' }] }] as const
+      const groups = [
+        { join: 'and', conditions: [{ property, operator: 'contains', value: 'no\0thing' }] },
+      ] as const
       expect((await here.devices.list({ groups, sort: 'name', order: 'asc', ...page() })).total).toBe(0)
     }
   })
@@ -112,15 +119,23 @@ describe.each(databases)('$name', (database) => {
       await namespace(storage, `${mark}${name}`)
     }
     const expected = byBytes.map((name) => `${mark}${name}`)
-    expect((await stores.users.list()).map((row) => row.username).filter((name) => name.startsWith(mark))).toEqual(expected)
-    expect((await stores.namespaces.all()).map((row) => row.name).filter((name) => name.startsWith(mark))).toEqual(expected)
+    expect(
+      (await stores.users.list()).map((row) => row.username).filter((name) => name.startsWith(mark)),
+    ).toEqual(expected)
+    expect(
+      (await stores.namespaces.all()).map((row) => row.name).filter((name) => name.startsWith(mark)),
+    ).toEqual(expected)
 
     for (const name of byBytes.toReversed()) await here.devices.insert(device({ name, status: 'accepted' }))
     const list = await here.devices.list({ groups: [], sort: 'name', order: 'asc', ...page() })
     expect(list.items.map((row) => row.name)).toEqual(byBytes)
     // Moments and versions are compared as texts too.
-    const groups = [{ join: 'and', conditions: [{ property: 'info.version', operator: 'gt', value: 'Z' }] }] as const
-    expect((await here.devices.list({ groups, sort: 'name', order: 'asc', ...page() })).total).toBe(byBytes.length)
+    const groups = [
+      { join: 'and', conditions: [{ property: 'info.version', operator: 'gt', value: 'Z' }] },
+    ] as const
+    expect((await here.devices.list({ groups, sort: 'name', order: 'asc', ...page() })).total).toBe(
+      byBytes.length,
+    )
   })
 
   test.each([
@@ -131,22 +146,25 @@ describe.each(databases)('$name', (database) => {
     ['eq', 4.5, []],
     ['lt', 1e15, ['five', 'none']],
     ['gt', -1e15, ['five', 'none']],
-  ] as const)('a number of a filter need not be one that the column can hold: %s %d', async (operator, value, expected) => {
-    const five = await namespace(storage)
-    await stores.namespaces.save(five.tenant_id, { max_devices: 5 })
-    const none = await namespace(storage)
-    await stores.namespaces.addMember({
-      tenant_id: none.tenant_id,
-      user_id: five.owner.id,
-      role: 'observer',
-      epoch: 'e',
-      created_at: now,
-    })
-    const groups = [{ join: 'and', conditions: [{ property: 'max_devices', operator, value }] }] as const
-    const { items } = await stores.namespaces.list({ user_id: five.owner.id }, groups, page())
-    const names = { [five.name]: 'five', [none.name]: 'none' }
-    expect(items.map((row) => String(names[row.name])).toSorted()).toEqual(expected)
-  })
+  ] as const)(
+    'a number of a filter need not be one that the column can hold: %s %d',
+    async (operator, value, expected) => {
+      const five = await namespace(storage)
+      await stores.namespaces.save(five.tenant_id, { max_devices: 5 })
+      const none = await namespace(storage)
+      await stores.namespaces.addMember({
+        tenant_id: none.tenant_id,
+        user_id: five.owner.id,
+        role: 'observer',
+        epoch: 'e',
+        created_at: now,
+      })
+      const groups = [{ join: 'and', conditions: [{ property: 'max_devices', operator, value }] }] as const
+      const { items } = await stores.namespaces.list({ user_id: five.owner.id }, groups, page())
+      const names = { [five.name]: 'five', [none.name]: 'none' }
+      expect(items.map((row) => String(names[row.name])).toSorted()).toEqual(expected)
+    },
+  )
 
   test('numbers that no row can have find nothing', async () => {
     const { here } = await namespace(storage)

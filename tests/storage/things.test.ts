@@ -1,6 +1,7 @@
-// Storage of what is in a namespace, the same on both databases: devices and their presence, sessions and recordings, public
-// keys, firewall rules, API keys, connectors, and what is left when the namespace goes. Lists of devices, which are
-// planned with care, have a file of their own (device-lists.test.ts); so has what separates namespaces (scope.test.ts).
+// Storage of what is in a namespace, the same on both databases: devices and their presence, sessions and
+// recordings, public keys, firewall rules, API keys, connectors, and what is left when the namespace goes.
+// Lists of devices, which are planned with care, have a file of their own (device-lists.test.ts); so has what
+// separates namespaces (scope.test.ts).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Stores } from '../../server/src/storage/stores.ts'
 import {
@@ -87,7 +88,11 @@ describe.each(databases)('$name', (database) => {
 
   test('those that were not chosen become pending', async () => {
     const { here } = await namespace(storage)
-    const [kept, lost, rejected] = [device({ status: 'accepted' }), device({ status: 'accepted' }), device({ status: 'rejected' })]
+    const [kept, lost, rejected] = [
+      device({ status: 'accepted' }),
+      device({ status: 'accepted' }),
+      device({ status: 'rejected' }),
+    ]
     for (const row of [kept, lost, rejected]) await here.devices.insert(row)
     expect(await here.devices.keepAccepted([kept.uid], later)).toEqual([lost.uid])
     expect(await here.devices.find(kept.uid)).toMatchObject(kept)
@@ -101,18 +106,24 @@ describe.each(databases)('$name', (database) => {
     const rows = [device(), device(), device()]
     for (const row of rows) await here.devices.insert(row)
     const [a, b, c] = rows.map((row) => row.uid) as [string, string, string]
-    for (const uid of [b, b, b, a, a, 'gone', 'gone', 'gone', 'gone', c]) await here.sessions.insert(session(uid))
+    for (const uid of [b, b, b, a, a, 'gone', 'gone', 'gone', 'gone', c])
+      await here.sessions.insert(session(uid))
     expect((await here.devices.mostUsed(2)).map((row) => row.uid)).toEqual([b, a])
   })
 
   test('tags are known by the devices that carry them', async () => {
     const { here } = await namespace(storage)
-    const [one, other] = [device({ tags: '["pier","quay"]' }), device({ tags: '["quay"]', status: 'rejected' })]
+    const [one, other] = [
+      device({ tags: '["pier","quay"]' }),
+      device({ tags: '["quay"]', status: 'rejected' }),
+    ]
     await here.devices.insert(one)
     await here.devices.insert(other)
     expect((await here.devices.tags()).toSorted()).toEqual(['pier', 'quay'])
     expect(await here.devices.withTag('pier')).toEqual([{ uid: one.uid, tags: one.tags }])
-    expect((await here.devices.withTag('quay')).map((row) => row.uid).toSorted()).toEqual([one.uid, other.uid].toSorted())
+    expect((await here.devices.withTag('quay')).map((row) => row.uid).toSorted()).toEqual(
+      [one.uid, other.uid].toSorted(),
+    )
     await here.devices.save(one.uid, { tags: '["mole"]' })
     expect((await here.devices.tags()).toSorted()).toEqual(['mole', 'quay'])
     await here.devices.remove(other.uid)
@@ -121,7 +132,10 @@ describe.each(databases)('$name', (database) => {
 
   test('counters follow the devices', async () => {
     const { tenant_id, here } = await namespace(storage)
-    expect([await here.devices.countWithStatus('accepted'), await stores.namespaces.deviceCount(tenant_id)]).toEqual([0, 0])
+    expect([
+      await here.devices.countWithStatus('accepted'),
+      await stores.namespaces.deviceCount(tenant_id),
+    ]).toEqual([0, 0])
     await here.devices.insert(device({ status: 'accepted', online: 1, tags: '["pier"]' }))
     await here.devices.insert(device())
     expect(await here.devices.countWithStatus('accepted')).toBe(1)
@@ -152,14 +166,21 @@ describe.each(databases)('$name', (database) => {
     const online = (await stores.presence.online()).filter((row) => known.includes(row.uid))
     expect(online.at(-1)).toEqual({ uid: a.uid, last_seen: later })
     await stores.presence.forgetOlderThan(now)
-    expect(await Promise.all([one.here.devices.find(a.uid), other.here.devices.find(b.uid)])).toMatchObject([{ online: 1 }, { online: 0 }])
+    expect(await Promise.all([one.here.devices.find(a.uid), other.here.devices.find(b.uid)])).toMatchObject([
+      { online: 1 },
+      { online: 0 },
+    ])
     await stores.presence.markOffline(a.uid)
     expect(await one.here.devices.find(a.uid)).toMatchObject({ online: 0, last_seen: later })
   })
 
   test('sessions are found, saved, and listed from the newest on', async () => {
     const { tenant_id, here } = await namespace(storage)
-    const rows = [session('d', { started_at: earlier }), session('d', { started_at: later }), session('d', { started_at: now })]
+    const rows = [
+      session('d', { started_at: earlier }),
+      session('d', { started_at: later }),
+      session('d', { started_at: now }),
+    ]
     for (const row of rows) await here.sessions.insert(row)
     const [oldest, newest, middle] = rows.map((row) => ({ ...row, tenant_id }))
     expect(await here.sessions.find(oldest!.uid)).toEqual(oldest)
@@ -176,7 +197,8 @@ describe.each(databases)('$name', (database) => {
     const [live, ended, other] = [session('a'), session('a', { active: 0 }), session('b')]
     for (const row of [live, ended, other]) await here.sessions.insert(row)
     await here.sessions.touch('a', [live.uid, ended.uid, other.uid], later)
-    const seen = async () => Promise.all([live, ended, other].map(async ({ uid }) => (await here.sessions.find(uid))?.last_seen))
+    const seen = async () =>
+      Promise.all([live, ended, other].map(async ({ uid }) => (await here.sessions.find(uid))?.last_seen))
     expect(await seen()).toEqual([later, now, now])
     await here.sessions.closeOfDevice('a')
     expect((await here.devices.tallies()).get('sessions.active')).toBe(1)
@@ -188,7 +210,11 @@ describe.each(databases)('$name', (database) => {
 
   test('a session that goes leaves a note if there may be a recording of it, however it goes', async () => {
     const [one, other] = [await namespace(storage), await namespace(storage)]
-    const [recorded, live, plain] = [session('a', { recorded: 1, active: 0 }), session('a', { active: 1 }), session('a', { active: 0 })]
+    const [recorded, live, plain] = [
+      session('a', { recorded: 1, active: 0 }),
+      session('a', { active: 1 }),
+      session('a', { active: 0 }),
+    ]
     for (const row of [recorded, live, plain]) await one.here.sessions.insert(row)
     const elsewhere = session('b', { recorded: 1 })
     await other.here.sessions.insert(elsewhere)
@@ -211,12 +237,22 @@ describe.each(databases)('$name', (database) => {
 
   test('recordings run out when their session ended long ago, the oldest first, and not while it goes on', async () => {
     const { tenant_id, here } = await namespace(storage)
-    const ended = (last_seen: string, more = {}) => session('a', { recorded: 1, active: 0, last_seen, ...more })
-    const [old, older, recent] = [ended('2001-02-01T00:00:00.000Z'), ended('2001-01-01T00:00:00.000Z'), ended(now)]
-    const [going, plain] = [ended('2001-01-01T00:00:00.000Z', { active: 1 }), ended('2001-01-01T00:00:00.000Z', { recorded: 0 })]
+    const ended = (last_seen: string, more = {}) =>
+      session('a', { recorded: 1, active: 0, last_seen, ...more })
+    const [old, older, recent] = [
+      ended('2001-02-01T00:00:00.000Z'),
+      ended('2001-01-01T00:00:00.000Z'),
+      ended(now),
+    ]
+    const [going, plain] = [
+      ended('2001-01-01T00:00:00.000Z', { active: 1 }),
+      ended('2001-01-01T00:00:00.000Z', { recorded: 0 }),
+    ]
     for (const row of [old, older, recent, going, plain]) await here.sessions.insert(row)
     const found = async (limit: number) =>
-      (await stores.recordings.endedBefore('2002-01-01T00:00:00.000Z', limit)).filter((row) => row.tenant_id === tenant_id)
+      (await stores.recordings.endedBefore('2002-01-01T00:00:00.000Z', limit)).filter(
+        (row) => row.tenant_id === tenant_id,
+      )
     expect((await found(10)).map((row) => row.uid)).toEqual([older.uid, old.uid])
     expect(await found(1)).toHaveLength(1)
   })
@@ -241,7 +277,11 @@ describe.each(databases)('$name', (database) => {
     const last = await here.firewall.insert(firewallRule({ priority: 9 }))
     const first = await here.firewall.insert(firewallRule({ priority: 2, action: 'deny', active: 0 }))
     const second = await here.firewall.insert(firewallRule({ priority: 2 }))
-    expect(await here.firewall.find(first)).toEqual({ ...firewallRule({ priority: 2, action: 'deny', active: 0 }), id: first, tenant_id })
+    expect(await here.firewall.find(first)).toEqual({
+      ...firewallRule({ priority: 2, action: 'deny', active: 0 }),
+      id: first,
+      tenant_id,
+    })
     expect((await here.firewall.all()).map((row) => row.id)).toEqual([first, second, last])
     expect((await here.firewall.list(page(1, 2))).items.map((row) => row.id)).toEqual([second])
     await here.firewall.save(last, { priority: 1 })
@@ -259,7 +299,10 @@ describe.each(databases)('$name', (database) => {
 
   test('API keys are found, renamed, removed with their maker, and sorted by what was asked', async () => {
     const { tenant_id, owner, here } = await namespace(storage)
-    const [a, b] = [apiKey(owner.id, { name: 'a', expires_in: 9 }), apiKey('other', { name: 'b', expires_in: 1, hash: unique('hash') })]
+    const [a, b] = [
+      apiKey(owner.id, { name: 'a', expires_in: 9 }),
+      apiKey('other', { name: 'b', expires_in: 1, hash: unique('hash') }),
+    ]
     await here.apiKeys.insert(a)
     await here.apiKeys.insert(b)
     const names = async (...by: ['name' | 'expires_in', 'asc' | 'desc']) =>
@@ -269,7 +312,10 @@ describe.each(databases)('$name', (database) => {
       ['b', 'a'],
       ['b', 'a'],
     ])
-    expect(await here.apiKeys.list(page(1, 2), 'name', 'asc')).toEqual({ items: [{ ...b, tenant_id }], total: 2 })
+    expect(await here.apiKeys.list(page(1, 2), 'name', 'asc')).toEqual({
+      items: [{ ...b, tenant_id }],
+      total: 2,
+    })
     expect(stores.isDuplicate(await refusal(here.apiKeys.insert(apiKey(owner.id, { name: 'a' }))))).toBe(true)
     expect(stores.isDuplicate(await refusal(here.apiKeys.save('a', { name: 'b' })))).toBe(true)
     await here.apiKeys.save('a', { name: 'c' })
@@ -284,12 +330,20 @@ describe.each(databases)('$name', (database) => {
     await here.connectors.insert(on)
     await here.connectors.insert(off)
     expect(await here.connectors.find(on.uid)).toEqual({ ...on, tenant_id })
-    const uids = async (enable?: boolean) => (await here.connectors.list(page(), enable)).items.map((row) => row.uid)
-    expect([await uids(), await uids(true), await uids(false)]).toEqual([[off.uid, on.uid], [on.uid], [off.uid]])
+    const uids = async (enable?: boolean) =>
+      (await here.connectors.list(page(), enable)).items.map((row) => row.uid)
+    expect([await uids(), await uids(true), await uids(false)]).toEqual([
+      [off.uid, on.uid],
+      [on.uid],
+      [off.uid],
+    ])
     await here.connectors.save(on.uid, { state: 'connected', message: 'well' })
     expect(await here.connectors.find(off.uid)).toEqual({ ...off, tenant_id })
     expect(stores.isDuplicate(await refusal(here.connectors.insert(on)))).toBe(true)
-    expect([await here.connectors.remove(on.uid), await here.connectors.remove(on.uid)]).toEqual([true, false])
+    expect([await here.connectors.remove(on.uid), await here.connectors.remove(on.uid)]).toEqual([
+      true,
+      false,
+    ])
   })
 
   test('namespaces are listed for a member, for a key, and by filter', async () => {
@@ -297,10 +351,22 @@ describe.each(databases)('$name', (database) => {
     const member = user()
     await stores.users.insert(member)
     for (const { tenant_id } of [one, other])
-      await stores.namespaces.addMember({ tenant_id, user_id: member.id, role: 'observer', epoch: 'e', created_at: now })
+      await stores.namespaces.addMember({
+        tenant_id,
+        user_id: member.id,
+        role: 'observer',
+        epoch: 'e',
+        created_at: now,
+      })
     await other.here.devices.insert(device({ status: 'accepted' }))
-    const names = async (whose: { user_id: string } | { tenant_id: string }, property?: string, value: string | number = '') => {
-      const groups = property ? [{ join: 'and', conditions: [{ property, operator: 'eq', value }] } as const] : []
+    const names = async (
+      whose: { user_id: string } | { tenant_id: string },
+      property?: string,
+      value: string | number = '',
+    ) => {
+      const groups = property
+        ? [{ join: 'and', conditions: [{ property, operator: 'eq', value }] } as const]
+        : []
       return (await stores.namespaces.list(whose, groups, page())).items.map((row) => row.name)
     }
     expect(await names({ user_id: member.id })).toEqual([one.name, other.name])
@@ -322,13 +388,25 @@ describe.each(databases)('$name', (database) => {
       await here.firewall.insert(firewallRule())
       await here.apiKeys.insert(apiKey(owner.id))
       await here.connectors.insert(connector())
-      await stores.users.save(owner.id, { preferred_tenant: here === one.here ? one.tenant_id : other.tenant_id })
+      await stores.users.save(owner.id, {
+        preferred_tenant: here === one.here ? one.tenant_id : other.tenant_id,
+      })
     }
-    const tables = ['members', 'devices', 'device_tags', 'sessions', 'public_keys', 'firewall_rules', 'api_keys'] as const
+    const tables = [
+      'members',
+      'devices',
+      'device_tags',
+      'sessions',
+      'public_keys',
+      'firewall_rules',
+      'api_keys',
+    ] as const
     const rows = async (tenant_id: string) => {
       const found: unknown[] = []
       for (const table of [...tables, 'connectors', 'tallies', 'namespaces'] as const)
-        found.push(await storage.opened.db.selectFrom(table).selectAll().where('tenant_id', '=', tenant_id).execute())
+        found.push(
+          await storage.opened.db.selectFrom(table).selectAll().where('tenant_id', '=', tenant_id).execute(),
+        )
       return found
     }
     const before = await rows(other.tenant_id)

@@ -1,5 +1,5 @@
-// Transactions and races, the same on both databases: a transaction happens whole or not at all, nobody sees half of
-// one, and where two callers want the same thing in the same moment exactly one gets it.
+// Transactions and races, the same on both databases: a transaction happens whole or not at all, nobody sees
+// half of one, and where two callers want the same thing in the same moment exactly one gets it.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { deviceStatuses } from '@hawser/contract/devices'
 import type { Stores } from '../../server/src/storage/stores.ts'
@@ -144,25 +144,37 @@ describe.each(databases)('$name', (database) => {
         const { devices, sessions } = inside.of(tenant_id)
         const order = number % 2 === 0 ? rows : rows.toReversed()
         if (number % 3 === 0) await sessions.insert(session(rows[0]!.uid))
-        for (const row of order) await devices.save(row.uid, { status: deviceStatuses[number % deviceStatuses.length]! })
+        for (const row of order)
+          await devices.save(row.uid, { status: deviceStatuses[number % deviceStatuses.length]! })
         if (number % 3 === 1) await sessions.insert(session(rows[0]!.uid))
       })
     const batch = (number: number) =>
       stores.presence.write(
-        (number % 2 === 0 ? rows : rows.toReversed()).map((row) => ({ uid: row.uid, last_seen: now, online: number % 4 < 2 })),
+        (number % 2 === 0 ? rows : rows.toReversed()).map((row) => ({
+          uid: row.uid,
+          last_seen: now,
+          online: number % 4 < 2,
+        })),
       )
     // Few at once: PostgreSQL looks for a circle only after it has waited for a second.
     for (let round = 0; round < 2; round++)
-      await Promise.all(Array.from({ length: 5 }, (_, number) => (number === 3 ? batch(round) : turn(round * 5 + number))))
+      await Promise.all(
+        Array.from({ length: 5 }, (_, number) => (number === 3 ? batch(round) : turn(round * 5 + number))),
+      )
     const counters = await here.devices.tallies()
-    const sum = (prefix: string) => [...counters].reduce((total, [subject, n]) => total + (subject.startsWith(prefix) ? n : 0), 0)
+    const sum = (prefix: string) =>
+      [...counters].reduce((total, [subject, n]) => total + (subject.startsWith(prefix) ? n : 0), 0)
     expect(sum('devices.')).toBe(rows.length)
-    expect(sum('online.')).toBe((await here.devices.findMany(rows.map((row) => row.uid))).reduce((total, row) => total + row.online, 0))
+    expect(sum('online.')).toBe(
+      (await here.devices.findMany(rows.map((row) => row.uid))).reduce((total, row) => total + row.online, 0),
+    )
   })
 
   test('parallel wrong attempts each get a count of their own', async () => {
     const subject = unique('subject')
-    const counts = await Promise.all(Array.from({ length: 30 }, () => stores.attempts.count(subject, now, later)))
+    const counts = await Promise.all(
+      Array.from({ length: 30 }, () => stores.attempts.count(subject, now, later)),
+    )
     expect(counts.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, index) => index + 1))
   })
 
@@ -174,7 +186,10 @@ describe.each(databases)('$name', (database) => {
       for (let round = 0; round < 5; round++) {
         const hash = unique('hash')
         await here.stores.tokens.insert({ kind: 'recovery', hash, user_id: null, expires_at: later })
-        const callers = Array.from({ length: 12 }, (_, index) => (index % 2 === 0 ? here : there).stores.tokens)
+        const callers = Array.from(
+          { length: 12 },
+          (_, index) => (index % 2 === 0 ? here : there).stores.tokens,
+        )
         const got = await Promise.all(callers.map((tokens) => tokens.spend('recovery', hash, now)))
         expect(got.filter(Boolean)).toEqual([true])
       }
@@ -187,7 +202,9 @@ describe.each(databases)('$name', (database) => {
     const row = user()
     await stores.users.insert(row)
     await stores.users.setRecoveryCodes(row.id, ['a'])
-    const codes = await Promise.all(Array.from({ length: 10 }, () => stores.users.spendRecoveryCode(row.id, 'a')))
+    const codes = await Promise.all(
+      Array.from({ length: 10 }, () => stores.users.spendRecoveryCode(row.id, 'a')),
+    )
     const steps = await Promise.all(Array.from({ length: 10 }, () => stores.users.spendStep(row.id, 5)))
     expect([codes.filter(Boolean).length, steps.filter(Boolean).length]).toEqual([1, 1])
   })

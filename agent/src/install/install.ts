@@ -1,6 +1,7 @@
-// `hawser-agent install` and `uninstall`: the program in its folder, its settings where only root reads them, and whatever the
-// device's init system wants. Installing again brings a newer program or other settings, and keeps the rest and the device's
-// identity; uninstalling takes away what installing made, and the identity only if that is said.
+// `hawser-agent install` and `uninstall`: the program in its folder, its settings where only root reads them,
+// and whatever the device's init system wants. Installing again brings a newer program or other settings, and
+// keeps the rest and the device's identity; uninstalling takes away what installing made, and the identity
+// only if that is said.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -36,7 +37,8 @@ export function install(args: readonly string[], say: Say = aloud, form: Form = 
   const key = asked.key ?? before.get(keyName) ?? defaultKey
   const settings = new Map([...before, [keyName, key], ...asked.given])
   const missing = missingIn(settings)
-  if (missing.length > 0) throw new ConfigError(`This cannot be done:\n${missing.map((line) => `  ${line}`).join('\n')}`)
+  if (missing.length > 0)
+    throw new ConfigError(`This cannot be done:\n${missing.map((line) => `  ${line}`).join('\n')}`)
   const init = asked.init ?? initOf(root)
 
   const command = putProgram(form, root, dir)
@@ -70,16 +72,22 @@ export function uninstall(args: readonly string[], say: Say = aloud): void {
   const found = [takeProgram(root, dir), take(root + settings), purge && take(root + key)]
   for (const init of inits) found.push(end(serviceOf(init, agent), root))
   if (!found.includes(true)) return say('there was nothing to take away')
-  say(!purge && existsSync(root + key) ? `taken away; the device's identity is still in ${key} (--purge takes it, too)` : 'taken away')
+  say(
+    !purge && existsSync(root + key)
+      ? `taken away; the device's identity is still in ${key} (--purge takes it, too)`
+      : 'taken away',
+  )
 }
 
 function mustBeRoot(root: string): void {
-  if (root === '' && process.getuid?.() !== 0) throw new ConfigError('Root is needed for this: run it with sudo, or as root.')
+  if (root === '' && process.getuid?.() !== 0)
+    throw new ConfigError('Root is needed for this: run it with sudo, or as root.')
 }
 
 function initOf(root: string): Init {
   const some = (...files: string[]): boolean => files.some((file) => existsSync(root + file))
-  if (root === '' ? some('/run/systemd/system') : some('/usr/lib/systemd/systemd', '/lib/systemd/systemd')) return 'systemd'
+  if (root === '' ? some('/run/systemd/system') : some('/usr/lib/systemd/systemd', '/lib/systemd/systemd'))
+    return 'systemd'
   return some('/sbin/openrc-run', '/usr/sbin/openrc-run') ? 'openrc' : 'plain'
 }
 
@@ -120,7 +128,8 @@ function take(file: string): boolean {
 function end(service: Service, root: string): boolean {
   if (!service.files.some(({ path: place }) => existsSync(root + place))) return false
   for (const { path: place } of service.links) take(root + place)
-  // systemd ends all that the agent has started, maybe us, and knows the service without its file; the others need theirs.
+  // systemd ends all that the agent has started, maybe us, and knows the service without its file; the others
+  // need theirs.
   const first = service.forget.length > 0
   if (first) for (const { path: place } of service.files) take(root + place)
   if (root === '') for (const words of service.stop) run(words, 'try')

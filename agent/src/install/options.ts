@@ -1,6 +1,6 @@
-// What `hawser-agent install` and `uninstall` were told. Everything that ends up in a service file, a script or the settings
-// is a plain word: no blanks, no quotes, nothing that a shell or systemd would read as more than that. All mistakes are
-// listed together.
+// What `hawser-agent install` and `uninstall` were told. Everything that ends up in a service file, a script
+// or the settings is a plain word: no blanks, no quotes, nothing that a shell or systemd would read as more
+// than that. All mistakes are listed together.
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config.ts'
 import { inits, type Init } from './services.ts'
@@ -31,21 +31,31 @@ const wanted = {
     /^https?:\/\/[\w.-]+(:\d{1,5})?(\/[\w./~-]*)?$|^https?:\/\/\[[\da-f:]+\](:\d{1,5})?$/i,
     'the address of the server, for example https://hawser.example.com',
   ],
-  tenant: ['HAWSER_TENANT_ID', /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i, 'the id of the namespace, which the console shows'],
+  tenant: [
+    'HAWSER_TENANT_ID',
+    /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i,
+    'the id of the namespace, which the console shows',
+  ],
   name: ['HAWSER_PREFERRED_HOSTNAME', /^[\w.-]{1,64}$/, 'up to 64 letters, digits and - _ .'],
   identity: ['HAWSER_PREFERRED_IDENTITY', /^[\w.:-]{1,255}$/, 'up to 255 letters, digits and - _ . :'],
   keepalive: ['HAWSER_KEEPALIVE_INTERVAL', /^[1-9]\d{0,4}$/, 'seconds, for example 30'],
 } as const
 export const needed = ['server', 'tenant'] as const
 
-const where = { root: { type: 'string' }, dir: { type: 'string' }, settings: { type: 'string' }, key: { type: 'string' } } as const
+const where = {
+  root: { type: 'string' },
+  dir: { type: 'string' },
+  settings: { type: 'string' },
+  key: { type: 'string' },
+} as const
 const defaults = { dir: '/opt/hawser-agent', settings: '/etc/hawser-agent.env' } as const
 export const defaultKey = '/etc/hawser-agent.key'
 
 /** At least two names: what is removed must not be a folder of the system. */
 const plainPath = /^\/[\w+@.-]+(\/[\w+@.-]+)+$/
 
-export const isPlainPath = (path: string): boolean => plainPath.test(path) && !path.split('/').some((name) => name === '.' || name === '..')
+export const isPlainPath = (path: string): boolean =>
+  plainPath.test(path) && !path.split('/').some((name) => name === '.' || name === '..')
 
 export const usage = `hawser-agent install   puts the agent on this device and keeps it running; again, to bring a newer one or other settings
   --server <address>     of the server, for example https://hawser.example.com
@@ -65,7 +75,15 @@ hawser-agent uninstall   takes away all that install made, but the device's iden
 
 export function readInstall(args: readonly string[]): Install {
   const text = { type: 'string' } as const
-  const options = { ...where, init: text, server: text, tenant: text, name: text, identity: text, keepalive: text }
+  const options = {
+    ...where,
+    init: text,
+    server: text,
+    tenant: text,
+    name: text,
+    identity: text,
+    keepalive: text,
+  }
   const values = parse(args, options)
   const problems: string[] = []
   const given = new Map<string, string>()
@@ -76,7 +94,8 @@ export function readInstall(args: readonly string[]): Install {
     else problems.push(`--${option} is not right: ${sentence}`)
   }
   const init = inits.find((each) => each === values['init'])
-  if (values['init'] !== undefined && !init) problems.push(`--init is not right: ${inits.join(', ')} are known`)
+  if (values['init'] !== undefined && !init)
+    problems.push(`--init is not right: ${inits.join(', ')} are known`)
   return { ...readWhere(values, problems), init, given }
 }
 
@@ -87,29 +106,46 @@ export function readUninstall(args: readonly string[]): Uninstall {
 
 /** What is missing in the settings, as sentences. */
 export function missingIn(settings: ReadonlyMap<string, string>): string[] {
-  return needed.filter((option) => !settings.has(wanted[option][0])).map((option) => `--${option} is missing: ${wanted[option][2]}`)
+  return needed
+    .filter((option) => !settings.has(wanted[option][0]))
+    .map((option) => `--${option} is missing: ${wanted[option][2]}`)
 }
 
 type Values = Readonly<Record<string, string | boolean | undefined>>
 
-function parse(args: readonly string[], options: Record<string, { readonly type: 'string' | 'boolean' }>): Values {
+function parse(
+  args: readonly string[],
+  options: Record<string, { readonly type: 'string' | 'boolean' }>,
+): Values {
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
   } catch (error) {
-    throw new ConfigError(`${error instanceof Error ? error.message.split('.')[0] : String(error)}.\n\n${usage}`)
+    throw new ConfigError(
+      `${error instanceof Error ? error.message.split('.')[0] : String(error)}.\n\n${usage}`,
+    )
   }
 }
 
 function readWhere(values: Values, problems: string[]): Where {
   const root = typeof values['root'] === 'string' ? values['root'].replace(/\/+$/, '') : ''
-  if (values['root'] !== undefined && !root.startsWith('/')) problems.push('--root is not right: the whole path of a folder')
+  if (values['root'] !== undefined && !root.startsWith('/'))
+    problems.push('--root is not right: the whole path of a folder')
   const read = (name: 'dir' | 'settings' | 'key'): string | undefined => {
     const value = values[name]
     if (typeof value !== 'string' || value === '') return undefined
-    if (!isPlainPath(value)) problems.push(`--${name} is not right: a whole path of letters, digits and - _ . + @, with a folder in it`)
+    if (!isPlainPath(value))
+      problems.push(
+        `--${name} is not right: a whole path of letters, digits and - _ . + @, with a folder in it`,
+      )
     return value
   }
-  const found = { root, dir: read('dir') ?? defaults.dir, settings: read('settings') ?? defaults.settings, key: read('key') }
-  if (problems.length > 0) throw new ConfigError(`This cannot be done:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+  const found = {
+    root,
+    dir: read('dir') ?? defaults.dir,
+    settings: read('settings') ?? defaults.settings,
+    key: read('key'),
+  }
+  if (problems.length > 0)
+    throw new ConfigError(`This cannot be done:\n${problems.map((line) => `  ${line}`).join('\n')}`)
   return found
 }

@@ -1,6 +1,6 @@
-// The program that is put in place: which of its forms is running, and how that form is copied. An executable is one file; what
-// install.sh fetched is a folder with a Node of its own. From npm or from a checkout nothing is copied: whoever brought it
-// there brings newer ones, too.
+// The program that is put in place: which of its forms is running, and how that form is copied. An executable
+// is one file; what install.sh fetched is a folder with a Node of its own. From npm or from a checkout
+// nothing is copied: whoever brought it there brings newer ones, too.
 import {
   chmodSync,
   cpSync,
@@ -26,11 +26,13 @@ export type Form =
 export function formOf(execPath: string, script: string | undefined, sea: boolean): Form {
   if (sea) return { kind: 'file', from: execPath }
   const folder = path.dirname(path.dirname(execPath))
-  if (existsSync(path.join(folder, 'bin/hawser-agent')) && script?.startsWith(`${folder}/`)) return { kind: 'folder', from: folder }
+  if (existsSync(path.join(folder, 'bin/hawser-agent')) && script?.startsWith(`${folder}/`))
+    return { kind: 'folder', from: folder }
   return { kind: 'in place', command: [execPath, script ?? ''] }
 }
 
-export const ownForm = (): Form => formOf(realpathSync(process.execPath), process.argv[1] && realpathSync(process.argv[1]), isSea())
+export const ownForm = (): Form =>
+  formOf(realpathSync(process.execPath), process.argv[1] && realpathSync(process.argv[1]), isSea())
 
 const program = 'bin/hawser-agent'
 
@@ -41,13 +43,18 @@ const handle = '/usr/local/bin/hawser-agent'
 export function putProgram(form: Form, root: string, dir: string): readonly string[] {
   if (form.kind === 'in place') {
     const wrong = form.command.find((word) => !isPlainPath(word))
-    if (wrong !== undefined) throw new ConfigError(`The agent is in a place whose name no service can spell: ${wrong}`)
-    if (root !== '') throw new ConfigError('This agent belongs to a folder of npm: take the executable to install it into another system.')
+    if (wrong !== undefined)
+      throw new ConfigError(`The agent is in a place whose name no service can spell: ${wrong}`)
+    if (root !== '')
+      throw new ConfigError(
+        'This agent belongs to a folder of npm: take the executable to install it into another system.',
+      )
     return form.command
   }
   const place = root + dir
   const [next, old] = [`${place}.new`, `${place}.old`]
-  if (existsSync(place) && !isOurs(place)) throw new ConfigError(`${place} is there already and is no agent of ours: name another --dir.`)
+  if (existsSync(place) && !isOurs(place))
+    throw new ConfigError(`${place} is there already and is no agent of ours: name another --dir.`)
   if (form.from !== place && form.from !== path.join(place, program)) {
     for (const folder of [next, old]) rmSync(folder, { recursive: true, force: true })
     mkdirSync(path.join(next, 'bin'), { recursive: true })
@@ -71,15 +78,18 @@ export function putProgram(form: Form, root: string, dir: string): readonly stri
 /** Gives whether there was something to take away. */
 export function takeProgram(root: string, dir: string): boolean {
   const place = root + dir
-  if (isFree(root + handle, path.join(dir, program)) && isLink(root + handle)) rmSync(root + handle, { force: true })
+  if (isFree(root + handle, path.join(dir, program)) && isLink(root + handle))
+    rmSync(root + handle, { force: true })
   if (!existsSync(place) || !isOurs(place)) return false
   rmSync(place, { recursive: true })
   return true
 }
 
-const isOurs = (place: string): boolean => existsSync(path.join(place, program)) || readdirSync(place).length === 0
+const isOurs = (place: string): boolean =>
+  existsSync(path.join(place, program)) || readdirSync(place).length === 0
 
-const isLink = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true
+const isLink = (file: string): boolean =>
+  lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true
 
 /** Nothing is there, or a link of ours. */
 function isFree(file: string, target: string): boolean {

@@ -1,6 +1,6 @@
-// How a device keeps the agent running, in the three ways that there are: systemd, OpenRC, and a script of our own for
-// devices that have neither. Only texts and the commands that go with them; install.ts puts them in their places. Whatever
-// stands in them was checked to be plain words, so that nothing has to be quoted.
+// How a device keeps the agent running, in the three ways that there are: systemd, OpenRC, and a script of
+// our own for devices that have neither. Only texts and the commands that go with them; install.ts puts them
+// in their places. Whatever stands in them was checked to be plain words, so that nothing has to be quoted.
 
 export const inits = ['systemd', 'openrc', 'plain', 'none'] as const
 export type Init = (typeof inits)[number]
@@ -107,8 +107,8 @@ start_pre() {
 }
 
 /**
- * Keeps itself and the agent apart from whoever started it, begins the agent again five seconds after it has ended, and hands
- * what it says to the system's log, if there is one.
+ * Keeps itself and the agent apart from whoever started it, begins the agent again five seconds after it has
+ * ended, and hands what it says to the system's log, if there is one.
  */
 function plainScript({ command, settings }: Agent): string {
   return `#!/bin/sh

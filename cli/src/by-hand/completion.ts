@@ -1,5 +1,6 @@
-// `hawser completion <shell>` prints what a shell has to be told once. The scripts only ask and show: all knowledge is in
-// complete.ts. None of them lets the shell read a name as code, as `compgen -W` of bash would.
+// `hawser completion <shell>` prints what a shell has to be told once. The scripts only ask and show: all
+// knowledge is in complete.ts. None of them lets the shell read a name as code, as `compgen -W` of bash
+// would.
 import type { Command } from '../command.ts'
 import { complete } from '../complete.ts'
 import { safeText } from '../safe-text.ts'
@@ -53,7 +54,9 @@ export const completion: Command = {
   words: ['completion'],
   summary: 'Prints what makes your shell complete commands, options and names of devices.',
   arguments: [{ name: 'shell', doc: 'bash, zsh or fish', choices: Object.keys(scripts) }],
-  details: ['bash: source <(hawser completion bash)     zsh: source <(hawser completion zsh)     fish: hawser completion fish | source'],
+  details: [
+    'bash: source <(hawser completion bash)     zsh: source <(hawser completion zsh)     fish: hawser completion fish | source',
+  ],
   async run(given) {
     process.stdout.write(scripts[given.words[0] as keyof typeof scripts])
     return Promise.resolve(undefined)

@@ -1,6 +1,7 @@
-// `hawser config ssh`: plain `ssh device` works, and with it every program that uses ssh. One file of ours has a block for
-// each accepted device and is written anew each time; the person's own configuration gets one Include line, once, at its
-// top (further down it would belong to the Host above it), and is otherwise left as it is.
+// `hawser config ssh`: plain `ssh device` works, and with it every program that uses ssh. One file of ours
+// has a block for each accepted device and is written anew each time; the person's own configuration gets one
+// Include line, once, at its top (further down it would belong to the Host above it), and is otherwise left
+// as it is.
 import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -19,26 +20,46 @@ export const configSsh: Command = {
   summary: 'Writes an ssh_config so that plain `ssh <device>` works; run it again when devices change.',
   options: [
     { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; your own name unless said' },
-    { name: 'tag', value: 'tag', doc: 'only devices with this tag; repeated: with any of them', many: true, named: 'tag' },
+    {
+      name: 'tag',
+      value: 'tag',
+      doc: 'only devices with this tag; repeated: with any of them',
+      many: true,
+      named: 'tag',
+    },
     { name: 'file', value: 'file', doc: 'your ssh_config; ~/.ssh/config unless said', named: 'file' },
     { name: 'remove', doc: 'takes it all away again' },
   ],
-  details: ['For another user than the one in the file: ssh -l <user>@<namespace>.<device> <device>, or hawser ssh <user>@<device>.'],
+  details: [
+    'For another user than the one in the file: ssh -l <user>@<namespace>.<device> <device>, or hawser ssh <user>@<device>.',
+  ],
   async run(given, context) {
-    const main = path.resolve(given.value('file') ?? path.join(context.env['HOME'] || os.homedir(), '.ssh/config'))
+    const main = path.resolve(
+      given.value('file') ?? path.join(context.env['HOME'] || os.homedir(), '.ssh/config'),
+    )
     const ours = path.join(path.dirname(main), 'hawser.config')
     const user = given.value('user') ?? os.userInfo().username
-    if (/["\s]/.test(ours)) throw new Complaint(`${ours} has a space or a quote in it, which ssh_config cannot say.`, usageCode)
+    if (/["\s]/.test(ours))
+      throw new Complaint(`${ours} has a space or a quote in it, which ssh_config cannot say.`, usageCode)
     if (given.flag('remove')) {
       includeIn(main, ours, false)
       rmSync(ours, { force: true })
       context.say(`Plain ssh knows your devices no more.`)
       return undefined
     }
-    if (!/^[^\s"#@%\\]+$/.test(user)) throw new Complaint(`${user} cannot be a user in ssh_config.`, usageCode)
+    if (!/^[^\s"#@%\\]+$/.test(user))
+      throw new Complaint(`${user} cannot be a user in ssh_config.`, usageCode)
     const api = context.api()
-    const query = { status: 'accepted', sort_by: 'name', order_by: 'asc', ...filterOf(given.values('tag')) } as const
-    const devices = await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }), progressOf(context))
+    const query = {
+      status: 'accepted',
+      sort_by: 'name',
+      order_by: 'asc',
+      ...filterOf(given.values('tag')),
+    } as const
+    const devices = await everyPage(
+      (pages) => api.devices.list({ query: { ...query, ...pages } }),
+      progressOf(context),
+    )
     const usable = devices.filter(({ name, namespace }) => plain.test(name) && plain.test(namespace))
     write(ours, fileFor(usable, user, context.server(), await findGateway(context)))
     includeIn(main, ours, true)
@@ -57,7 +78,11 @@ function fileFor(devices: readonly Device[], user: string, server: string, { hos
       `  User ${sshidOf(user, device)}`,
     ].join('\n'),
   )
-  return [`# Written by \`hawser config ssh\` for ${server}. Changes made here are lost.`, ...blocks, ''].join('\n\n')
+  return [
+    `# Written by \`hawser config ssh\` for ${server}. Changes made here are lost.`,
+    ...blocks,
+    '',
+  ].join('\n\n')
 }
 
 const mark = '# of hawser: '

@@ -1,5 +1,6 @@
-// Devices as people work with them: lists by tag and name, several at once, tags added and taken away in one go. What is
-// done to several goes on when one is refused, says so for each, and ends with a code that is not 0.
+// Devices as people work with them: lists by tag and name, several at once, tags added and taken away in one
+// go. What is done to several goes on when one is refused, says so for each, and ends with a code that is not
+// 0.
 import { client, type Client } from '@hawser/contract/client'
 import { contract } from '@hawser/contract'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
@@ -29,15 +30,26 @@ const list: Command = {
     if (online !== undefined) wanted.push(property('online', 'bool', online))
     const { filter } = filterOf(tags, wanted)
     if (filter !== undefined && given.value('filter') !== undefined) {
-      throw new Complaint('--filter is a whole filter: it cannot be combined with --tag, --name and --online.', usageCode)
+      throw new Complaint(
+        '--filter is a whole filter: it cannot be combined with --tag, --name and --online.',
+        usageCode,
+      )
     }
-    const values = (option: string) => (option === 'filter' && filter !== undefined ? [filter] : given.values(option))
+    const values = (option: string) =>
+      option === 'filter' && filter !== undefined ? [filter] : given.values(option)
     return derivedList.run({ ...given, values, value: (option) => values(option).at(-1) }, context)
   },
 }
 
 /** `done`: what it then is. */
-function several(verb: string, summary: string, done: string, everything: string, status: DeviceStatus, act: Act): Command {
+function several(
+  verb: string,
+  summary: string,
+  done: string,
+  everything: string,
+  status: DeviceStatus,
+  act: Act,
+): Command {
   return {
     words: ['devices', verb],
     summary,
@@ -45,7 +57,9 @@ function several(verb: string, summary: string, done: string, everything: string
     options: selectors(everything),
     async run(given, context) {
       const api = client(context.options())
-      return forEach(context, await selectDevices(api, given.words, given, { all: status }), done, (device) => act(api, device))
+      return forEach(context, await selectDevices(api, given.words, given, { all: status }), done, (device) =>
+        act(api, device),
+      )
     },
   }
 }
@@ -89,7 +103,10 @@ const remove: Command = {
     if (devices.length > 1 && !given.flag('yes')) {
       const names = devices.slice(0, 10).map(({ name }) => safeText(name))
       const more = devices.length > names.length ? ' …' : ''
-      throw new Complaint(`That would remove ${devices.length} devices: ${names.join(', ')}${more}. If you mean it, add --yes.`, usageCode)
+      throw new Complaint(
+        `That would remove ${devices.length} devices: ${names.join(', ')}${more}. If you mean it, add --yes.`,
+        usageCode,
+      )
     }
     return forEach(context, devices, 'removed', (device) => api.devices.remove(uidOf(device)))
   },
@@ -105,7 +122,8 @@ const accept: Command = {
     const devices = await selectDevices(api, given.words, given, { all: 'pending' })
     const unnamed = given.flag('all') === true || given.values('tag').length > 0
     const byMac = new Map<string, Device[]>()
-    for (const device of devices) byMac.set(device.identity.mac, [...(byMac.get(device.identity.mac) ?? []), device])
+    for (const device of devices)
+      byMac.set(device.identity.mac, [...(byMac.get(device.identity.mac) ?? []), device])
     byMac.delete('')
     return forEach(context, devices, 'accepted', async (device) => {
       const twins = byMac.get(device.identity.mac) ?? []
@@ -118,7 +136,9 @@ const accept: Command = {
         )
       if (device.replaces && unnamed) throw new Complaint(replacing(device, device.replaces.name))
       const replaced = (await api.devices.accept(uidOf(device))).headers.get('x-replaced-device')
-      return replaced === null ? undefined : `accepted; it replaced ${safeText(replaced)} and has its name, tags and sessions now`
+      return replaced === null
+        ? undefined
+        : `accepted; it replaced ${safeText(replaced)} and has its name, tags and sessions now`
     })
   },
 }
@@ -126,7 +146,10 @@ const accept: Command = {
 /** Several agents on one machine: accepting them one after the other would leave only the last one. */
 function sharing({ identity }: Device, twins: readonly Device[]): string {
   const [last = '', ...names] = twins.map(({ name }) => safeText(name)).toReversed()
-  const others = names.length === 0 ? `${last} says that it has` : `${names.toReversed().join(', ')} and ${last} say that they have`
+  const others =
+    names.length === 0
+      ? `${last} says that it has`
+      : `${names.toReversed().join(', ')} and ${last} say that they have`
   return (
     `left alone: ${others} the same MAC address (${safeText(identity.mac)}), and one would replace the other. ` +
     'Accept one of them by its name, and give each of the others an identity of its own (HAWSER_PREFERRED_IDENTITY).'
@@ -171,17 +194,25 @@ const tag: Command = {
   options: [...tagOptions, ...selectors('all devices')],
   async run(given, context) {
     const [add, remove] = [given.values('add'), given.values('remove')]
-    if (add.length + remove.length === 0) throw new Complaint('Which tags? Give --add <tag> or --remove <tag>.', usageCode)
+    if (add.length + remove.length === 0)
+      throw new Complaint('Which tags? Give --add <tag> or --remove <tag>.', usageCode)
     const api = client(context.options())
     const devices = await selectDevices(api, given.words, given)
     return forEach(context, devices, 'tagged', (device) => retag(api, device, add, remove))
   },
 }
 
-async function retag(api: Client, device: Device, add: readonly string[], remove: readonly string[]): Promise<void> {
+async function retag(
+  api: Client,
+  device: Device,
+  add: readonly string[],
+  remove: readonly string[],
+): Promise<void> {
   // Off first: a device has three tags at the most.
-  for (const tag of remove.filter((one) => device.tags.includes(one))) await api.devices.removeTag({ params: { uid: device.uid, tag } })
-  for (const tag of add.filter((one) => !device.tags.includes(one))) await api.devices.addTag({ ...uidOf(device), body: { tag } })
+  for (const tag of remove.filter((one) => device.tags.includes(one)))
+    await api.devices.removeTag({ params: { uid: device.uid, tag } })
+  for (const tag of add.filter((one) => !device.tags.includes(one)))
+    await api.devices.addTag({ ...uidOf(device), body: { tag } })
 }
 
 const set =
@@ -192,8 +223,22 @@ const set =
 export const deviceCommands: readonly Command[] = [
   list,
   accept,
-  several('reject', 'Rejects devices; their live sessions end.', 'rejected', 'all that are pending', 'pending', set('reject')),
-  several('pend', 'Makes devices wait again; their live sessions end.', 'pending', 'all that are accepted', 'accepted', set('pending')),
+  several(
+    'reject',
+    'Rejects devices; their live sessions end.',
+    'rejected',
+    'all that are pending',
+    'pending',
+    set('reject'),
+  ),
+  several(
+    'pend',
+    'Makes devices wait again; their live sessions end.',
+    'pending',
+    'all that are accepted',
+    'accepted',
+    set('pending'),
+  ),
   remove,
   rename,
   tag,

@@ -11,5 +11,19 @@ import { smallCommands } from './things.ts'
 import { watch } from './watch.ts'
 
 export function byHand(): Command[] {
-  return [login, logout, status, ssh, scp, forward, run, play, watch, completion, ...deviceCommands, ...smallCommands, configSsh]
+  return [
+    login,
+    logout,
+    status,
+    ssh,
+    scp,
+    forward,
+    run,
+    play,
+    watch,
+    completion,
+    ...deviceCommands,
+    ...smallCommands,
+    configSsh,
+  ]
 }

@@ -1,6 +1,6 @@
-// Signing in and out, and where one stands. The password is asked for without an echo, or read from stdin for scripts; it is
-// never an option, because everybody on a machine can read command lines. Signing out forgets the token here; the server
-// ends it after 72 hours, or at once when the password changes.
+// Signing in and out, and where one stands. The password is asked for without an echo, or read from stdin for
+// scripts; it is never an option, because everybody on a machine can read command lines. Signing out forgets
+// the token here; the server ends it after 72 hours, or at once when the password changes.
 import { ApiError, client, type Client } from '@hawser/contract/client'
 import type { UserSession } from '@hawser/contract/users'
 import { ask, askSecret, readInput } from '../ask.ts'
@@ -27,9 +27,16 @@ export const login: Command = {
     const password = given.flag('password-stdin')
       ? (await readInput(4096)).replace(/\r?\n$/, '')
       : await askSecret('Password', 'give --password-stdin and the password on stdin')
-    const session = await signIn(client(context.nobody(url)), { username, password }, given.value('code'), given.value('recovery-code'))
+    const session = await signIn(
+      client(context.nobody(url)),
+      { username, password },
+      given.value('code'),
+      given.value('recovery-code'),
+    )
     context.accounts.keep(url, { token: session.token, username: session.user, tenant: session.tenant })
-    const where = session.tenant ? '' : ' You are in no namespace yet: make one with `hawser namespaces create --name …`.'
+    const where = session.tenant
+      ? ''
+      : ' You are in no namespace yet: make one with `hawser namespaces create --name …`.'
     context.say(`Signed in to ${url} as ${session.user}.${where}`)
     return undefined
   },
@@ -44,7 +51,12 @@ async function knownServer(context: Context): Promise<string> {
   }
 }
 
-async function signIn(api: Client, who: { username: string; password: string }, code?: string, recovery?: string): Promise<UserSession> {
+async function signIn(
+  api: Client,
+  who: { username: string; password: string },
+  code?: string,
+  recovery?: string,
+): Promise<UserSession> {
   try {
     return (await api.users.login({ body: who })).body
   } catch (error) {
@@ -52,7 +64,8 @@ async function signIn(api: Client, who: { username: string; password: string }, 
     const token = error.headers.get('x-mfa-token')
     if (error.status !== 401 || !token) throw error
 
-    if (recovery !== undefined) return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body
+    if (recovery !== undefined)
+      return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body
     const digits = code ?? (await ask('Code of your second factor', 'give --code'))
     return (await api.mfa.authenticate({ body: { token, code: digits } })).body
   }

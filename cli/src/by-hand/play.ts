@@ -1,5 +1,6 @@
-// `hawser play`: a recording in the terminal, at the pace at which it happened or another. It is read line by line as it
-// is played, however long it is. What it shows goes through the filter of safe-text.ts: it was drawn by a device.
+// `hawser play`: a recording in the terminal, at the pace at which it happened or another. It is read line by
+// line as it is played, however long it is. What it shows goes through the filter of safe-text.ts: it was
+// drawn by a device.
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,8 +20,16 @@ export const play: Command = {
   summary: 'Plays the recording of a session in this terminal.',
   arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', named: 'session' }],
   options: [
-    { name: 'speed', value: 'factor', doc: 'such as 2 or 0.5; 0: all at once; 1 unless said, 0 where the output is no terminal' },
-    { name: 'skip', value: 'seconds', doc: 'begins so far into the recording, with the screen as it was then' },
+    {
+      name: 'speed',
+      value: 'factor',
+      doc: 'such as 2 or 0.5; 0: all at once; 1 unless said, 0 where the output is no terminal',
+    },
+    {
+      name: 'skip',
+      value: 'seconds',
+      doc: 'begins so far into the recording, with the screen as it was then',
+    },
     { name: 'idle', value: 'seconds', doc: 'the longest pause; 2 unless said' },
     { name: 'channel', value: 'number', doc: 'which terminal of the session, if it had several; from 0' },
   ],
@@ -43,7 +52,9 @@ export const play: Command = {
       for await (const line of lines) {
         const event = eventOf(line)
         if (event?.kind === 'header' && process.stderr.isTTY && process.stdout.isTTY && tooSmall(event)) {
-          context.say(`The recording is ${event.width} wide and ${event.height} high; a terminal as large as that shows it right.`)
+          context.say(
+            `The recording is ${event.width} wide and ${event.height} high; a terminal as large as that shows it right.`,
+          )
         }
         if (event?.kind !== 'output') continue
         recorded = true
@@ -55,7 +66,11 @@ export const play: Command = {
     } finally {
       if (process.stdout.isTTY) process.stdout.write(restored(second))
     }
-    if (!recorded) throw new Complaint('The session has no recording: it had no terminal, or the namespace did not record.', notFoundCode)
+    if (!recorded)
+      throw new Complaint(
+        'The session has no recording: it had no terminal, or the namespace did not record.',
+        notFoundCode,
+      )
     context.say(pace.ended() ? '' : '\nThe recording is over.')
     return undefined
   },
@@ -81,10 +96,14 @@ export function eventOf(line: string): CastEvent | undefined {
     const parsed = JSON.parse(line) as unknown
     if (Array.isArray(parsed)) {
       const [at_s, kind, text] = parsed as unknown[]
-      return typeof at_s === 'number' && kind === 'o' && typeof text === 'string' ? { kind: 'output', at_s, text } : undefined
+      return typeof at_s === 'number' && kind === 'o' && typeof text === 'string'
+        ? { kind: 'output', at_s, text }
+        : undefined
     }
     const { width, height } = parsed as { width?: unknown; height?: unknown }
-    return typeof width === 'number' && typeof height === 'number' ? { kind: 'header', width, height } : undefined
+    return typeof width === 'number' && typeof height === 'number'
+      ? { kind: 'header', width, height }
+      : undefined
   } catch {
     return undefined
   }

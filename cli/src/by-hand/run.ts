@@ -1,6 +1,7 @@
-// `hawser run`: one command on many devices, with the ssh of this machine, so many at a time. What they say is put together:
-// devices that answer the same are one group, since a hundred equal answers are one piece of news. Output is kept within
-// bounds; a device that says more is cut off there and said to be. Passwords are not asked for: keys or an agent are needed.
+// `hawser run`: one command on many devices, with the ssh of this machine, so many at a time. What they say
+// is put together: devices that answer the same are one group, since a hundred equal answers are one piece of
+// news. Output is kept within bounds; a device that says more is cut off there and said to be. Passwords are
+// not asked for: keys or an agent are needed.
 import { spawn } from 'node:child_process'
 import os from 'node:os'
 import type { Device } from '@hawser/contract/devices'
@@ -27,13 +28,31 @@ interface Outcome {
 export const run: Command = {
   words: ['run'],
   summary: 'Runs a command on many devices at once and shows what they answer, equal answers together.',
-  arguments: [{ name: 'command', doc: 'as the shell there reads it; quote it, or put -- before it', many: true }],
+  arguments: [
+    { name: 'command', doc: 'as the shell there reads it; quote it, or put -- before it', many: true },
+  ],
   options: [
     ...selectors('all accepted devices'),
-    { name: 'device', short: 'd', value: 'device', doc: 'a device by its name; may be repeated', many: true, named: 'device' },
+    {
+      name: 'device',
+      short: 'd',
+      value: 'device',
+      doc: 'a device by its name; may be repeated',
+      many: true,
+      named: 'device',
+    },
     { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; your own name unless said' },
-    { name: 'jobs', short: 'j', value: 'number', doc: `how many at a time, 1 to ${mostAtOnce}; 8 unless said` },
-    { name: 'timeout', value: 'seconds', doc: 'how long a device may take; 60 unless said, 0: as long as it likes' },
+    {
+      name: 'jobs',
+      short: 'j',
+      value: 'number',
+      doc: `how many at a time, 1 to ${mostAtOnce}; 8 unless said`,
+    },
+    {
+      name: 'timeout',
+      value: 'seconds',
+      doc: 'how long a device may take; 60 unless said, 0: as long as it likes',
+    },
     { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', named: 'file' },
     { name: 'ssh-option', value: 'name=value', doc: 'an option of ssh_config; may be repeated', many: true },
   ],
@@ -44,9 +63,13 @@ export const run: Command = {
   async run(given, context) {
     const atOnce = whole(given.value('jobs') ?? '8', '--jobs', 1, mostAtOnce)
     const timeout_s = whole(given.value('timeout') ?? '60', '--timeout', 0, 86_400)
-    const chosen = await selectDevices(context.api(), given.values('device'), given, { all: 'accepted', tagged: 'accepted' })
+    const chosen = await selectDevices(context.api(), given.values('device'), given, {
+      all: 'accepted',
+      tagged: 'accepted',
+    })
     const devices = chosen.filter(({ status }) => status === 'accepted')
-    for (const { name, status } of chosen) if (status !== 'accepted') context.say(`${safeText(name)} is ${status} and left out.`)
+    for (const { name, status } of chosen)
+      if (status !== 'accepted') context.say(`${safeText(name)} is ${status} and left out.`)
     const gateway = await findGateway(context)
     const command = given.words.join(' ')
     const user = given.value('user') ?? os.userInfo().username
@@ -56,8 +79,16 @@ export const run: Command = {
     const progress = progressOf(context, devices.length)
     try {
       const outcomes = await inTurns(devices, atOnce, async (device) => {
-        if (stopped.signal.aborted) return { device: device.name, code: 130, stdout: '', stderr: 'not run: interrupted' }
-        const outcome = await runOn(device, { command, user, gateway, timeout_s, options: sshOptions(given), signal: stopped.signal })
+        if (stopped.signal.aborted)
+          return { device: device.name, code: 130, stdout: '', stderr: 'not run: interrupted' }
+        const outcome = await runOn(device, {
+          command,
+          user,
+          gateway,
+          timeout_s,
+          options: sshOptions(given),
+          signal: stopped.signal,
+        })
         progress.done(outcome)
         return outcome
       })
@@ -80,11 +111,27 @@ interface Task {
   readonly signal: AbortSignal
 }
 
-async function runOn(device: Device, { command, user, gateway, timeout_s, options, signal }: Task): Promise<Outcome> {
+async function runOn(
+  device: Device,
+  { command, user, gateway, timeout_s, options, signal }: Task,
+): Promise<Outcome> {
   const { name } = device
-  if (!device.online) return { device: name, code: noConnection, stdout: '', stderr: 'The device is offline.' }
-  const own = ['-p', gateway.port, '-o', `User=${sshidOf(user, device)}`, '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=30']
-  const child = spawn('ssh', [...own, ...options, '-T', '--', bare(gateway.host), command], { stdio: ['ignore', 'pipe', 'pipe'], signal })
+  if (!device.online)
+    return { device: name, code: noConnection, stdout: '', stderr: 'The device is offline.' }
+  const own = [
+    '-p',
+    gateway.port,
+    '-o',
+    `User=${sshidOf(user, device)}`,
+    '-o',
+    'BatchMode=yes',
+    '-o',
+    'ConnectTimeout=30',
+  ]
+  const child = spawn('ssh', [...own, ...options, '-T', '--', bare(gateway.host), command], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
+  })
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
   let late = false
   const timer = timeout_s > 0 ? setTimeout(() => (late = child.kill()), timeout_s * 1000) : undefined
@@ -96,7 +143,13 @@ async function runOn(device: Device, { command, user, gateway, timeout_s, option
       })
       child.on('close', (status) => resolve(status ?? noConnection))
     })
-    if (late) return { device: name, code: tooLong, stdout: stdout(), stderr: `${stderr()}It took longer than ${timeout_s} s.` }
+    if (late)
+      return {
+        device: name,
+        code: tooLong,
+        stdout: stdout(),
+        stderr: `${stderr()}It took longer than ${timeout_s} s.`,
+      }
     return { device: name, code: signal.aborted ? 130 : code, stdout: stdout(), stderr: stderr() }
   } finally {
     clearTimeout(timer)
@@ -112,11 +165,16 @@ function collect(stream: NodeJS.ReadableStream): () => string {
     length += chunk.length
   })
   return () =>
-    Buffer.concat(chunks).toString() + (length > mostOutput_bytes ? `\n[${length - mostOutput_bytes} more bytes are left out]\n` : '')
+    Buffer.concat(chunks).toString() +
+    (length > mostOutput_bytes ? `\n[${length - mostOutput_bytes} more bytes are left out]\n` : '')
 }
 
 /** In the order of the devices, so many at a time. */
-export async function inTurns<T, R>(things: readonly T[], atOnce: number, act: (thing: T) => Promise<R>): Promise<R[]> {
+export async function inTurns<T, R>(
+  things: readonly T[],
+  atOnce: number,
+  act: (thing: T) => Promise<R>,
+): Promise<R[]> {
   const results: R[] = []
   let next = 0
   const worker = async (): Promise<void> => {
@@ -148,7 +206,9 @@ function progressOf(context: Context, total: number) {
 }
 
 /** Devices that said the same and ended the same, the largest group first. */
-export function grouped(outcomes: readonly Outcome[]): { readonly devices: string[]; readonly said: Outcome }[] {
+export function grouped(
+  outcomes: readonly Outcome[],
+): { readonly devices: string[]; readonly said: Outcome }[] {
   const groups = Map.groupBy(outcomes, ({ code, stdout, stderr }) => JSON.stringify([code, stdout, stderr]))
   return [...groups.values()]
     .map((group) => ({ devices: group.map(({ device }) => device), said: group[0]! }))
@@ -157,16 +217,22 @@ export function grouped(outcomes: readonly Outcome[]): { readonly devices: strin
 
 function report(context: Context, outcomes: readonly Outcome[]): void {
   if (context.output === 'json') return context.print(outcomes)
-  // Colours may stay, since programs colour what they say; nothing else of what a device sends is obeyed here.
+  // Colours may stay, since programs colour what they say; nothing else of what a device sends is obeyed
+  // here.
   const clean = (text: string): string => screenFilter()(text.replaceAll(/\r\n/g, '\n')).replaceAll('\r', '')
   for (const { devices, said } of grouped(outcomes)) {
     const names = devices.map(safeText).join(', ')
-    process.stdout.write(`── ${devices.length === 1 ? '' : `${devices.length} devices: `}${names} (exit code ${said.code})\n`)
+    process.stdout.write(
+      `── ${devices.length === 1 ? '' : `${devices.length} devices: `}${names} (exit code ${said.code})\n`,
+    )
     const text = clean(said.stdout) + clean(said.stderr)
     process.stdout.write(text === '' || text.endsWith('\n') ? text : `${text}\n`)
   }
   const failed = outcomes.filter(({ code }) => code !== 0)
-  const names = failed.length > 0 ? `, ${failed.length} failed: ${failed.map(({ device }) => safeText(device)).join(', ')}` : ''
+  const names =
+    failed.length > 0
+      ? `, ${failed.length} failed: ${failed.map(({ device }) => safeText(device)).join(', ')}`
+      : ''
   context.say(`${outcomes.length - failed.length} of ${outcomes.length} succeeded${names}.`)
 }
 

@@ -1,5 +1,5 @@
-// ssh, scp and forward: the OpenSSH programs, with a device where they want a host. Their own options are theirs, so the
-// words are read as they would read them, just far enough to find the device.
+// ssh, scp and forward: the OpenSSH programs, with a device where they want a host. Their own options are
+// theirs, so the words are read as they would read them, just far enough to find the device.
 import type { Command } from '../command.ts'
 import { Complaint, usageCode } from '../complaint.ts'
 import { bare, findGateway, launch, targetOf } from '../openssh.ts'
@@ -26,16 +26,24 @@ export const ssh: Command = {
   words: ['ssh'],
   summary: 'Opens a shell on a device, or runs a command there, with the ssh of this machine.',
   arguments: [
-    { name: 'ssh options', doc: 'all that ssh takes, such as -A, -L 8080:localhost:80 or -o …', optional: true },
+    {
+      name: 'ssh options',
+      doc: 'all that ssh takes, such as -A, -L 8080:localhost:80 or -o …',
+      optional: true,
+    },
     { name: '[user@]device', doc: 'a device: its name, or its uid or the beginning of it', named: 'device' },
     { name: 'command', doc: 'runs there; without one a shell is opened', optional: true, many: true },
   ],
-  details: ['The exit code is the one of the command, or 255 if there was no connection.', 'Options of hawser stand before the word ssh.'],
+  details: [
+    'The exit code is the one of the command, or 255 if there was no connection.',
+    'Options of hawser stand before the word ssh.',
+  ],
   raw: true,
   async run(given, context) {
     const count = optionWords(given.words, ofSsh)
     const [target, ...rest] = given.words.slice(count)
-    if (target === undefined) throw new Complaint('Which device? Usage: hawser ssh [ssh options] [user@]device [command]', usageCode)
+    if (target === undefined)
+      throw new Complaint('Which device? Usage: hawser ssh [ssh options] [user@]device [command]', usageCode)
     // ssh takes options behind the host as well, as long as no -- was before it.
     const later = given.words[count - 1] === '--' ? 0 : optionWords(rest, ofSsh)
     const options = [...given.words.slice(0, count), ...rest.slice(0, later)].filter((word) => word !== '--')
@@ -54,20 +62,26 @@ export const scp: Command = {
     { name: 'from', doc: 'a file here, or [user@]device:path', many: true, named: 'file' },
     { name: 'to', doc: 'a file or folder here, or [user@]device:path', named: 'file' },
   ],
-  details: ['A colon with a slash before it belongs to the name of a file here. The exit code is the one of scp.'],
+  details: [
+    'A colon with a slash before it belongs to the name of a file here. The exit code is the one of scp.',
+  ],
   raw: true,
   async run(given, context) {
     const count = optionWords(given.words, ofScp)
     const files = given.words.slice(count)
     const options = given.words.slice(0, count).filter((word) => word !== '--')
     const isThere = (file: string): boolean => /^[^/:]+:/.test(file)
-    if (files.length < 2) throw new Complaint('What, and where to? Usage: hawser scp [scp options] <from>… <to>', usageCode)
-    if (!files.some(isThere)) throw new Complaint('None of these is on a device: write device:path.', usageCode)
+    if (files.length < 2)
+      throw new Complaint('What, and where to? Usage: hawser scp [scp options] <from>… <to>', usageCode)
+    if (!files.some(isThere))
+      throw new Complaint('None of these is on a device: write device:path.', usageCode)
     const { host, port } = await findGateway(context)
     const places: string[] = []
     for (const file of files) {
       const colon = file.indexOf(':')
-      places.push(isThere(file) ? `${await targetOf(context, file.slice(0, colon))}@${host}${file.slice(colon)}` : file)
+      places.push(
+        isThere(file) ? `${await targetOf(context, file.slice(0, colon))}@${host}${file.slice(colon)}` : file,
+      )
     }
     return launch('scp', ['-P', port, ...options, '--', ...places])
   },
@@ -83,7 +97,10 @@ export function forwardOf(text: string): string {
   if (parts.length === 2 && whole && isPort(first) && isPort(second)) return `${first}:localhost:${second}`
   if (parts.length === 3 && whole && isPort(first) && isPort(parts[2])) return text
   if (parts.length === 4 && whole && isPort(second) && isPort(parts[3])) return text
-  throw new Complaint(`${text} is no forward: write a port, or <port>:<port on the device>, or <port>:<host>:<port>.`, usageCode)
+  throw new Complaint(
+    `${text} is no forward: write a port, or <port>:<port on the device>, or <port>:<host>:<port>.`,
+    usageCode,
+  )
 }
 
 export const forward: Command = {
@@ -91,10 +108,20 @@ export const forward: Command = {
   summary: 'Makes ports of a device, or ports that it reaches, ports of this machine, until Ctrl-C.',
   arguments: [
     { name: '[user@]device', doc: 'a device: its name, or its uid or the beginning of it', named: 'device' },
-    { name: 'forward', doc: '8080, 8080:80 or 8080:host:80: here 8080, there 80', optional: true, many: true },
+    {
+      name: 'forward',
+      doc: '8080, 8080:80 or 8080:host:80: here 8080, there 80',
+      optional: true,
+      many: true,
+    },
   ],
   options: [
-    { name: 'reverse', value: 'forward', doc: 'the other way: a port there leads to one here; may be repeated', many: true },
+    {
+      name: 'reverse',
+      value: 'forward',
+      doc: 'the other way: a port there leads to one here; may be repeated',
+      many: true,
+    },
     { name: 'socks', value: 'port', doc: 'a SOCKS proxy here that connects from the device' },
     { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', named: 'file' },
     { name: 'ssh-option', value: 'name=value', doc: 'an option of ssh_config; may be repeated', many: true },
@@ -107,17 +134,33 @@ export const forward: Command = {
       ...reverse.flatMap((text) => ['-R', forwardOf(text)]),
       ...(socks === undefined ? [] : ['-D', socks]),
     ]
-    if (wanted.length === 0) throw new Complaint('What shall be forwarded? For example: hawser forward crane 8080:80', usageCode)
+    if (wanted.length === 0)
+      throw new Complaint('What shall be forwarded? For example: hawser forward crane 8080:80', usageCode)
     const sshid = await targetOf(context, target)
     const { host, port } = await findGateway(context)
-    context.say(`Forwarding ${[...here, ...reverse, ...(socks === undefined ? [] : [`SOCKS on ${socks}`])].join(', ')}; Ctrl-C ends it.`)
+    context.say(
+      `Forwarding ${[...here, ...reverse, ...(socks === undefined ? [] : [`SOCKS on ${socks}`])].join(', ')}; Ctrl-C ends it.`,
+    )
     const own = ['-N', '-o', 'ExitOnForwardFailure=yes', '-o', 'ServerAliveInterval=30']
-    return launch('ssh', ['-p', port, '-o', `User=${sshid}`, ...own, ...sshOptions(given), ...wanted, '--', bare(host)])
+    return launch('ssh', [
+      '-p',
+      port,
+      '-o',
+      `User=${sshid}`,
+      ...own,
+      ...sshOptions(given),
+      ...wanted,
+      '--',
+      bare(host),
+    ])
   },
 }
 
 /** For commands that have options of their own beside those of ssh. */
 export function sshOptions(given: Parameters<Command['run']>[0]): string[] {
   const identity = given.value('identity')
-  return [...given.values('ssh-option').flatMap((option) => ['-o', option]), ...(identity === undefined ? [] : ['-i', identity])]
+  return [
+    ...given.values('ssh-option').flatMap((option) => ['-o', option]),
+    ...(identity === undefined ? [] : ['-i', identity]),
+  ]
 }

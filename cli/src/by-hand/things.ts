@@ -1,5 +1,5 @@
-// Small commands where people want a little more than the interface offers: another namespace, a key from its file, a session
-// ended without naming its device.
+// Small commands where people want a little more than the interface offers: another namespace, a key from its
+// file, a session ended without naming its device.
 import path from 'node:path'
 import type { Command } from '../command.ts'
 import { fileText } from '../commands.ts'
@@ -12,7 +12,8 @@ const switchNamespace: Command = {
   summary: 'Makes another namespace the one that your commands are about.',
   arguments: [{ name: 'namespace', doc: 'its name or its id', named: 'namespace' }],
   async run(given, context) {
-    if (context.env['HAWSER_API_KEY']) throw new Complaint('An API key is for one namespace: unset HAWSER_API_KEY to switch.', usageCode)
+    if (context.env['HAWSER_API_KEY'])
+      throw new Complaint('An API key is for one namespace: unset HAWSER_API_KEY to switch.', usageCode)
     const api = context.api()
     const { tenant_id } = await findNamespace(api, given.words[0]!)
     const { body } = await api.users.namespaceToken({ params: { tenant: tenant_id } })
@@ -27,22 +28,39 @@ const addKey: Command = {
   summary: 'Registers a public key from its file, for every user on every device unless you say less.',
   arguments: [{ name: 'file', doc: 'such as ~/.ssh/id_ed25519.pub', named: 'file' }],
   options: [
-    { name: 'name', value: 'text', doc: 'what to call it; the comment in the file, or its name, unless said' },
+    {
+      name: 'name',
+      value: 'text',
+      doc: 'what to call it; the comment in the file, or its name, unless said',
+    },
     { name: 'user', value: 'pattern', doc: 'users on devices, as a regular expression; .* unless said' },
     { name: 'device', value: 'pattern', doc: 'names of devices, as a regular expression; .* unless said' },
-    { name: 'tag', value: 'tag', doc: 'devices with this tag instead; may be repeated', many: true, named: 'tag' },
+    {
+      name: 'tag',
+      value: 'tag',
+      doc: 'devices with this tag instead; may be repeated',
+      many: true,
+      named: 'tag',
+    },
     { name: 'certificate-authority', doc: 'it signs certificates for users, and lets nobody in by itself' },
   ],
   async run(given, context) {
     const [file = ''] = given.words
     const line = fileText(file).trim()
     if (/PRIVATE KEY/.test(line))
-      throw new Complaint(`${file} is a private key, which is for you alone. Did you mean ${file}.pub?`, usageCode)
+      throw new Complaint(
+        `${file} is a private key, which is for you alone. Did you mean ${file}.pub?`,
+        usageCode,
+      )
     const [, data, comment] = /^(\S+ [A-Za-z0-9+/=]+)(?: (.*))?$/.exec(line) ?? []
     if (!data)
-      throw new Complaint(`${file} is not a public key of OpenSSH: such a file has one line, like ssh-ed25519 AAAA… name.`, usageCode)
+      throw new Complaint(
+        `${file} is not a public key of OpenSSH: such a file has one line, like ssh-ed25519 AAAA… name.`,
+        usageCode,
+      )
     const tags = given.values('tag')
-    if (tags.length > 0 && given.value('device') !== undefined) throw new Complaint('--device or --tag, not both.', usageCode)
+    if (tags.length > 0 && given.value('device') !== undefined)
+      throw new Complaint('--device or --tag, not both.', usageCode)
     const { body } = await context.api().publicKeys.create({
       body: {
         data: Buffer.from(line).toString('base64'),

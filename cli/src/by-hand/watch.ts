@@ -1,5 +1,5 @@
-// `hawser watch`: a session of somebody else while it goes on, over the server's WebSocket. It is for looking only: nothing
-// that is typed here goes anywhere. What is shown goes through the filter of safe-text.ts.
+// `hawser watch`: a session of somebody else while it goes on, over the server's WebSocket. It is for looking
+// only: nothing that is typed here goes anywhere. What is shown goes through the filter of safe-text.ts.
 import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { ApiError } from '@hawser/contract/client'
@@ -19,10 +19,13 @@ export const watch: Command = {
   words: ['watch'],
   summary: 'Shows a session while it goes on; q or Ctrl-C ends the watching, not the session.',
   arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', named: 'session' }],
-  options: [{ name: 'channel', value: 'number', doc: 'which terminal of the session, if it has several; from 0' }],
+  options: [
+    { name: 'channel', value: 'number', doc: 'which terminal of the session, if it has several; from 0' },
+  ],
   async run(given, context) {
     const session = await findSession(context.api(), given.words[0]!)
-    if (!session.active) throw new Complaint(`The session is over. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
+    if (!session.active)
+      throw new Complaint(`The session is over. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
     context.say(`Watching ${safeText(session.username)} on ${safeText(session.device.name)}; q ends it.`)
     context.say(await show(context, session.uid, given.value('channel')))
     return undefined
@@ -34,8 +37,11 @@ async function show(context: Context, uid: string, channel: string | undefined):
   const { url, token, apiKey } = context.options()
   const address = new URL(`${url}${livePath.replace(':uid', uid)}`.replace(/^http/, 'ws'))
   if (channel !== undefined) address.searchParams.set('channel', channel)
-  const headers: Record<string, string> = apiKey ? { 'x-api-key': apiKey } : { authorization: `Bearer ${token}` }
-  if (typeof WebSocket === 'undefined') throw new Complaint(`Watching needs Node 22 or newer; this is ${process.version}.`)
+  const headers: Record<string, string> = apiKey
+    ? { 'x-api-key': apiKey }
+    : { authorization: `Bearer ${token}` }
+  if (typeof WebSocket === 'undefined')
+    throw new Complaint(`Watching needs Node 22 or newer; this is ${process.version}.`)
   const socket = new WebSocket(address, { headers })
   socket.binaryType = 'arraybuffer'
   const [filter, decoder] = [screenFilter(), new TextDecoder()]
@@ -46,7 +52,8 @@ async function show(context: Context, uid: string, channel: string | undefined):
     const shown = filter(decoder.decode(bytes, { stream: true }))
     second = alternate(shown) ?? second
     process.stdout.write(shown)
-    if (process.stdout.writableLength > mostWaiting_bytes) reject(new Complaint('Your terminal is too slow for this session.'))
+    if (process.stdout.writableLength > mostWaiting_bytes)
+      reject(new Complaint('Your terminal is too slow for this session.'))
   }
   socket.addEventListener('open', () => (opened = true))
   socket.addEventListener('message', (event) => {
@@ -72,7 +79,10 @@ async function show(context: Context, uid: string, channel: string | undefined):
   }
 }
 
-/** A WebSocket does not tell why it was refused, so the same is asked once more in plain HTTP, where the answer can be read. */
+/**
+ * A WebSocket does not tell why it was refused, so the same is asked once more in plain HTTP, where the
+ * answer can be read.
+ */
 async function whyNot(address: URL, headers: Record<string, string>): Promise<Error> {
   const { request } = address.protocol === 'wss:' ? await import('node:https') : await import('node:http')
   const upgrade = {
@@ -93,7 +103,9 @@ async function whyNot(address: URL, headers: Record<string, string>): Promise<Er
       socket.destroy()
       resolve(new Complaint('The connection to the server was lost; try again.', unreachableCode))
     })
-    asked.on('error', (cause) => resolve(new Complaint(`The server cannot be reached: ${cause.message}.`, unreachableCode, cause)))
+    asked.on('error', (cause) =>
+      resolve(new Complaint(`The server cannot be reached: ${cause.message}.`, unreachableCode, cause)),
+    )
   })
   asked.end()
   return answered
@@ -101,7 +113,10 @@ async function whyNot(address: URL, headers: Record<string, string>): Promise<Er
 
 function refusal(status: number, body: string): Error {
   if (status === 404)
-    return new Complaint('There is nothing to watch: the session has no terminal that is recorded, or it is over.', notFoundCode)
+    return new Complaint(
+      'There is nothing to watch: the session has no terminal that is recorded, or it is over.',
+      notFoundCode,
+    )
   let said: unknown = body
   try {
     said = JSON.parse(body)

@@ -1,5 +1,5 @@
-// How pages ask the server and act on it: what is asked belongs to the namespace one is in, is asked again while somebody
-// looks, and once more after every change; a refused change is told in words.
+// How pages ask the server and act on it: what is asked belongs to the namespace one is in, is asked again
+// while somebody looks, and once more after every change; a refused change is told in words.
 import { keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query'
 import { look_again_ms, queries, sentenceOf, useMe } from '../api.ts'
 import { tell } from './toast.tsx'

@@ -1,5 +1,5 @@
-// Buttons and links that look like them. A button that is busy keeps the focus and does nothing more, so that the
-// person at the keyboard is not thrown back to the top.
+// Buttons and links that look like them. A button that is busy keeps the focus and does nothing more, so that
+// the person at the keyboard is not thrown back to the top.
 import type { ReactNode } from 'react'
 import { createLink } from '@tanstack/react-router'
 import { Button as AriaButton, type ButtonProps as AriaButtonProps } from 'react-aria-components/Button'

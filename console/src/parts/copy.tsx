@@ -1,5 +1,5 @@
-// A line to be copied: shown in full, with a button. Browsers give the clipboard to secure addresses only, and many a
-// server in a local network has none: there the old way, by selection, still works.
+// A line to be copied: shown in full, with a button. Browsers give the clipboard to secure addresses only,
+// and many a server in a local network has none: there the old way, by selection, still works.
 import { Button } from './button.tsx'
 import { tell } from './toast.tsx'
 

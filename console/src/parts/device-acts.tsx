@@ -1,5 +1,6 @@
-// What can be done to a device, wherever it is shown: let it in or turn it away, name it, tag it, delete it. Each act
-// that cuts live sessions or cannot be undone is asked about first; a name that is taken leads to another name.
+// What can be done to a device, wherever it is shown: let it in or turn it away, name it, tag it, delete it.
+// Each act that cuts live sessions or cannot be undone is asked about first; a name that is taken leads to
+// another name.
 import { useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
 import type { Device } from '@hawser/contract/devices'
@@ -24,9 +25,14 @@ const replacing = (name: string, other: string, act: Question['act']): Question 
 })
 
 /** Why a device is not accepted together with these others; undefined: it may be. */
-export function notTogether({ uid, identity, replaces }: Device, others: readonly Device[]): string | undefined {
+export function notTogether(
+  { uid, identity, replaces }: Device,
+  others: readonly Device[],
+): string | undefined {
   if (replaces) return `It would replace ${replaces.name}, which has the same MAC address; accept it alone.`
-  const twin = others.find((other) => identity.mac !== '' && other.identity.mac === identity.mac && other.uid !== uid)
+  const twin = others.find(
+    (other) => identity.mac !== '' && other.identity.mac === identity.mac && other.uid !== uid,
+  )
   return twin && `${twin.name} has the same MAC address, and one would replace the other; accept one of them.`
 }
 
@@ -37,11 +43,16 @@ export function useDeviceActs(device: Device, gone: () => void = () => {}) {
 
   async function acceptNow(): Promise<void> {
     const replaced = (await api.devices.accept({ params })).headers.get('x-replaced-device')
-    await settled(replaced === null ? `${device.name} is accepted.` : `${device.name} is accepted and has replaced ${replaced}.`)
+    await settled(
+      replaced === null
+        ? `${device.name} is accepted.`
+        : `${device.name} is accepted and has replaced ${replaced}.`,
+    )
   }
 
   async function accept(): Promise<void> {
-    if (device.replaces) return setOpen({ what: 'question', question: replacing(device.name, device.replaces.name, acceptNow) })
+    if (device.replaces)
+      return setOpen({ what: 'question', question: replacing(device.name, device.replaces.name, acceptNow) })
     try {
       await acceptNow()
     } catch (error) {
@@ -119,7 +130,9 @@ export function useDeviceActs(device: Device, gone: () => void = () => {}) {
           refused={(error) => (error.status === 409 ? 'Another accepted device has this name.' : undefined)}
         >
           {open.what === 'name-and-accept' && (
-            <p className="soft">Another accepted device is called {device.name}. Give this one a name of its own.</p>
+            <p className="soft">
+              Another accepted device is called {device.name}. Give this one a name of its own.
+            </p>
           )}
           <Field
             label="Name of the device"
@@ -136,7 +149,12 @@ export function useDeviceActs(device: Device, gone: () => void = () => {}) {
         </FormDialog>
       )}
       {open?.what === 'tags' && (
-        <FormDialog title={`Tags of ${device.name}`} submit="Save the tags" close={close} send={({ tags = '' }) => saveTags(tags)}>
+        <FormDialog
+          title={`Tags of ${device.name}`}
+          submit="Save the tags"
+          close={close}
+          send={({ tags = '' }) => saveTags(tags)}
+        >
           <Field
             label="Tags"
             name="tags"

@@ -1,5 +1,5 @@
-// The choice of devices when a namespace has more than it may have: which ones stay. Those that are used most are proposed.
-// Whatever is not chosen waits, and can be accepted again once there is room.
+// The choice of devices when a namespace has more than it may have: which ones stay. Those that are used most
+// are proposed. Whatever is not chosen waits, and can be accepted again once there is room.
 import { useId, useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import { encodeFilter } from '@hawser/contract/filters'
@@ -30,7 +30,9 @@ async function candidates(find: string): Promise<Candidates> {
     }),
     api.devices.mostUsed(),
   ])
-  const most = used.body.filter(({ status, name }) => status === 'accepted' && name.includes(find.toLowerCase()))
+  const most = used.body.filter(
+    ({ status, name }) => status === 'accepted' && name.includes(find.toLowerCase()),
+  )
   const rest = accepted.body.filter(({ uid }) => !most.some((device) => device.uid === uid))
   return { devices: [...most, ...rest], total: accepted.total, proposed: most.map(({ uid }) => uid) }
 }
@@ -40,7 +42,9 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
   const [find, setFind] = useState('')
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>()
   const asked = useAsk(['device-choice', find], () => candidates(find), false)
-  const proposed = (asked.data?.devices ?? []).filter(({ uid }) => asked.data?.proposed.includes(uid)).slice(0, limit)
+  const proposed = (asked.data?.devices ?? [])
+    .filter(({ uid }) => asked.data?.proposed.includes(uid))
+    .slice(0, limit)
   const picked = chosen ?? new Map(proposed.map(({ uid, name }) => [uid, name]))
   const tick = ({ uid, name }: Device, on: boolean) => {
     const next = new Map(picked)
@@ -52,7 +56,9 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
     <FormDialog
       wide
       title="Choose the devices that stay"
-      submit={picked.size === 0 ? 'Keep none' : `Keep ${picked.size} ${picked.size === 1 ? 'device' : 'devices'}`}
+      submit={
+        picked.size === 0 ? 'Keep none' : `Keep ${picked.size} ${picked.size === 1 ? 'device' : 'devices'}`
+      }
       close={close}
       send={async () => {
         await api.devices.choose({ body: { choices: [...picked.keys()] } })
@@ -60,8 +66,8 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
       }}
     >
       <p className="soft">
-        Up to {limit} devices stay accepted; those that are used most are proposed. Live sessions on the others end, and they wait until
-        there is room for them.
+        Up to {limit} devices stay accepted; those that are used most are proposed. Live sessions on the
+        others end, and they wait until there is room for them.
       </p>
       <Answer query={asked}>
         {({ devices, total }) => (
@@ -69,7 +75,12 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
             {(total > 10 || find !== '') && (
               <div className="field">
                 <label htmlFor={id}>Search</label>
-                <input id={id} type="search" value={find} onChange={(event) => setFind(event.currentTarget.value)} />
+                <input
+                  id={id}
+                  type="search"
+                  value={find}
+                  onChange={(event) => setFind(event.currentTarget.value)}
+                />
               </div>
             )}
             {devices.length === 0 ? (
@@ -96,7 +107,9 @@ export function DeviceChoice({ limit, close }: { limit: number; close: () => voi
                 ))}
               </ul>
             )}
-            {total > devices.length && <p className="soft">There are {total} in all; search for the others.</p>}
+            {total > devices.length && (
+              <p className="soft">There are {total} in all; search for the others.</p>
+            )}
           </>
         )}
       </Answer>

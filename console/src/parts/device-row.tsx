@@ -1,5 +1,5 @@
-// A device as one row of a list: whether it is online, what it is called, what it says about itself, and what the person
-// may do to it. What a device says is text, whatever it looks like.
+// A device as one row of a list: whether it is online, what it is called, what it says about itself, and what
+// the person may do to it. What a device says is text, whatever it looks like.
 import { Link } from '@tanstack/react-router'
 import type { Device } from '@hawser/contract/devices'
 import { useMay } from '../api.ts'
@@ -42,7 +42,9 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
   const more = [
     { id: 'rename', text: 'Rename …', act: acts.rename },
     { id: 'tags', text: 'Tags …', act: acts.tag },
-    ...(status === 'accepted' || status === 'pending' ? [] : [{ id: 'reject', text: 'Reject', act: () => void acts.reject() }]),
+    ...(status === 'accepted' || status === 'pending'
+      ? []
+      : [{ id: 'reject', text: 'Reject', act: () => void acts.reject() }]),
     ...(status === 'accepted' ? [{ id: 'reject', text: 'Reject …', act: () => void acts.reject() }] : []),
     ...(mayDelete ? [{ id: 'delete', text: 'Delete …', danger: true, act: acts.remove }] : []),
   ].filter(({ id }) => !(id === 'reject' && status === 'rejected'))
@@ -63,7 +65,8 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
             <strong>{name}</strong>
           </Link>{' '}
           {status !== 'accepted' && <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>}{' '}
-          {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>} <TagList tags={tags} />
+          {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>}{' '}
+          <TagList tags={tags} />
         </p>
         <p className="facts">
           {online ? (
@@ -78,12 +81,23 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
       </div>
       <div className="acts">
         {status === 'accepted' && online && mayConnect && (
-          <LinkButton to="/devices/$uid/terminal" params={{ uid }} kind="quiet" small aria-label={`Terminal on ${name}`}>
+          <LinkButton
+            to="/devices/$uid/terminal"
+            params={{ uid }}
+            kind="quiet"
+            small
+            aria-label={`Terminal on ${name}`}
+          >
             Terminal
           </LinkButton>
         )}
         {status === 'accepted' && (
-          <Button kind="quiet" small aria-label={`Copy SSH line ${name}`} onPress={() => void copy(lines.ssh(device.namespace, name))}>
+          <Button
+            kind="quiet"
+            small
+            aria-label={`Copy SSH line ${name}`}
+            onPress={() => void copy(lines.ssh(device.namespace, name))}
+          >
             Copy SSH line
           </Button>
         )}

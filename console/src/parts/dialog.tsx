@@ -1,5 +1,5 @@
-// Dialogs: a question before something that cannot be undone, and a form in its own layer. Both keep the focus inside,
-// close with Escape, and show the server's refusal where the person is looking.
+// Dialogs: a question before something that cannot be undone, and a form in its own layer. Both keep the
+// focus inside, close with Escape, and show the server's refusal where the person is looking.
 import type { ReactNode } from 'react'
 import { Dialog as AriaDialog } from 'react-aria-components/Dialog'
 import { Heading } from 'react-aria-components/Heading'

@@ -1,5 +1,5 @@
-// How a device that can carry no agent comes aboard: the line that it runs instead, the enrolment keys with which it signs in
-// for that, and the login key, by which public keys of the namespace open it.
+// How a device that can carry no agent comes aboard: the line that it runs instead, the enrolment keys with
+// which it signs in for that, and the login key, by which public keys of the namespace open it.
 import { useState } from 'react'
 import type { EnrolmentKey } from '@hawser/contract/enrolment-keys'
 import { api, useMay } from '../api.ts'
@@ -20,20 +20,26 @@ export function WithoutAgent() {
   const [adding, setAdding] = useState(false)
   const may = useMay('administrator')
   const lines = useLines()
-  const keys = useAsk(['enrolment-keys', page], () => api.enrolmentKeys.list({ query: { page, per_page: page_size } }))
+  const keys = useAsk(['enrolment-keys', page], () =>
+    api.enrolmentKeys.list({ query: { page, per_page: page_size } }),
+  )
   const login = useAsk(['login-key'], () => api.enrolmentKeys.loginKey(), false)
   return (
     <Panel title="Or without an agent">
       <p className="soft">
-        A device that has only an SSH server and an SSH client (OpenSSH, Dropbear) joins by this line, with an enrolment key, and is online
-        while it runs.
+        A device that has only an SSH server and an SSH client (OpenSSH, Dropbear) joins by this line, with an
+        enrolment key, and is online while it runs.
       </p>
       <Copyable text={lines.join()} name="the line that joins without an agent" />
       <p className="soft">Enrolment keys let devices ask to be let in, and nothing else.</p>
       <Listing
         query={keys}
         label="Enrolment keys"
-        empty={<Empty title="There is no enrolment key yet.">{!may && <p className="soft">An administrator can add one.</p>}</Empty>}
+        empty={
+          <Empty title="There is no enrolment key yet.">
+            {!may && <p className="soft">An administrator can add one.</p>}
+          </Empty>
+        }
         page={{ number: page, size: page_size, turn: setPage }}
         row={(key) => <KeyRow key={key.fingerprint} given={key} may={may} />}
       />
@@ -45,8 +51,8 @@ export function WithoutAgent() {
         </p>
       )}
       <p className="soft">
-        Passwords of the device work at once. For public keys of the namespace, put this line into <code>authorized_keys</code> of the users
-        on the device whom they are to open:
+        Passwords of the device work at once. For public keys of the namespace, put this line into{' '}
+        <code>authorized_keys</code> of the users on the device whom they are to open:
       </p>
       <Answer query={login}>{({ body }) => <Copyable text={body.public_key} name="the login key" />}</Answer>
       {adding && (

@@ -1,4 +1,5 @@
-// Which devices a public key or a firewall rule is about: all, those whose names fit a pattern, or those with a tag.
+// Which devices a public key or a firewall rule is about: all, those whose names fit a pattern, or those with
+// a tag.
 import { useState } from 'react'
 import type { StoredFilter } from '@hawser/contract/fields'
 import { Choice, Field, type Values } from './form.tsx'
@@ -8,7 +9,8 @@ interface Shown {
   tags?: string[]
 }
 
-const kindOf = ({ hostname, tags }: Shown): string => (tags ? 'tags' : hostname === undefined || hostname === '.*' ? 'all' : 'hostname')
+const kindOf = ({ hostname, tags }: Shown): string =>
+  tags ? 'tags' : hostname === undefined || hostname === '.*' ? 'all' : 'hostname'
 
 export function FilterFields({ filter = {} }: { filter?: Shown }) {
   const [kind, setKind] = useState(kindOf(filter))
@@ -65,4 +67,5 @@ export function filterWords({ hostname, tags }: Shown): string {
 }
 
 /** `.*` for people. */
-export const patternWords = (pattern: string, all: string): string => (pattern === '.*' || pattern === '' ? all : pattern)
+export const patternWords = (pattern: string, all: string): string =>
+  pattern === '.*' || pattern === '' ? all : pattern

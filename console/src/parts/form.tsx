@@ -1,7 +1,16 @@
-// Forms: fields with a label, a hint and what is wrong with them, and a form that sends itself once at a time. What the
-// fields themselves require is checked first, so that most mistakes are told without a call; the server has the last word
-// and its refusal stands beside the fields that it names, the rest as a sentence above the button.
-import { createContext, useContext, useId, useRef, useState, type InputHTMLAttributes, type ReactNode } from 'react'
+// Forms: fields with a label, a hint and what is wrong with them, and a form that sends itself once at a
+// time. What the fields themselves require is checked first, so that most mistakes are told without a call;
+// the server has the last word and its refusal stands beside the fields that it names, the rest as a sentence
+// above the button.
+import {
+  createContext,
+  useContext,
+  useId,
+  useRef,
+  useState,
+  type InputHTMLAttributes,
+  type ReactNode,
+} from 'react'
 import { ApiError } from '@hawser/contract/client'
 import { sentenceOf } from '../api.ts'
 import { Button } from './button.tsx'
@@ -35,15 +44,28 @@ type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement
 const controlsOf = (form: HTMLFormElement): Control[] =>
   [...form.elements].filter(
     (one): one is Control =>
-      (one instanceof HTMLInputElement || one instanceof HTMLSelectElement || one instanceof HTMLTextAreaElement) && one.name !== '',
+      (one instanceof HTMLInputElement ||
+        one instanceof HTMLSelectElement ||
+        one instanceof HTMLTextAreaElement) &&
+      one.name !== '',
   )
 
 function valueOf(control: Control): [string, string] {
-  if (control instanceof HTMLInputElement && control.type === 'checkbox') return [control.name, control.checked ? 'on' : '']
+  if (control instanceof HTMLInputElement && control.type === 'checkbox')
+    return [control.name, control.checked ? 'on' : '']
   return [control.name, control.autocomplete.endsWith('password') ? control.value : control.value.trim()]
 }
 
-export function Form({ send, submit, children, kind = 'main', beside, refused, label, compact = false }: FormProps) {
+export function Form({
+  send,
+  submit,
+  children,
+  kind = 'main',
+  beside,
+  refused,
+  label,
+  compact = false,
+}: FormProps) {
   const form = useRef<HTMLFormElement>(null)
   const under = useRef(false)
   const [busy, setBusy] = useState(false)
@@ -67,13 +89,20 @@ export function Form({ send, submit, children, kind = 'main', beside, refused, l
       (error.status === 409 && dataset['taken']) || dataset['wrong'] || 'This cannot be used.',
     ])
     const rest = unseen.length > 0 ? `These are not valid: ${unseen.join(', ')}.` : sentenceOf(error)
-    complain(Object.fromEntries(found) as Values, own ?? (named.length === 0 || unseen.length > 0 ? rest : ''))
+    complain(
+      Object.fromEntries(found) as Values,
+      own ?? (named.length === 0 || unseen.length > 0 ? rest : ''),
+    )
   }
 
   async function run(element: HTMLFormElement): Promise<void> {
     const controls = controlsOf(element)
     const bad = controls.filter((control) => !control.validity.valid)
-    complain(Object.fromEntries(bad.map(({ name, dataset, validationMessage }) => [name, dataset['wrong'] ?? validationMessage])))
+    complain(
+      Object.fromEntries(
+        bad.map(({ name, dataset, validationMessage }) => [name, dataset['wrong'] ?? validationMessage]),
+      ),
+    )
     if (bad.length > 0) return
     under.current = true
     setBusy(true)
@@ -93,7 +122,11 @@ export function Form({ send, submit, children, kind = 'main', beside, refused, l
       value={{
         wrong,
         mend: (name) =>
-          setWrong((before) => (name in before ? Object.fromEntries(Object.entries(before).filter(([key]) => key !== name)) : before)),
+          setWrong((before) =>
+            name in before
+              ? Object.fromEntries(Object.entries(before).filter(([key]) => key !== name))
+              : before,
+          ),
       }}
     >
       <form
@@ -152,7 +185,13 @@ function useField({ name, hint, wrong: sentence, taken }: About) {
   }
 }
 
-function Around({ id, label, hint, complaint, children }: About & { id: string; complaint: string; children: ReactNode }) {
+function Around({
+  id,
+  label,
+  hint,
+  complaint,
+  children,
+}: About & { id: string; complaint: string; children: ReactNode }) {
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
@@ -176,7 +215,9 @@ export function Field({ label, name, hint, wrong, taken, code = false, ...rest }
   const { control, id, complaint, mend } = useField(about)
   const input = (
     <input
-      {...(code ? { className: 'code', autoCapitalize: 'characters', spellCheck: false, autoComplete: 'off' } : {})}
+      {...(code
+        ? { className: 'code', autoCapitalize: 'characters', spellCheck: false, autoComplete: 'off' }
+        : {})}
       {...rest}
       {...control}
       onInput={mend}
@@ -189,8 +230,15 @@ export function Field({ label, name, hint, wrong, taken, code = false, ...rest }
   )
 }
 
-/** A password field whose content can be shown. Left readable, it would also be offered as an ordinary text to remember. */
-function Revealed({ control, mend, ...rest }: InputHTMLAttributes<HTMLInputElement> & { control: object; mend: () => void }) {
+/**
+ * A password field whose content can be shown. Left readable, it would also be offered as an ordinary text to
+ * remember.
+ */
+function Revealed({
+  control,
+  mend,
+  ...rest
+}: InputHTMLAttributes<HTMLInputElement> & { control: object; mend: () => void }) {
   const [shown, setShown] = useState(false)
   const input = useRef<HTMLInputElement>(null)
   return (
@@ -212,7 +260,13 @@ function Revealed({ control, mend, ...rest }: InputHTMLAttributes<HTMLInputEleme
   )
 }
 
-export function Area({ label, name, hint, wrong, ...rest }: About & Omit<React.TextareaHTMLAttributes<HTMLTextAreaElement>, 'name'>) {
+export function Area({
+  label,
+  name,
+  hint,
+  wrong,
+  ...rest
+}: About & Omit<React.TextareaHTMLAttributes<HTMLTextAreaElement>, 'name'>) {
   const about = { label, name, hint, ...(wrong ? { wrong } : {}) }
   const { control, id, complaint, mend } = useField(about)
   return (
@@ -228,7 +282,10 @@ export function Choice({
   hint,
   options,
   ...rest
-}: About & { options: readonly (readonly [string, string])[] } & Omit<React.SelectHTMLAttributes<HTMLSelectElement>, 'name'>) {
+}: About & { options: readonly (readonly [string, string])[] } & Omit<
+    React.SelectHTMLAttributes<HTMLSelectElement>,
+    'name'
+  >) {
   const about = { label, name, hint }
   const { control, id, complaint } = useField(about)
   return (
@@ -244,7 +301,15 @@ export function Choice({
   )
 }
 
-export function Tick({ label, name, defaultChecked = false }: { label: string; name: string; defaultChecked?: boolean }) {
+export function Tick({
+  label,
+  name,
+  defaultChecked = false,
+}: {
+  label: string
+  name: string
+  defaultChecked?: boolean
+}) {
   return (
     <label className="tick">
       <input type="checkbox" name={name} defaultChecked={defaultChecked} /> {label}

@@ -1,5 +1,6 @@
-// The little of Markdown that announcements use: headings, paragraphs, lists, emphasis, code and links. It makes elements
-// and never HTML from text, so whatever is written stays writing; a link leads to http, https or a page of ours only.
+// The little of Markdown that announcements use: headings, paragraphs, lists, emphasis, code and links. It
+// makes elements and never HTML from text, so whatever is written stays writing; a link leads to http, https
+// or a page of ours only.
 import type { ReactNode } from 'react'
 
 const inlinePattern = /\*\*([^*]+)\*\*|\*([^*]+)\*|`([^`]+)`|\[([^\]]+)\]\(([^)\s]+)\)/g

@@ -27,9 +27,18 @@ export function Menu({ label, children, items, look = 'button quiet small' }: Me
         {children}
       </AriaButton>
       <Popover className="popover">
-        <AriaMenu className="menu" aria-label={label} onAction={(id) => items.find((item) => item.id === id)?.act()}>
+        <AriaMenu
+          className="menu"
+          aria-label={label}
+          onAction={(id) => items.find((item) => item.id === id)?.act()}
+        >
           {items.map(({ id, text, danger, chosen }) => (
-            <MenuItem key={id} id={id} className={danger ? 'item danger-text' : 'item'} textValue={typeof text === 'string' ? text : id}>
+            <MenuItem
+              key={id}
+              id={id}
+              className={danger ? 'item danger-text' : 'item'}
+              textValue={typeof text === 'string' ? text : id}
+            >
               {text}
               {chosen && (
                 <span className="chosen" aria-label=", chosen">

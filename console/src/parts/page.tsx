@@ -1,5 +1,5 @@
-// The frame of a page inside of the shell: its title in the window and as its heading, which gets the focus when one
-// comes from another page, and what can be done on it.
+// The frame of a page inside of the shell: its title in the window and as its heading, which gets the focus
+// when one comes from another page, and what can be done on it.
 import { useEffect, useRef, type ReactNode } from 'react'
 
 export function useTitle(title: string): void {
@@ -10,7 +10,17 @@ export function useTitle(title: string): void {
 
 let first = true
 
-export function Page({ title, lead, acts, children }: { title: string; lead?: ReactNode; acts?: ReactNode; children: ReactNode }) {
+export function Page({
+  title,
+  lead,
+  acts,
+  children,
+}: {
+  title: string
+  lead?: ReactNode
+  acts?: ReactNode
+  children: ReactNode
+}) {
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(title)
   useEffect(() => {
@@ -34,7 +44,17 @@ export function Page({ title, lead, acts, children }: { title: string; lead?: Re
   )
 }
 
-export function Panel({ title, children, acts, tone }: { title?: string; children: ReactNode; acts?: ReactNode; tone?: 'wanting' }) {
+export function Panel({
+  title,
+  children,
+  acts,
+  tone,
+}: {
+  title?: string
+  children: ReactNode
+  acts?: ReactNode
+  tone?: 'wanting'
+}) {
   const body = (
     <>
       {(title || acts) && (

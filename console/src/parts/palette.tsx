@@ -1,5 +1,5 @@
-// The command palette (Ctrl-K): go to a page or to a device by a few letters of its name. It lists what the navigation
-// has, and the devices whose names fit, asked of the server.
+// The command palette (Ctrl-K): go to a page or to a device by a few letters of its name. It lists what the
+// navigation has, and the devices whose names fit, asked of the server.
 import { useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
 import { Autocomplete } from 'react-aria-components/Autocomplete'
@@ -39,7 +39,13 @@ export function Palette({ places, close }: { places: readonly Place[]; close: ()
           per_page: 8,
           sort_by: 'name',
           order_by: 'asc',
-          ...(typed ? { filter: encodeFilter([{ type: 'property', params: { name: 'name', operator: 'contains', value: typed } }]) } : {}),
+          ...(typed
+            ? {
+                filter: encodeFilter([
+                  { type: 'property', params: { name: 'name', operator: 'contains', value: typed } },
+                ]),
+              }
+            : {}),
         },
       }),
     false,

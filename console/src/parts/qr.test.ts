@@ -1,5 +1,6 @@
-// QR codes are read back here as a camera's program would: format, mask, codewords, error correction, text. The numbers of
-// the standard that both sides could get wrong in the same way (format and version patterns) are pinned from its tables.
+// QR codes are read back here as a camera's program would: format, mask, codewords, error correction, text.
+// The numbers of the standard that both sides could get wrong in the same way (format and version patterns)
+// are pinned from its tables.
 import { expect, test } from 'vitest'
 import { qrCode } from './qr.ts'
 
@@ -53,9 +54,15 @@ function read(rows: boolean[][]): string {
   const version = (size - 17) / 4
   const dark = (x: number, y: number) => (rows[y]![x] ? 1 : 0)
   // Around the upper left corner, from its most significant bit on.
-  const corner = [...[0, 1, 2, 3, 4, 5, 7, 8].map((x) => dark(x, 8)), ...[7, 5, 4, 3, 2, 1, 0].map((y) => dark(8, y))].join('')
+  const corner = [
+    ...[0, 1, 2, 3, 4, 5, 7, 8].map((x) => dark(x, 8)),
+    ...[7, 5, 4, 3, 2, 1, 0].map((y) => dark(8, y)),
+  ].join('')
   // And the copy beside the other two.
-  const copy = [...[1, 2, 3, 4, 5, 6, 7].map((n) => dark(8, size - n)), ...[8, 7, 6, 5, 4, 3, 2, 1].map((n) => dark(size - n, 8))].join('')
+  const copy = [
+    ...[1, 2, 3, 4, 5, 6, 7].map((n) => dark(8, size - n)),
+    ...[8, 7, 6, 5, 4, 3, 2, 1].map((n) => dark(size - n, 8)),
+  ].join('')
   expect(copy).toBe(corner)
   const mask = formats.indexOf(corner)
   expect(mask).toBeGreaterThanOrEqual(0)
@@ -74,16 +81,25 @@ function read(rows: boolean[][]): string {
     (version >= 7 && ((x >= size - 11 && y < 6) || (y >= size - 11 && x < 6))) ||
     lines.some((cx) =>
       lines.some(
-        (cy) => !((cx === 6 && (cy === 6 || cy === last)) || (cy === 6 && cx === last)) && Math.abs(cx - x) <= 2 && Math.abs(cy - y) <= 2,
+        (cy) =>
+          !((cx === 6 && (cy === 6 || cy === last)) || (cy === 6 && cx === last)) &&
+          Math.abs(cx - x) <= 2 &&
+          Math.abs(cy - y) <= 2,
       ),
     )
-  const columns = Array.from({ length: (size - 1) / 2 }, (_, n) => size - 1 - 2 * n).map((x) => (x <= 6 ? x - 1 : x))
+  const columns = Array.from({ length: (size - 1) / 2 }, (_, n) => size - 1 - 2 * n).map((x) =>
+    x <= 6 ? x - 1 : x,
+  )
   const bits = columns.flatMap((right, n) =>
     Array.from({ length: size }, (_, step) => (n % 2 === 0 ? size - 1 - step : step)).flatMap((y) =>
-      [right, right - 1].filter((x) => !isPattern(x, y)).map((x) => dark(x, y) ^ (flips[mask]!(x, y) === 0 ? 1 : 0)),
+      [right, right - 1]
+        .filter((x) => !isPattern(x, y))
+        .map((x) => dark(x, y) ^ (flips[mask]!(x, y) === 0 ? 1 : 0)),
     ),
   )
-  const words = Array.from({ length: Math.floor(bits.length / 8) }, (_, n) => Number.parseInt(bits.slice(n * 8, n * 8 + 8).join(''), 2))
+  const words = Array.from({ length: Math.floor(bits.length / 8) }, (_, n) =>
+    Number.parseInt(bits.slice(n * 8, n * 8 + 8).join(''), 2),
+  )
   const [degree, count] = shapes[version - 1]!
   const blocks = Array.from({ length: count }, (_, block) => words.filter((_, at) => at % count === block))
   for (const block of blocks)
@@ -102,15 +118,19 @@ function read(rows: boolean[][]): string {
   return new TextDecoder().decode(Uint8Array.from(bytes))
 }
 
-test.each([1, 17, 18, 32, 53, 78, 106, 107, 134, 154, 155, 192, 230])('a text of %d bytes is read back', (length) => {
-  const text = Array.from({ length }, (_, n) => String.fromCharCode(33 + ((n * 7 + length) % 90))).join('')
-  const rows = qrCode(text)!
-  expect(rows.every((row) => row.length === rows.length)).toBe(true)
-  expect(read(rows)).toBe(text)
-})
+test.each([1, 17, 18, 32, 53, 78, 106, 107, 134, 154, 155, 192, 230])(
+  'a text of %d bytes is read back',
+  (length) => {
+    const text = Array.from({ length }, (_, n) => String.fromCharCode(33 + ((n * 7 + length) % 90))).join('')
+    const rows = qrCode(text)!
+    expect(rows.every((row) => row.length === rows.length)).toBe(true)
+    expect(read(rows)).toBe(text)
+  },
+)
 
 test('an otpauth address with letters of any alphabet is read back', () => {
-  const text = 'otpauth://totp/Hawser:jörg@example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Hawser&period=30'
+  const text =
+    'otpauth://totp/Hawser:jörg@example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Hawser&period=30'
   expect(read(qrCode(text)!)).toBe(text)
 })
 

@@ -1,5 +1,6 @@
-// A QR code, made here so that the secret in it goes through nobody else's code: bytes, error correction level L, versions
-// 1 to 9 (230 bytes at most), which is more than an otpauth address needs. Names and numbers are those of ISO/IEC 18004.
+// A QR code, made here so that the secret in it goes through nobody else's code: bytes, error correction
+// level L, versions 1 to 9 (230 bytes at most), which is more than an otpauth address needs. Names and
+// numbers are those of ISO/IEC 18004.
 
 /** By version: error correction codewords of a block, blocks, data codewords of a block. */
 const shapes = [
@@ -13,7 +14,17 @@ const shapes = [
   [24, 2, 97],
   [30, 2, 116],
 ] as const
-const alignments = [[], [6, 18], [6, 22], [6, 26], [6, 30], [6, 34], [6, 22, 38], [6, 24, 42], [6, 26, 46]] as const
+const alignments = [
+  [],
+  [6, 18],
+  [6, 22],
+  [6, 26],
+  [6, 30],
+  [6, 34],
+  [6, 22, 38],
+  [6, 24, 42],
+  [6, 26, 46],
+] as const
 
 const exp = new Uint8Array(512)
 const log = new Uint8Array(256)
@@ -55,7 +66,8 @@ function codewords(bytes: Uint8Array, [degree, blocks, size]: readonly [number, 
   })
   const parts = Array.from({ length: blocks }, (_, at) => data.slice(at * size, (at + 1) * size))
   const corrections = parts.map((part) => errorCorrection(part, degree))
-  const interleaved = (rows: Uint8Array[], length: number) => Array.from({ length }, (_, at) => rows.map((row) => row[at]!)).flat()
+  const interleaved = (rows: Uint8Array[], length: number) =>
+    Array.from({ length }, (_, at) => rows.map((row) => row[at]!)).flat()
   return [...interleaved(parts, size), ...interleaved(corrections, degree)]
 }
 
@@ -74,7 +86,8 @@ const masks: readonly ((x: number, y: number) => boolean)[] = [
 function withRemainder(data: number, generator: number, bits: number): number {
   let rest = data << bits
   const top = 31 - Math.clz32(generator)
-  for (let bit = 31 - Math.clz32(rest); bit >= top; bit = 31 - Math.clz32(rest)) rest ^= generator << (bit - top)
+  for (let bit = 31 - Math.clz32(rest); bit >= top; bit = 31 - Math.clz32(rest))
+    rest ^= generator << (bit - top)
   return (data << bits) | rest
 }
 
@@ -111,7 +124,8 @@ export function qrCode(text: string): boolean[][] | undefined {
   const lines = alignments[index]!
   for (const cx of lines)
     for (const cy of lines) {
-      const corner = (cx === 6 && cy === 6) || (cx === 6 && cy === lines.at(-1)) || (cy === 6 && cx === lines.at(-1))
+      const corner =
+        (cx === 6 && cy === 6) || (cx === 6 && cy === lines.at(-1)) || (cy === 6 && cx === lines.at(-1))
       if (corner) continue
       for (let dy = -2; dy <= 2; dy += 1)
         for (let dx = -2; dx <= 2; dx += 1) set(cx + dx, cy + dy, Math.max(Math.abs(dx), Math.abs(dy)) !== 1)
@@ -153,7 +167,8 @@ export function qrCode(text: string): boolean[][] | undefined {
       }
   }
 
-  const masked = (mask: number) => dark.map((row, y) => row.map((on, x) => (fixed[y]![x] ? on : on !== masks[mask]!(x, y))))
+  const masked = (mask: number) =>
+    dark.map((row, y) => row.map((on, x) => (fixed[y]![x] ? on : on !== masks[mask]!(x, y))))
   const best = masks
     .map((_, mask) => ({ mask, cost: cost(masked(mask)) }))
     .reduce((one, other) => (other.cost < one.cost ? other : one)).mask

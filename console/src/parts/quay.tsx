@@ -1,11 +1,19 @@
-// The frame of the pages for people who are not signed in: the band with its rope, and one card. And the fields that
-// several of them share, each with its rule said once.
+// The frame of the pages for people who are not signed in: the band with its rope, and one card. And the
+// fields that several of them share, each with its rule said once.
 import { useEffect, useRef, type ReactNode } from 'react'
 import mark from '../mark.svg'
 import { useTitle } from './page.tsx'
 import { Field } from './form.tsx'
 
-export function Quay({ title, heading = title, children }: { title: string; heading?: string; children: ReactNode }) {
+export function Quay({
+  title,
+  heading = title,
+  children,
+}: {
+  title: string
+  heading?: string
+  children: ReactNode
+}) {
   useTitle(title)
   const shown = useRef<HTMLHeadingElement>(null)
   const before = useRef(heading)
@@ -40,7 +48,14 @@ export function Ways({ children }: { children: ReactNode }) {
 }
 
 export const NameField = () => (
-  <Field label="Your name" name="name" required pattern=".{1,64}" autoComplete="name" wrong="A name has 1 to 64 characters." />
+  <Field
+    label="Your name"
+    name="name"
+    required
+    pattern=".{1,64}"
+    autoComplete="name"
+    wrong="A name has 1 to 64 characters."
+  />
 )
 
 export const UsernameField = (props: { defaultValue?: string }) => (
@@ -85,7 +100,15 @@ export const NewPasswordField = ({ label = 'Password' }: { label?: string }) => 
   />
 )
 
-export const NamespaceField = ({ label = 'Namespace', required = false, hint }: { label?: string; required?: boolean; hint?: string }) => (
+export const NamespaceField = ({
+  label = 'Namespace',
+  required = false,
+  hint,
+}: {
+  label?: string
+  required?: boolean
+  hint?: string
+}) => (
   <Field
     label={label}
     name={label === 'Namespace' ? 'namespace' : 'name'}
@@ -100,7 +123,15 @@ export const NamespaceField = ({ label = 'Namespace', required = false, hint }: 
   />
 )
 
-export const WhoField = ({ name, defaultValue, autoFocus = false }: { name: string; defaultValue?: string; autoFocus?: boolean }) => (
+export const WhoField = ({
+  name,
+  defaultValue,
+  autoFocus = false,
+}: {
+  name: string
+  defaultValue?: string
+  autoFocus?: boolean
+}) => (
   <Field
     label="Username or e-mail"
     name={name}

@@ -1,4 +1,5 @@
-// What can be done to a session, wherever it is shown: it is closed after a question, and its recording is deleted after another.
+// What can be done to a session, wherever it is shown: it is closed after a question, and its recording is
+// deleted after another.
 import { useState, type ReactNode } from 'react'
 import type { Session } from '@hawser/contract/sessions'
 import { api } from '../api.ts'
@@ -7,7 +8,11 @@ import { Ask, type Question } from './dialog.tsx'
 
 export const whose = ({ username, device }: Session): string => `${username} on ${device.name}`
 
-export function useSessionActs(session: Session): { close: () => void; removeRecording: () => void; dialogs: ReactNode } {
+export function useSessionActs(session: Session): {
+  close: () => void
+  removeRecording: () => void
+  dialogs: ReactNode
+} {
   const [question, setQuestion] = useState<Question>()
   const params = { uid: session.uid }
   return {

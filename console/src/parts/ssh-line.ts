@@ -17,7 +17,8 @@ export function useLines() {
     ssh: (namespace: string, device: string, user = 'root') =>
       `ssh ${port === '22' ? '' : `-p ${port} `}${user}@${namespace}.${device}@${host}`,
     /** What a device without an agent runs. */
-    join: () => `ssh -N -R 0:localhost:22 ${port === '22' ? '' : `-p ${port} `}-i <enrolment key> ${tenant}.<name>@${host}`,
+    join: () =>
+      `ssh -N -R 0:localhost:22 ${port === '22' ? '' : `-p ${port} `}-i <enrolment key> ${tenant}.<name>@${host}`,
     install: (hostname = '') =>
       `curl -fsSL '${location.protocol}//${info?.endpoints.api ?? location.host}/install.sh?tenant_id=${tenant}${hostname && `&preferred_hostname=${hostname}`}' | sh`,
   }

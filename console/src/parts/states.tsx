@@ -1,5 +1,5 @@
-// What stands in the place of something that is not there: while it loads, when it could not be had, and when there is
-// none. Every list of the console goes through `Listing`, so none can forget one of them.
+// What stands in the place of something that is not there: while it loads, when it could not be had, and when
+// there is none. Every list of the console goes through `Listing`, so none can forget one of them.
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { sentenceOf } from '../api.ts'
@@ -39,7 +39,13 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 }
 
 /** The answer of a query, or what stands in its place. Older content stays while newer is fetched. */
-export function Answer<T>({ query, children }: { query: UseQueryResult<T>; children: (data: T) => ReactNode }) {
+export function Answer<T>({
+  query,
+  children,
+}: {
+  query: UseQueryResult<T>
+  children: (data: T) => ReactNode
+}) {
   if (query.data !== undefined) {
     return (
       <>
@@ -71,7 +77,9 @@ export function Listing<T>({ query, label, empty, row, page }: ListingProps<T>) 
               {body.map(row)}
             </ul>
           )}
-          {page && (total > page.size || page.number > 1) && <Pages {...page} shown={body.length} total={total} />}
+          {page && (total > page.size || page.number > 1) && (
+            <Pages {...page} shown={body.length} total={total} />
+          )}
         </>
       )}
     </Answer>

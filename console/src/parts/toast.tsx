@@ -1,5 +1,5 @@
-// Short news that go away by themselves, read out by screen readers without taking the focus. One at a time: the newest
-// is what the person has just done.
+// Short news that go away by themselves, read out by screen readers without taking the focus. One at a time:
+// the newest is what the person has just done.
 import { useSyncExternalStore } from 'react'
 
 const shown_ms = 6000

@@ -1,5 +1,5 @@
-// The engine behind the player, with a clock of its own: what is on the screen is what was there at that time, however one came
-// to it.
+// The engine behind the player, with a clock of its own: what is on the screen is what was there at that
+// time, however one came to it.
 import { expect, test } from 'vitest'
 import type { Happening, RecordingWindow } from '@hawser/contract/recordings'
 import { clock, engine } from './engine.ts'
@@ -135,7 +135,10 @@ test('a pause holds it, and a seek shows the screen of its moment', async () => 
 test('what the server refuses is told, and another try goes on from there', async () => {
   const source = recorded(outputs, 61_000)
   let broken = true
-  const player = playing({ ...source, at: (time_ms) => (broken ? Promise.reject(new Error('away')) : source.at(time_ms)) })
+  const player = playing({
+    ...source,
+    at: (time_ms) => (broken ? Promise.reject(new Error('away')) : source.at(time_ms)),
+  })
   await player.settle()
   expect(player.made.state()).toMatchObject({ error: new Error('away'), loading: false })
   broken = false

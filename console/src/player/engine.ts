@@ -1,5 +1,6 @@
-// Playing a recording: parts of it are fetched as they are needed, and put on the screen when their time has come. It knows
-// neither React nor the page. A seek asks the server for the screen at that moment; of several in a row only the last counts.
+// Playing a recording: parts of it are fetched as they are needed, and put on the screen when their time has
+// come. It knows neither React nor the page. A seek asks the server for the screen at that moment; of several
+// in a row only the last counts.
 import type { Happening, RecordingWindow } from '@hawser/contract/recordings'
 import type { Size } from './screen.ts'
 
@@ -48,8 +49,20 @@ export interface Turns {
   soon(call: () => void): () => void
 }
 
-export function engine(source: Source, glass: Glass, changed: (state: Playing) => void, turns: Turns): Engine {
-  let state: Playing = { time_ms: 0, playing: false, loading: true, speed: 1, skipIdle: false, error: undefined }
+export function engine(
+  source: Source,
+  glass: Glass,
+  changed: (state: Playing) => void,
+  turns: Turns,
+): Engine {
+  let state: Playing = {
+    time_ms: 0,
+    playing: false,
+    loading: true,
+    speed: 1,
+    skipIdle: false,
+    error: undefined,
+  }
   let queue: Happening[] = []
   let next: number | null = null
   /** Counts seeks: what was asked for before the last one is of no use any more. */
@@ -67,7 +80,8 @@ export function engine(source: Source, glass: Glass, changed: (state: Playing) =
   }
   const play = (event: Happening): void => {
     if (event.bytes !== undefined) glass.write(fromBase64(event.bytes))
-    else if (event.width !== undefined && event.height !== undefined) glass.resize({ width: event.width, height: event.height })
+    else if (event.width !== undefined && event.height !== undefined)
+      glass.resize({ width: event.width, height: event.height })
   }
   const fail = (error: unknown): void => set({ error, loading: false, playing: false })
 
@@ -136,7 +150,8 @@ export function engine(source: Source, glass: Glass, changed: (state: Playing) =
     const isOver = queue.length === 0 && next === null && time_ms >= source.duration_ms
     if (isOver) time_ms = source.duration_ms
     // People see tenths of a second.
-    if (isOver || Math.floor(time_ms / 100) !== Math.floor(state.time_ms / 100)) set({ time_ms, playing: !isOver })
+    if (isOver || Math.floor(time_ms / 100) !== Math.floor(state.time_ms / 100))
+      set({ time_ms, playing: !isOver })
     else state = { ...state, time_ms }
   }
 

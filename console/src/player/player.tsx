@@ -1,5 +1,5 @@
-// The player of a recording: the screen, a bar to seek on, speed, pauses left out, and a search whose finds are places to go
-// to. Everything is also on the keyboard while the focus is inside.
+// The player of a recording: the screen, a bar to seek on, speed, pauses left out, and a search whose finds
+// are places to go to. Everything is also on the keyboard while the focus is inside.
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react'
 import type { Found, RecordedTerminal } from '@hawser/contract/recordings'
 import { api, sentenceOf } from '../api.ts'
@@ -87,7 +87,9 @@ export default function Player({ uid, terminal }: { uid: string; terminal: Recor
     const at = event.target as HTMLElement
     const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : keys[event.key]
     // What one types into, and what a button or a choice makes of a key, is theirs.
-    const typing = (at instanceof HTMLInputElement && at.type !== 'range' && at.type !== 'checkbox') || at instanceof HTMLSelectElement
+    const typing =
+      (at instanceof HTMLInputElement && at.type !== 'range' && at.type !== 'checkbox') ||
+      at instanceof HTMLSelectElement
     const pressing = event.key === ' ' && (at.tagName === 'BUTTON' || at instanceof HTMLInputElement)
     if (!act || typing || pressing) return
     event.preventDefault()
@@ -100,7 +102,12 @@ export default function Player({ uid, terminal }: { uid: string; terminal: Recor
       </div>
       {playing?.error !== undefined && <Trouble error={playing.error} again={() => jump(0)} />}
       <div className="player-bar">
-        <Button kind="main" small aria-label={playing?.playing ? 'Pause' : 'Play'} onPress={() => act((one) => one.toggle())}>
+        <Button
+          kind="main"
+          small
+          aria-label={playing?.playing ? 'Pause' : 'Play'}
+          onPress={() => act((one) => one.toggle())}
+        >
           <span className={playing?.playing ? 'sign-pause' : 'sign-play'} aria-hidden="true" />
         </Button>
         <input
@@ -157,9 +164,10 @@ export default function Player({ uid, terminal }: { uid: string; terminal: Recor
       <details className="soft">
         <summary>Keys</summary>
         <p>
-          Inside of the player: <kbd>Space</kbd> plays and pauses, <kbd>←</kbd> <kbd>→</kbd> go 5 seconds, <kbd>Page up</kbd>{' '}
-          <kbd>Page down</kbd> 30, <kbd>Home</kbd> and <kbd>End</kbd> to the start and the end, <kbd>&lt;</kbd> <kbd>&gt;</kbd> change the
-          speed, <kbd>i</kbd> skips pauses, <kbd>/</kbd> searches, <kbd>f</kbd> fills the screen.
+          Inside of the player: <kbd>Space</kbd> plays and pauses, <kbd>←</kbd> <kbd>→</kbd> go 5 seconds,{' '}
+          <kbd>Page up</kbd> <kbd>Page down</kbd> 30, <kbd>Home</kbd> and <kbd>End</kbd> to the start and the
+          end, <kbd>&lt;</kbd> <kbd>&gt;</kbd> change the speed, <kbd>i</kbd> skips pauses, <kbd>/</kbd>{' '}
+          searches, <kbd>f</kbd> fills the screen.
         </p>
       </details>
     </div>
@@ -196,14 +204,23 @@ function Search({ uid, terminal, input, go }: SearchProps) {
       for (let from: number | null = 0; from !== null && all.length < most;) {
         setSays(`Searching … ${Math.floor((from / Math.max(1, terminal.output_bytes)) * 100)} %`)
         const params = { uid, channel: String(terminal.channel) }
-        const { body } = await api.recordings.search({ params, query: { text, ...(from > 0 ? { from } : {}) } })
+        const { body } = await api.recordings.search({
+          params,
+          query: { text, ...(from > 0 ? { from } : {}) },
+        })
         if (mine !== asked.current) return
         all.push(...body.found)
         from = body.next
         setFound([...all])
       }
       const count = all.length === 1 ? '1 place' : `${all.length} places`
-      setSays(all.length === 0 ? 'It was not shown.' : all.length >= most ? `The first ${all.length} places.` : `${count}.`)
+      setSays(
+        all.length === 0
+          ? 'It was not shown.'
+          : all.length >= most
+            ? `The first ${all.length} places.`
+            : `${count}.`,
+      )
     } catch (error) {
       if (mine === asked.current) setSays(sentenceOf(error))
     }
@@ -219,7 +236,13 @@ function Search({ uid, terminal, input, go }: SearchProps) {
       }}
     >
       <div className="with-button">
-        <input ref={input} type="search" aria-label="Text in the recording" placeholder="Text in the recording" maxLength={200} />
+        <input
+          ref={input}
+          type="search"
+          aria-label="Text in the recording"
+          placeholder="Text in the recording"
+          maxLength={200}
+        />
         <Button type="submit" kind="quiet">
           Search
         </Button>

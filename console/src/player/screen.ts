@@ -1,6 +1,7 @@
-// The screen that recordings and live sessions are shown on. `@xterm/xterm` reads the bytes, but is never opened: it has no
-// element, so that it can neither ask, answer, follow a link nor take keys, and it needs no style of its own, which the policy
-// of our pages would refuse. Its cells are painted here as plain text, row by row, those that have changed.
+// The screen that recordings and live sessions are shown on. `@xterm/xterm` reads the bytes, but is never
+// opened: it has no element, so that it can neither ask, answer, follow a link nor take keys, and it needs no
+// style of its own, which the policy of our pages would refuse. Its cells are painted here as plain text, row
+// by row, those that have changed.
 import { Terminal, type IBufferCell } from '@xterm/xterm'
 import { sieve } from './sieve.ts'
 
@@ -85,12 +86,18 @@ function fit(place: HTMLElement, columns: number): void {
   }
   const room = place.parentElement?.clientWidth ?? 0
   const { paddingLeft, paddingRight } = getComputedStyle(place)
-  const size = (room - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight)) / columns / (ratio || 0.6)
+  const size =
+    (room - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight)) / columns / (ratio || 0.6)
   place.style.fontSize = `${Math.max(letters.smallest, Math.min(letters.largest, Math.floor(size * 10) / 10))}px`
 }
 
 /** Paints what has changed; gives what is there now. */
-function paintRows(place: HTMLElement, terminal: Terminal, before: readonly string[], hidden: boolean): string[] {
+function paintRows(
+  place: HTMLElement,
+  terminal: Terminal,
+  before: readonly string[],
+  hidden: boolean,
+): string[] {
   const { active } = terminal.buffer
   const rows: string[] = []
   while (place.children.length > terminal.rows) place.lastElementChild!.remove()
@@ -101,7 +108,10 @@ function paintRows(place: HTMLElement, terminal: Terminal, before: readonly stri
     for (let x = 0; x < terminal.cols; x++) {
       cell = line?.getCell(x, cell)
       if (!cell || cell.getWidth() === 0) continue
-      const look = lookOf(cell, !hidden && y === active.cursorY && x === Math.min(active.cursorX, terminal.cols - 1))
+      const look = lookOf(
+        cell,
+        !hidden && y === active.cursorY && x === Math.min(active.cursorX, terminal.cols - 1),
+      )
       const wide = cell.getWidth() === 2
       const last = runs.at(-1)
       if (last && !wide && !last.wide && sameLook(last.look, look)) last.text += cell.getChars() || ' '
@@ -131,7 +141,8 @@ interface Run {
   wide: boolean
 }
 
-const sameLook = (a: Look, b: Look): boolean => a.colour === b.colour && a.ground === b.ground && a.signs === b.signs
+const sameLook = (a: Look, b: Look): boolean =>
+  a.colour === b.colour && a.ground === b.ground && a.signs === b.signs
 
 function lookOf(cell: IBufferCell, isCursor: boolean): Look {
   let colour = cell.isFgDefault() ? '' : paint(cell.getFgColor(), cell.isFgRGB())
@@ -150,7 +161,8 @@ function lookOf(cell: IBufferCell, isCursor: boolean): Look {
 }
 
 function element({ text, look, wide }: Run): Node {
-  if (look.colour === '' && look.ground === '' && look.signs === '' && !wide) return document.createTextNode(text)
+  if (look.colour === '' && look.ground === '' && look.signs === '' && !wide)
+    return document.createTextNode(text)
   const span = document.createElement('span')
   span.textContent = text
   span.className = wide ? `${look.signs} wide` : look.signs
@@ -164,7 +176,17 @@ const dull = ['#3b4c55', '#ff8a80', '#7fd6a4', '#e5c07b', '#7fb8f0', '#d6a5f0', 
 const bright = ['#8499a4', '#ffb0a8', '#a5e8c0', '#f2d9a0', '#a9d1fa', '#e6c6f8', '#9de6ee', '#ffffff']
 const sixteen = [...dull, ...bright]
 /** The first eight as grounds: text on them is light. */
-const grounds = ['#2c3b43', '#a8342b', '#1f7a4d', '#866310', '#2a62a8', '#7d3f9c', '#1a7480', '#d5dfe3', ...bright]
+const grounds = [
+  '#2c3b43',
+  '#a8342b',
+  '#1f7a4d',
+  '#866310',
+  '#2a62a8',
+  '#7d3f9c',
+  '#1a7480',
+  '#d5dfe3',
+  ...bright,
+]
 const steps = [0, 95, 135, 175, 215, 255]
 
 function paint(value: number, isRgb: boolean, first = sixteen): string {

@@ -1,5 +1,5 @@
-// The sieve in front of every terminal that shows what a device wrote: what draws passes untouched, what asks or acts does not,
-// and how the bytes are cut changes nothing.
+// The sieve in front of every terminal that shows what a device wrote: what draws passes untouched, what asks
+// or acts does not, and how the bytes are cut changes nothing.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { sieve } from './sieve.ts'
@@ -23,13 +23,37 @@ test.each([
   ['the clipboard', '\x1b]52;c;ZXZpbA==\x07', '\x1b]52;c;?\x1b\\', '\u009d52;c;?\x07'],
   ['a link', '\x1b]8;;https://evil.example/\x1b\\', '\x1b]8;id=1;javascript:alert(1)\x07'],
   ['colours of the terminal itself', '\x1b]4;1;?\x07', '\x1b]10;?\x07', '\x1b]11;#000000\x07'],
-  ['a picture or a file', '\x1b]1337;File=name=eA==;inline=1:AAAA\x07', '\x1bPq#0;2;0;0;0~\x1b\\', '\x1b_Gf=24;AAAA\x1b\\'],
+  [
+    'a picture or a file',
+    '\x1b]1337;File=name=eA==;inline=1:AAAA\x07',
+    '\x1bPq#0;2;0;0;0~\x1b\\',
+    '\x1b_Gf=24;AAAA\x1b\\',
+  ],
   ['who are you', '\x1b[c', '\x1b[>c', '\x1b[=c', '\x1bZ', '\x1b[>q', '\x05', '\u009bc'],
-  ['where are you', '\x1b[6n', '\x1b[5n', '\x1b[?6n', '\x1b[?25$p', '\x1b[4$p', '\x1b[x', '\x1bP$qm\x1b\\', '\x1bP+q544e\x1b\\'],
+  [
+    'where are you',
+    '\x1b[6n',
+    '\x1b[5n',
+    '\x1b[?6n',
+    '\x1b[?25$p',
+    '\x1b[4$p',
+    '\x1b[x',
+    '\x1bP$qm\x1b\\',
+    '\x1bP+q544e\x1b\\',
+  ],
   ['the window', '\x1b[8;50;100t', '\x1b[14t', '\x1b[21t', '\x1b[22;0t', '\x1b[3;0;0t'],
   ['mouse, focus and paste', '\x1b[?1000h', '\x1b[?1003;1006h', '\x1b[?1004h', '\x1b[?2004h', '\x1b[?9h'],
   ['printing and keys', '\x1b[5i', '\x1b[?4i', '\x1b[>4;2m', '\x1b[?1h', '\x1b[13q'],
-  ['what nobody knows', '\x1b[>0;1;2~', '\x1b^private\x1b\\', '\x1bXstart\x1b\\', '\x1b%G', '\x1b[<1u', '\x07', '\x7f'],
+  [
+    'what nobody knows',
+    '\x1b[>0;1;2~',
+    '\x1b^private\x1b\\',
+    '\x1bXstart\x1b\\',
+    '\x1b%G',
+    '\x1b[<1u',
+    '\x07',
+    '\x7f',
+  ],
 ])('%s does not pass', (_, ...attempts) => {
   for (const attempt of attempts) expect(sieved(`a${attempt}b`)).toBe('ab')
 })
@@ -70,23 +94,28 @@ describe('a sequence that others hide in', () => {
       fc.constantFrom('\x07', '\x1b\\', '\u009c', '\x18', '\x05', '\n', 'text', 'é', '$', ' ', 'q', '>', '='),
       fc.string({ unit: 'binary', maxLength: 4 }),
     )
-    // oxlint-disable-next-line no-control-regex -- the very thing that is looked for
-    const drawing = /\x1b(\[[\d;:]*[@A-MPSTXZ`abdefghlmrsu]|\[\?[\d;]*[hlJK]|\[\d* q|\[!p|[78DEHMc=>]|[()*+\-./][0-9A-Z=<>%f])/g
+    const drawing =
+      // oxlint-disable-next-line no-control-regex -- the very thing that is looked for
+      /\x1b(\[[\d;:]*[@A-MPSTXZ`abdefghlmrsu]|\[\?[\d;]*[hlJK]|\[\d* q|\[!p|[78DEHMc=>]|[()*+\-./][0-9A-Z=<>%f])/g
     fc.assert(
-      fc.property(fc.array(part, { maxLength: 40 }), fc.array(fc.nat(60), { maxLength: 6 }), (parts, cuts) => {
-        const all = bytes(parts.join(''))
-        const whole = sieve()(all)
-        const piecewise = sieve()
-        let joined = ''
-        let at = 0
-        for (const end of [...cuts.toSorted((a, b) => a - b), all.length]) {
-          joined += piecewise(all.subarray(at, Math.max(at, end)))
-          at = Math.max(at, end)
-        }
-        expect(joined).toBe(whole)
-        // oxlint-disable-next-line no-control-regex -- the very thing that is looked for
-        expect(whole.replaceAll(drawing, '')).not.toMatch(/[\x00-\x07\x10-\x1f\x7f-\x9f]/)
-      }),
+      fc.property(
+        fc.array(part, { maxLength: 40 }),
+        fc.array(fc.nat(60), { maxLength: 6 }),
+        (parts, cuts) => {
+          const all = bytes(parts.join(''))
+          const whole = sieve()(all)
+          const piecewise = sieve()
+          let joined = ''
+          let at = 0
+          for (const end of [...cuts.toSorted((a, b) => a - b), all.length]) {
+            joined += piecewise(all.subarray(at, Math.max(at, end)))
+            at = Math.max(at, end)
+          }
+          expect(joined).toBe(whole)
+          // oxlint-disable-next-line no-control-regex -- the very thing that is looked for
+          expect(whole.replaceAll(drawing, '')).not.toMatch(/[\x00-\x07\x10-\x1f\x7f-\x9f]/)
+        },
+      ),
       { numRuns: 2_000 },
     )
   })

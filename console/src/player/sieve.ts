@@ -1,7 +1,8 @@
-// What a recorded terminal showed is hostile: whoever could write to it could write anything. Of its control sequences only
-// those pass that draw: characters, colours, the cursor, scrolling, clearing. Everything that would ask the terminal something
-// or act outside of it (titles, the clipboard, links, files, answer-backs, reports of mouse and focus) is left out. A sequence
-// passes only when it is whole and known, so that nothing can hide in a part of one, however the bytes were cut.
+// What a recorded terminal showed is hostile: whoever could write to it could write anything. Of its control
+// sequences only those pass that draw: characters, colours, the cursor, scrolling, clearing. Everything that
+// would ask the terminal something or act outside of it (titles, the clipboard, links, files, answer-backs,
+// reports of mouse and focus) is left out. A sequence passes only when it is whole and known, so that nothing
+// can hide in a part of one, however the bytes were cut.
 
 /** Without a prefix. `h` and `l` are looked at more closely. */
 const plainFinals = new Set('@ABCDEFGHIJKLMPSTXZ`abdefghlmrsu')
@@ -12,7 +13,10 @@ const designators = new Set('()*+-./')
 const sets = new Set('0AB4C5RfQ9KYE6ZH7=<>%')
 /** Insert, and a new line after a line feed. */
 const plainModes = new Set(['4', '20'])
-/** Origin, wrapping, reverse wrapping, the cursor and its blinking, left and right margins, and the other screen. */
+/**
+ * Origin, wrapping, reverse wrapping, the cursor and its blinking, left and right margins, and the other
+ * screen.
+ */
 const privateModes = new Set(['5', '6', '7', '12', '25', '45', '47', '69', '1047', '1048', '1049'])
 const longest = 256
 
@@ -55,7 +59,8 @@ export function sieve(): (bytes: Uint8Array) => string {
 
   function eighth(code: number): string {
     if (code === 0x9b) return enter('csi', '')
-    if (code === 0x90 || code === 0x98 || code === 0x9d || code === 0x9e || code === 0x9f) return enter('string', '')
+    if (code === 0x90 || code === 0x98 || code === 0x9d || code === 0x9e || code === 0x9f)
+      return enter('string', '')
     const plain = String.fromCharCode(code - 0x40)
     return enter('text', plainEscapes.has(plain) ? `\x1b${plain}` : '')
   }

@@ -1,5 +1,5 @@
-// Watching a session while it goes on: the screen as it is, then everything that comes. What is typed here goes nowhere. A lost
-// connection is tried again, ever more slowly; the end of the session is said.
+// Watching a session while it goes on: the screen as it is, then everything that comes. What is typed here
+// goes nowhere. A lost connection is tried again, ever more slowly; the end of the session is said.
 import { useEffect, useRef, useState } from 'react'
 import { api, queries } from '../api.ts'
 import { openScreen, type Size } from './screen.ts'

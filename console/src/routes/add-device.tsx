@@ -1,5 +1,6 @@
-// How a device comes aboard: one line to run on it, with an agent or without. The page keeps looking and shows each device that has asked to be
-// let in since it was opened, so that the person sees it arrive and can accept it on the spot.
+// How a device comes aboard: one line to run on it, with an agent or without. The page keeps looking and
+// shows each device that has asked to be let in since it was opened, so that the person sees it arrive and
+// can accept it on the spot.
 import { useState } from 'react'
 import { api, useMay, useMe } from '../api.ts'
 import { useAsk } from '../parts/ask.ts'
@@ -21,14 +22,15 @@ export function AddDevicePage() {
   )
   const [known, setKnown] = useState<ReadonlySet<string>>()
   // What was there when the page was opened is no arrival.
-  if (!known && newest.data && newest.isFetchedAfterMount) setKnown(new Set(newest.data.body.map(({ uid }) => uid)))
+  if (!known && newest.data && newest.isFetchedAfterMount)
+    setKnown(new Set(newest.data.body.map(({ uid }) => uid)))
 
   return (
     <Page title="Add a device">
       <Panel title="1. Run this on the device">
         <p className="soft">
-          On any Linux, as root or with sudo. It fetches the agent from this server and starts it; the device connects out, so no port has
-          to be opened.
+          On any Linux, as root or with sudo. It fetches the agent from this server and starts it; the device
+          connects out, so no port has to be opened.
         </p>
         <label className="inline">
           Name of the device, if not its host name
@@ -58,7 +60,11 @@ export function AddDevicePage() {
                   </p>
                 ) : (
                   <>
-                    <p>{arrived.length === 1 ? 'It has connected.' : `${arrived.length} devices have connected.`}</p>
+                    <p>
+                      {arrived.length === 1
+                        ? 'It has connected.'
+                        : `${arrived.length} devices have connected.`}
+                    </p>
                     <ul className="rows" aria-label="Devices that have connected">
                       {arrived.map((device) => (
                         <DeviceRow key={device.uid} device={device} may={may} />

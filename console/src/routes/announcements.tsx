@@ -11,7 +11,11 @@ const page_size = 10
 
 export function AnnouncementsPage() {
   const [page, setPage] = useState(1)
-  const all = useAsk(['announcements', page], () => api.announcements.list({ query: { page, per_page: page_size } }), false)
+  const all = useAsk(
+    ['announcements', page],
+    () => api.announcements.list({ query: { page, per_page: page_size } }),
+    false,
+  )
   return (
     <Page title="Announcements" lead="News from those who run this server.">
       <Panel>
@@ -38,6 +42,10 @@ export function AnnouncementsPage() {
 }
 
 function Content({ uuid }: { uuid: string }) {
-  const one = useAsk(['announcement', uuid], async () => (await api.announcements.get({ params: { uuid } })).body, false)
+  const one = useAsk(
+    ['announcement', uuid],
+    async () => (await api.announcements.get({ params: { uuid } })).body,
+    false,
+  )
   return <Answer query={one}>{({ content }) => <Markdown text={content} />}</Answer>
 }

@@ -61,7 +61,9 @@ export function ApiKeysPage() {
           submit="Make the key"
           close={() => setAdding(false)}
           send={async ({ name = '', role = 'observer', expires = '30' }) => {
-            const { body } = await api.apiKeys.create({ body: { name, role: role as Role, expires_at: Number(expires) as 30 } })
+            const { body } = await api.apiKeys.create({
+              body: { name, role: role as Role, expires_at: Number(expires) as 30 },
+            })
             setMade({ name, id: body.id })
             await settled(`The key ${name} is made.`)
           }}
@@ -109,7 +111,8 @@ function KeyRow({ given, may }: { given: ApiKey; may: boolean }) {
     <li className="row">
       <div className="about">
         <p className="name">
-          <strong>{given.name}</strong> <Pill>{given.role}</Pill> {ends && ends.getTime() < Date.now() && <Pill tone="bad">expired</Pill>}
+          <strong>{given.name}</strong> <Pill>{given.role}</Pill>{' '}
+          {ends && ends.getTime() < Date.now() && <Pill tone="bad">expired</Pill>}
         </p>
         <p className="facts">
           {ends ? `ends ${inFull(ends.toISOString())}` : 'never ends'} · made <When at={given.created_at} />
@@ -131,7 +134,10 @@ function KeyRow({ given, may }: { given: ApiKey; may: boolean }) {
           submit="Save"
           close={close}
           send={async ({ name = '', role = '' }) => {
-            await api.apiKeys.update({ params, body: { ...(name === given.name ? {} : { name }), role: role as Role } })
+            await api.apiKeys.update({
+              params,
+              body: { ...(name === given.name ? {} : { name }), role: role as Role },
+            })
             await settled(`The key ${name} is changed.`)
           }}
           refused={(error) => (error.status === 409 ? taken : undefined)}

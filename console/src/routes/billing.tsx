@@ -1,6 +1,7 @@
-// Billing: how many devices the namespace has and may have, what it pays with, its subscription and invoices, and the choice of
-// devices when there are too many. Cards are typed in at the payment provider, never here: its own pages are one press away.
-// Without a provider there is nothing to pay and nothing is limited, and the page says so.
+// Billing: how many devices the namespace has and may have, what it pays with, its subscription and invoices,
+// and the choice of devices when there are too many. Cards are typed in at the payment provider, never here:
+// its own pages are one press away. Without a provider there is nothing to pay and nothing is limited, and
+// the page says so.
 import { useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
 import type { Namespace } from '@hawser/contract/namespaces'
@@ -26,7 +27,10 @@ async function outcome<T>(call: Promise<{ body: T }>): Promise<Outcome<T>> {
     return { body: (await call).body }
   } catch (error) {
     // What is not there yet, unpaid or not billed at all is shown as such; anything else is trouble.
-    if (error instanceof ApiError && ([402, 404].includes(error.status) || error.code === 'provider_not_configured'))
+    if (
+      error instanceof ApiError &&
+      ([402, 404].includes(error.status) || error.code === 'provider_not_configured')
+    )
       return { refused: error }
     throw error
   }
@@ -34,15 +38,24 @@ async function outcome<T>(call: Promise<{ body: T }>): Promise<Outcome<T>> {
 
 export function BillingPage() {
   const { tenant } = useMe()
-  const namespace = useAsk(['billing', 'namespace'], async () => (await api.namespaces.get({ params: { tenant } })).body)
+  const namespace = useAsk(
+    ['billing', 'namespace'],
+    async () => (await api.namespaces.get({ params: { tenant } })).body,
+  )
   const customer = useAsk(['billing', 'customer'], () => outcome(api.billing.getCustomer()), false)
-  const unbilled = customer.data && 'refused' in customer.data && customer.data.refused.code === 'provider_not_configured'
+  const unbilled =
+    customer.data && 'refused' in customer.data && customer.data.refused.code === 'provider_not_configured'
   return (
-    <Page title="Billing" lead={unbilled === false ? 'Three devices are free; with a subscription there is no limit.' : undefined}>
+    <Page
+      title="Billing"
+      lead={unbilled === false ? 'Three devices are free; with a subscription there is no limit.' : undefined}
+    >
       {unbilled ? (
         <Panel title="Subscription">
           <Empty title="Nothing has to be paid here.">
-            <p className="soft">This server has no payment provider, so nothing is billed and nothing is limited.</p>
+            <p className="soft">
+              This server has no payment provider, so nothing is billed and nothing is limited.
+            </p>
           </Empty>
         </Panel>
       ) : (
@@ -56,7 +69,11 @@ export function BillingPage() {
             )
           ) : (
             <Panel title="Subscription">
-              {customer.isPending ? <Loading /> : <Trouble error={customer.error} again={() => void customer.refetch()} />}
+              {customer.isPending ? (
+                <Loading />
+              ) : (
+                <Trouble error={customer.error} again={() => void customer.refetch()} />
+              )}
             </Panel>
           )}
         </>
@@ -70,7 +87,10 @@ function Devices({ namespace: { device_count, max_devices } }: { namespace: Name
   const over = max_devices > 0 && device_count > max_devices
   const devices = device_count === 1 ? 'device' : 'devices'
   return (
-    <Panel title={over ? 'More devices than are free' : 'Devices'} {...(over ? { tone: 'wanting' as const } : {})}>
+    <Panel
+      title={over ? 'More devices than are free' : 'Devices'}
+      {...(over ? { tone: 'wanting' as const } : {})}
+    >
       <p>
         {max_devices > 0 ? (
           <>
@@ -98,8 +118,14 @@ function Beginning() {
   return (
     <Panel title="Subscription">
       <Empty title="There is no subscription yet.">
-        <p className="soft">For more devices the namespace becomes a customer of the payment provider first. That costs nothing.</p>
-        <Button onPress={() => void attempt(() => api.billing.createCustomer(), 'The namespace is a customer now.')}>Begin</Button>
+        <p className="soft">
+          For more devices the namespace becomes a customer of the payment provider first. That costs nothing.
+        </p>
+        <Button
+          onPress={() => void attempt(() => api.billing.createCustomer(), 'The namespace is a customer now.')}
+        >
+          Begin
+        </Button>
       </Empty>
     </Panel>
   )
@@ -114,7 +140,11 @@ async function openPortal(): Promise<void> {
 }
 
 function Account({ customer }: { customer: Customer }) {
-  const subscription = useAsk(['billing', 'subscription'], () => outcome(api.billing.getSubscription()), false)
+  const subscription = useAsk(
+    ['billing', 'subscription'],
+    () => outcome(api.billing.getSubscription()),
+    false,
+  )
   const payable = customer.payment_methods.some((method) => method.default)
   return (
     <>
@@ -148,7 +178,9 @@ function Account({ customer }: { customer: Customer }) {
       >
         {customer.payment_methods.length === 0 ? (
           <Empty title="There is no card yet.">
-            <p className="soft">Cards are added on the pages of the payment provider; this server never sees their numbers.</p>
+            <p className="soft">
+              Cards are added on the pages of the payment provider; this server never sees their numbers.
+            </p>
             <Button kind="quiet" onPress={() => void openPortal()}>
               Add a card
             </Button>
@@ -189,7 +221,9 @@ function None({ refused, payable }: { refused: ApiError; payable: boolean }) {
   if (refused.status === 402)
     return (
       <Empty title="An invoice is open.">
-        <p className="soft">The subscription goes on when it is paid, on the pages of the payment provider.</p>
+        <p className="soft">
+          The subscription goes on when it is paid, on the pages of the payment provider.
+        </p>
         <Button onPress={() => void openPortal()}>Pay it</Button>
       </Empty>
     )
@@ -200,13 +234,20 @@ function None({ refused, payable }: { refused: ApiError; payable: boolean }) {
   )
 }
 
-function Present({ subscription: { active, status, end_at, invoices }, payable }: { subscription: Subscription; payable: boolean }) {
+function Present({
+  subscription: { active, status, end_at, invoices },
+  payable,
+}: {
+  subscription: Subscription
+  payable: boolean
+}) {
   const [word, tone] = words[status] ?? [status, 'plain']
   const end = inFull(new Date(end_at * 1000).toISOString())
   return (
     <>
       <p>
-        <Pill tone={tone}>{word}</Pill> {status === 'active' ? `paid until ${end}` : active && status !== 'past_due' && `until ${end}`}
+        <Pill tone={tone}>{word}</Pill>{' '}
+        {status === 'active' ? `paid until ${end}` : active && status !== 'past_due' && `until ${end}`}
       </p>
       {!active && status !== 'paused' && (
         <div>
@@ -222,7 +263,8 @@ function Present({ subscription: { active, status, end_at, invoices }, payable }
             <li key={invoice.id} className="row">
               <div className="about">
                 <p className="name">
-                  <strong>{money(invoice)}</strong> <Pill tone={invoiceTones[invoice.status] ?? 'plain'}>{invoice.status}</Pill>
+                  <strong>{money(invoice)}</strong>{' '}
+                  <Pill tone={invoiceTones[invoice.status] ?? 'plain'}>{invoice.status}</Pill>
                 </p>
                 <p className="facts">{invoice.id}</p>
               </div>
@@ -268,7 +310,12 @@ function MethodRow({ method }: { method: Method }) {
             kind="quiet"
             small
             aria-label={`Make default: ${name}`}
-            onPress={() => void attempt(() => api.billing.setDefaultPaymentMethod({ body }), `${name} is charged from now on.`)}
+            onPress={() =>
+              void attempt(
+                () => api.billing.setDefaultPaymentMethod({ body }),
+                `${name} is charged from now on.`,
+              )
+            }
           >
             Make default
           </Button>

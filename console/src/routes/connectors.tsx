@@ -1,5 +1,5 @@
-// Connectors: container engines whose containers are offered as devices of the namespace. How each fares is said in a word
-// and, if it fares badly, in a sentence.
+// Connectors: container engines whose containers are offered as devices of the namespace. How each fares is
+// said in a word and, if it fares badly, in a sentence.
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Connector } from '@hawser/contract/connectors'
@@ -19,7 +19,9 @@ export function ConnectorsPage() {
   const [page, setPage] = useState(1)
   const [adding, setAdding] = useState(false)
   const may = useMay('administrator')
-  const all = useAsk(['connectors', page], () => api.connectors.list({ query: { page, per_page: page_size } }))
+  const all = useAsk(['connectors', page], () =>
+    api.connectors.list({ query: { page, per_page: page_size } }),
+  )
   return (
     <Page
       title="Connectors"
@@ -33,8 +35,8 @@ export function ConnectorsPage() {
           empty={
             <Empty title="There is no connector yet.">
               <p className="soft">
-                A connector needs an engine that this server can reach. Where it cannot, run <code>hawser-agent connector</code> beside the
-                engine.
+                A connector needs an engine that this server can reach. Where it cannot, run{' '}
+                <code>hawser-agent connector</code> beside the engine.
               </p>
             </Empty>
           }
@@ -63,7 +65,14 @@ export function ConnectorsPage() {
 /** Without the three certificates what was there stays. */
 function bodyFrom({ address = '', port = '', enable, secure, accept, ca = '', cert = '', key = '' }: Values) {
   const tls = ca || cert || key ? { tls: { ca, cert, key } } : {}
-  return { address, port: Number(port), enable: enable === 'on', secure: secure === 'on', accept: accept === 'on', ...tls }
+  return {
+    address,
+    port: Number(port),
+    enable: enable === 'on',
+    secure: secure === 'on',
+    accept: accept === 'on',
+    ...tls,
+  }
 }
 
 function Fields({ connector }: { connector?: Connector }) {
@@ -93,12 +102,18 @@ function Fields({ connector }: { connector?: Connector }) {
         defaultValue={connector?.port ?? 2376}
         wrong="A port has a number up to 65535."
       />
-      <div onChange={({ target }) => target instanceof HTMLInputElement && target.name === 'secure' && setSecure(target.checked)}>
+      <div
+        onChange={({ target }) =>
+          target instanceof HTMLInputElement && target.name === 'secure' && setSecure(target.checked)
+        }
+      >
         <Tick label="With TLS" name="secure" defaultChecked={secure} />
       </div>
       {secure && (
         <>
-          {connector?.tls && <p className="soft">The certificates stay as they are while these are left empty.</p>}
+          {connector?.tls && (
+            <p className="soft">The certificates stay as they are while these are left empty.</p>
+          )}
           <Area {...pem} label="Certificate of the authority (PEM)" name="ca" wrong="All three are needed." />
           <Area {...pem} label="Our certificate (PEM)" name="cert" wrong="All three are needed." />
           <Area
@@ -123,7 +138,8 @@ function stateOf({ enable, status }: Connector): { tone: Tone; word: string } {
   return status.state === 'failed' ? { tone: 'bad', word: 'failed' } : { tone: 'wait', word: 'connecting' }
 }
 
-const whereOf = ({ address, port }: Connector): string => (address.startsWith('unix:') ? address : `${address}:${port}`)
+const whereOf = ({ address, port }: Connector): string =>
+  address.startsWith('unix:') ? address : `${address}:${port}`
 
 function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }) {
   const [open, setOpen] = useState<'edit' | 'delete' | 'info'>()
@@ -163,7 +179,10 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
           {' · '}
           {connector.accept ? 'containers are accepted at once' : 'containers wait to be accepted'}
           {' · '}
-          <Link to="/devices" search={{ status: connector.accept ? 'accepted' : 'pending', find: connector.address }}>
+          <Link
+            to="/devices"
+            search={{ status: connector.accept ? 'accepted' : 'pending', find: connector.address }}
+          >
             {connector.accept ? 'Its devices' : 'Those that wait'}
             <span className="unseen"> of {where}</span>
           </Link>
@@ -217,7 +236,11 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
 }
 
 function Info({ uid }: { uid: string }) {
-  const info = useAsk(['connector-info', uid], async () => (await api.connectors.info({ params: { uid } })).body, false)
+  const info = useAsk(
+    ['connector-info', uid],
+    async () => (await api.connectors.info({ params: { uid } })).body,
+    false,
+  )
   return (
     <Answer query={info}>
       {(said) => (
@@ -253,7 +276,8 @@ function Said({ name, children }: { name: string; children: string }) {
   )
 }
 
-const counted = (count: unknown, word: string): string => (typeof count === 'number' ? `${count} ${word}` : '')
+const counted = (count: unknown, word: string): string =>
+  typeof count === 'number' ? `${count} ${word}` : ''
 
 /** An engine may say anything. */
 const textOf = (...parts: unknown[]): string =>

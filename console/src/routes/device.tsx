@@ -1,4 +1,5 @@
-// One device: how to connect to it, what it says about itself, its latest sessions are on the page of sessions.
+// One device: how to connect to it, what it says about itself, its latest sessions are on the page of
+// sessions.
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
@@ -49,7 +50,8 @@ function Shown({ device }: { device: Device }) {
             </>
           )}
           <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>{' '}
-          {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>} <TagList tags={device.tags} />
+          {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>}{' '}
+          <TagList tags={device.tags} />
         </span>
       }
       acts={

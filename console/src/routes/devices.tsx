@@ -1,5 +1,6 @@
-// The devices of the namespace: by state, by name, by tag, in an order of one's choice, page by page; and many at once let
-// in or turned away. What is looked at stands in the address, so that it can be kept, shared and come back to.
+// The devices of the namespace: by state, by name, by tag, in an order of one's choice, page by page; and
+// many at once let in or turned away. What is looked at stands in the address, so that it can be kept, shared
+// and come back to.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useEffect, useId, useState, type ReactNode } from 'react'
 import { deviceStatuses, type Device, type DeviceStatus } from '@hawser/contract/devices'
@@ -43,13 +44,20 @@ export function readDevicesSearch(given: Record<string, unknown>): DevicesSearch
     ...(status ? { status } : {}),
     ...(sort ? { sort } : {}),
     // A name of digits only has become a number on its way.
-    ...(['string', 'number'].includes(typeof given['find']) && given['find'] !== '' ? { find: String(given['find']) } : {}),
-    ...(['string', 'number'].includes(typeof given['tag']) && given['tag'] !== '' ? { tag: String(given['tag']) } : {}),
+    ...(['string', 'number'].includes(typeof given['find']) && given['find'] !== ''
+      ? { find: String(given['find']) }
+      : {}),
+    ...(['string', 'number'].includes(typeof given['tag']) && given['tag'] !== ''
+      ? { tag: String(given['tag']) }
+      : {}),
     ...(Number.isSafeInteger(page) && page > 1 ? { page } : {}),
   }
 }
 
-const contains = (name: string, value: unknown): FilterElement => ({ type: 'property', params: { name, operator: 'contains', value } })
+const contains = (name: string, value: unknown): FilterElement => ({
+  type: 'property',
+  params: { name, operator: 'contains', value },
+})
 const join = (name: 'and' | 'or'): FilterElement => ({ type: 'operator', params: { name } })
 
 function filterOf({ find, tag }: DevicesSearch): { filter: string } | object {
@@ -90,7 +98,9 @@ export function DevicesPage() {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const { sort_by, order_by } = sorts[sort]
   const devices = useAsk(['devices', 'list', status, sort, search.find, search.tag, page], () =>
-    api.devices.list({ query: { status, sort_by, order_by, page, per_page: page_size, ...filterOf(search) } }),
+    api.devices.list({
+      query: { status, sort_by, order_by, page, per_page: page_size, ...filterOf(search) },
+    }),
   )
   const tags = useAsk(['tags'], () => api.tags.list(), false).data?.body ?? []
   const look = (change: { [K in keyof DevicesSearch]?: DevicesSearch[K] | undefined }) => {
@@ -146,7 +156,11 @@ export function DevicesPage() {
           query={devices}
           label="Devices"
           empty={
-            <Empty title={filtered ? 'No device fits what you look for.' : (emptyWords[status] ?? 'There is none.')}>
+            <Empty
+              title={
+                filtered ? 'No device fits what you look for.' : (emptyWords[status] ?? 'There is none.')
+              }
+            >
               {filtered ? (
                 <Button kind="quiet" onPress={() => look({ find: undefined, tag: undefined })}>
                   Show all
@@ -156,7 +170,11 @@ export function DevicesPage() {
               )}
             </Empty>
           }
-          page={{ number: page, size: page_size, turn: (to) => void navigate({ search: readDevicesSearch({ ...search, page: to }) }) }}
+          page={{
+            number: page,
+            size: page_size,
+            turn: (to) => void navigate({ search: readDevicesSearch({ ...search, page: to }) }),
+          }}
           row={(device) => (
             <DeviceRow
               key={device.uid}
@@ -166,7 +184,11 @@ export function DevicesPage() {
                 ? {
                     ticked: chosen.has(device.uid),
                     tick: (on: boolean) =>
-                      setChosen(new Set(on ? [...chosen, device.uid] : [...chosen].filter((uid) => uid !== device.uid))),
+                      setChosen(
+                        new Set(
+                          on ? [...chosen, device.uid] : [...chosen].filter((uid) => uid !== device.uid),
+                        ),
+                      ),
                   }
                 : {})}
             />
@@ -177,7 +199,17 @@ export function DevicesPage() {
   )
 }
 
-function Pick({ label, value, look, children }: { label: string; value: string; look: (chosen: string) => void; children: ReactNode }) {
+function Pick({
+  label,
+  value,
+  look,
+  children,
+}: {
+  label: string
+  value: string
+  look: (chosen: string) => void
+  children: ReactNode
+}) {
   const id = useId()
   return (
     <div className="pick">
@@ -252,11 +284,17 @@ function Many({
       if (why !== undefined) throw new Told(why)
       await api.devices.accept({ params: { uid: device.uid } })
     }, 'accepted')
-  const reject = () => each(({ uid }) => api.devices.setStatus({ params: { uid, status: 'reject' } }), 'rejected')
+  const reject = () =>
+    each(({ uid }) => api.devices.setStatus({ params: { uid, status: 'reject' } }), 'rejected')
   return (
     <div className="many">
       <label className="tick">
-        <input type="checkbox" checked={all} onChange={() => choose(new Set(all ? [] : shown.map(({ uid }) => uid)))} /> All on this page
+        <input
+          type="checkbox"
+          checked={all}
+          onChange={() => choose(new Set(all ? [] : shown.map(({ uid }) => uid)))}
+        />{' '}
+        All on this page
       </label>
       {picked.length > 0 && (
         <div className="acts">

@@ -1,5 +1,5 @@
-// Firewall rules: who may connect to which device, from where, as whom. Shown in the order in which they are asked, each
-// as the sentence that it is.
+// Firewall rules: who may connect to which device, from where, as whom. Shown in the order in which they are
+// asked, each as the sentence that it is.
 import { useState } from 'react'
 import type { FirewallRule } from '@hawser/contract/firewall'
 import { api, useMay } from '../api.ts'
@@ -132,8 +132,9 @@ function RuleRow({ rule, may }: { rule: FirewallRule; may: boolean }) {
     <li className="row">
       <div className="about">
         <p className="name">
-          <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{rule.action}</Pill> {patternWords(rule.username, 'every user')} on{' '}
-          {filterWords(rule.filter)} {!rule.active && <Pill>switched off</Pill>}
+          <Pill tone={rule.action === 'deny' ? 'bad' : 'good'}>{rule.action}</Pill>{' '}
+          {patternWords(rule.username, 'every user')} on {filterWords(rule.filter)}{' '}
+          {!rule.active && <Pill>switched off</Pill>}
         </p>
         <p className="facts">
           from {patternWords(rule.source_ip, 'every address')} · priority {rule.priority}

@@ -1,5 +1,6 @@
-// Where the links of letters lead: confirm an account or an address, choose a new password, turn the second factor off, take a
-// change back. Nothing is done by opening a link (mail programs open them too), only by pressing the button.
+// Where the links of letters lead: confirm an account or an address, choose a new password, turn the second
+// factor off, take a change back. Nothing is done by opening a link (mail programs open them too), only by
+// pressing the button.
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { ApiError } from '@hawser/contract/client'
@@ -10,8 +11,15 @@ import { broughtTo, forgetLink, session } from '../session.ts'
 
 type Stage = 'ask' | 'done' | 'stale'
 
-/** Runs a call of a link: what it says about the link itself decides what is shown next, the rest is shown as it is. */
-async function follow(page: string, setStage: (stage: Stage) => void, run: () => Promise<unknown>): Promise<void> {
+/**
+ * Runs a call of a link: what it says about the link itself decides what is shown next, the rest is shown as
+ * it is.
+ */
+async function follow(
+  page: string,
+  setStage: (stage: Stage) => void,
+  run: () => Promise<unknown>,
+): Promise<void> {
   try {
     await run()
   } catch (error) {
@@ -52,8 +60,8 @@ export function ValidationAccountPage() {
     return (
       <Told title={title} heading="This link does not work">
         <p>
-          It was used already, is older than 24 hours, or was not copied as a whole. If you have confirmed your account before, just sign
-          in.
+          It was used already, is older than 24 hours, or was not copied as a whole. If you have confirmed
+          your account before, just sign in.
         </p>
         <Ways>
           <Link to="/login">Sign in</Link>
@@ -68,7 +76,9 @@ export function ValidationAccountPage() {
       </p>
       <Form
         submit="Confirm the account"
-        send={() => follow('/validation-account', setStage, () => open.users.activate({ query: { email, token } }))}
+        send={() =>
+          follow('/validation-account', setStage, () => open.users.activate({ query: { email, token } }))
+        }
       />
     </Quay>
   )
@@ -130,11 +140,17 @@ export function ResetMfaPage() {
     )
   return (
     <Quay title={title}>
-      <p>Two letters are on their way to you, each with a code: one to your main address, one to your recovery address.</p>
+      <p>
+        Two letters are on their way to you, each with a code: one to your main address, one to your recovery
+        address.
+      </p>
       <Form
         submit="Turn it off and sign in"
         send={async ({ main_email_code = '', recovery_email_code = '' }) => {
-          const { body } = await open.mfa.reset({ params: { user_id: id }, body: { main_email_code, recovery_email_code } })
+          const { body } = await open.mfa.reset({
+            params: { user_id: id },
+            body: { main_email_code, recovery_email_code },
+          })
           forgetLink('/reset-mfa')
           session.keep(body, false)
           await navigate({ to: '/' })
@@ -145,8 +161,20 @@ export function ResetMfaPage() {
             : undefined
         }
       >
-        <Field label="Code from your main address" name="main_email_code" required code wrong="Please fill in the code." />
-        <Field label="Code from your recovery address" name="recovery_email_code" required code wrong="Please fill in the code." />
+        <Field
+          label="Code from your main address"
+          name="main_email_code"
+          required
+          code
+          wrong="Please fill in the code."
+        />
+        <Field
+          label="Code from your recovery address"
+          name="recovery_email_code"
+          required
+          code
+          wrong="Please fill in the code."
+        />
       </Form>
       <Ways>{anew}</Ways>
     </Quay>
@@ -169,7 +197,10 @@ export function ConfirmEmailPage() {
   if (stage === 'stale')
     return (
       <Told title={title} heading="This link does not work">
-        <p>It was used already, is older than 72 hours, was not copied as a whole, or the address was changed again since.</p>
+        <p>
+          It was used already, is older than 72 hours, was not copied as a whole, or the address was changed
+          again since.
+        </p>
         <Ways>
           <Link to="/confirm-account">Have a new letter sent</Link>
           <Link to="/login">Sign in</Link>
@@ -178,7 +209,10 @@ export function ConfirmEmailPage() {
     )
   return (
     <Quay title={title}>
-      <p>E-mails about your account, with which one gets back in, will go to this address instead of the one before.</p>
+      <p>
+        E-mails about your account, with which one gets back in, will go to this address instead of the one
+        before.
+      </p>
       <Form
         submit="Confirm the address"
         send={() => follow('/confirm-email', setStage, () => open.users.confirmEmail({ body: { token } }))}
@@ -195,10 +229,13 @@ export function UndoChangePage() {
     return (
       <Told title={title} heading="Everything is as it was before">
         <p>
-          Your addresses and your second factor are back, and nobody is signed in as you. If the password was changed meanwhile, it does not
-          work any more, and a letter with a link to choose a new one is on its way to you.
+          Your addresses and your second factor are back, and nobody is signed in as you. If the password was
+          changed meanwhile, it does not work any more, and a letter with a link to choose a new one is on its
+          way to you.
         </p>
-        <p>Choose a new password in any case, and look through the API keys and public keys of your namespaces.</p>
+        <p>
+          Choose a new password in any case, and look through the API keys and public keys of your namespaces.
+        </p>
         <Link className="button main" to="/login" hash="forgot-password">
           Choose a new password
         </Link>
@@ -210,7 +247,10 @@ export function UndoChangePage() {
   if (stage === 'stale')
     return (
       <Told title={title} heading="This link does not work">
-        <p>It was used already, is older than 72 hours, or was not copied as a whole. An earlier letter may have one that does.</p>
+        <p>
+          It was used already, is older than 72 hours, or was not copied as a whole. An earlier letter may
+          have one that does.
+        </p>
         <Ways>
           <Link to="/login">Sign in</Link>
         </Ways>
@@ -219,8 +259,8 @@ export function UndoChangePage() {
   return (
     <Quay title={title}>
       <p>
-        If you did not make the change that the letter is about, somebody else is signed in as you. This puts your addresses and your second
-        factor back as they were before it, and signs you out everywhere.
+        If you did not make the change that the letter is about, somebody else is signed in as you. This puts
+        your addresses and your second factor back as they were before it, and signs you out everywhere.
       </p>
       <Form
         submit="Take it back"

@@ -1,5 +1,6 @@
-// Sign-in, its second step and the ways back in, each a part that the hash of the address chooses, so that the browser's
-// way back works between them. The token of a half-finished sign-in lives in the memory of this page only.
+// Sign-in, its second step and the ways back in, each a part that the hash of the address chooses, so that
+// the browser's way back works between them. The token of a half-finished sign-in lives in the memory of this
+// page only.
 import { Link, useLocation, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
@@ -13,11 +14,18 @@ interface Wait {
   until: number
 }
 
-/** How long a lock lasts, from how long it is and not from when it ends: this machine's clock may be wrong. */
+/**
+ * How long a lock lasts, from how long it is and not from when it ends: this machine's clock may be wrong.
+ */
 const waitOf = (error: ApiError): Wait | undefined =>
-  error.status === 429 ? { until: performance.now() + Number(error.headers.get('retry-after') ?? 0) * 1000 } : undefined
+  error.status === 429
+    ? { until: performance.now() + Number(error.headers.get('retry-after') ?? 0) * 1000 }
+    : undefined
 
-/** Counts down beside the sentence, not in it: that one is read out once, and a screen reader must not read every second. */
+/**
+ * Counts down beside the sentence, not in it: that one is read out once, and a screen reader must not read
+ * every second.
+ */
 function Countdown({ wait }: { wait: Wait | undefined }) {
   const [now, setNow] = useState(() => performance.now())
   useEffect(() => {
@@ -68,7 +76,10 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
         {sentence}
       </p>
       {info.data?.setup === false && (
-        <p className="note">This server has no user yet. The first one is made with the link that the server printed when it started.</p>
+        <p className="note">
+          This server has no user yet. The first one is made with the link that the server printed when it
+          started.
+        </p>
       )}
       <Form
         submit="Sign in"
@@ -87,7 +98,10 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
           }
         }}
         refused={(error, form) => {
-          const { username, password } = form.elements as unknown as Record<'username' | 'password', HTMLInputElement>
+          const { username, password } = form.elements as unknown as Record<
+            'username' | 'password',
+            HTMLInputElement
+          >
           password.select()
           setWait(waitOf(error))
           setWaiting(error.status === 403)
@@ -97,7 +111,9 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
       >
         <div
           onChange={({ target }) =>
-            target instanceof HTMLInputElement && target.name === 'username' && setBegun({ ...begun, who: target.value })
+            target instanceof HTMLInputElement &&
+            target.name === 'username' &&
+            setBegun({ ...begun, who: target.value })
           }
         >
           <WhoField name="username" defaultValue={begun.who} autoFocus />
@@ -136,7 +152,13 @@ function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string })
       <Form
         submit="Go on"
         send={async ({ code = '' }) =>
-          enter((await open.mfa.authenticate({ body: { token: begun.mfaToken, code: code.replaceAll(/\s/g, '') } })).body)
+          enter(
+            (
+              await open.mfa.authenticate({
+                body: { token: begun.mfaToken, code: code.replaceAll(/\s/g, '') },
+              })
+            ).body,
+          )
         }
         refused={(error, form) => {
           form.querySelector('input')?.select()
@@ -176,7 +198,13 @@ function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: stri
       <Form
         submit="Sign in with this code"
         send={async ({ identifier = '', recovery_code = '' }) =>
-          enter((await open.mfa.recover({ body: { identifier, recovery_code: recovery_code.replaceAll(/\s/g, '') } })).body)
+          enter(
+            (
+              await open.mfa.recover({
+                body: { identifier, recovery_code: recovery_code.replaceAll(/\s/g, '') },
+              })
+            ).body,
+          )
         }
         refused={(error) => {
           setWait(waitOf(error))
@@ -184,7 +212,13 @@ function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: stri
         }}
       >
         <WhoField name="identifier" defaultValue={who} />
-        <Field label="Recovery code" name="recovery_code" required code wrong="Please fill in a recovery code." />
+        <Field
+          label="Recovery code"
+          name="recovery_code"
+          required
+          code
+          wrong="Please fill in a recovery code."
+        />
         <Countdown wait={wait} />
       </Form>
       <Ways>
@@ -232,7 +266,10 @@ export function LetterForm({
 function LostCodes({ who }: { who: string }) {
   return (
     <Quay title="Turn off the second factor">
-      <p>We send one code to your main and one to your recovery address. With both you can turn the second factor off.</p>
+      <p>
+        We send one code to your main and one to your recovery address. With both you can turn the second
+        factor off.
+      </p>
       <LetterForm
         who={who}
         submit="Send the letters"

@@ -41,7 +41,11 @@ export function OverviewPage() {
   const accepted = useAsk(['devices', 'newest'], () =>
     api.devices.list({ query: { status: 'accepted', sort_by: 'last_seen', order_by: 'desc', per_page: 5 } }),
   )
-  const news = useAsk(['announcements', 'newest'], () => api.announcements.list({ query: { per_page: 1 } }), false)
+  const news = useAsk(
+    ['announcements', 'newest'],
+    () => api.announcements.list({ query: { per_page: 1 } }),
+    false,
+  )
   const newest = news.data?.body[0]
   const none = accepted.data?.total === 0 && waiting.data?.total === 0
 

@@ -17,12 +17,21 @@ export function ProfilePage() {
           key={me.id}
           submit="Save the profile"
           send={async ({ name = '', username = '', email = '', recovery_email = '' }) => {
-            const before = { name: me.name, username: me.user, email: me.email, recovery_email: me.recovery_email }
+            const before = {
+              name: me.name,
+              username: me.user,
+              email: me.email,
+              recovery_email: me.recovery_email,
+            }
             const now = { name, username, email, recovery_email }
-            const changed = Object.entries(now).filter(([key, value]) => before[key as keyof typeof before] !== value)
+            const changed = Object.entries(now).filter(
+              ([key, value]) => before[key as keyof typeof before] !== value,
+            )
             await api.users.update({ body: Object.fromEntries(changed) })
             await queries.invalidateQueries({ queryKey: ['me'] })
-            const addressed = changed.some(([key]) => key === 'email' || (key === 'recovery_email' && before.recovery_email !== ''))
+            const addressed = changed.some(
+              ([key]) => key === 'email' || (key === 'recovery_email' && before.recovery_email !== ''),
+            )
             tell(
               addressed
                 ? 'Your profile is saved. The new address counts once you have followed the link that we sent there.'
@@ -64,7 +73,9 @@ function Password() {
   const [changes, setChanges] = useState(0)
   return (
     <Panel title="Password">
-      <p className="soft">With a new password all other sign-ins end; this one, with every copy of it, ends within 72 hours.</p>
+      <p className="soft">
+        With a new password all other sign-ins end; this one, with every copy of it, ends within 72 hours.
+      </p>
       <Form
         compact
         key={changes}
@@ -72,7 +83,9 @@ function Password() {
         send={async ({ password = '', current_password = '' }) => {
           await api.users.update({ body: { password, current_password } })
           setChanges(changes + 1)
-          tell('Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.')
+          tell(
+            'Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.',
+          )
         }}
       >
         <Field

@@ -17,7 +17,9 @@ export function PublicKeysPage() {
   const [page, setPage] = useState(1)
   const [adding, setAdding] = useState(false)
   const may = useMay('administrator')
-  const keys = useAsk(['public-keys', page], () => api.publicKeys.list({ query: { page, per_page: page_size } }))
+  const keys = useAsk(['public-keys', page], () =>
+    api.publicKeys.list({ query: { page, per_page: page_size } }),
+  )
   const add = may && <Button onPress={() => setAdding(true)}>Add a public key</Button>
   return (
     <Page title="Public keys" lead="Whoever holds the private half gets in without a password." acts={add}>
@@ -25,7 +27,11 @@ export function PublicKeysPage() {
         <Listing
           query={keys}
           label="Public keys"
-          empty={<Empty title="There is no public key yet.">{!may && <p className="soft">An administrator can add one.</p>}</Empty>}
+          empty={
+            <Empty title="There is no public key yet.">
+              {!may && <p className="soft">An administrator can add one.</p>}
+            </Empty>
+          }
           page={{ number: page, size: page_size, turn: setPage }}
           row={(key) => <KeyRow key={key.fingerprint} given={key} may={may} />}
         />
@@ -36,7 +42,8 @@ export function PublicKeysPage() {
 }
 
 /** The wire wants the base64 of the line, whatever letters its comment has. */
-const base64 = (text: string): string => btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''))
+const base64 = (text: string): string =>
+  btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''))
 
 const aboutFields = (given?: PublicKey) => (
   <>
@@ -116,7 +123,8 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
           {given.certificate_authority && ' · certificate authority'}
         </p>
         <p className="facts">
-          {filterWords(given.filter)} · {patternWords(given.username, 'every user')} · added <When at={given.created_at} />
+          {filterWords(given.filter)} · {patternWords(given.username, 'every user')} · added{' '}
+          <When at={given.created_at} />
         </p>
         <p className="facts">
           <code>{given.fingerprint}</code>

@@ -1,5 +1,5 @@
-// The second factor: switching it on with a QR code, its recovery codes, and switching it off. The secret is drawn here
-// and asked for once; it is forgotten with the page.
+// The second factor: switching it on with a QR code, its recovery codes, and switching it off. The secret is
+// drawn here and asked for once; it is forgotten with the page.
 import { useState } from 'react'
 import type { Answer as AnswerOf } from '@hawser/contract/client'
 import type { mfa } from '@hawser/contract/mfa'
@@ -77,7 +77,9 @@ function SwitchOn({
       </p>
       <Copyable text={secret} name="the secret" />
       <h3>2. Keep these recovery codes</h3>
-      <p className="soft">Each works once in place of a code, when your phone is lost. They are shown only now.</p>
+      <p className="soft">
+        Each works once in place of a code, when your phone is lost. They are shown only now.
+      </p>
       <ul className="codes" aria-label="Recovery codes">
         {recovery_codes.map((code) => (
           <li key={code}>

@@ -1,5 +1,5 @@
-// One session: who, where, when; while it goes on it can be watched, afterwards its recording is played, downloaded and deleted.
-// Player and watcher are fetched when somebody comes to see one.
+// One session: who, where, when; while it goes on it can be watched, afterwards its recording is played,
+// downloaded and deleted. Player and watcher are fetched when somebody comes to see one.
 import { Link, useParams } from '@tanstack/react-router'
 import { lazy, Suspense, useState, type ReactNode } from 'react'
 import type { RecordedTerminal } from '@hawser/contract/recordings'
@@ -40,7 +40,8 @@ function Shown({ session }: { session: Session }) {
       title={whose(session)}
       lead={
         <span className="signs">
-          <Lamp on={active} /> {active ? 'connected' : `over, it lasted ${lasted(session)}`} <SessionPills session={session} />
+          <Lamp on={active} /> {active ? 'connected' : `over, it lasted ${lasted(session)}`}{' '}
+          <SessionPills session={session} />
         </span>
       }
       acts={
@@ -89,7 +90,8 @@ function Shown({ session }: { session: Session }) {
 }
 
 function wordsFor({ unrecorded, recorded, active }: Session, may: boolean): string {
-  if (unrecorded) return 'It could not be recorded to its end and went on, as the settings of the namespace have it.'
+  if (unrecorded)
+    return 'It could not be recorded to its end and went on, as the settings of the namespace have it.'
   if (recorded && !may) return 'It is recorded. Administrators of the namespace may see what it showed.'
   return active ? 'Nothing of it is recorded, so there is nothing to watch.' : 'Nothing of it was recorded.'
 }
@@ -111,7 +113,11 @@ const endings: Readonly<Record<string, string>> = {
 
 function Recording({ uid, remove }: { uid: string; remove: () => void }) {
   // Asked once: whoever looks at a player must not find it changed below them.
-  const terminals = useAsk(['recording', uid], async () => (await api.recordings.list({ params: { uid } })).body, false)
+  const terminals = useAsk(
+    ['recording', uid],
+    async () => (await api.recordings.list({ params: { uid } })).body,
+    false,
+  )
   const [chosen, setChosen] = useState(0)
   return (
     <Answer query={terminals}>
@@ -132,7 +138,10 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
             {all.length > 1 && (
               <label className="inline">
                 Terminal
-                <select value={terminal?.channel} onChange={(event) => setChosen(Number(event.currentTarget.value))}>
+                <select
+                  value={terminal?.channel}
+                  onChange={(event) => setChosen(Number(event.currentTarget.value))}
+                >
                   {all.map((one) => (
                     <option key={one.channel} value={one.channel}>
                       {`${one.channel + 1}: ${one.command || one.program || 'terminal'}, ${inFull(one.started_at)}`}
@@ -192,7 +201,11 @@ function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }
       link.click()
       setTimeout(() => URL.revokeObjectURL(address), 60_000)
     } catch (error) {
-      tell(error instanceof Error && /^\d+$/.test(error.message) ? `The server refused this (${error.message}).` : sentenceOf(error))
+      tell(
+        error instanceof Error && /^\d+$/.test(error.message)
+          ? `The server refused this (${error.message}).`
+          : sentenceOf(error),
+      )
     } finally {
       setGot(undefined)
     }

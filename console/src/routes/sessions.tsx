@@ -1,5 +1,5 @@
-// The sessions of the namespace, newest first, those that are live and those that are over apart: who was on which device, from
-// where, and what can be watched or played.
+// The sessions of the namespace, newest first, those that are live and those that are over apart: who was on
+// which device, from where, and what can be watched or played.
 import { Link, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Session } from '@hawser/contract/sessions'
@@ -13,7 +13,12 @@ import { inFull, Lamp, Pill, When } from '../parts/status.tsx'
 
 const page_size = 20
 
-export const kinds: Readonly<Record<string, string>> = { shell: 'a shell', exec: 'a command', subsystem: 'files', none: 'no program' }
+export const kinds: Readonly<Record<string, string>> = {
+  shell: 'a shell',
+  exec: 'a command',
+  subsystem: 'files',
+  none: 'no program',
+}
 
 /** With what stands behind the question mark, both ways. */
 const exactly = { exact: true, includeSearch: true }
@@ -22,7 +27,8 @@ export interface SessionsSearch {
   past?: true
 }
 
-export const readSessionsSearch = (given: Record<string, unknown>): SessionsSearch => (given['past'] === true ? { past: true } : {})
+export const readSessionsSearch = (given: Record<string, unknown>): SessionsSearch =>
+  given['past'] === true ? { past: true } : {}
 
 export function SessionsPage() {
   const { past = false } = useSearch({ from: '/shell/sessions' })
@@ -44,7 +50,9 @@ export function SessionsPage() {
 function Some({ past }: { past: boolean }) {
   const [page, setPage] = useState(1)
   const query = { page, per_page: page_size, active: !past }
-  const sessions = useAsk([past ? 'past sessions' : 'live sessions', page], () => api.sessions.list({ query }))
+  const sessions = useAsk([past ? 'past sessions' : 'live sessions', page], () =>
+    api.sessions.list({ query }),
+  )
   const may = useMay('administrator')
   return (
     <Panel>
@@ -62,14 +70,18 @@ function Some({ past }: { past: boolean }) {
 export function lasted({ started_at, last_seen }: Session): string {
   const seconds = Math.max(0, Math.round((Date.parse(last_seen) - Date.parse(started_at)) / 1000))
   if (seconds < 60) return `${seconds} s`
-  return seconds < 3600 ? `${Math.floor(seconds / 60)} min` : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+  return seconds < 3600
+    ? `${Math.floor(seconds / 60)} min`
+    : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
 }
 
 export function SessionPills({ session }: { session: Session }) {
   return (
     <>
-      {session.active && <Pill tone="good">live</Pill>} {!session.authenticated && <Pill tone="wait">not let in</Pill>}{' '}
-      {session.recorded && <Pill>recorded</Pill>} {session.unrecorded && <Pill tone="bad">went on unrecorded</Pill>}
+      {session.active && <Pill tone="good">live</Pill>}{' '}
+      {!session.authenticated && <Pill tone="wait">not let in</Pill>}{' '}
+      {session.recorded && <Pill>recorded</Pill>}{' '}
+      {session.unrecorded && <Pill tone="bad">went on unrecorded</Pill>}
     </>
   )
 }
@@ -94,8 +106,8 @@ function SessionRow({ session, may }: { session: Session; may: boolean }) {
         </p>
         <p className="facts">
           <When at={session.started_at} />
-          {active ? `, since ${inFull(session.started_at)}` : `, for ${lasted(session)}`} · from {session.ip_address} ·{' '}
-          {kinds[session.type] ?? session.type}
+          {active ? `, since ${inFull(session.started_at)}` : `, for ${lasted(session)}`} · from{' '}
+          {session.ip_address} · {kinds[session.type] ?? session.type}
         </p>
       </div>
       {may && (active || recorded) && (

@@ -1,5 +1,5 @@
-// The namespace itself: its name and settings, its members and their roles, and its end. Who may manage whom is the
-// contract's own rule, so no control is shown that the server would refuse.
+// The namespace itself: its name and settings, its members and their roles, and its end. Who may manage whom
+// is the contract's own rule, so no control is shown that the server would refuse.
 import { useState } from 'react'
 import { mayManage, roles, type Role } from '@hawser/contract/access'
 import type { Namespace } from '@hawser/contract/namespaces'
@@ -90,7 +90,11 @@ function Members({ namespace }: { namespace: Namespace }) {
             hint="The person needs an account on this server."
             wrong="Please fill in a username or an e-mail address."
           />
-          <Choice label="Role" name="role" options={grantable.map((role) => [role, `${role}: ${roleWords[role]}`])} />
+          <Choice
+            label="Role"
+            name="role"
+            options={grantable.map((role) => [role, `${role}: ${roleWords[role]}`])}
+          />
         </FormDialog>
       )}
     </Panel>
@@ -122,7 +126,10 @@ function MemberRow({ member, params }: { member: Namespace['members'][number]; p
             value={member.role}
             onChange={(event) => {
               const role = event.currentTarget.value as Role
-              void attempt(() => api.namespaces.updateMember({ params: at, body: { role } }), `${member.username} is ${role} now.`)
+              void attempt(
+                () => api.namespaces.updateMember({ params: at, body: { role } }),
+                `${member.username} is ${role} now.`,
+              )
             }}
           >
             {grantable.map((role) => (
@@ -224,8 +231,14 @@ function Settings({ namespace }: { namespace: Namespace }) {
               hint="Beside LANG and LC_*, for SendEnv: names with spaces between, as DEPLOY_TARGET CI_*. PATH, LD_* and the like never pass."
             />
             <Tick label="Record what sessions show" name="record" defaultChecked={session_record} />
-            <Tick label="Let sessions go on when they cannot be recorded" name="goOn" defaultChecked={continue_unrecorded} />
-            <p className="hint">Otherwise a full disk ends them. A session that went on unrecorded says so.</p>
+            <Tick
+              label="Let sessions go on when they cannot be recorded"
+              name="goOn"
+              defaultChecked={continue_unrecorded}
+            />
+            <p className="hint">
+              Otherwise a full disk ends them. A session that went on unrecorded says so.
+            </p>
           </Form>
         ) : (
           <dl className="facts-list">
@@ -254,7 +267,9 @@ function Settings({ namespace }: { namespace: Namespace }) {
       </Panel>
       {owns && (
         <Panel title="The end of the namespace">
-          <p className="soft">Deletes it with its devices, keys, rules, sessions and recordings. This cannot be undone.</p>
+          <p className="soft">
+            Deletes it with its devices, keys, rules, sessions and recordings. This cannot be undone.
+          </p>
           <div>
             <Button kind="danger" onPress={() => setAsking(true)}>
               Delete the namespace
@@ -270,7 +285,9 @@ function Settings({ namespace }: { namespace: Namespace }) {
                 act: async () => {
                   await api.namespaces.remove({ params })
                   // The token was for it; signing in leads to another one.
-                  session.end(`The namespace ${namespace.name} is deleted. Sign in again to go to another one.`)
+                  session.end(
+                    `The namespace ${namespace.name} is deleted. Sign in again to go to another one.`,
+                  )
                 },
               }}
             />

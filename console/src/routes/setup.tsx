@@ -4,13 +4,22 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { open } from '../api.ts'
 import { Field, Form } from '../parts/form.tsx'
-import { EmailField, NameField, NamespaceField, NewPasswordField, Quay, UsernameField, Ways } from '../parts/quay.tsx'
+import {
+  EmailField,
+  NameField,
+  NamespaceField,
+  NewPasswordField,
+  Quay,
+  UsernameField,
+  Ways,
+} from '../parts/quay.tsx'
 import { broughtTo, forgetLink, session } from '../session.ts'
 
 const stale =
   'This set-up code is wrong, or not the newest: the server makes a new one at every start while it has no user. See what it printed last.'
 
-export const useInfo = () => useQuery({ queryKey: ['info'], queryFn: async () => (await open.system.info()).body, staleTime: 60_000 })
+export const useInfo = () =>
+  useQuery({ queryKey: ['info'], queryFn: async () => (await open.system.info()).body, staleTime: 60_000 })
 
 export function SetupPage() {
   const navigate = useNavigate()
@@ -32,7 +41,14 @@ export function SetupPage() {
       <p>This server has no user yet. You become its first one, and own the first namespace.</p>
       <Form
         submit="Set up this server"
-        send={async ({ code: typed = '', name = '', username = '', email = '', password = '', namespace = '' }) => {
+        send={async ({
+          code: typed = '',
+          name = '',
+          username = '',
+          email = '',
+          password = '',
+          namespace = '',
+        }) => {
           const needed = { code: codeShown ? typed : code, name, username, email, password }
           const { body } = await open.system.setup({ body: namespace ? { ...needed, namespace } : needed })
           session.keep(body, false)

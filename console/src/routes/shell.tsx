@@ -1,5 +1,5 @@
-// The shell around every page of somebody who is signed in: the band with the namespace one is in, the palette and the
-// person's menu, and the navigation beside the page, which on a small screen is a drawer.
+// The shell around every page of somebody who is signed in: the band with the namespace one is in, the
+// palette and the person's menu, and the navigation beside the page, which on a small screen is a drawer.
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { Suspense, useState } from 'react'
 import { Dialog } from 'react-aria-components/Dialog'
@@ -43,12 +43,20 @@ function Founding() {
   const { name } = useMe()
   return (
     <Quay title="Welcome" heading={`Welcome, ${name}`}>
-      <p>You are in no namespace yet. Found one, or ask a colleague to add you to theirs and sign in again.</p>
+      <p>
+        You are in no namespace yet. Found one, or ask a colleague to add you to theirs and sign in again.
+      </p>
       <Form
         submit="Found the namespace"
-        send={async ({ name: wanted = '' }) => enterNamespace((await api.namespaces.create({ body: { name: wanted } })).body.tenant_id)}
+        send={async ({ name: wanted = '' }) =>
+          enterNamespace((await api.namespaces.create({ body: { name: wanted } })).body.tenant_id)
+        }
       >
-        <NamespaceField label="Name" required hint="Your team’s own world of devices: letters, digits and dashes." />
+        <NamespaceField
+          label="Name"
+          required
+          hint="Your team’s own world of devices: letters, digits and dashes."
+        />
       </Form>
       <Ways>
         <Button kind="quiet" onPress={signOut}>
@@ -125,7 +133,11 @@ function Places({ places }: { places: readonly Place[] }) {
               .filter((place) => place.group === group)
               .map(({ to, text }) => (
                 <li key={to}>
-                  <Link to={to} activeOptions={{ exact: to === '/', includeSearch: false }} activeProps={{ 'aria-current': 'page' }}>
+                  <Link
+                    to={to}
+                    activeOptions={{ exact: to === '/', includeSearch: false }}
+                    activeProps={{ 'aria-current': 'page' }}
+                  >
                     {text}
                   </Link>
                 </li>

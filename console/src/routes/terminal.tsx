@@ -1,5 +1,5 @@
-// Terminals on a device, in tabs. This page, and xterm with it, is fetched when somebody opens it. Whoever leaves with a
-// session going on is asked first, because leaving ends it.
+// Terminals on a device, in tabs. This page, and xterm with it, is fetched when somebody opens it. Whoever
+// leaves with a session going on is asked first, because leaving ends it.
 import { Link, useBlocker, useParams } from '@tanstack/react-router'
 // oxlint-disable-next-line import/no-unassigned-import -- a style sheet has no values
 import '@xterm/xterm/css/xterm.css'
@@ -44,7 +44,9 @@ export function TerminalPage() {
         <Terminals key={uid} device={data} />
       ) : (
         <Panel>
-          <Answer query={device}>{() => <p className="soft">The device can be reached once it is accepted.</p>}</Answer>
+          <Answer query={device}>
+            {() => <p className="soft">The device can be reached once it is accepted.</p>}
+          </Answer>
           <p>
             <Link to="/devices">All devices</Link>
           </p>
@@ -66,7 +68,11 @@ function Terminals({ device }: { device: Device }) {
   const [next, setNext] = useState(2)
   const [pixels, setPixels] = useState<number>(fontSizes.usual)
   const live = all.filter((one) => one.live).length
-  const leaving = useBlocker({ shouldBlockFn: () => live > 0, enableBeforeUnload: () => live > 0, withResolver: true })
+  const leaving = useBlocker({
+    shouldBlockFn: () => live > 0,
+    enableBeforeUnload: () => live > 0,
+    withResolver: true,
+  })
 
   function add(): void {
     setAll([...all, { id: next, user: '', live: false }])
@@ -100,7 +106,9 @@ function Terminals({ device }: { device: Device }) {
               device={device.uid}
               pixels={pixels}
               setPixels={setPixels}
-              change={(user, on) => setAll((now) => now.map((one) => (one.id === id ? { ...one, user, live: on } : one)))}
+              change={(user, on) =>
+                setAll((now) => now.map((one) => (one.id === id ? { ...one, user, live: on } : one)))
+              }
               close={() => close(id)}
             />
           </TabPanel>
@@ -111,7 +119,10 @@ function Terminals({ device }: { device: Device }) {
           close={leaving.reset}
           question={{
             title: 'Leave the terminal?',
-            says: live === 1 ? 'The session that is going on here ends.' : `The ${live} sessions that are going on here end.`,
+            says:
+              live === 1
+                ? 'The session that is going on here ends.'
+                : `The ${live} sessions that are going on here end.`,
             yes: 'Leave',
             no: 'Stay',
             act: async () => leaving.proceed(),

@@ -1,5 +1,5 @@
-// Bytes as SSH and its keys write them: numbers and strings with their length before them (RFC 4251 section 5), base64, and
-// the little of DER that private keys need.
+// Bytes as SSH and its keys write them: numbers and strings with their length before them (RFC 4251 section
+// 5), base64, and the little of DER that private keys need.
 
 export class Reader {
   readonly #bytes: Uint8Array
@@ -57,17 +57,22 @@ export function padded(bytes: Uint8Array, length: number): Uint8Array {
   return joined(new Uint8Array(length - plain.length), plain)
 }
 
-export const same = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, index) => byte === b[index])
+export const same = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.length === b.length && a.every((byte, index) => byte === b[index])
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text.replaceAll(/\s/g, '').replaceAll('-', '+').replaceAll('_', '/')), (letter) => letter.charCodeAt(0))
+  return Uint8Array.from(
+    atob(text.replaceAll(/\s/g, '').replaceAll('-', '+').replaceAll('_', '/')),
+    (letter) => letter.charCodeAt(0),
+  )
 }
 
 export function toBase64(bytes: Uint8Array): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
 }
 
-export const toBase64Url = (bytes: Uint8Array): string => toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+export const toBase64Url = (bytes: Uint8Array): string =>
+  toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 
 /** One element of DER: its tag, its length, its content. */
 export function der(tag: number, ...content: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
@@ -78,6 +83,7 @@ export function der(tag: number, ...content: readonly Uint8Array[]): Uint8Array<
 }
 
 export function indexOf(bytes: Uint8Array, part: Uint8Array): number {
-  for (let at = 0; at + part.length <= bytes.length; at += 1) if (same(bytes.subarray(at, at + part.length), part)) return at
+  for (let at = 0; at + part.length <= bytes.length; at += 1)
+    if (same(bytes.subarray(at, at + part.length), part)) return at
   return -1
 }

@@ -1,5 +1,6 @@
-// Files beside an open terminal, each transfer on a line of its own (contract/terminals.ts says what is spoken): so that a
-// large one does not hold up a look into a folder. Progress is what the device has taken, not what this page has sent.
+// Files beside an open terminal, each transfer on a line of its own (contract/terminals.ts says what is
+// spoken): so that a large one does not hold up a look into a folder. Progress is what the device has taken,
+// not what this page has sent.
 import { mostUntaken_bytes, piece_bytes, type FileNews, type FileWish } from '@hawser/contract/terminals'
 import { api } from '../api.ts'
 import { Told } from '../parts/told.ts'
@@ -93,7 +94,12 @@ export async function listFolder(session: string, path: string): Promise<Folder>
 
 type Progress = (bytes: number, of: number) => void
 
-export async function download(session: string, path: string, progress: Progress, signal: AbortSignal): Promise<Blob> {
+export async function download(
+  session: string,
+  path: string,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Blob> {
   const line = await openFiles(session, signal)
   try {
     line.wish({ kind: 'get', path })
@@ -107,7 +113,10 @@ export async function download(session: string, path: string, progress: Progress
         got += news.length
         progress(got, Math.max(size, got))
       } else if (news.kind === 'end') return new Blob(pieces)
-      else throw new FileTrouble(news.kind === 'error' ? news.message : 'The server sent something else than was asked for.')
+      else
+        throw new FileTrouble(
+          news.kind === 'error' ? news.message : 'The server sent something else than was asked for.',
+        )
     }
   } finally {
     line.close()

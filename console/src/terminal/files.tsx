@@ -1,5 +1,5 @@
-// The files of the user on the device, beside the terminal: one folder at a time, files down and up, each with its progress
-// and a way to stop it.
+// The files of the user on the device, beside the terminal: one folder at a time, files down and up, each
+// with its progress and a way to stop it.
 import { useEffect, useRef, useState } from 'react'
 import type { FolderEntry } from '@hawser/contract/terminals'
 import { sentenceOf } from '../api.ts'
@@ -60,15 +60,26 @@ export function Files({ session }: { session: string }) {
     const id = (lastId += 1)
     const controller = new AbortController()
     going.current.add(controller)
-    const change = (changed: Partial<Transfer>) => setTransfers((all) => all.map((one) => (one.id === id ? { ...one, ...changed } : one)))
-    const begun: Transfer = { id, name, up, bytes: 0, of, state: 'going', why: '', stop: () => controller.abort() }
+    const change = (changed: Partial<Transfer>) =>
+      setTransfers((all) => all.map((one) => (one.id === id ? { ...one, ...changed } : one)))
+    const begun: Transfer = {
+      id,
+      name,
+      up,
+      bytes: 0,
+      of,
+      state: 'going',
+      why: '',
+      stop: () => controller.abort(),
+    }
     setTransfers((all) => [begun, ...all].slice(0, 20))
     try {
       await work((bytes, whole) => change({ bytes, of: whole }), controller.signal)
       change({ state: 'done' })
       tell(up ? `${name} is uploaded.` : `${name} is downloaded.`)
     } catch (error) {
-      if (error instanceof FileTrouble && error.exists) setTransfers((all) => all.filter((one) => one.id !== id))
+      if (error instanceof FileTrouble && error.exists)
+        setTransfers((all) => all.filter((one) => one.id !== id))
       else change({ state: 'failed', why: controller.signal.aborted ? 'stopped' : sentenceOf(error) })
       throw error
     } finally {
@@ -79,11 +90,11 @@ export function Files({ session }: { session: string }) {
   async function put(file: File, replace = false): Promise<void> {
     if (!folder) return
     const path = join(folder.path, file.name)
-    await run(file.name, true, file.size, async (progress, signal) => upload(session, path, file, replace, progress, signal)).catch(
-      (error: unknown) => {
-        if (error instanceof FileTrouble && error.exists) setReplacing(file)
-      },
-    )
+    await run(file.name, true, file.size, async (progress, signal) =>
+      upload(session, path, file, replace, progress, signal),
+    ).catch((error: unknown) => {
+      if (error instanceof FileTrouble && error.exists) setReplacing(file)
+    })
     await look(folder.path)
   }
 
@@ -102,7 +113,12 @@ export function Files({ session }: { session: string }) {
           <span className="soft">Folder</span> <code>{folder?.path ?? '…'}</code>
         </p>
         <div className="acts">
-          <Button kind="quiet" small isDisabled={!folder || folder.path === '/'} onPress={() => void look(join(folder!.path, '..'))}>
+          <Button
+            kind="quiet"
+            small
+            isDisabled={!folder || folder.path === '/'}
+            onPress={() => void look(join(folder!.path, '..'))}
+          >
             Up
           </Button>
           <Button kind="quiet" small isDisabled={!folder} onPress={() => void look(folder!.path)}>
@@ -121,7 +137,10 @@ export function Files({ session }: { session: string }) {
               const chosen = [...(event.currentTarget.files ?? [])]
               event.currentTarget.value = ''
               // One after the other: the line to the device is one and the same.
-              void chosen.reduce(async (before, file) => before.then(async () => put(file)), Promise.resolve())
+              void chosen.reduce(
+                async (before, file) => before.then(async () => put(file)),
+                Promise.resolve(),
+              )
             }}
           />
         </div>
@@ -140,13 +159,19 @@ export function Files({ session }: { session: string }) {
               </span>
               {one.state === 'going' ? (
                 <>
-                  <progress aria-label={`${one.name}, transferred`} max={Math.max(1, one.of)} value={one.bytes} />
+                  <progress
+                    aria-label={`${one.name}, transferred`}
+                    max={Math.max(1, one.of)}
+                    value={one.bytes}
+                  />
                   <Button kind="quiet" small aria-label={`Stop ${one.name}`} onPress={one.stop}>
                     Stop
                   </Button>
                 </>
               ) : (
-                <span className={one.state === 'done' ? 'soft' : 'wrong'}>{one.state === 'done' ? inBytes(one.of) : one.why}</span>
+                <span className={one.state === 'done' ? 'soft' : 'wrong'}>
+                  {one.state === 'done' ? inBytes(one.of) : one.why}
+                </span>
               )}
             </li>
           ))}
@@ -179,7 +204,9 @@ function Entries({
   get: (entry: FolderEntry) => Promise<void>
 }) {
   if (folder.entries.length === 0) return <Empty title="The folder is empty." />
-  const entries = folder.entries.toSorted((a, b) => Number(b.is === 'folder') - Number(a.is === 'folder') || a.name.localeCompare(b.name))
+  const entries = folder.entries.toSorted(
+    (a, b) => Number(b.is === 'folder') - Number(a.is === 'folder') || a.name.localeCompare(b.name),
+  )
   return (
     <>
       <ul className="entries" aria-label="What is in the folder">
@@ -187,7 +214,12 @@ function Entries({
           <li key={entry.name}>
             <span className="entry">
               {entry.is === 'folder' || entry.is === 'link' ? (
-                <Button kind="bare" small aria-label={`Open ${entry.name}`} onPress={() => void look(join(folder.path, entry.name))}>
+                <Button
+                  kind="bare"
+                  small
+                  aria-label={`Open ${entry.name}`}
+                  onPress={() => void look(join(folder.path, entry.name))}
+                >
                   {entry.name}
                   {entry.is === 'folder' && '/'}
                 </Button>
@@ -197,7 +229,12 @@ function Entries({
             </span>
             <span className="soft">{entry.is === 'file' ? inBytes(entry.size) : ''}</span>
             {(entry.is === 'file' || entry.is === 'link') && (
-              <Button kind="quiet" small aria-label={`Download ${entry.name}`} onPress={() => void get(entry)}>
+              <Button
+                kind="quiet"
+                small
+                aria-label={`Download ${entry.name}`}
+                onPress={() => void get(entry)}
+              >
                 Download
               </Button>
             )}

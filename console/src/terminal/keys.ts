@@ -1,8 +1,22 @@
-// A private key in the browser: read from the file that ssh-keygen or openssl wrote, handed to WebCrypto in a form that
-// nobody can take it out of again, and used for one thing: to sign a login. It is never sent and never kept. Read are
-// OpenSSH's own format, PKCS#8, and the older ones of RSA and EC; a key behind a passphrase is told apart and not read.
+// A private key in the browser: read from the file that ssh-keygen or openssl wrote, handed to WebCrypto in a
+// form that nobody can take it out of again, and used for one thing: to sign a login. It is never sent and
+// never kept. Read are OpenSSH's own format, PKCS#8, and the older ones of RSA and EC; a key behind a
+// passphrase is told apart and not read.
 import { Told } from '../parts/told.ts'
-import { der, fromBase64, indexOf, joined, lengthed, mpint, padded, Reader, same, toBase64, toBase64Url, withoutZeros } from './bytes.ts'
+import {
+  der,
+  fromBase64,
+  indexOf,
+  joined,
+  lengthed,
+  mpint,
+  padded,
+  Reader,
+  same,
+  toBase64,
+  toBase64Url,
+  withoutZeros,
+} from './bytes.ts'
 
 export interface PrivateKey {
   /** As it is registered with the namespace: type and base64. */
@@ -16,8 +30,10 @@ export class KeyTrouble extends Told {
   override readonly name = 'KeyTrouble'
 }
 
-const locked = 'This key is protected by a passphrase, which the browser cannot open. Use your SSH client, or a key without one.'
-const unreadable = 'This is not a private key that the browser can read: give the whole file, from -----BEGIN to END-----.'
+const locked =
+  'This key is protected by a passphrase, which the browser cannot open. Use your SSH client, or a key without one.'
+const unreadable =
+  'This is not a private key that the browser can read: give the whole file, from -----BEGIN to END-----.'
 
 const oid = {
   rsa: Uint8Array.of(0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01),
@@ -41,19 +57,37 @@ const curves: readonly Curve[] = [
     bytes: 32,
     oid: Uint8Array.of(0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07),
   },
-  { jwk: 'P-384', ssh: 'nistp384', hash: 'SHA-384', bytes: 48, oid: Uint8Array.of(0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22) },
-  { jwk: 'P-521', ssh: 'nistp521', hash: 'SHA-512', bytes: 66, oid: Uint8Array.of(0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23) },
+  {
+    jwk: 'P-384',
+    ssh: 'nistp384',
+    hash: 'SHA-384',
+    bytes: 48,
+    oid: Uint8Array.of(0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22),
+  },
+  {
+    jwk: 'P-521',
+    ssh: 'nistp521',
+    hash: 'SHA-512',
+    bytes: 66,
+    oid: Uint8Array.of(0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23),
+  },
 ]
 
-type Algorithm = typeof rsaAlgorithm | { readonly name: 'ECDSA'; readonly namedCurve: Curve['jwk'] } | { readonly name: 'Ed25519' }
+type Algorithm =
+  | typeof rsaAlgorithm
+  | { readonly name: 'ECDSA'; readonly namedCurve: Curve['jwk'] }
+  | { readonly name: 'Ed25519' }
 /** What is used of a JSON Web Key. */
-type Jwk = Partial<Record<'kty' | 'crv' | 'n' | 'e' | 'd' | 'p' | 'q' | 'dp' | 'dq' | 'qi' | 'x' | 'y', string>>
+type Jwk = Partial<
+  Record<'kty' | 'crv' | 'n' | 'e' | 'd' | 'p' | 'q' | 'dp' | 'dq' | 'qi' | 'x' | 'y', string>
+>
 const parts = ['kty', 'crv', 'n', 'e', 'd', 'p', 'q', 'dp', 'dq', 'qi', 'x', 'y'] as const
 const rsaAlgorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-512' } as const
 
 export async function readPrivateKey(text: string): Promise<PrivateKey> {
   // Browsers keep it from pages that came without encryption.
-  if (!globalThis.crypto?.subtle) throw new KeyTrouble('The browser signs with keys only on pages that came over HTTPS. Use a password.')
+  if (!globalThis.crypto?.subtle)
+    throw new KeyTrouble('The browser signs with keys only on pages that came over HTTPS. Use a password.')
   const jwk = await jwkOf(text).catch((error: unknown) => {
     throw error instanceof KeyTrouble ? error : new KeyTrouble(unreadable, { cause: error })
   })
@@ -61,8 +95,10 @@ export async function readPrivateKey(text: string): Promise<PrivateKey> {
 }
 
 async function jwkOf(text: string): Promise<Jwk> {
-  const [, label = '', , body = ''] = /-----BEGIN ([A-Z ]+)-----\r?\n((?:[\w-]+:[^\n]*\n)*)([^-]+)-----END/.exec(text) ?? []
-  if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED')) throw new KeyTrouble(locked)
+  const [, label = '', , body = ''] =
+    /-----BEGIN ([A-Z ]+)-----\r?\n((?:[\w-]+:[^\n]*\n)*)([^-]+)-----END/.exec(text) ?? []
+  if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED'))
+    throw new KeyTrouble(locked)
   if (label === 'OPENSSH PRIVATE KEY') return readOpenSsh(fromBase64(body))
   if (label === 'PRIVATE KEY') return readPkcs8(fromBase64(body))
   if (label === 'RSA PRIVATE KEY') return readPkcs8(wrapped(joined(oid.rsa, der(0x05)), fromBase64(body)))
@@ -116,13 +152,31 @@ function readOpenSsh(bytes: Uint8Array): Jwk {
     return { kty: 'OKP', crv: 'Ed25519', x: toBase64Url(x), d: toBase64Url(secret.string().subarray(0, 32)) }
   }
   if (type === 'ssh-rsa') {
-    const [n, e, d, qi, p, q] = [secret.string(), secret.string(), secret.string(), secret.string(), secret.string(), secret.string()]
+    const [n, e, d, qi, p, q] = [
+      secret.string(),
+      secret.string(),
+      secret.string(),
+      secret.string(),
+      secret.string(),
+      secret.string(),
+    ]
     const [dp, dq] = [p, q].map((prime) => bytesOf(numberOf(d) % (numberOf(prime) - 1n)))
     const text = (number: Uint8Array): string => toBase64Url(withoutZeros(number))
-    return { kty: 'RSA', n: text(n), e: text(e), d: text(d), p: text(p), q: text(q), dp: text(dp!), dq: text(dq!), qi: text(qi) }
+    return {
+      kty: 'RSA',
+      n: text(n),
+      e: text(e),
+      d: text(d),
+      p: text(p),
+      q: text(q),
+      dp: text(dp!),
+      dq: text(dq!),
+      qi: text(qi),
+    }
   }
   const curve = curves.find(({ ssh }) => type === `ecdsa-sha2-${ssh}`)
-  if (!curve) throw new KeyTrouble('Keys of this kind cannot be used in a browser: take RSA, ECDSA or Ed25519.')
+  if (!curve)
+    throw new KeyTrouble('Keys of this kind cannot be used in a browser: take RSA, ECDSA or Ed25519.')
   secret.string()
   const point = secret.string()
   const [x, y] = [point.subarray(1, 1 + curve.bytes), point.subarray(1 + curve.bytes)]
@@ -130,19 +184,25 @@ function readOpenSsh(bytes: Uint8Array): Jwk {
   return { kty: 'EC', crv: curve.jwk, x: toBase64Url(x), y: toBase64Url(y), d: toBase64Url(d) }
 }
 
-const numberOf = (bytes: Uint8Array): bigint => bytes.reduce((number, byte) => number * 256n + BigInt(byte), 0n)
+const numberOf = (bytes: Uint8Array): bigint =>
+  bytes.reduce((number, byte) => number * 256n + BigInt(byte), 0n)
 function bytesOf(number: bigint): Uint8Array {
   const hex = number.toString(16)
-  return Uint8Array.from((hex.length % 2 ? `0${hex}` : hex).match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))
+  return Uint8Array.from((hex.length % 2 ? `0${hex}` : hex).match(/../g) ?? [], (byte) =>
+    Number.parseInt(byte, 16),
+  )
 }
 
 async function keyFrom(jwk: Jwk): Promise<PrivateKey> {
   const curve = curves.find((one) => one.jwk === jwk.crv)
-  const algorithm: Algorithm = jwk.kty === 'RSA' ? rsaAlgorithm : curve ? { name: 'ECDSA', namedCurve: curve.jwk } : { name: 'Ed25519' }
-  const key = await crypto.subtle.importKey('jwk', jwk, algorithm, false, ['sign']).catch((cause: unknown) => {
-    const sentence = jwk.crv === 'Ed25519' ? 'This browser cannot sign with Ed25519 keys yet.' : unreadable
-    throw new KeyTrouble(sentence, { cause })
-  })
+  const algorithm: Algorithm =
+    jwk.kty === 'RSA' ? rsaAlgorithm : curve ? { name: 'ECDSA', namedCurve: curve.jwk } : { name: 'Ed25519' }
+  const key = await crypto.subtle
+    .importKey('jwk', jwk, algorithm, false, ['sign'])
+    .catch((cause: unknown) => {
+      const sentence = jwk.crv === 'Ed25519' ? 'This browser cannot sign with Ed25519 keys yet.' : unreadable
+      throw new KeyTrouble(sentence, { cause })
+    })
   const part = (name: 'n' | 'e' | 'x' | 'y'): Uint8Array => fromBase64(jwk[name] ?? '')
   const type = jwk.kty === 'RSA' ? 'ssh-rsa' : curve ? `ecdsa-sha2-${curve.ssh}` : 'ssh-ed25519'
   const blob = joined(
@@ -157,9 +217,12 @@ async function keyFrom(jwk: Jwk): Promise<PrivateKey> {
     line: `${type} ${toBase64(blob)}`,
     async sign(challenge, user) {
       const expected = type === 'ssh-ed25519' || curve ? type : 'rsa-sha2-512'
-      if (!isLogin(challenge, user, expected, blob)) throw new KeyTrouble('The server asked for a signature that is not for this login.')
+      if (!isLogin(challenge, user, expected, blob))
+        throw new KeyTrouble('The server asked for a signature that is not for this login.')
       const bytes = new Uint8Array(challenge)
-      const made = new Uint8Array(await crypto.subtle.sign(curve ? { name: 'ECDSA', hash: curve.hash } : algorithm.name, key, bytes))
+      const made = new Uint8Array(
+        await crypto.subtle.sign(curve ? { name: 'ECDSA', hash: curve.hash } : algorithm.name, key, bytes),
+      )
       // WebCrypto writes both numbers at full length, SSH as two numbers (RFC 5656 section 3.1.2).
       return curve ? joined(mpint(made.subarray(0, curve.bytes)), mpint(made.subarray(curve.bytes))) : made
     },

@@ -1,6 +1,6 @@
-// The line to a terminal on a device: a ticket, a WebSocket, the login, and then what is typed and shown (contract/terminals.ts
-// says what is spoken). It tells the server how much of the output was worked off, so that a flood of it waits on the
-// device and not in this page.
+// The line to a terminal on a device: a ticket, a WebSocket, the login, and then what is typed and shown
+// (contract/terminals.ts says what is spoken). It tells the server how much of the output was worked off, so
+// that a flood of it waits on the device and not in this page.
 import { Kind, mostUnshown_bytes, terminalPath } from '@hawser/contract/terminals'
 import { api } from '../api.ts'
 import { Told } from '../parts/told.ts'
@@ -45,8 +45,13 @@ const lost = 'The connection to the server was lost.'
 const most_characters = 2048
 
 export const socketAt = (token: string, size?: Size): WebSocket => {
-  const query = new URLSearchParams({ token, ...(size ? { cols: String(size.cols), rows: String(size.rows) } : {}) })
-  return new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${terminalPath}?${query}`)
+  const query = new URLSearchParams({
+    token,
+    ...(size ? { cols: String(size.cols), rows: String(size.rows) } : {}),
+  })
+  return new WebSocket(
+    `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${terminalPath}?${query}`,
+  )
 }
 
 export async function openLine({ device, username, proof }: Login, size: Size): Promise<TerminalLine> {

@@ -1,5 +1,5 @@
-// Who one is on the device, and how one proves it: with the password of that user, or with a private key whose public half
-// the namespace knows. A key is read here and stays here.
+// Who one is on the device, and how one proves it: with the password of that user, or with a private key
+// whose public half the namespace knows. A key is read here and stays here.
 import { useRef, useState } from 'react'
 import { Button } from '../parts/button.tsx'
 import { Area, Choice, Field, Form } from '../parts/form.tsx'

@@ -1,7 +1,8 @@
-// xterm writes its colours into <style> elements and into style attributes, and the policy of our pages stops both, as it
-// should for what comes from elsewhere. Scripts of ours may have style sheets and style properties, so that is what they
-// become: from the first screen on, a style element that a script makes stands for a sheet that is adopted, and the style
-// attribute of a span is set as its properties. (xterm's own option for another document does not reach all of its parts.)
+// xterm writes its colours into <style> elements and into style attributes, and the policy of our pages stops
+// both, as it should for what comes from elsewhere. Scripts of ours may have style sheets and style
+// properties, so that is what they become: from the first screen on, a style element that a script makes
+// stands for a sheet that is adopted, and the style attribute of a span is set as its properties. (xterm's
+// own option for another document does not reach all of its parts.)
 
 let done = false
 

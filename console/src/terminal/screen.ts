@@ -1,5 +1,6 @@
-// The screen of a terminal: xterm in an element, in the page's colours, as large as its place. What a device shows may be
-// anything: links in it do nothing, it cannot name the window, and it does not reach the clipboard.
+// The screen of a terminal: xterm in an element, in the page's colours, as large as its place. What a device
+// shows may be anything: links in it do nothing, it cannot name the window, and it does not reach the
+// clipboard.
 import { FitAddon } from '@xterm/addon-fit'
 import { SearchAddon } from '@xterm/addon-search'
 import { Terminal, type ITheme } from '@xterm/xterm'
@@ -44,7 +45,8 @@ export function openScreen(place: HTMLElement, events: ScreenEvents, pixels: num
   terminal.loadAddon(search)
   terminal.open(place)
   terminal.attachCustomKeyEventHandler((event) => {
-    const name = event.ctrlKey && event.shiftKey ? ({ KeyC: 'copy', KeyF: 'find' } as const)[event.code] : undefined
+    const name =
+      event.ctrlKey && event.shiftKey ? ({ KeyC: 'copy', KeyF: 'find' } as const)[event.code] : undefined
     if (!name) return true
     event.preventDefault()
     if (event.type === 'keydown') events.shortcut(name)
@@ -138,6 +140,9 @@ export function likelySize(place: HTMLElement | null, pixels: number): Size {
   const { clientWidth = 0, clientHeight = 0 } = place ?? {}
   const bounded = (count: number): number => Math.max(20, Math.min(500, Math.floor(count)))
   return clientWidth > 0
-    ? { cols: bounded(clientWidth / (pixels * 0.602)), rows: bounded(Math.max(clientHeight, 320) / (pixels * 1.2)) }
+    ? {
+        cols: bounded(clientWidth / (pixels * 0.602)),
+        rows: bounded(Math.max(clientHeight, 320) / (pixels * 1.2)),
+      }
     : { cols: 80, rows: 24 }
 }

@@ -1,5 +1,6 @@
-// One terminal: first the login, then the screen with what can be done around it, and when it has ended a way to begin again.
-// What the login needs is kept in memory while the tab is open, so that a lost connection costs one press and no typing.
+// One terminal: first the login, then the screen with what can be done around it, and when it has ended a way
+// to begin again. What the login needs is kept in memory while the tab is open, so that a lost connection
+// costs one press and no typing.
 import { useEffect, useId, useRef, useState } from 'react'
 import { sentenceOf } from '../api.ts'
 import { Button } from '../parts/button.tsx'
@@ -93,7 +94,9 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
         <Button
           kind="quiet"
           small
-          onPress={() => void (document.fullscreenElement ? document.exitFullscreen() : whole.current?.requestFullscreen())}
+          onPress={() =>
+            void (document.fullscreenElement ? document.exitFullscreen() : whole.current?.requestFullscreen())
+          }
         >
           Full screen
         </Button>
@@ -120,7 +123,12 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
           </div>
         </div>
       )}
-      {finding && <Find find={(text, back) => screen.current?.find(text, back) ?? false} close={() => setFinding(false)} />}
+      {finding && (
+        <Find
+          find={(text, back) => screen.current?.find(text, back) ?? false}
+          close={() => setFinding(false)}
+        />
+      )}
       <Place
         line={state.line}
         pixels={pixels}
@@ -170,7 +178,10 @@ function Place({ line, pixels, shown, shortcut, ended }: PlaceProps) {
   }, [])
   useEffect(() => {
     const opened = screen.current!
-    line.listen({ output: (bytes, done) => opened.write(bytes, done), ended: (sentence) => events.current.ended(sentence) })
+    line.listen({
+      output: (bytes, done) => opened.write(bytes, done),
+      ended: (sentence) => events.current.ended(sentence),
+    })
     line.resize(opened.size)
     opened.focus()
   }, [line])

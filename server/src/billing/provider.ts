@@ -1,5 +1,6 @@
-// The face of a payment provider, in our words: who pays, by what, and for how many devices. Whatever it refuses, and that it
-// cannot be reached, is thrown as a Failure with a code; nothing of ours is changed here.
+// The face of a payment provider, in our words: who pays, by what, and for how many devices. Whatever it
+// refuses, and that it cannot be reached, is thrown as a Failure with a code; nothing of ours is changed
+// here.
 
 export interface PaymentMethod {
   readonly id: string
@@ -54,7 +55,10 @@ export interface Provider extends Disposable {
   /** The one that counts: what has not ended goes before what has, newer before older. */
   findSubscription(customer_id: string, tenant_id: string): Promise<SubscriptionState | undefined>
   /** Charges the default method; when that fails there is no subscription. */
-  subscribe(what: { customer_id: string; tenant_id: string; quantity: number }, key: string): Promise<SubscriptionState>
+  subscribe(
+    what: { customer_id: string; tenant_id: string; quantity: number },
+    key: string,
+  ): Promise<SubscriptionState>
   /** The newest first. */
   invoices(subscription_id: string): Promise<Invoice[]>
   hasOpenInvoices(customer_id: string): Promise<boolean>
@@ -64,6 +68,9 @@ export interface Provider extends Disposable {
   portal(customer_id: string, return_url: string): Promise<string>
   /** Reads an event that is signed, and not longer ago than a few minutes. */
   readEvent(payload: string, signature: string, now: number): ProviderEvent
-  /** Whether an error says nothing about what was asked: it may be well the next time, and it may have been done. */
+  /**
+   * Whether an error says nothing about what was asked: it may be well the next time, and it may have been
+   * done.
+   */
   isPassing(error: unknown): boolean
 }

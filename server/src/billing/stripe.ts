@@ -1,6 +1,7 @@
-// Stripe as a payment provider. The only file that knows its SDK, and it is loaded only when a key is set. Every call ends
-// within seconds: one try and one more, the second with the same idempotency key. What Stripe says of an error is told on by
-// its kind and code; its sentences only where they are made for the holder of a card. Neither they nor our keys are logged.
+// Stripe as a payment provider. The only file that knows its SDK, and it is loaded only when a key is set.
+// Every call ends within seconds: one try and one more, the second with the same idempotency key. What Stripe
+// says of an error is told on by its kind and code; its sentences only where they are made for the holder of
+// a card. Neither they nor our keys are logged.
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import Stripe from 'stripe'
@@ -30,7 +31,14 @@ const most_listed = 300
 const ended = new Set(['canceled', 'incomplete_expired'])
 const passing = new Set(['provider_away', 'provider_busy', 'provider_misconfigured'])
 
-export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms = usual_timeout_ms }: StripeOptions): Provider {
+export function stripeProvider({
+  url,
+  key,
+  price,
+  webhookSecret,
+  log,
+  timeout_ms = usual_timeout_ms,
+}: StripeOptions): Provider {
   const { protocol, hostname, port } = new URL(url)
   const secure = protocol === 'https:'
   const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: 20 })
@@ -49,8 +57,16 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
       return await call()
     } catch (error) {
       const failure = failureOf(error)
-      const said = error instanceof Stripe.errors.StripeError ? { type: error.type, reason: error.code, request: error.requestId } : {}
-      const level = failure.code === 'provider_misconfigured' ? 'error' : passing.has(failure.code ?? '') ? 'warn' : 'info'
+      const said =
+        error instanceof Stripe.errors.StripeError
+          ? { type: error.type, reason: error.code, request: error.requestId }
+          : {}
+      const level =
+        failure.code === 'provider_misconfigured'
+          ? 'error'
+          : passing.has(failure.code ?? '')
+            ? 'warn'
+            : 'info'
       log[level]({ event: 'billing.refused', what, kind: failure.code, ...said })
       throw failure
     }
@@ -70,7 +86,9 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
 
   async function customerOf(found: Stripe.Customer): Promise<Customer> {
     const methods = await ask('list payment methods', () =>
-      stripe.customers.listPaymentMethods(found.id, { type: 'card', limit: page_size }).autoPagingToArray({ limit: most_listed }),
+      stripe.customers
+        .listPaymentMethods(found.id, { type: 'card', limit: page_size })
+        .autoPagingToArray({ limit: most_listed }),
     )
     return {
       id: found.id,
@@ -78,7 +96,17 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
       email: found.email ?? '',
       default_method: idOf(found.invoice_settings.default_payment_method),
       methods: methods.flatMap(({ id, card }) =>
-        card ? [{ id, number: card.last4 ?? '', brand: card.brand, exp_month: card.exp_month, exp_year: card.exp_year }] : [],
+        card
+          ? [
+              {
+                id,
+                number: card.last4 ?? '',
+                brand: card.brand,
+                exp_month: card.exp_month,
+                exp_year: card.exp_year,
+              },
+            ]
+          : [],
       ),
     }
   }
@@ -116,9 +144,14 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
 
     async findSubscription(customer, tenant_id) {
       const all = await ask('list subscriptions', () =>
-        stripe.subscriptions.list({ customer, status: 'all', limit: page_size }).autoPagingToArray({ limit: most_listed }),
+        stripe.subscriptions
+          .list({ customer, status: 'all', limit: page_size })
+          .autoPagingToArray({ limit: most_listed }),
       )
-      const ours = all.filter((one) => one.metadata['tenant_id'] === tenant_id || one.items.data.some((item) => item.price.id === price))
+      const ours = all.filter(
+        (one) =>
+          one.metadata['tenant_id'] === tenant_id || one.items.data.some((item) => item.price.id === price),
+      )
       const found = ours.find((one) => !ended.has(one.status)) ?? ours[0]
       return found && stateOf(found)
     },
@@ -153,7 +186,9 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
     },
 
     async hasOpenInvoices(customer) {
-      const open = await ask('list open invoices', () => stripe.invoices.list({ customer, status: 'open', limit: 1 }))
+      const open = await ask('list open invoices', () =>
+        stripe.invoices.list({ customer, status: 'open', limit: 1 }),
+      )
       return open.data.length > 0
     },
 
@@ -164,34 +199,55 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
         throw new Failure('notFound', { message: 'The subscription has ended.', code: 'no_subscription' })
       if (item.quantity === quantity) return
       await ask('change the quantity', () =>
-        stripe.subscriptions.update(subscription_id, { items: [{ id: item.id, quantity }], proration_behavior: 'create_prorations' }),
+        stripe.subscriptions.update(subscription_id, {
+          items: [{ id: item.id, quantity }],
+          proration_behavior: 'create_prorations',
+        }),
       )
     },
 
     async cancel(subscription_id) {
       const found = await find('find a subscription', () => stripe.subscriptions.retrieve(subscription_id))
       if (!found || ended.has(found.status)) return
-      await find('cancel a subscription', () => stripe.subscriptions.cancel(subscription_id, { invoice_now: true, prorate: true }))
+      await find('cancel a subscription', () =>
+        stripe.subscriptions.cancel(subscription_id, { invoice_now: true, prorate: true }),
+      )
     },
 
     async portal(customer, return_url) {
-      return (await ask('open the portal', () => stripe.billingPortal.sessions.create({ customer, return_url }))).url
+      return (
+        await ask('open the portal', () => stripe.billingPortal.sessions.create({ customer, return_url }))
+      ).url
     },
 
     readEvent(payload, signature, now) {
       try {
-        const event = stripe.webhooks.constructEvent(payload, signature, webhookSecret, tolerance_s, undefined, now)
+        const event = stripe.webhooks.constructEvent(
+          payload,
+          signature,
+          webhookSecret,
+          tolerance_s,
+          undefined,
+          now,
+        )
         // The SDK refuses what is too old; what is from the future could be used again for as long.
         const signed_at = Number(/(?:^|,)t=(\d+)/.exec(signature)?.[1])
         if (!(signed_at <= now / 1000 + tolerance_s)) throw new Error('signed in the future')
-        const about = event.data.object as { object?: string; id?: string; customer?: string | { id: string } | null }
+        const about = event.data.object as {
+          object?: string
+          id?: string
+          customer?: string | { id: string } | null
+        }
         return {
           id: event.id,
           type: event.type,
           customer_id: about.object === 'customer' ? about.id : idOf(about.customer),
         }
       } catch {
-        throw new Failure('invalid', { message: 'The signature of the event is wrong or too old.', code: 'wrong_signature' })
+        throw new Failure('invalid', {
+          message: 'The signature of the event is wrong or too old.',
+          code: 'wrong_signature',
+        })
       }
     },
 
@@ -203,7 +259,8 @@ export function stripeProvider({ url, key, price, webhookSecret, log, timeout_ms
 
 function stateOf(subscription: Stripe.Subscription): SubscriptionState {
   const { id, status, cancel_at, cancel_at_period_end, items } = subscription
-  const leaving = (status === 'active' || status === 'trialing') && (cancel_at_period_end || cancel_at !== null)
+  const leaving =
+    (status === 'active' || status === 'trialing') && (cancel_at_period_end || cancel_at !== null)
   return {
     id,
     status: leaving ? 'to_cancel_at_end_of_period' : status,
@@ -218,25 +275,38 @@ function idOf(thing: string | { id: string } | null | undefined): string | undef
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Stripe.errors.StripeError && (error.code === 'resource_missing' || error.statusCode === 404)
+  return (
+    error instanceof Stripe.errors.StripeError &&
+    (error.code === 'resource_missing' || error.statusCode === 404)
+  )
 }
 
 function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error
-  const refused = (code: string, message?: string) => new Failure('providerFailed', { code, ...(message ? { message } : {}), cause: error })
-  const away = () => refused('provider_away', 'The payment provider cannot be reached at the moment; please try again later.')
+  const refused = (code: string, message?: string) =>
+    new Failure('providerFailed', { code, ...(message ? { message } : {}), cause: error })
+  const away = () =>
+    refused('provider_away', 'The payment provider cannot be reached at the moment; please try again later.')
   if (!(error instanceof Stripe.errors.StripeError)) return away()
   // The kinds that say nothing about what was asked.
   if (error instanceof Stripe.errors.StripeRateLimitError || error.code === 'idempotency_key_in_use')
     return refused('provider_busy', 'The payment provider is busy at the moment; please try again later.')
-  if (error instanceof Stripe.errors.StripeAuthenticationError || error instanceof Stripe.errors.StripePermissionError)
+  if (
+    error instanceof Stripe.errors.StripeAuthenticationError ||
+    error instanceof Stripe.errors.StripePermissionError
+  )
     return refused(
       'provider_misconfigured',
       'The payment provider does not know this server; its administrator has to look at the settings.',
     )
-  if (error instanceof Stripe.errors.StripeCardError) return refused(error.code ?? 'card_declined', error.message)
+  if (error instanceof Stripe.errors.StripeCardError)
+    return refused(error.code ?? 'card_declined', error.message)
   if (isMissing(error))
-    return new Failure('notFound', { message: 'The payment provider knows no such thing.', code: 'resource_missing', cause: error })
+    return new Failure('notFound', {
+      message: 'The payment provider knows no such thing.',
+      code: 'resource_missing',
+      cause: error,
+    })
   if (error instanceof Stripe.errors.StripeIdempotencyError || (error.statusCode ?? 500) < 500)
     return refused(error.code ?? 'refused', 'The payment provider refused this.')
   return away()

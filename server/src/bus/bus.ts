@@ -1,7 +1,8 @@
-// The bus carries news between rooms and between nodes: short facts that something changed, never bytes of sessions and
-// never anything that would be lost if nobody listened. A hearer asks the database for the truth. It also knows who holds
-// what: a node that holds a thing (a device's tunnel, a key) answers questions under its name, and the name is gone with the
-// node, so that there is no directory which could be out of date.
+// The bus carries news between rooms and between nodes: short facts that something changed, never bytes of
+// sessions and never anything that would be lost if nobody listened. A hearer asks the database for the
+// truth. It also knows who holds what: a node that holds a thing (a device's tunnel, a key) answers questions
+// under its name, and the name is gone with the node, so that there is no directory which could be out of
+// date.
 import type { DeviceStatus } from '@hawser/contract/devices'
 
 export interface News {
@@ -28,8 +29,14 @@ export interface Bus {
   tell<K extends keyof News>(what: K, news: News[K]): void
   hear<K extends keyof News>(what: K, hearer: (news: News[K]) => void): Disposable
   /** Answers questions under a name. Undefined: no answer, as if nobody held it. */
-  hold(name: string, answer: (question: string) => string | undefined | Promise<string | undefined>): Disposable
-  /** Asks whoever holds the name on another node; undefined when nobody does. Throws when that cannot be found out. */
+  hold(
+    name: string,
+    answer: (question: string) => string | undefined | Promise<string | undefined>,
+  ): Disposable
+  /**
+   * Asks whoever holds the name on another node; undefined when nobody does. Throws when that cannot be found
+   * out.
+   */
   seek(name: string, question?: string): Promise<string | undefined>
   /** Called when news may have been missed: what was remembered by them is to be looked at again. */
   missed(hearer: () => void): Disposable

@@ -1,5 +1,5 @@
-// The bus within one process: hearers are called at once, in the order in which they began to listen. There are no other
-// nodes, so nothing is missed, and whatever is not here is held by nobody.
+// The bus within one process: hearers are called at once, in the order in which they began to listen. There
+// are no other nodes, so nothing is missed, and whatever is not here is held by nobody.
 import { EventEmitter } from 'node:events'
 import type { Bus } from './bus.ts'
 

@@ -1,8 +1,9 @@
-// The bus between nodes, on NATS core: a fact is told here at once and published for the others; a name that is held is a
-// subject with one subscriber, so that asking for one that nobody holds is answered at once by the NATS server ("no
-// responders"), and a node that dies holds nothing any more. While NATS is away news are not kept: when it is back, the
-// hearers are told that they may have missed some. Reconnecting, and subscribing anew, is the client library's work.
-// NATS itself is not trusted: everything that nodes say there is sealed (sealed.ts), and what cannot be opened is not answered.
+// The bus between nodes, on NATS core: a fact is told here at once and published for the others; a name that
+// is held is a subject with one subscriber, so that asking for one that nobody holds is answered at once by
+// the NATS server ("no responders"), and a node that dies holds nothing any more. While NATS is away news are
+// not kept: when it is back, the hearers are told that they may have missed some. Reconnecting, and
+// subscribing anew, is the client library's work. NATS itself is not trusted: everything that nodes say there
+// is sealed (sealed.ts), and what cannot be opened is not answered.
 import { connect, NoRespondersError, type NatsConnection } from '@nats-io/transport-node'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus, News } from './bus.ts'
@@ -10,7 +11,10 @@ import { localBus } from './local.ts'
 import { Refused, seal, type Reason } from './sealed.ts'
 
 export interface NatsBusOptions {
-  /** Addresses, separated by commas: nats:// or tls://, with a user and a password or a token if there are any. */
+  /**
+   * Addresses, separated by commas: nats:// or tls://, with a user and a password or a token if there are
+   * any.
+   */
   readonly servers: string
   /** What all subjects begin with: another installation on the same NATS has another one. */
   readonly prefix: string
@@ -64,7 +68,10 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
       if (error) return
       const what = message.subject.slice(`${prefix}.news.`.length)
       try {
-        here.tell(what as keyof News, JSON.parse(open(message.subject, message.data).text) as News[keyof News])
+        here.tell(
+          what as keyof News,
+          JSON.parse(open(message.subject, message.data).text) as News[keyof News],
+        )
       } catch (cause) {
         refuse(cause)
       }
@@ -97,7 +104,11 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
       return { [Symbol.dispose]: () => held.unsubscribe() }
     },
     async seek(name, question = '') {
-      if (!connected) throw new Failure('unavailable', { message: 'This node is cut off from the others; try again.', retryAfter: 5 })
+      if (!connected)
+        throw new Failure('unavailable', {
+          message: 'This node is cut off from the others; try again.',
+          retryAfter: 5,
+        })
       const subject = `${prefix}.held.${name}`
       const { bytes, id } = close(subject, question)
       try {
@@ -105,7 +116,11 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
         return openAnswer(id, answer.data) || undefined
       } catch (error) {
         if (error instanceof Refused) refuse(error)
-        if (error instanceof Error && (error instanceof NoRespondersError || error.cause instanceof NoRespondersError)) return undefined
+        if (
+          error instanceof Error &&
+          (error instanceof NoRespondersError || error.cause instanceof NoRespondersError)
+        )
+          return undefined
         throw error
       }
     },
@@ -145,7 +160,10 @@ function connectionOptions({ servers, name }: NatsBusOptions): Parameters<typeof
   }
 }
 
-async function follow(connection: NatsConnection, onStatus: (status: 'lost' | 'back') => void): Promise<void> {
+async function follow(
+  connection: NatsConnection,
+  onStatus: (status: 'lost' | 'back') => void,
+): Promise<void> {
   for await (const { type } of connection.status()) {
     if (type === 'disconnect' || type === 'staleConnection') onStatus('lost')
     if (type === 'reconnect') onStatus('back')

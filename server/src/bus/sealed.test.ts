@@ -1,4 +1,5 @@
-// What counts of what is said between nodes: once, for five minutes, on its own subject, from a node with the same master key.
+// What counts of what is said between nodes: once, for five minutes, on its own subject, from a node with the
+// same master key.
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -53,14 +54,17 @@ describe('a message', () => {
     for (const bytes of [late, ...all]) expect(reasonOf(() => other.open('news', bytes))).toBe('repeated')
   })
 
-  test.each([-1, 1])('counts while the clocks differ by five minutes at most, whichever is ahead: %i', (sign) => {
-    const { clock, one, other } = pair()
-    const [first, second] = [one.seal('news', 'a').bytes, one.seal('news', 'b').bytes]
-    clock.here += sign * longest_ms
-    expect(other.open('news', first).text).toBe('a')
-    clock.here += sign
-    expect(reasonOf(() => other.open('news', second))).toBe('stale')
-  })
+  test.each([-1, 1])(
+    'counts while the clocks differ by five minutes at most, whichever is ahead: %i',
+    (sign) => {
+      const { clock, one, other } = pair()
+      const [first, second] = [one.seal('news', 'a').bytes, one.seal('news', 'b').bytes]
+      clock.here += sign * longest_ms
+      expect(other.open('news', first).text).toBe('a')
+      clock.here += sign
+      expect(reasonOf(() => other.open('news', second))).toBe('stale')
+    },
+  )
 
   test('is not heard again after its sender was forgotten', () => {
     const { clock, one, other } = pair()
@@ -94,8 +98,14 @@ describe('a message', () => {
       changed[bit >> 3]! ^= 1 << (bit & 7)
       expect(reasonOf(() => other.open('news', changed))).toBe('unreadable')
     }
-    for (let end = 0; end < bytes.length; end += 1) expect(reasonOf(() => other.open('news', bytes.subarray(0, end)))).toBe('unreadable')
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (junk) => reasonOf(() => other.open('news', junk)) === 'unreadable'))
+    for (let end = 0; end < bytes.length; end += 1)
+      expect(reasonOf(() => other.open('news', bytes.subarray(0, end)))).toBe('unreadable')
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ maxLength: 200 }),
+        (junk) => reasonOf(() => other.open('news', junk)) === 'unreadable',
+      ),
+    )
     expect(other.open('news', bytes).text).toBe('cargo')
   })
 })

@@ -1,14 +1,21 @@
-// Seals what nodes say to each other on NATS, so that whoever reaches NATS can neither read nor forge nor repeat it. Each process
-// has a key of its own, derived from the installation's master key and a random number that it chose at its start. A message is
-// AES-256-GCM under that key and bound to its subject; an answer is bound to its question.
+// Seals what nodes say to each other on NATS, so that whoever reaches NATS can neither read nor forge nor
+// repeat it. Each process has a key of its own, derived from the installation's master key and a random
+// number that it chose at its start. A message is AES-256-GCM under that key and bound to its subject; an
+// answer is bound to its question.
 //   byte 1 (version) · 16 bytes sender · uint48 counter, which is also the nonce · uint48 milliseconds since 1970 · ciphertext · 16 bytes tag
-// A message counts once and for five minutes: of each sender the receiver remembers the latest counters it has seen, and forgets the
-// sender when everything it has said is too old. Answers need no memory, because each question is asked once.
+// A message counts once and for five minutes: of each sender the receiver remembers the latest counters it
+// has seen, and forgets the sender when everything it has said is too old. Answers need no memory, because
+// each question is asked once.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
-/** How far the clocks of two nodes may be apart, with the way between them. It bounds what a node can hear late, not what it hears twice. */
+/**
+ * How far the clocks of two nodes may be apart, with the way between them. It bounds what a node can hear
+ * late, not what it hears twice.
+ */
 export const longest_ms = 300_000
-/** Messages of one sender may overtake each other by so many, when it changes from one NATS server to another. */
+/**
+ * Messages of one sender may overtake each other by so many, when it changes from one NATS server to another.
+ */
 const overtaking = 1_024
 
 const version = 1
@@ -35,7 +42,10 @@ export interface Sealed {
 
 export interface Seal {
   seal(subject: string, text: string): Sealed
-  /** Throws Refused unless another node has said this on this subject a moment ago, and it is heard for the first time. */
+  /**
+   * Throws Refused unless another node has said this on this subject a moment ago, and it is heard for the
+   * first time.
+   */
   open(subject: string, bytes: Uint8Array): { readonly text: string; readonly id: string }
   sealAnswer(question: string, text: string): Buffer
   openAnswer(question: string, bytes: Uint8Array): string
@@ -79,7 +89,9 @@ export function seal(masterKey: Buffer, now: () => number = Date.now): Seal {
     decipher.setAAD(Buffer.concat([header, Buffer.from(about)]))
     decipher.setAuthTag(message.subarray(-tag_bytes))
     try {
-      const text = decipher.update(message.subarray(header_bytes, -tag_bytes), undefined, 'utf8') + decipher.final('utf8')
+      const text =
+        decipher.update(message.subarray(header_bytes, -tag_bytes), undefined, 'utf8') +
+        decipher.final('utf8')
       return { text, header, key }
     } catch {
       throw unreadable()
@@ -87,7 +99,8 @@ export function seal(masterKey: Buffer, now: () => number = Date.now): Seal {
   }
 
   function requireFresh(header: Buffer): void {
-    if (header.subarray(1, 17).equals(self)) throw new Refused('own', 'somebody sent back to this node what it had said itself')
+    if (header.subarray(1, 17).equals(self))
+      throw new Refused('own', 'somebody sent back to this node what it had said itself')
     const late_ms = now() - header.readUIntBE(23, 6)
     if (Math.abs(late_ms) > longest_ms)
       throw new Refused(
@@ -105,7 +118,8 @@ export function seal(masterKey: Buffer, now: () => number = Date.now): Seal {
       for (const [other, { sent_at }] of senders) if (sent_at < now() - 2 * longest_ms) senders.delete(other)
       senders.set(name, (sender = { key, highest: 0, seen: new Set(), sent_at: 0 }))
     }
-    if (sender.seen.has(counter) || counter <= sender.highest - overtaking) throw new Refused('repeated', 'a message came a second time')
+    if (sender.seen.has(counter) || counter <= sender.highest - overtaking)
+      throw new Refused('repeated', 'a message came a second time')
     sender.seen.add(counter)
     sender.highest = Math.max(sender.highest, counter)
     sender.sent_at = Math.max(sender.sent_at, header.readUIntBE(23, 6))
@@ -131,7 +145,10 @@ export function seal(masterKey: Buffer, now: () => number = Date.now): Seal {
 }
 
 const unreadable = () =>
-  new Refused('unreadable', 'a message is not from a node that has the master key of this one, or was meant for another subject')
+  new Refused(
+    'unreadable',
+    'a message is not from a node that has the master key of this one, or was meant for another subject',
+  )
 const senderOf = (header: Buffer) => header.toString('latin1', 1, 17)
 /** Sender and counter: no two messages have both. */
 const idOf = (header: Buffer) => header.toString('hex', 1, 23)

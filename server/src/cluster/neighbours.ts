@@ -1,7 +1,8 @@
 // What nodes do for each other: a device whose tunnel another node has is reached through that node, and a
-// request for a WebSocket that only another node can serve (a session that is watched there, a ticket that was given there,
-// a stream that an agent brings to the wrong node) is handed over as it came, to be judged there as if it had come there.
-// Who has what is asked on the bus by name; whoever holds a name answers with its address.
+// request for a WebSocket that only another node can serve (a session that is watched there, a ticket that
+// was given there, a stream that an agent brings to the wrong node) is handed over as it came, to be judged
+// there as if it had come there. Who has what is asked on the bus by name; whoever holds a name answers with
+// its address.
 import type { Server } from 'node:http'
 import { duplexPair, type Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
@@ -35,7 +36,15 @@ export interface NeighbourParts {
 
 const dial_ms = 5_000
 
-export async function meetNeighbours({ bus, masterKey, listen, onListening, log, tunnel, http }: NeighbourParts): Promise<Neighbours> {
+export async function meetNeighbours({
+  bus,
+  masterKey,
+  listen,
+  onListening,
+  log,
+  tunnel,
+  http,
+}: NeighbourParts): Promise<Neighbours> {
   async function serve({ kind, ...about }: PeerRequest, signal: AbortSignal): Promise<Duplex> {
     if (kind === 'http') return comeIn(String(about['from']))
     const found = kind === 'ssh' ? tunnel(String(about['uid']), Number(about['least'])) : undefined
@@ -73,17 +82,30 @@ export async function meetNeighbours({ bus, masterKey, listen, onListening, log,
   return {
     async wayTo({ uid, tunnel: least }) {
       const address = await holderOf(deviceName(uid), String(least))
-      return address && { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
+      return (
+        address && { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
+      )
     },
     async handOver(name, { request, socket, head }) {
       const address = await holderOf(name)
       if (!address) return false
       const from = request.socket.remoteAddress ?? ''
-      const stream = await peers.open(address, { kind: 'http', from }, AbortSignal.timeout(dial_ms)).catch((cause: unknown) => {
-        throw new Failure('unavailable', { message: 'The node that has it cannot be reached.', retryAfter: 5, cause })
-      })
+      const stream = await peers
+        .open(address, { kind: 'http', from }, AbortSignal.timeout(dial_ms))
+        .catch((cause: unknown) => {
+          throw new Failure('unavailable', {
+            message: 'The node that has it cannot be reached.',
+            retryAfter: 5,
+            cause,
+          })
+        })
       const headers = request.rawHeaders.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
-      stream.write(Buffer.concat([Buffer.from(`${request.method} ${request.url} HTTP/1.1\r\n${headers.join('')}\r\n`, 'latin1'), head]))
+      stream.write(
+        Buffer.concat([
+          Buffer.from(`${request.method} ${request.url} HTTP/1.1\r\n${headers.join('')}\r\n`, 'latin1'),
+          head,
+        ]),
+      )
       join(stream, socket)
       return true
     },

@@ -1,5 +1,5 @@
-// Nodes on a real PostgreSQL: who is silent is written off by one of the others, and a node that comes back says again what it
-// has; what somebody closed meanwhile stays closed.
+// Nodes on a real PostgreSQL: who is silent is written off by one of the others, and a node that comes back
+// says again what it has; what somebody closed meanwhile stays closed.
 import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -17,7 +17,13 @@ test('what a node had is written off once, and a node that returns takes back wh
   await buildWorld(service)
   const { stores, sessions } = service.rooms
   const begin = (uid: string) =>
-    sessions.begin({ uid, tenant_id: sample.tenant, device_uid: sample.device, username: 'root', ip_address: '192.0.2.1' })
+    sessions.begin({
+      uid,
+      tenant_id: sample.tenant,
+      device_uid: sample.device,
+      username: 'root',
+      ip_address: '192.0.2.1',
+    })
   const [kept, closed] = ['a'.repeat(64), 'b'.repeat(64)]
   await begin(kept)
   await begin(closed)
@@ -40,7 +46,10 @@ test('a node whose row is gone gives its sign anew, and leads when it is the onl
   expect(node!.leading).toBe(true)
   const first = await stores.nodes.first()
   await stores.nodes.leave(first!)
-  await vi.waitFor(async () => expect(await stores.nodes.first()).toBe(first), { timeout: 30_000, interval: 200 })
+  await vi.waitFor(async () => expect(await stores.nodes.first()).toBe(first), {
+    timeout: 30_000,
+    interval: 200,
+  })
   await vi.waitFor(() => expect(service.log()).toContain('node.returned'), { timeout: 10_000 })
 })
 
@@ -50,7 +59,12 @@ test('a command of the administrator is no node, and takes nothing from the one 
   await using service = await startService({ database, env: address })
   const { stores } = service.rooms
   const first = await stores.nodes.first()
-  const env = { PATH: process.env['PATH'], HAWSER_DATA: service.folder, HAWSER_DATABASE: database, ...address }
+  const env = {
+    PATH: process.env['PATH'],
+    HAWSER_DATA: service.folder,
+    HAWSER_DATABASE: database,
+    ...address,
+  }
   const program = path.join(import.meta.dirname, '../../../hawser.ts')
   const { stdout } = await promisify(execFile)(process.execPath, [program, 'admin', 'migrate'], { env })
   expect(stdout).toContain('up to date')

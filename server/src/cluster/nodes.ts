@@ -1,9 +1,10 @@
-// The nodes of an installation on PostgreSQL. Each gives a sign of life every few seconds; whoever is silent for longer is
-// mourned by one of the others: its devices are offline until they come back elsewhere, and its sessions are closed. A node
-// that was thought dead, because it was cut off from the database, says again what it has when it is back. Nobody is
-// mourned by a node that has itself just come back: then the silence was the database's.
-// Nodes that do not hear each other would contradict each other: one without NATS must be the only one, and does not start
-// beside another. One that was killed a moment ago gives no further sign, and is waited for that long.
+// The nodes of an installation on PostgreSQL. Each gives a sign of life every few seconds; whoever is silent
+// for longer is mourned by one of the others: its devices are offline until they come back elsewhere, and its
+// sessions are closed. A node that was thought dead, because it was cut off from the database, says again
+// what it has when it is back. Nobody is mourned by a node that has itself just come back: then the silence
+// was the database's. Nodes that do not hear each other would contradict each other: one without NATS must be
+// the only one, and does not start beside another. One that was killed a moment ago gives no further sign,
+// and is waited for that long.
 import { setTimeout as wait } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores } from '../storage/stores.ts'
@@ -19,7 +20,10 @@ const alone = 'alone'
 export interface NodeParts {
   stores: Stores
   id: string
-  /** Where other nodes reach us; empty when that is no address that another one could have had before; undefined without NATS. */
+  /**
+   * Where other nodes reach us; empty when that is no address that another one could have had before;
+   * undefined without NATS.
+   */
   address: string | undefined
   /** We were thought dead: what we have is to be written again. */
   returned(): Promise<void>
@@ -34,7 +38,10 @@ export interface Nodes extends AsyncDisposable {
   readonly leading: boolean
   /** Called when that changes. */
   onLeading(hearer: () => void): void
-  /** Called after every look for nodes that are gone, whether or not there was one: what they left may be taken over. */
+  /**
+   * Called after every look for nodes that are gone, whether or not there was one: what they left may be
+   * taken over.
+   */
   onMourning(hearer: () => void): void
 }
 
@@ -81,7 +88,8 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     await stores.nodes.leave(id)
     throw error
   }
-  if (address !== '' && address !== alone) for (const gone of await stores.nodes.predecessors(id, address)) await bury(gone)
+  if (address !== '' && address !== alone)
+    for (const gone of await stores.nodes.predecessors(id, address)) await bury(gone)
   await lead()
   const timer = setInterval(() => void (running = running.then(sign).catch(parts.onError)), sign_ms)
   timer.unref()
@@ -106,9 +114,16 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
 
 /** Throws when another node lives that could not hear us, or we it. */
 async function fitTogether(stores: Stores, id: string, address: string): Promise<void> {
-  const unheard = async () => (await stores.nodes.others(id, silence_ms)).filter((other) => address === alone || other.address === alone)
+  const unheard = async () =>
+    (await stores.nodes.others(id, silence_ms)).filter(
+      (other) => address === alone || other.address === alone,
+    )
   const before = new Map((await unheard()).map((other) => [other.id, other.seen]))
-  for (const began = performance.now(); before.size > 0 && performance.now() - began < watching_ms; await wait(look_ms)) {
+  for (
+    const began = performance.now();
+    before.size > 0 && performance.now() - began < watching_ms;
+    await wait(look_ms)
+  ) {
     // Of two that start at once, each is to see that the other lives.
     await stores.nodes.sign(id, address)
     for (const other of await unheard()) {

@@ -1,5 +1,5 @@
-// Streams between two nodes: bytes pass at the reader's pace, a refusal is told with its reason, and whoever does not have
-// the secret gets no further than the handshake.
+// Streams between two nodes: bytes pass at the reader's pace, a refusal is told with its reason, and whoever
+// does not have the secret gets no further than the handshake.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -13,7 +13,10 @@ import { Unreachable } from '../tunnel/tunnel.ts'
 const secret = randomBytes(32)
 const signal = AbortSignal.timeout(20_000)
 
-async function node(serve: (request: PeerRequest) => Promise<Duplex>, masterKey = secret): Promise<Peers & { problems: Error[] }> {
+async function node(
+  serve: (request: PeerRequest) => Promise<Duplex>,
+  masterKey = secret,
+): Promise<Peers & { problems: Error[] }> {
   const problems: Error[] = []
   const peers = await startPeers({
     listen: { host: '127.0.0.1', port: 0 },

@@ -1,7 +1,8 @@
-// Streams between nodes: whoever holds a device's tunnel opens it for the node on which somebody wants to reach the device.
-// Two nodes share one connection, on which streams have windows of their own, so that a slow reader anywhere slows the
-// device and nobody else. The connection is TLS with a key that both derive from the installation's secret: a peer that does
-// not have it gets no further than the handshake, and there are no certificates to renew.
+// Streams between nodes: whoever holds a device's tunnel opens it for the node on which somebody wants to
+// reach the device. Two nodes share one connection, on which streams have windows of their own, so that a
+// slow reader anywhere slows the device and nobody else. The connection is TLS with a key that both derive
+// from the installation's secret: a peer that does not have it gets no further than the handshake, and there
+// are no certificates to renew.
 //   a stream begins with: uint16 length, JSON of the request · the answer: byte 0, or uint16 length and a sentence
 import { hkdfSync } from 'node:crypto'
 import { once } from 'node:events'
@@ -36,7 +37,10 @@ export interface PeerOptions {
 }
 
 const identity = 'hawser-node'
-/** With forward secrecy. AES first: processors of servers know it, and it took a fifth less of them; the other one for those that do not. */
+/**
+ * With forward secrecy. AES first: processors of servers know it, and it took a fifth less of them; the other
+ * one for those that do not.
+ */
 const ciphers = 'DHE-PSK-AES128-GCM-SHA256:ECDHE-PSK-CHACHA20-POLY1305'
 const connect_ms = 5_000
 const opening_ms = 30_000
@@ -76,7 +80,10 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
     }
   }
 
-  const server = tls.createServer({ ...secrets, dhparam: 'auto', pskCallback: (_, name) => (name === identity ? psk : null) }, enter)
+  const server = tls.createServer(
+    { ...secrets, dhparam: 'auto', pskCallback: (_, name) => (name === identity ? psk : null) },
+    enter,
+  )
   server.on('tlsClientError', (error) => options.onError(error))
   server.listen(options.listen.port, options.listen.host)
   await once(server, 'listening')
@@ -148,7 +155,10 @@ export function join(peer: Duplex, here: Duplex): void {
   pipeline(here, peer, settle)
 }
 
-/** What comes in one go leaves in one go: TLS hands over pieces of 16 KiB at most, and each would be a frame of its own. */
+/**
+ * What comes in one go leaves in one go: TLS hands over pieces of 16 KiB at most, and each would be a frame
+ * of its own.
+ */
 function together(from: Duplex, to: Duplex): void {
   let corked = false
   from.on('data', () => {

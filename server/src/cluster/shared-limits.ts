@@ -1,6 +1,6 @@
-// Limits that hold for all nodes together: what each has counted is told to the others twice a second, so that whoever spreads
-// calls over the nodes gets no more of them. Within that half second each node counts alone, which is as exact as a limit
-// needs to be.
+// Limits that hold for all nodes together: what each has counted is told to the others twice a second, so
+// that whoever spreads calls over the nodes gets no more of them. Within that half second each node counts
+// alone, which is as exact as a limit needs to be.
 import type { Bus } from '../bus/bus.ts'
 import type { Limiter } from '../kit/limiter.ts'
 

@@ -1,6 +1,7 @@
-// The administrator's commands. Each is a function from its arguments to lines of text, on the rooms of a server: the
-// running one when there is one (asked through control.ts), else rooms opened for the moment. Arguments are checked by the
-// contract's own rules, so that nothing gets in here which the interface would refuse.
+// The administrator's commands. Each is a function from its arguments to lines of text, on the rooms of a
+// server: the running one when there is one (asked through control.ts), else rooms opened for the moment.
+// Arguments are checked by the contract's own rules, so that nothing gets in here which the interface would
+// refuse.
 import { readFileSync } from 'node:fs'
 import { Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
@@ -31,7 +32,10 @@ function checkUser(username: string, email: string): void {
 }
 function checkPassword(password: string): void {
   const { minLength, maxLength } = passwordLength
-  must(password.length >= minLength && password.length <= maxLength, `The password needs ${minLength} to ${maxLength} characters.`)
+  must(
+    password.length >= minLength && password.length <= maxLength,
+    `The password needs ${minLength} to ${maxLength} characters.`,
+  )
 }
 
 async function mustFindUser({ stores }: Rooms, username: string) {
@@ -59,7 +63,10 @@ export const commands: readonly Command[] = [
     async run({ users }, username, password, email) {
       checkUser(username, email)
       checkPassword(password)
-      const user = await users.create({ name: username, username: username, password: password, email: email }, true)
+      const user = await users.create(
+        { name: username, username: username, password: password, email: email },
+        true,
+      )
       return ['User created successfully', `Username: ${user.username}`, `Email: ${user.email}`]
     },
   },
@@ -73,7 +80,9 @@ export const commands: readonly Command[] = [
       const hash = await hashPassword(password)
       await rooms.stores.transaction(async (inside) => {
         if ((await inside.users.lock(user.id))?.epoch !== user.epoch)
-          throw new Failure('conflict', { message: `Somebody changed how ${username} signs in at this moment; look, and try again.` })
+          throw new Failure('conflict', {
+            message: `Somebody changed how ${username} signs in at this moment; look, and try again.`,
+          })
         await setPassword(inside, user.id, hash)
       })
       return ['User password changed successfully', `Username: ${user.username}`]
@@ -85,8 +94,10 @@ export const commands: readonly Command[] = [
     doc: 'Deletes a user, with the namespaces that the user owns.',
     async run(rooms, username) {
       const user = await mustFindUser(rooms, username)
-      for (const { tenant_id } of await rooms.stores.namespaces.ownedBy(user.id)) await rooms.namespaces.removeNamespace(tenant_id)
-      for (const { tenant_id } of await rooms.stores.namespaces.memberships(user.id)) await rooms.namespaces.leave(tenant_id, user.id)
+      for (const { tenant_id } of await rooms.stores.namespaces.ownedBy(user.id))
+        await rooms.namespaces.removeNamespace(tenant_id)
+      for (const { tenant_id } of await rooms.stores.namespaces.memberships(user.id))
+        await rooms.namespaces.leave(tenant_id, user.id)
       await rooms.stores.users.remove(user.id)
       return ['User deleted successfully', `Username: ${user.username}`]
     },
@@ -96,7 +107,9 @@ export const commands: readonly Command[] = [
     arguments: [],
     doc: 'Lists the users.',
     async run({ stores }) {
-      return (await stores.users.list()).map((user) => `${user.username}\t${user.email}\t${user.confirmed ? 'confirmed' : 'unconfirmed'}`)
+      return (await stores.users.list()).map(
+        (user) => `${user.username}\t${user.email}\t${user.confirmed ? 'confirmed' : 'unconfirmed'}`,
+      )
     },
   },
   {
@@ -111,7 +124,12 @@ export const commands: readonly Command[] = [
       if (tenant !== undefined && (await rooms.stores.namespaces.find(tenant)))
         throw new Failure('conflict', { message: `There is a namespace with the tenant ${tenant} already.` })
       const namespace = await rooms.namespaces.create(user.id, name, tenant)
-      return ['Namespace created successfully', `Namespace: ${namespace.name}`, `Tenant: ${namespace.tenant_id}`, `Owner: ${user.id}`]
+      return [
+        'Namespace created successfully',
+        `Namespace: ${namespace.name}`,
+        `Tenant: ${namespace.tenant_id}`,
+        `Owner: ${user.id}`,
+      ]
     },
   },
   {
@@ -160,10 +178,16 @@ export const commands: readonly Command[] = [
       const namespace = await mustFindNamespace(rooms, name)
       const user = await mustFindUser(rooms, username)
       const member = await rooms.stores.namespaces.member(namespace.tenant_id, user.id)
-      if (!member) throw new Failure('notFound', { message: `${user.username} is not a member of ${namespace.name}.` })
+      if (!member)
+        throw new Failure('notFound', { message: `${user.username} is not a member of ${namespace.name}.` })
       if (member.role === 'owner') throw new Failure('forbidden', { message: 'The owner cannot be removed.' })
       await rooms.namespaces.leave(namespace.tenant_id, user.id)
-      return ['Member removed successfully', `Namespace: ${namespace.name}`, `Tenant: ${namespace.tenant_id}`, `Member: ${user.username}`]
+      return [
+        'Member removed successfully',
+        `Namespace: ${namespace.name}`,
+        `Tenant: ${namespace.tenant_id}`,
+        `Member: ${user.username}`,
+      ]
     },
   },
   {
@@ -174,9 +198,14 @@ export const commands: readonly Command[] = [
     async run(rooms, text, name) {
       const { stores, clock } = rooms
       const key = readShellHubKey(text)
-      const namespaces = name === undefined ? await stores.namespaces.imported() : [await mustFindNamespace(rooms, name)]
-      must(namespaces.length > 0, 'No namespace here is known to come from a ShellHub: name the one that the key is for.')
-      for (const { tenant_id } of namespaces) await stores.shellHubKeys.add({ ...key, tenant_id, added_at: iso(clock.now()) })
+      const namespaces =
+        name === undefined ? await stores.namespaces.imported() : [await mustFindNamespace(rooms, name)]
+      must(
+        namespaces.length > 0,
+        'No namespace here is known to come from a ShellHub: name the one that the key is for.',
+      )
+      for (const { tenant_id } of namespaces)
+        await stores.shellHubKeys.add({ ...key, tenant_id, added_at: iso(clock.now()) })
       return ['Key added successfully', ...namespaces.map((namespace) => `Namespace: ${namespace.name}`)]
     },
   },
@@ -187,7 +216,9 @@ export const commands: readonly Command[] = [
     async run({ stores }) {
       const names = new Map((await stores.namespaces.all()).map(({ tenant_id, name }) => [tenant_id, name]))
       const rows = await stores.shellHubKeys.list()
-      return rows.map((row) => `${names.get(row.tenant_id) ?? row.tenant_id}\t${row.fingerprint}\t${row.added_at}`)
+      return rows.map(
+        (row) => `${names.get(row.tenant_id) ?? row.tenant_id}\t${row.fingerprint}\t${row.added_at}`,
+      )
     },
   },
   {
@@ -232,7 +263,8 @@ export const commands: readonly Command[] = [
     arguments: ['uuid'],
     doc: 'Removes an announcement.',
     async run({ stores }, uuid) {
-      if (!(await stores.announcements.remove(uuid))) throw new Failure('notFound', { message: `There is no announcement ${uuid}.` })
+      if (!(await stores.announcements.remove(uuid)))
+        throw new Failure('notFound', { message: `There is no announcement ${uuid}.` })
       return ['Announcement deleted successfully']
     },
   },
@@ -243,7 +275,10 @@ export interface Parsed {
   readonly given: string[]
 }
 
-/** Finds the command, checks the number of arguments, and reads files here: the server may run as someone else. */
+/**
+ * Finds the command, checks the number of arguments, and reads files here: the server may run as someone
+ * else.
+ */
 export function parseCommand(args: readonly string[]): Parsed {
   const command = commands.find(({ words }) => args.slice(0, words.split(' ').length).join(' ') === words)
   if (!command) throw new Failure('invalid', { message: `There is no such command.\n\n${usage()}` })
@@ -252,7 +287,10 @@ export function parseCommand(args: readonly string[]): Parsed {
   if (given.length < command.arguments.length || given.length > most)
     throw new Failure('invalid', { message: `Usage: hawser admin ${lineOf(command)}` })
   const file = command.arguments.findIndex((name) => name.endsWith('-file'))
-  return { words: command.words, given: given.map((value, index) => (index === file ? textOf(value) : value)) }
+  return {
+    words: command.words,
+    given: given.map((value, index) => (index === file ? textOf(value) : value)),
+  }
 }
 
 function textOf(file: string): string {
@@ -270,7 +308,11 @@ export async function runCommand(rooms: Rooms, { words, given }: Parsed): Promis
 }
 
 const lineOf = (command: Command): string =>
-  [command.words, ...command.arguments.map((name) => `<${name}>`), ...(command.optional ?? []).map((name) => `[${name}]`)].join(' ')
+  [
+    command.words,
+    ...command.arguments.map((name) => `<${name}>`),
+    ...(command.optional ?? []).map((name) => `[${name}]`),
+  ].join(' ')
 
 export function usage(): string {
   const rows = [
@@ -281,5 +323,9 @@ export function usage(): string {
     ['restore <folder>', 'Puts a backup into an empty data folder.'] as const,
   ]
   const width = Math.max(...rows.map(([line]) => line.length))
-  return ['Usage: hawser admin <command>', '', ...rows.map(([line, doc]) => `  ${line.padEnd(width)}  ${doc}`)].join('\n')
+  return [
+    'Usage: hawser admin <command>',
+    '',
+    ...rows.map(([line, doc]) => `  ${line.padEnd(width)}  ${doc}`),
+  ].join('\n')
 }

@@ -1,7 +1,8 @@
-// Backup and restore of the embedded default, a server on SQLite: a folder with the database as of one moment, the master
-// key, without which its secrets are noise, and the recordings. A backup is taken while the server runs; a second one into
-// the same folder copies only recordings that are new. It is restored into a data folder that has nothing yet, so that
-// nothing can be overwritten. Databases on PostgreSQL and recordings in an object store have tools of their own.
+// Backup and restore of the embedded default, a server on SQLite: a folder with the database as of one
+// moment, the master key, without which its secrets are noise, and the recordings. A backup is taken while
+// the server runs; a second one into the same folder copies only recordings that are new. It is restored into
+// a data folder that has nothing yet, so that nothing can be overwritten. Databases on PostgreSQL and
+// recordings in an object store have tools of their own.
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
@@ -18,10 +19,12 @@ function refuse(message: string): never {
 }
 
 export function backup(config: Config, folder: string): string[] {
-  if (config.HAWSER_DATABASE) refuse('The database is PostgreSQL: back it up with pg_dump, and keep the master key.')
+  if (config.HAWSER_DATABASE)
+    refuse('The database is PostgreSQL: back it up with pg_dump, and keep the master key.')
   const from = path.join(config.HAWSER_DATA, database)
   if (!existsSync(from)) refuse(`There is no database in ${config.HAWSER_DATA}; see HAWSER_DATA.`)
-  if (!hasMasterKey(config.HAWSER_DATA, config.HAWSER_SECRET)) refuse(`There is no master key in ${config.HAWSER_DATA}; see HAWSER_DATA.`)
+  if (!hasMasterKey(config.HAWSER_DATA, config.HAWSER_SECRET))
+    refuse(`There is no master key in ${config.HAWSER_DATA}; see HAWSER_DATA.`)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const to = path.join(folder, database)
   copySqlite(from, to)
@@ -29,7 +32,8 @@ export function backup(config: Config, folder: string): string[] {
   checkSqlite(to)
   masterKey(config.HAWSER_DATA, config.HAWSER_SECRET)
   const lines = [`${to}: ${statSync(to).size} bytes`]
-  if (config.HAWSER_SECRET) lines.push('The master key is in HAWSER_SECRET: keep it, the backup is of no use without it.')
+  if (config.HAWSER_SECRET)
+    lines.push('The master key is in HAWSER_SECRET: keep it, the backup is of no use without it.')
   else {
     copyFileSync(path.join(config.HAWSER_DATA, keyFile), path.join(folder, keyFile))
     chmodSync(path.join(folder, keyFile), 0o600)
@@ -49,7 +53,8 @@ function copyNew(from: string, to: string): void {
   cpSync(from, to, {
     recursive: true,
     preserveTimestamps: true,
-    filter: (source, target) => !(existsSync(target) && statSync(source).isFile() && statSync(source).size === statSync(target).size),
+    filter: (source, target) =>
+      !(existsSync(target) && statSync(source).isFile() && statSync(source).size === statSync(target).size),
   })
 }
 
@@ -58,19 +63,27 @@ export function restore(config: Config, folder: string): string[] {
   const from = path.join(folder, database)
   if (!existsSync(from)) refuse(`${folder} is no backup: there is no ${database} in it.`)
   const to = path.join(config.HAWSER_DATA, database)
-  if (existsSync(to)) refuse(`${config.HAWSER_DATA} has a database already; move it away first, or set HAWSER_DATA to another folder.`)
+  if (existsSync(to))
+    refuse(
+      `${config.HAWSER_DATA} has a database already; move it away first, or set HAWSER_DATA to another folder.`,
+    )
   checkSqlite(from)
   mkdirSync(config.HAWSER_DATA, { recursive: true, mode: 0o700 })
   const key = path.join(folder, keyFile)
   if (existsSync(key)) {
     copyFileSync(key, path.join(config.HAWSER_DATA, keyFile))
     chmodSync(path.join(config.HAWSER_DATA, keyFile), 0o600)
-  } else if (!config.HAWSER_SECRET) refuse('The backup has no master key: set HAWSER_SECRET to the one that it was made with.')
+  } else if (!config.HAWSER_SECRET)
+    refuse('The backup has no master key: set HAWSER_SECRET to the one that it was made with.')
   if (existsSync(path.join(folder, recordings)) && !config.HAWSER_RECORDINGS.startsWith('s3:'))
-    cpSync(path.join(folder, recordings), config.HAWSER_RECORDINGS || path.join(config.HAWSER_DATA, recordings), {
-      recursive: true,
-      preserveTimestamps: true,
-    })
+    cpSync(
+      path.join(folder, recordings),
+      config.HAWSER_RECORDINGS || path.join(config.HAWSER_DATA, recordings),
+      {
+        recursive: true,
+        preserveTimestamps: true,
+      },
+    )
   // The database last: without it the folder still counts as empty, and the command can be repeated.
   copySqlite(from, to)
   return [`Restored into ${config.HAWSER_DATA}; start the server with \`npm start\` or \`hawser serve\`.`]

@@ -1,5 +1,6 @@
-// The control socket: how the administrator's commands reach a running server. It lies in the data folder and only the
-// owner of the process can open it; there is no other credential. One JSON line goes in, one comes out:
+// The control socket: how the administrator's commands reach a running server. It lies in the data folder and
+// only the owner of the process can open it; there is no other credential. One JSON line goes in, one comes
+// out:
 //   → {"words": "user create", "given": ["ann", …]}
 //   ← {"lines": [...]} or {"failure": "sentence"}
 import { chmodSync, closeSync, constants, openSync, rmSync } from 'node:fs'
@@ -12,7 +13,10 @@ import type { Rooms } from '../compose/rooms.ts'
 
 const longest_line = 1024 * 1024
 
-/** A socket's path may have about a hundred bytes; through a handle on its folder it is short wherever that lies. */
+/**
+ * A socket's path may have about a hundred bytes; through a handle on its folder it is short wherever that
+ * lies.
+ */
 function shortPath(folder: string): { path: string } & Disposable {
   const handle = openSync(folder, constants.O_DIRECTORY | constants.O_RDONLY)
   return { path: `/proc/self/fd/${handle}/control.sock`, [Symbol.dispose]: () => closeSync(handle) }
@@ -104,7 +108,10 @@ export async function isServed(folder: string): Promise<boolean> {
 }
 
 /** Asks the running server; undefined when none runs on this data folder. */
-export async function askServer(folder: string, command: Parsed): Promise<{ lines: string[] } | { failure: string } | undefined> {
+export async function askServer(
+  folder: string,
+  command: Parsed,
+): Promise<{ lines: string[] } | { failure: string } | undefined> {
   const socket = await connect(folder)
   if (!socket) return undefined
   socket.write(`${JSON.stringify(command)}\n`)

@@ -1,6 +1,6 @@
-// `hawser import shellhub <folder | postgres://…>`: composition of a move from another installation. It runs beside no server:
-// the one on this data folder has to be stopped, so that nothing is written between. A dry run on a data folder that has no
-// database yet makes none there either.
+// `hawser import shellhub <folder | postgres://…>`: composition of a move from another installation. It runs
+// beside no server: the one on this data folder has to be stopped, so that nothing is written between. A dry
+// run on a data folder that has no database yet makes none there either.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -57,8 +57,14 @@ export function readArguments(args: string[]): Wanted | undefined {
     })
     if (values.help || args.length === 0) return undefined
     const [what, from, ...more] = positionals
-    if (what !== 'shellhub' || from === undefined || more.length > 0) throw new Error('shellhub and one source are expected')
-    const { 'dry-run': dryRun, 'leave-out': leaveOut, 'same-people': samePeople, namespace: namespaces } = values
+    if (what !== 'shellhub' || from === undefined || more.length > 0)
+      throw new Error('shellhub and one source are expected')
+    const {
+      'dry-run': dryRun,
+      'leave-out': leaveOut,
+      'same-people': samePeople,
+      namespace: namespaces,
+    } = values
     return { from, dryRun, leaveOut, samePeople, namespaces, publicKey: values['public-key'] }
   } catch (cause) {
     // What was typed is not repeated: there may be a password in it.
@@ -81,19 +87,26 @@ function placeOf(url: string): string {
 
 async function open(from: string, ours: string): Promise<Source> {
   if (/^postgres(ql)?:\/\//.test(from)) {
-    if (!URL.canParse(from)) throw new Failure('invalid', { message: 'The address of the PostgreSQL database is not valid.' })
+    if (!URL.canParse(from))
+      throw new Failure('invalid', { message: 'The address of the PostgreSQL database is not valid.' })
     if (ours !== '' && placeOf(from) === placeOf(ours))
-      throw new Failure('invalid', { message: 'This is the database of HAWSER_DATABASE: Hawser needs one of its own.' })
+      throw new Failure('invalid', {
+        message: 'This is the database of HAWSER_DATABASE: Hawser needs one of its own.',
+      })
     return openTables(await openShellHub(from))
   }
   if (/^[a-z+]+:\/\//.test(from))
     throw new Failure('invalid', {
-      message: 'A folder of JSON files or the address of a PostgreSQL database is expected; see `hawser import`.',
+      message:
+        'A folder of JSON files or the address of a PostgreSQL database is expected; see `hawser import`.',
     })
   return openDump(path.resolve(from))
 }
 
-export async function importShellHub(config: Config, { from, publicKey, ...options }: Wanted): Promise<{ done: boolean; lines: string[] }> {
+export async function importShellHub(
+  config: Config,
+  { from, publicKey, ...options }: Wanted,
+): Promise<{ done: boolean; lines: string[] }> {
   const signingKey = publicKey === undefined ? undefined : readShellHubKey(textOf(publicKey))
   await using parts = new AsyncDisposableStack()
   const source = parts.use(await open(from, config.HAWSER_DATABASE))
@@ -132,6 +145,12 @@ export async function importShellHub(config: Config, { from, publicKey, ...optio
       : 'This was a dry run: nothing was written.'
   return {
     done: !refused,
-    lines: [`From ${source.title}, into ${place}${fresh ? ', a new installation' : ''}:`, '', ...report.lines(), '', outcome],
+    lines: [
+      `From ${source.title}, into ${place}${fresh ? ', a new installation' : ''}:`,
+      '',
+      ...report.lines(),
+      '',
+      outcome,
+    ],
   }
 }

@@ -1,11 +1,14 @@
-// `hawser recording verify`: one file, looked at where it is, without a server. What it says is for people: whose session it
-// was, how long, how it ended, and by which key it was signed, which is theirs to compare.
+// `hawser recording verify`: one file, looked at where it is, without a server. What it says is for people:
+// whose session it was, how long, how it ended, and by which key it was signed, which is theirs to compare.
 import { open } from 'node:fs/promises'
 import { Failure } from '@hawser/contract/failures'
 import { verifyJournal } from '../recording/verify.ts'
 import type { Reading } from '../recording/storage/storage.ts'
 
-export async function verifyFile(file: string, key: string | undefined): Promise<{ sound: boolean; lines: string[] }> {
+export async function verifyFile(
+  file: string,
+  key: string | undefined,
+): Promise<{ sound: boolean; lines: string[] }> {
   const handle = await open(file, 'r').catch((cause: unknown) => {
     throw new Failure('invalid', { message: `The file ${file} cannot be read.`, cause })
   })
@@ -19,7 +22,8 @@ export async function verifyFile(file: string, key: string | undefined): Promise
   }
   await using journal = reading
   const verdict = await verifyJournal(journal, key)
-  if (!verdict.sound) return { sound: false, lines: [`${verdict.unfinished ? 'Unfinished' : 'CHANGED'}: ${verdict.why}.`] }
+  if (!verdict.sound)
+    return { sound: false, lines: [`${verdict.unfinished ? 'Unfinished' : 'CHANGED'}: ${verdict.why}.`] }
   const { header, end } = verdict
   return {
     sound: true,

@@ -1,5 +1,5 @@
-// Composition of what is paid: with a key of the payment provider its room is loaded and joined to the rules of billing;
-// without one nothing of it is loaded, and what it had limited is not limited any more.
+// Composition of what is paid: with a key of the payment provider its room is loaded and joined to the rules
+// of billing; without one nothing of it is loaded, and what it had limited is not limited any more.
 import type { Bus } from '../bus/bus.ts'
 import { ConfigError, type Config } from '../config.ts'
 import { billing, noBilling } from '../domain/billing/billing.ts'
@@ -28,18 +28,37 @@ export interface Paying {
   readonly usage: Usage | undefined
 }
 
-export async function openPaying({ config, log, clock, stores, bus, background, url }: PayingParts): Promise<Paying> {
-  const { HAWSER_STRIPE_KEY: key, HAWSER_STRIPE_PRICE: price, HAWSER_STRIPE_WEBHOOK_SECRET: webhookSecret } = config
+export async function openPaying({
+  config,
+  log,
+  clock,
+  stores,
+  bus,
+  background,
+  url,
+}: PayingParts): Promise<Paying> {
+  const {
+    HAWSER_STRIPE_KEY: key,
+    HAWSER_STRIPE_PRICE: price,
+    HAWSER_STRIPE_WEBHOOK_SECRET: webhookSecret,
+  } = config
   await stores.billing.applyLimits(key !== '')
   if (key === '') {
-    log.info({ event: 'billing.off', message: 'there is no payment provider: nothing is billed and nothing is limited' })
+    log.info({
+      event: 'billing.off',
+      message: 'there is no payment provider: nothing is billed and nothing is limited',
+    })
     return { billed: false, rules: noBilling(), usage: undefined }
   }
   if (price === '' || webhookSecret === '')
-    throw new ConfigError('HAWSER_STRIPE_KEY is set, so HAWSER_STRIPE_PRICE and HAWSER_STRIPE_WEBHOOK_SECRET are needed too.')
+    throw new ConfigError(
+      'HAWSER_STRIPE_KEY is set, so HAWSER_STRIPE_PRICE and HAWSER_STRIPE_WEBHOOK_SECRET are needed too.',
+    )
 
   const { stripeProvider } = await import('../billing/stripe.ts')
-  const provider = background.own(stripeProvider({ url: config.HAWSER_STRIPE_URL, key, price, webhookSecret, log }))
+  const provider = background.own(
+    stripeProvider({ url: config.HAWSER_STRIPE_URL, key, price, webhookSecret, log }),
+  )
   const reports = background.own(usage({ stores, provider, clock, log }))
   // What was not told before the last stop, and from now on whatever changes.
   reports.wake()

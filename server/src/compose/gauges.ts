@@ -1,4 +1,5 @@
-// What the metrics say of the rooms, beside the requests: tunnels, sessions, what was refused, other nodes, the disk.
+// What the metrics say of the rooms, beside the requests: tunnels, sessions, what was refused, other nodes,
+// the disk.
 import type { Metrics } from '../http/metrics.ts'
 import { diskStates } from '../kit/disk.ts'
 import type { Reach } from './reach.ts'
@@ -8,15 +9,25 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   figures.gauge('hawser_tunnels', 'Devices that hold a tunnel to this server.', () => reach.tunnels.size)
   figures.gauge('hawser_recordings', 'Terminals that are being recorded.', () => rooms.recordings.count)
   figures.gauge('hawser_sessions', 'SSH sessions that are going on.', () => reach.sessions.size)
-  figures.gauge('hawser_ssh_unauthenticated', 'SSH connections that have not logged in.', () => reach.door.strangers)
+  figures.gauge(
+    'hawser_ssh_unauthenticated',
+    'SSH connections that have not logged in.',
+    () => reach.door.strangers,
+  )
   figures.gauge(
     'hawser_signatures_refused',
     'Signatures that agents asked for and did not get, since the start.',
     () => rooms.signer.refused,
   )
-  figures.gauge('hawser_ssh_refused', 'SSH connections that were not taken since the start.', () => reach.door.refused)
+  figures.gauge(
+    'hawser_ssh_refused',
+    'SSH connections that were not taken since the start.',
+    () => reach.door.refused,
+  )
   if (rooms.clustered) {
-    figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () => Number(rooms.bus.connected))
+    figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () =>
+      Number(rooms.bus.connected),
+    )
     figures.gauge(
       'hawser_nats_refused',
       'Messages on NATS since the start that no other node said, or that came too late or twice.',
@@ -25,12 +36,18 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   }
   const { node } = rooms
   if (node)
-    figures.gauge('hawser_database_silence_seconds', 'Since the database last took this node’s sign of life.', () =>
-      Math.round((performance.now() - node.signed_at) / 1000),
+    figures.gauge(
+      'hawser_database_silence_seconds',
+      'Since the database last took this node’s sign of life.',
+      () => Math.round((performance.now() - node.signed_at) / 1000),
     )
   const { disks } = rooms
   if (disks) {
-    figures.gauge('hawser_disk_free_bytes', 'Free space of the disk with the data folder.', () => disks.data.free_bytes)
+    figures.gauge(
+      'hawser_disk_free_bytes',
+      'Free space of the disk with the data folder.',
+      () => disks.data.free_bytes,
+    )
     figures.gauge(
       'hawser_disk_state',
       '0: there is room; 1: low, nothing is recorded; 2: full, only signing in, reading and deleting work.',

@@ -1,6 +1,7 @@
-// Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the news that end
-// them; devices that join by SSH instead; containers that are reached by way of their engine; what is recorded of sessions, and who watches them. A device that
-// is no longer accepted has no sessions, one that is rejected or gone has no tunnel either.
+// Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the
+// news that end them; devices that join by SSH instead; containers that are reached by way of their engine;
+// what is recorded of sessions, and who watches them. A device that is no longer accepted has no sessions,
+// one that is rejected or gone has no tunnel either.
 import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'
@@ -72,7 +73,9 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     isElsewhere: async (uid) => rooms.clustered && (await bus.seek(deviceName(uid))) !== undefined,
     held({ uid }, number) {
       bus.tell('tunnel.taken', { uid, number })
-      return bus.hold(deviceName(uid), (least) => (Number(least) <= number ? JSON.stringify(rooms.self.address) : undefined))
+      return bus.hold(deviceName(uid), (least) =>
+        Number(least) <= number ? JSON.stringify(rooms.self.address) : undefined,
+      )
     },
     probe,
     onError: (event, { uid }, err) => log.warn({ event, device: uid, err }),
@@ -88,11 +91,23 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   const wayTo: WayTo = async (device) => tunnels.find(device.uid, device.tunnel) ?? neighbours?.wayTo(device)
   const wanted = async (tenant_id: string): Promise<Wish> => {
     const namespace = await stores.namespaces.find(tenant_id)
-    return { record: namespace?.session_record === 1, continueUnrecorded: namespace?.continue_unrecorded === 1 }
+    return {
+      record: namespace?.session_record === 1,
+      continueUnrecorded: namespace?.continue_unrecorded === 1,
+    }
   }
   const failures = rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT)
-  const agentless = agentlessDoor({ rules: rooms.agentless, failures, enter: entries.bring, seen: tunnels.seen, log })
-  const arriving = startups(clock, { perSource: config.HAWSER_SSH_PER_SOURCE, rate: config.HAWSER_SSH_RATE_LIMIT })
+  const agentless = agentlessDoor({
+    rules: rooms.agentless,
+    failures,
+    enter: entries.bring,
+    seen: tunnels.seen,
+    log,
+  })
+  const arriving = startups(clock, {
+    perSource: config.HAWSER_SSH_PER_SOURCE,
+    rate: config.HAWSER_SSH_RATE_LIMIT,
+  })
   const gateway = await startGateway({
     listen: config.HAWSER_SSH,
     hostKeys: await hostKeys({
@@ -166,12 +181,16 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
       if (device?.status !== 'accepted') session.end('The device is no longer available.')
       const record = await stores.of(session.tenant_id).sessions.find(session.uid)
-      // One that was written off with its node, while we were cut off, names none; it is written again by whoever has it.
-      if (record?.active === 0 && record.node !== '') session.end('The session was closed by an administrator.')
+      // One that was written off with its node, while we were cut off, names none; it is written again by
+      // whoever has it.
+      if (record?.active === 0 && record.node !== '')
+        session.end('The session was closed by an administrator.')
     }
   }
   const hearing = [
-    bus.hear('session.closed', ({ uid }) => gateway.sessions.get(uid)?.end('The session was closed by an administrator.')),
+    bus.hear('session.closed', ({ uid }) =>
+      gateway.sessions.get(uid)?.end('The session was closed by an administrator.'),
+    ),
     bus.hear('device.changed', ({ tenant_id, uid, status }) => {
       if (status === 'rejected' || status === 'gone') leave(uid)
       else if (status !== 'accepted') endSessions(uid)
@@ -197,12 +216,17 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   ]
 
   // What a crash has cut off is closed while people already work.
-  const closed: Parameters<Rooms['recordings']['recover']>[0] = async ({ tenant_id, session_uid, channel }, ending) => {
+  const closed: Parameters<Rooms['recordings']['recover']>[0] = async (
+    { tenant_id, session_uid, channel },
+    ending,
+  ) => {
     log.warn({ event: 'recording.closed', session: session_uid, channel, ending })
     await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
   }
   rooms.background.later('recording.recovery', () => rooms.recordings.recover(closed))
-  rooms.node?.onMourning(() => rooms.background.later('recording.inheritance', () => rooms.recordings.inherit(closed)))
+  rooms.node?.onMourning(() =>
+    rooms.background.later('recording.inheritance', () => rooms.recordings.inherit(closed)),
+  )
 
   let stopping = false
   const watching = watchDoor({
@@ -230,7 +254,10 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.inTurn), path, upgrade)
   }
   /** What is not here another node may have; it is asked for by name. */
-  const orElsewhere = (here: Doors[string], name: (upgrade: Upgrade) => string | undefined): Doors[string] => {
+  const orElsewhere = (
+    here: Doors[string],
+    name: (upgrade: Upgrade) => string | undefined,
+  ): Doors[string] => {
     if (!neighbours) return here
     return async (upgrade) => {
       const sought = name(upgrade)
@@ -244,11 +271,13 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       [tunnelPaths.pickUp]: orElsewhere((upgrade) => entries.pickUp(upgrade), entries.pickUpElsewhere),
       [watchPath]: orElsewhere(
         (upgrade) => watching.enter(upgrade),
-        ({ params: { uid = '' } }) => (gateway.sessions.has(uid) || !/^[0-9a-f]{64}$/.test(uid) ? undefined : sessionName(uid)),
+        ({ params: { uid = '' } }) =>
+          gateway.sessions.has(uid) || !/^[0-9a-f]{64}$/.test(uid) ? undefined : sessionName(uid),
       ),
       [terminalPath]: orElsewhere(
         (upgrade) => terminals.enter(upgrade),
-        ({ query }) => (rooms.tickets.has(query.get('token') ?? '') ? undefined : ticketName(query.get('token') ?? '')),
+        ({ query }) =>
+          rooms.tickets.has(query.get('token') ?? '') ? undefined : ticketName(query.get('token') ?? ''),
       ),
     },
     port: gateway.port,

@@ -1,5 +1,6 @@
-// Composition of everything but what listens: every room is made here, in order, and handed what it needs. What is opened is
-// closed in reverse order when the rooms are disposed. The administrator's commands need no more than this.
+// Composition of everything but what listens: every room is made here, in order, and handed what it needs.
+// What is opened is closed in reverse order when the rooms are disposed. The administrator's commands need no
+// more than this.
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
@@ -71,7 +72,9 @@ export interface ServerOptions {
   config: Config
   log: Log
   clock?: Clock
-  /** It will have doors: on PostgreSQL it is one of the nodes then. A command of the administrator is none. */
+  /**
+   * It will have doors: on PostgreSQL it is one of the nodes then. A command of the administrator is none.
+   */
   serving?: boolean
 }
 
@@ -110,10 +113,16 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   const clustered = config.HAWSER_NATS !== ''
   /** Nobody else can be on a SQLite file. */
   const node = opened.name === 'postgres' ? newUuid() : ''
-  const bus = clustered ? background.own(await busBetweenNodes(config.HAWSER_NATS, key, node, log)) : localBus()
-  /** Where the other nodes reach this one, once it listens for them, and whether it has a device's tunnel, once it takes any. */
+  const bus = clustered
+    ? background.own(await busBetweenNodes(config.HAWSER_NATS, key, node, log))
+    : localBus()
+  /**
+   * Where the other nodes reach this one, once it listens for them, and whether it has a device's tunnel,
+   * once it takes any.
+   */
   const self: { address?: { host: string; port: number }; hasTunnel?: (uid: string) => boolean } = {}
-  const hold = (name: string): Disposable => bus.hold(name, () => self.address && JSON.stringify(self.address))
+  const hold = (name: string): Disposable =>
+    bus.hold(name, () => self.address && JSON.stringify(self.address))
   const shared = clustered ? background.own(sharedLimits(bus, node)) : undefined
   const limiter = (name: string, options: Parameters<typeof ownLimiter>[1]): Limiter => {
     const own = ownLimiter(clock, options)
@@ -121,18 +130,34 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
   }
   const url = config.HAWSER_URL || `http://localhost:${config.HAWSER_HTTP.port}`
   const mail = background.own(
-    post({ smtp: config.HAWSER_SMTP || undefined, from: config.HAWSER_MAIL_FROM, outbox: path.join(folder, 'outbox'), log }),
+    post({
+      smtp: config.HAWSER_SMTP || undefined,
+      from: config.HAWSER_MAIL_FROM,
+      outbox: path.join(folder, 'outbox'),
+      log,
+    }),
   )
   const issued = await tokens({ stores, vault: secrets, clock })
   const locks = lockout({ stores, clock })
   const who = signIn({ stores, tokens: issued, clock })
-  const present = background.own(presence({ stores, clock, bus, node, onError: (err) => log.error({ event: 'presence.failed', err }) }))
-  // One process owns a SQLite file, so what it says is online was ours; on PostgreSQL other nodes may hold it.
+  const present = background.own(
+    presence({ stores, clock, bus, node, onError: (err) => log.error({ event: 'presence.failed', err }) }),
+  )
+  // One process owns a SQLite file, so what it says is online was ours; on PostgreSQL other nodes may hold
+  // it.
   if (opened.name === 'sqlite') {
     present.adopt(await stores.presence.online())
     await stores.liveSessions.closeOlderThan(iso(clock.now()))
   }
-  const live = background.own(liveSessions({ stores, clock, node, hold, onError: (err) => log.error({ event: 'session.unwritten', err }) }))
+  const live = background.own(
+    liveSessions({
+      stores,
+      clock,
+      node,
+      hold,
+      onError: (err) => log.error({ event: 'session.unwritten', err }),
+    }),
+  )
   const listen = config.HAWSER_NODE_ADDRESS
   const peerhood =
     node === '' || !serving
@@ -144,7 +169,10 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
             // A port that the system chooses is no address that somebody could have had before.
             address: clustered ? (listen?.port ? `${listen.host}:${listen.port}` : '') : undefined,
             async returned() {
-              log.warn({ event: 'node.returned', message: 'this node was thought lost; it says again what it has' })
+              log.warn({
+                event: 'node.returned',
+                message: 'this node was thought lost; it says again what it has',
+              })
               await present.revive()
               await live.revive()
             },
@@ -152,7 +180,11 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
             onError: (err) => log.error({ event: 'node.unsigned', err }),
           }),
         )
-  const signingRecordings = await recordingKey({ kept: stores.recordingKeys, vault: secrets, now: () => iso(clock.now()) })
+  const signingRecordings = await recordingKey({
+    kept: stores.recordingKeys,
+    vault: secrets,
+    now: () => iso(clock.now()),
+  })
   const unfinished = stores.unfinishedRecordings
   const ledger: Ledger | undefined =
     clustered && serving
@@ -176,16 +208,39 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
         isLow: () => disks !== undefined && disks.recordings.state !== 'ok',
         quota_bytes: config.HAWSER_RECORDING_QUOTA,
         used: keep.used,
-        onUsedUp: (tenant) => log.warn({ event: 'recording.quota', tenant, message: 'nothing more of this namespace is recorded' }),
+        onUsedUp: (tenant) =>
+          log.warn({
+            event: 'recording.quota',
+            tenant,
+            message: 'nothing more of this namespace is recorded',
+          }),
         onUnmeasured: (tenant, err) => log.warn({ event: 'recording.unmeasured', tenant, err }),
       }),
-      onFailed: (err, { session_uid, channel }) => log.error({ event: 'recording.failed', session: session_uid, channel, err }),
+      onFailed: (err, { session_uid, channel }) =>
+        log.error({ event: 'recording.failed', session: session_uid, channel, err }),
     }),
   )
-  const sweepRecordings = recordingSweep({ stores, recordings: recorded, clock, days: config.HAWSER_RECORDING_DAYS })
-  background.own(await sweeps({ stores, clock, recordings: sweepRecordings, onError: (err) => log.error({ event: 'sweep.failed', err }) }))
+  const sweepRecordings = recordingSweep({
+    stores,
+    recordings: recorded,
+    clock,
+    days: config.HAWSER_RECORDING_DAYS,
+  })
+  background.own(
+    await sweeps({
+      stores,
+      clock,
+      recordings: sweepRecordings,
+      onError: (err) => log.error({ event: 'sweep.failed', err }),
+    }),
+  )
   // Whoever deletes a device or a namespace expects its recordings to be gone then, not at the next sweep.
-  background.own(bus.hear('device.changed', ({ status }) => void (status === 'gone' && background.later('sweep', sweepRecordings))))
+  background.own(
+    bus.hear(
+      'device.changed',
+      ({ status }) => void (status === 'gone' && background.later('sweep', sweepRecordings)),
+    ),
+  )
   background.own(bus.hear('namespace.changed', () => background.later('sweep', sweepRecordings)))
 
   const mailing = { stores, vault: secrets, clock, post: mail, letters: letters(url), background }
@@ -210,9 +265,16 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     async ready() {
       await stores.ping()
       if (disks && !disks.data.writable)
-        throw new Failure('unavailable', { message: 'The disk of the server is full: nobody can sign in.', retryAfter: 60 })
+        throw new Failure('unavailable', {
+          message: 'The disk of the server is full: nobody can sign in.',
+          retryAfter: 60,
+        })
       if (draining) throw new Failure('unavailable', { message: 'The server is stopping.', retryAfter: 5 })
-      if (!bus.connected) throw new Failure('unavailable', { message: 'This node is cut off from the others (NATS).', retryAfter: 5 })
+      if (!bus.connected)
+        throw new Failure('unavailable', {
+          message: 'This node is cut off from the others (NATS).',
+          retryAfter: 5,
+        })
     },
   })
   const isFull = (): boolean => disks?.data.state === 'full'
@@ -227,7 +289,9 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     newPerSource,
     isFull,
   })
-  const signing = signer(clock, bus, (device, fingerprint) => log.warn({ event: 'signature.refused', device, fingerprint }))
+  const signing = signer(clock, bus, (device, fingerprint) =>
+    log.warn({ event: 'signature.refused', device, fingerprint }),
+  )
   const watching = watchTickets({ stores, vault: secrets, clock })
   const sessionRules = sessions({
     tickets: watching,
@@ -250,7 +314,15 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     billed,
     isConnected: async (uid) => self.hasTunnel?.(uid) === true || (await heldElsewhere(bus, deviceName(uid))),
     onReplaced: ({ tenant_id: tenant, uid, before, replaced, by }) =>
-      log.warn({ event: 'device.replaced', tenant, device: uid, before, replaced: replaced.uid, name: replaced.name, by }),
+      log.warn({
+        event: 'device.replaced',
+        tenant,
+        device: uid,
+        before,
+        replaced: replaced.uid,
+        name: replaced.name,
+        by,
+      }),
   })
   const containers = containerDevices({
     stores,
@@ -263,7 +335,14 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     onError: (uid, err) => log.warn({ event: 'container.unaccepted', device: uid, err }),
   })
   const engines = engine({ allow: config.HAWSER_CONNECTOR_ALLOW })
-  const connectorRules = connectors({ stores, vault: secrets, engine: engines, bus, clock, leave: containers.leave })
+  const connectorRules = connectors({
+    stores,
+    vault: secrets,
+    engine: engines,
+    bus,
+    clock,
+    leave: containers.leave,
+  })
   const enrolmentKeyRules = enrolmentKeys({
     stores,
     vault: secrets,
@@ -272,7 +351,10 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
     keys,
     shown(key, comment) {
       const blob = blobOf(key)
-      return { public_key: `${publicKeyLine('ssh-ed25519', blob)} ${comment}`, fingerprint: fingerprintSha256(blob) }
+      return {
+        public_key: `${publicKeyLine('ssh-ed25519', blob)} ${comment}`,
+        fingerprint: fingerprintSha256(blob),
+      }
     },
   })
   const onDeactivated = (about: Deactivated): void => log.warn({ event: 'firewall.deactivated', ...about })
@@ -304,7 +386,8 @@ async function makeRooms(background: Lifetime, config: Config, log: Log, clock: 
       stores,
       clock,
       billed,
-      onUnrunnable: (tenant_id, rules) => log.warn({ event: 'firewall.unrunnable', tenant_id, rules: rules.slice(0, 10) }),
+      onUnrunnable: (tenant_id, rules) =>
+        log.warn({ event: 'firewall.unrunnable', tenant_id, rules: rules.slice(0, 10) }),
     }),
     agentless: agentless({ stores, clock, newPerSource, isFull }),
     loginKeyOf: enrolmentKeyRules.loginKeyOf,
@@ -346,12 +429,21 @@ async function heldElsewhere(bus: Bus, name: string): Promise<boolean> {
   try {
     return (await bus.seek(name)) !== undefined
   } catch (cause) {
-    throw new Failure('unavailable', { message: 'Another node does not answer; try again.', retryAfter: 5, cause })
+    throw new Failure('unavailable', {
+      message: 'Another node does not answer; try again.',
+      retryAfter: 5,
+      cause,
+    })
   }
 }
 
 /** Loaded only where it is used: one node alone needs no NATS. */
-async function busBetweenNodes(servers: string, key: Buffer, node: string, log: Log): Promise<Bus & AsyncDisposable> {
+async function busBetweenNodes(
+  servers: string,
+  key: Buffer,
+  node: string,
+  log: Log,
+): Promise<Bus & AsyncDisposable> {
   const { natsBus } = await import('../bus/nats.ts')
   try {
     return await natsBus({
@@ -362,19 +454,27 @@ async function busBetweenNodes(servers: string, key: Buffer, node: string, log: 
       onEvent: (event, err) => (event === 'nats.connected' ? log.info({ event }) : log.error({ event, err })),
     })
   } catch (cause) {
-    throw new Failure('unavailable', { message: `NATS does not answer (${(cause as Error).message}); see HAWSER_NATS.`, cause })
+    throw new Failure('unavailable', {
+      message: `NATS does not answer (${(cause as Error).message}); see HAWSER_NATS.`,
+      cause,
+    })
   }
 }
 
 /** The disk with the data folder, and the one with the recordings, where that is another. */
-async function watchDisks(background: Lifetime, config: Config, log: Log): Promise<{ data: Disk; recordings: Disk }> {
+async function watchDisks(
+  background: Lifetime,
+  config: Config,
+  log: Log,
+): Promise<{ data: Disk; recordings: Disk }> {
   const watch = async (folder: string, reserve_bytes: number): Promise<Disk> =>
     background.own(
       await watchDisk({
         folder,
         low_bytes: config.HAWSER_DISK_LOW,
         reserve_bytes,
-        onChange: (state, free_bytes) => log[state === 'ok' ? 'info' : 'warn']({ event: `disk.${state}`, folder, free_bytes }),
+        onChange: (state, free_bytes) =>
+          log[state === 'ok' ? 'info' : 'warn']({ event: `disk.${state}`, folder, free_bytes }),
         onError: (err) => log.error({ event: 'disk.failed', folder, err }),
       }),
     )

@@ -1,4 +1,5 @@
-// The server: the rooms behind the doors that listen, HTTP and SSH. It stops in good order when it is disposed.
+// The server: the rooms behind the doors that listen, HTTP and SSH. It stops in good order when it is
+// disposed.
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { metrics } from '../http/metrics.ts'
@@ -55,8 +56,12 @@ export async function startServer(options: ServerOptions) {
   reach.serveWith(app.server)
   const doors = [app]
   try {
-    // Fastify says where it listens in its own words; ours are below, and every line of the log has its event.
-    await app.listen({ ...config.HAWSER_HTTP, listenTextResolver: (address) => ({ event: 'http.bound', address }) as never })
+    // Fastify says where it listens in its own words; ours are below, and every line of the log has its
+    // event.
+    await app.listen({
+      ...config.HAWSER_HTTP,
+      listenTextResolver: (address) => ({ event: 'http.bound', address }) as never,
+    })
     if (config.HAWSER_METRICS) {
       const own = metricsServer(figures)
       await own.listen(config.HAWSER_METRICS)
@@ -81,7 +86,8 @@ export async function startServer(options: ServerOptions) {
     async [Symbol.asyncDispose]() {
       rooms.drain()
       await reach.stop()
-      // Node stops timing requests when its server closes: without this, half a request would hold us for ever.
+      // Node stops timing requests when its server closes: without this, half a request would hold us for
+      // ever.
       const impatience = setTimeout(() => {
         log.warn({ event: 'request.abandoned', message: 'requests that did not end in time were cut off' })
         for (const door of doors) door.server.closeAllConnections()

@@ -1,7 +1,13 @@
-// Requests to container engines, against a real server on loopback: what is asked and read, what is refused before
-// anything is sent, and that whatever the other side does ends in a sentence that is safe to show.
+// Requests to container engines, against a real server on loopback: what is asked and read, what is refused
+// before anything is sent, and that whatever the other side does ends in a sentence that is safe to show.
 import { describe, expect, test } from 'vitest'
-import { certificates, clientTls, engineInfo, startEngine, type TestEngine } from '../../../tests/harness/engine.ts'
+import {
+  certificates,
+  clientTls,
+  engineInfo,
+  startEngine,
+  type TestEngine,
+} from '../../../tests/harness/engine.ts'
 import { engine, isForbidden, type EngineAddress } from './engine.ts'
 
 const allowed = engine({ allow: ['127.0.0.1', '127.0.0.2'] })
@@ -62,20 +68,33 @@ describe('addresses that no engine of a user has', () => {
 })
 
 describe('refused before anything is sent', () => {
-  test.each(['127.0.0.1', '127.1', '2130706433', '0x7f000001', '0', '0.0.0.0', 'localhost', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1'])(
-    'a server on loopback is not reached as %s',
+  test.each([
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0x7f000001',
+    '0',
+    '0.0.0.0',
+    'localhost',
+    '::1',
+    '::ffff:127.0.0.1',
+    '::ffff:7f00:1',
+  ])('a server on loopback is not reached as %s', async (address) => {
+    await using there = await startEngine({ host: '127.0.0.1' })
+    expect(await sentence(strict.info(at(there, { address })))).toBe(
+      `The address ${address} is the server's own or link-local; the administrator has not allowed it.`,
+    )
+    expect(there.asked).toEqual([])
+  })
+
+  test.each(['169.254.169.254', 'fe80::1', 'fd00:ec2::254', '255.255.255.255'])(
+    '%s is not asked',
     async (address) => {
-      await using there = await startEngine({ host: '127.0.0.1' })
-      expect(await sentence(strict.info(at(there, { address })))).toBe(
-        `The address ${address} is the server's own or link-local; the administrator has not allowed it.`,
+      expect(await sentence(strict.info({ address, port: 80, secure: false, tls: undefined }))).toContain(
+        'has not allowed it',
       )
-      expect(there.asked).toEqual([])
     },
   )
-
-  test.each(['169.254.169.254', 'fe80::1', 'fd00:ec2::254', '255.255.255.255'])('%s is not asked', async (address) => {
-    expect(await sentence(strict.info({ address, port: 80, secure: false, tls: undefined }))).toContain('has not allowed it')
-  })
 
   test('an allowed address does not allow another one', async () => {
     await using there = await startEngine()
@@ -85,17 +104,20 @@ describe('refused before anything is sent', () => {
 
   test('a name is allowed by itself or by every address it stands for', async () => {
     await using there = await startEngine()
-    const byName = await Promise.allSettled([engine({ allow: ['localhost'] }).info(at(there, { address: 'localhost' }))])
+    const byName = await Promise.allSettled([
+      engine({ allow: ['localhost'] }).info(at(there, { address: 'localhost' })),
+    ])
     // On a machine where localhost is ::1 first, nothing answers there; the point is that it was not refused.
     for (const result of byName)
-      if (result.status === 'rejected') expect(String(result.reason)).toContain('The engine cannot be reached')
+      if (result.status === 'rejected')
+        expect(String(result.reason)).toContain('The engine cannot be reached')
       else expect(result.value).toEqual(engineInfo)
   })
 
   test('a name that cannot be resolved', async () => {
-    expect(await sentence(strict.info({ address: 'engine.invalid', port: 2375, secure: false, tls: undefined }))).toBe(
-      'The host name engine.invalid cannot be resolved.',
-    )
+    expect(
+      await sentence(strict.info({ address: 'engine.invalid', port: 2375, secure: false, tls: undefined })),
+    ).toBe('The host name engine.invalid cannot be resolved.')
   })
 })
 
@@ -119,13 +141,16 @@ describe('an engine in the clear', () => {
     expect(await sentence(allowed.info(at(there)))).toBe('What answers there is not a container engine.')
   })
 
-  test.each([204, 301, 401, 404, 500])('that answers with %i is not read, and a redirect is not followed', async (status) => {
-    await using there = await startEngine({
-      answer: (_request, response) => response.writeHead(status, { location: '/elsewhere' }).end('{}'),
-    })
-    expect(await sentence(allowed.info(at(there)))).toBe(`The engine answered with status ${status}.`)
-    expect(there.asked).toHaveLength(1)
-  })
+  test.each([204, 301, 401, 404, 500])(
+    'that answers with %i is not read, and a redirect is not followed',
+    async (status) => {
+      await using there = await startEngine({
+        answer: (_request, response) => response.writeHead(status, { location: '/elsewhere' }).end('{}'),
+      })
+      expect(await sentence(allowed.info(at(there)))).toBe(`The engine answered with status ${status}.`)
+      expect(there.asked).toHaveLength(1)
+    },
+  )
 
   test('that sends without end is cut off', async () => {
     await using there = await startEngine({
@@ -164,7 +189,10 @@ describe('an engine in the clear', () => {
   test('that never answers, or never ends its answer, is given up on', async () => {
     await using silent = await startEngine({ answer: () => undefined })
     await using slow = await startEngine({ answer: (_request, response) => void response.write('{') })
-    const sentences = await Promise.all([sentence(allowed.info(at(silent))), sentence(allowed.info(at(slow)))])
+    const sentences = await Promise.all([
+      sentence(allowed.info(at(silent))),
+      sentence(allowed.info(at(slow))),
+    ])
     expect(sentences).toEqual(['The engine did not answer in time.', 'The engine did not answer in time.'])
   })
 })
@@ -178,15 +206,17 @@ describe('an engine with TLS', () => {
   test('whose certificate another authority signed is not believed', async () => {
     await using there = await startEngine({ secure: true })
     const tls = { ...clientTls, ca: certificates.clientCert }
-    expect(await sentence(allowed.info(at(there, { secure: true, tls })))).toMatch(/^The engine cannot be reached \([A-Z_]+\)\.$/)
+    expect(await sentence(allowed.info(at(there, { secure: true, tls })))).toMatch(
+      /^The engine cannot be reached \([A-Z_]+\)\.$/,
+    )
     expect(there.asked).toEqual([])
   })
 
   test('whose certificate is for another address is not believed', async () => {
     await using there = await startEngine({ secure: true, host: '127.0.0.2' })
-    expect(await sentence(allowed.info(at(there, { address: '127.0.0.2', secure: true, tls: clientTls })))).toBe(
-      'The engine cannot be reached (ERR_TLS_CERT_ALTNAME_INVALID).',
-    )
+    expect(
+      await sentence(allowed.info(at(there, { address: '127.0.0.2', secure: true, tls: clientTls }))),
+    ).toBe('The engine cannot be reached (ERR_TLS_CERT_ALTNAME_INVALID).')
     expect(there.asked).toEqual([])
   })
 
@@ -205,7 +235,9 @@ describe('an engine with TLS', () => {
     ['key', certificates.engineKey],
   ])('a %s that cannot be used is said in a sentence', async (part, text) => {
     await using there = await startEngine({ secure: true })
-    const said = await sentence(allowed.info(at(there, { secure: true, tls: { ...clientTls, [part]: text } })))
+    const said = await sentence(
+      allowed.info(at(there, { secure: true, tls: { ...clientTls, [part]: text } })),
+    )
     expect(said).toMatch(/^[A-Z][^:]*\.$/)
     expect(there.asked).toEqual([])
   })

@@ -1,8 +1,9 @@
-// Where container engines are, and whether the server may go there. The address comes from a user, so every request to it
-// is one that the server makes on someone's behalf: names are resolved here, at every connection, every address they stand
-// for is checked, and the connection goes to the checked address, so that a name cannot change its mind in between.
-// Loopback, link-local (cloud metadata) and unspecified addresses, those of this machine's own interfaces, and its sockets are
-// refused unless the administrator allows them.
+// Where container engines are, and whether the server may go there. The address comes from a user, so every
+// request to it is one that the server makes on someone's behalf: names are resolved here, at every
+// connection, every address they stand for is checked, and the connection goes to the checked address, so
+// that a name cannot change its mind in between. Loopback, link-local (cloud metadata) and unspecified
+// addresses, those of this machine's own interfaces, and its sockets are refused unless the administrator
+// allows them.
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -56,7 +57,10 @@ export function isForbidden(address: string): boolean {
   return forbidden.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }
 
-/** Asked each time: interfaces come and go. What listens on one of them often believes whoever is on the same machine. */
+/**
+ * Asked each time: interfaces come and go. What listens on one of them often believes whoever is on the same
+ * machine.
+ */
 function isOwn(address: string): boolean {
   const own = new BlockList()
   for (const each of Object.values(networkInterfaces()).flatMap((list) => list ?? []))
@@ -69,7 +73,9 @@ const socket = 'unix://'
 /** `allow`: host names, addresses or sockets that the administrator vouches for, whatever they resolve to. */
 export function engine({ allow }: { allow: readonly string[] }): Engine {
   const refuse = (address: string): never => {
-    throw new EngineFailure(`The address ${address} is the server's own or link-local; the administrator has not allowed it.`)
+    throw new EngineFailure(
+      `The address ${address} is the server's own or link-local; the administrator has not allowed it.`,
+    )
   }
 
   async function resolve(host: string): Promise<string> {
@@ -79,7 +85,8 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
     } catch {
       throw new EngineFailure(`The host name ${host} cannot be resolved.`)
     }
-    const mayNot = (address: string): boolean => (isForbidden(address) || isOwn(address)) && !allow.includes(address)
+    const mayNot = (address: string): boolean =>
+      (isForbidden(address) || isOwn(address)) && !allow.includes(address)
     if (!allow.includes(host) && found.some(({ address }) => mayNot(address))) refuse(host)
     const [first] = found
     if (!first) throw new EngineFailure(`The host name ${host} has no address.`)
@@ -87,7 +94,8 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
   }
 
   async function way({ address, port, secure, tls }: EngineAddress): Promise<EngineWay> {
-    if (address.startsWith(socket)) return allow.includes(address) ? { socketPath: address.slice(socket.length) } : refuse(address)
+    if (address.startsWith(socket))
+      return allow.includes(address) ? { socketPath: address.slice(socket.length) } : refuse(address)
     const host = await resolve(address)
     const name = `${isIP(address) === 6 ? `[${address}]` : address}:${port}`
     return {
@@ -98,7 +106,8 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
     }
   }
 
-  const client: Engine['client'] = (address, signal) => engineClient({ way: async () => way(address), signal })
+  const client: Engine['client'] = (address, signal) =>
+    engineClient({ way: async () => way(address), signal })
   return { client, info: async (address) => engineInfo(client(address)) }
 }
 

@@ -1,9 +1,18 @@
-// Keeps every connector that is switched on connected, and its containers reachable: to the gateway each running container is
-// a device with a tunnel, whose other end is an SSH server here that speaks to the engine. A connector that is changed is
-// begun anew, one that is switched off or gone is let go, and its containers are offline from then on.
+// Keeps every connector that is switched on connected, and its containers reachable: to the gateway each
+// running container is a device with a tunnel, whose other end is an SSH server here that speaks to the
+// engine. A connector that is changed is begun anew, one that is switched off or gone is let go, and its
+// containers are offline from then on.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { duplexPair, type Duplex } from 'node:stream'
-import { serveContainer, supervise, type Container, type EngineClient, type EngineFacts, type Found, type Supervised } from '@hawser/engine'
+import {
+  serveContainer,
+  supervise,
+  type Container,
+  type EngineClient,
+  type EngineFacts,
+  type Found,
+  type Supervised,
+} from '@hawser/engine'
 import { privateKeyFrom, type PrivateKey } from '@hawser/ssh'
 import type { Log } from '../kit/log.ts'
 import type { Registry } from '../tunnel/registry.ts'
@@ -186,7 +195,8 @@ function containerTunnel(
         hostKeys: [hostKey],
         approveKey: async (login) => parts.approve(device, login),
         signal: ending.signal,
-        log: (event) => parts.log.debug({ ...event, event: `container.${String(event['event'])}`, device: device.uid }),
+        log: (event) =>
+          parts.log.debug({ ...event, event: `container.${String(event['event'])}`, device: device.uid }),
       })
       return ours
     },

@@ -1,7 +1,9 @@
-// Where devices without an agent come in: an SSH client signs in as `<tenant>` or `<tenant>.<name>` with an enrolment key of
-// the namespace and forwards one port to the device's own SSH server. That forward is the device's tunnel, like an agent's.
+// Where devices without an agent come in: an SSH client signs in as `<tenant>` or `<tenant>.<name>` with an
+// enrolment key of the namespace and forwards one port to the device's own SSH server. That forward is the
+// device's tunnel, like an agent's.
 //   1. the key, judged for each attempt alone; what does not exist is refused as a wrong key is
-//   2. one forward, whichever port it names: nothing is opened on the server; every other use of the connection is refused
+//   2. one forward, whichever port it names: nothing is opened on the server; every other use of the
+//      connection is refused
 //   3. a key exchange through it, by which the SSH server proves who it is: its host key is the device
 //   4. the device, new or known, and its tunnel, which from here on belongs to the registry
 // What goes wrong is said to the client as it is let go.
@@ -84,7 +86,8 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
   /** Every connection that somebody signed in on with an enrolment key. */
   const here = new Map<Connection, Newcomer>()
 
-  const gone = (near: Connection): void => void near.end(Reason.byApplication, 'The enrolment key was removed.')
+  const gone = (near: Connection): void =>
+    void near.end(Reason.byApplication, 'The enrolment key was removed.')
 
   async function join(near: Connection, newcomer: Newcomer): Promise<void> {
     // News of the key's removal are heard from here on; those from before are in the database.
@@ -126,7 +129,9 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
           }
           if (attempt.method === 'publickey') {
             newcomer = { tenant_id, enrolment_key, name, source }
-            attempt.banner(`This device joins the namespace ${namespace}. A new device waits there as pending until somebody accepts it.\n`)
+            attempt.banner(
+              `This device joins the namespace ${namespace}. A new device waits there as pending until somebody accepts it.\n`,
+            )
           }
           return 'accept'
         },
@@ -144,15 +149,22 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
           log.error({ event: 'enrolment.failed', source: newcomer.source, err: error })
           return near.end(Reason.byApplication, 'The device could not join; see the log of the server.')
         }
-        log.info({ event: 'enrolment.refused', source: newcomer.source, why: error.message, err: error.cause })
+        log.info({
+          event: 'enrolment.refused',
+          source: newcomer.source,
+          why: error.message,
+          err: error.cause,
+        })
         await near.end(Reason.byApplication, error.message)
       }
     },
     left(tenant_id, enrolment_key) {
-      for (const [near, newcomer] of here) if (newcomer.tenant_id === tenant_id && newcomer.enrolment_key === enrolment_key) gone(near)
+      for (const [near, newcomer] of here)
+        if (newcomer.tenant_id === tenant_id && newcomer.enrolment_key === enrolment_key) gone(near)
     },
     async lookAgain() {
-      for (const [near, { tenant_id, enrolment_key }] of here) if (!(await rules.isWelcome(tenant_id, enrolment_key))) gone(near)
+      for (const [near, { tenant_id, enrolment_key }] of here)
+        if (!(await rules.isWelcome(tenant_id, enrolment_key))) gone(near)
     },
   }
 }
@@ -182,7 +194,10 @@ async function explain(channel: Channel): Promise<void> {
 /** Takes the first forward of a port; all that is asked for besides, now or later, is refused. */
 async function firstForward(near: Connection): Promise<Forward> {
   const found = Promise.withResolvers<Forward>()
-  const late = setTimeout(() => found.reject(new Refused(`Nothing was forwarded: run ${how} on the device.`)), forward_ms)
+  const late = setTimeout(
+    () => found.reject(new Refused(`Nothing was forwarded: run ${how} on the device.`)),
+    forward_ms,
+  )
   void (async () => {
     let taken = false
     for await (const request of near.requests) {
@@ -228,7 +243,10 @@ async function meet(near: Connection, forward: Forward): Promise<Host> {
       stream.destroy()
     }
   } catch (cause) {
-    throw new Refused('No SSH server answered at the other end of the forward: is it running, and does -R lead to it?', { cause })
+    throw new Refused(
+      'No SSH server answered at the other end of the forward: is it running, and does -R lead to it?',
+      { cause },
+    )
   }
   const { type, bits, object } = knownKey(blob!)
   if (type === 'ssh-rsa' && (bits ?? 0) < shortest_rsa)
@@ -251,7 +269,10 @@ function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice): Tun
   }
 }
 
-/** Asks for a sign of life; any answer is one, a refusal too. A connection that is only half there is noticed by it. */
+/**
+ * Asks for a sign of life; any answer is one, a refusal too. A connection that is only half there is noticed
+ * by it.
+ */
 function keepAlive(near: Connection, seen: () => void): void {
   let late: NodeJS.Timeout | undefined
   const timer = setInterval(() => {

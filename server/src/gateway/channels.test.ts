@@ -13,6 +13,8 @@ test.each([
 })
 
 test('what a terminal would obey is not shown: titles, the clipboard, colours, C1 controls', () => {
-  const shown = announcementFor('\u001b]0;owned\u0007 \u001b]52;c;cm0gLXJm\u0007 \u001b[31mred\u001b[0m \u009b2J \u0000\u007f')
+  const shown = announcementFor(
+    '\u001b]0;owned\u0007 \u001b]52;c;cm0gLXJm\u0007 \u001b[31mred\u001b[0m \u009b2J \u0000\u007f',
+  )
   expect(shown).toBe(']0;owned ]52;c;cm0gLXJm [31mred[0m 2J\r\n')
 })

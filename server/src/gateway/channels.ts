@@ -1,7 +1,8 @@
-// What may pass between a client and a device, channel by channel. Bytes are not looked at. Of the requests, the client's
-// variables are filtered (agents of old take everything, LD_PRELOAD included), a certificate's forced command takes the
-// place of what was asked for, and what starts is noted in the session's record. What a program shows on a terminal is handed
-// to a recorder before the client gets it. The device may only open towards the client what the client has asked for.
+// What may pass between a client and a device, channel by channel. Bytes are not looked at. Of the requests,
+// the client's variables are filtered (agents of old take everything, LD_PRELOAD included), a certificate's
+// forced command takes the place of what was asked for, and what starts is noted in the session's record.
+// What a program shows on a terminal is handed to a recorder before the client gets it. The device may only
+// open towards the client what the client has asked for.
 import { passes, tellNamed } from '@hawser/contract/environment'
 import { clientVariable } from '@hawser/contract/tunnel'
 import {
@@ -56,9 +57,9 @@ const extensions: Readonly<Record<string, string>> = {
 }
 
 /**
- * Agents of the field lose what a forwarded connection has still to bring when they hear that the client has nothing more to
- * send; ShellHub's gateway never tells them. They are told when the other end has been silent for so long, for servers that
- * wait for it.
+ * Agents of the field lose what a forwarded connection has still to bring when they hear that the client has
+ * nothing more to send; ShellHub's gateway never tells them. They are told when the other end has been silent
+ * for so long, for servers that wait for it.
  */
 const heldEof_ms = 30_000
 
@@ -66,7 +67,8 @@ export function passage(parts: Passage): PipeOptions {
   const permits = (extension: string): boolean => parts.limits?.permits.has(extension) ?? true
   let askedForAgent = false
   let askedForForward = false
-  // What a session is called is what it began with: files that are copied beside a shell do not make it another one.
+  // What a session is called is what it began with: files that are copied beside a shell do not make it
+  // another one.
   let named = false
   const name = (type: 'shell' | 'exec' | 'subsystem'): void => {
     if (!named) parts.record.note({ type })
@@ -75,7 +77,11 @@ export function passage(parts: Passage): PipeOptions {
 
   return {
     channel(from: Side, opening: Opening) {
-      if (from === 'far') return { allow: opening.type.startsWith('auth-agent') ? askedForAgent : askedForForward, tap: watching(parts) }
+      if (from === 'far')
+        return {
+          allow: opening.type.startsWith('auth-agent') ? askedForAgent : askedForForward,
+          tap: watching(parts),
+        }
       if (opening.type !== 'session') {
         const holdEof_ms = parts.closesAtEof ? heldEof_ms : undefined
         return { allow: permits('permit-port-forwarding'), tap: watching(parts), holdEof_ms }
@@ -109,7 +115,10 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
   let announced: Promise<void> | undefined
   const recorder = parts.recorder()
 
-  const program = (type: 'shell' | 'exec' | 'subsystem', command?: string): ReturnType<NonNullable<Tap['request']>> => {
+  const program = (
+    type: 'shell' | 'exec' | 'subsystem',
+    command?: string,
+  ): ReturnType<NonNullable<Tap['request']>> => {
     const forced = parts.limits?.forceCommand
     parts.name(forced === undefined ? type : 'exec')
     subsystem = type === 'subsystem' && forced === undefined
@@ -129,7 +138,11 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
       void Promise.all([near.closed, far.closed]).then(() => recorder.close())
       if (!parts.agentIsOurs) return
       const { address, port } = parts.client
-      const { name, payload } = writeRequest({ type: 'env', name: clientVariable, value: `${address} ${port}` })
+      const { name, payload } = writeRequest({
+        type: 'env',
+        name: clientVariable,
+        value: `${address} ${port}`,
+      })
       void far.request(name, payload).catch(() => undefined)
     },
     data(from, { bytes }) {
@@ -171,7 +184,9 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
   }
 }
 
-/** Our own agent is told that a variable passes because the namespace names it; the others take what comes. */
+/**
+ * Our own agent is told that a variable passes because the namespace names it; the others take what comes.
+ */
 function variable(
   { acceptEnv, agentIsOurs }: Passage,
   { name, value }: { name: string; value: string },

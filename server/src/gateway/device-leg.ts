@@ -1,8 +1,9 @@
-// The inner leg: from us to the SSH server of a device's agent, through its tunnel. The agent must prove with its host key
-// that it is the device; only then is a password said to it. Wrong passwords do not end the leg, so that the next attempt
-// costs no new key exchange. For a login by public key we vouch with a key of our own, which lives in memory: the agent
-// asks the server whether that key is making this login (see domain/access/signer.ts), and the client's key never leaves the client.
-// A device without an agent is its own SSH server: there we log in with the key that the namespace has for it.
+// The inner leg: from us to the SSH server of a device's agent, through its tunnel. The agent must prove with
+// its host key that it is the device; only then is a password said to it. Wrong passwords do not end the leg,
+// so that the next attempt costs no new key exchange. For a login by public key we vouch with a key of our
+// own, which lives in memory: the agent asks the server whether that key is making this login (see
+// domain/access/signer.ts), and the client's key never leaves the client. A device without an agent is its
+// own SSH server: there we log in with the key that the namespace has for it.
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import {
@@ -64,7 +65,12 @@ const fromDevice = ['forwarded-tcpip', 'forwarded-streamlocal@openssh.com', 'aut
 /** Both ends of the leg are often ours, and large packets cost less. */
 const packet_bytes = 128 * 1024
 
-export function innerLeg(parts: InnerParts, device: Reachable['device'], id: string, signal: AbortSignal): InnerLeg {
+export function innerLeg(
+  parts: InnerParts,
+  device: Reachable['device'],
+  id: string,
+  signal: AbortSignal,
+): InnerLeg {
   let dialled: Promise<Unauthenticated> | undefined
   let connection: Connection | undefined
 
@@ -120,7 +126,12 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
   /** Many SSH servers take passwords only as the answer to a question. */
   async function password(username: string, secret: string): Promise<boolean> {
     const answer = await attempt(username, { method: 'password', password: secret })
-    if (answer.accepted || answer.methods.includes('password') || !answer.methods.includes('keyboard-interactive')) return answer.accepted
+    if (
+      answer.accepted ||
+      answer.methods.includes('password') ||
+      !answer.methods.includes('keyboard-interactive')
+    )
+      return answer.accepted
     const answers = async ({ prompts }: Questions) => prompts.map(({ echo }) => (echo ? '' : secret))
     return (await attempt(username, { method: 'keyboard-interactive', answer: answers })).accepted
   }
@@ -167,8 +178,9 @@ export function innerLeg(parts: InnerParts, device: Reachable['device'], id: str
 }
 
 /**
- * Up to 0.16 agents take a key for a user that the device does not have, and their process dies with the first program for it.
- * Where an agent runs in a container of its own, it does not know by what is asked here who is on the device.
+ * Up to 0.16 agents take a key for a user that the device does not have, and their process dies with the
+ * first program for it. Where an agent runs in a container of its own, it does not know by what is asked here
+ * who is on the device.
  */
 function panicsForUnknown({ info_version, info_platform }: Reachable['device']): boolean {
   const [, major, minor] = /^v?(\d+)\.(\d+)\./.exec(info_version) ?? []
@@ -179,7 +191,10 @@ function panicsForUnknown({ info_version, info_platform }: Reachable['device']):
 const sftpInit = Buffer.from([0, 0, 0, 5, 1, 0, 0, 0, 3])
 const probe_ms = 10_000
 
-/** Asked by SFTP: for a user who is not there such an agent only closes the channel. No answer at all says nothing. */
+/**
+ * Asked by SFTP: for a user who is not there such an agent only closes the channel. No answer at all says
+ * nothing.
+ */
 async function hasAccount(connection: Connection): Promise<boolean> {
   const late = Promise.withResolvers<true>()
   const timer = setTimeout(() => late.resolve(true), probe_ms)
@@ -197,7 +212,10 @@ async function hasAccount(connection: Connection): Promise<boolean> {
   }
 }
 
-/** Agents only know RSA here. One key for all logins of some time: what each is good for is bound in the signer. */
+/**
+ * Agents only know RSA here. One key for all logins of some time: what each is good for is bound in the
+ * signer.
+ */
 export function vouchers(): () => Promise<PrivateKey> {
   const renew_ms = 3_600_000
   let made_at = -Infinity
@@ -205,7 +223,9 @@ export function vouchers(): () => Promise<PrivateKey> {
   return () => {
     if (!made || performance.now() - made_at > renew_ms) {
       made_at = performance.now()
-      made = promisify(generateKeyPair)('rsa', { modulusLength: 2048 }).then(({ privateKey }) => privateKeyFrom(privateKey))
+      made = promisify(generateKeyPair)('rsa', { modulusLength: 2048 }).then(({ privateKey }) =>
+        privateKeyFrom(privateKey),
+      )
       made.catch(() => (made = undefined))
     }
     return made

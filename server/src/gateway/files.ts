@@ -1,9 +1,16 @@
-// The files of a device as somebody in a browser sees them: an SFTP client on a channel of their session, and its failures
-// in plain words. A new file that did not arrive whole is taken away again; one that was there is replaced only when that was
-// asked for.
+// The files of a device as somebody in a browser sees them: an SFTP client on a channel of their session, and
+// its failures in plain words. A new file that did not arrive whole is taken away again; one that was there
+// is replaced only when that was asked for.
 import { Failure } from '@hawser/contract/failures'
 import type { FolderEntry } from '@hawser/contract/terminals'
-import { ProtocolError, SessionRefused, SftpFailure, Status, type Attributes, type SftpClient } from '@hawser/ssh'
+import {
+  ProtocolError,
+  SessionRefused,
+  SftpFailure,
+  Status,
+  type Attributes,
+  type SftpClient,
+} from '@hawser/ssh'
 
 export interface Folder {
   readonly path: string
@@ -23,7 +30,11 @@ export interface RemoteFiles extends AsyncDisposable {
 const mostEntries = 5_000
 const newFileMode = 0o644
 const typeMask = 0o170_000
-const types: Readonly<Record<number, FolderEntry['is']>> = { 0o040_000: 'folder', 0o100_000: 'file', 0o120_000: 'link' }
+const types: Readonly<Record<number, FolderEntry['is']>> = {
+  0o040_000: 'folder',
+  0o100_000: 'file',
+  0o120_000: 'link',
+}
 
 export async function remoteFiles(open: () => Promise<SftpClient>): Promise<RemoteFiles> {
   const sftp = await plainly(open)
@@ -38,7 +49,12 @@ export async function remoteFiles(open: () => Promise<SftpClient>): Promise<Remo
         more = true
         break
       }
-      entries.push({ name, is: kindOf(attributes), size: attributes.size ?? 0, changed_at: attributes.mtime ?? 0 })
+      entries.push({
+        name,
+        is: kindOf(attributes),
+        size: attributes.size ?? 0,
+        changed_at: attributes.mtime ?? 0,
+      })
     }
     return { path: full, entries, more }
   }
@@ -54,14 +70,17 @@ export async function remoteFiles(open: () => Promise<SftpClient>): Promise<Remo
     read: async (path) =>
       plainly(async () => {
         const there = await sftp.stat(path)
-        if (kindOf(there) !== 'file') throw new Failure('invalid', { message: 'This is not a file that can be downloaded.' })
+        if (kindOf(there) !== 'file')
+          throw new Failure('invalid', { message: 'This is not a file that can be downloaded.' })
         return { size: there.size ?? 0, bytes: reading(sftp, path) }
       }),
     write: async (path, bytes, { replace }) =>
       plainly(async () => {
         const there = await find(path)
-        if (there && kindOf(there) !== 'file') throw new Failure('invalid', { message: 'There is a folder of this name already.' })
-        if (there && !replace) throw new Failure('conflict', { message: 'There is a file of this name already.' })
+        if (there && kindOf(there) !== 'file')
+          throw new Failure('invalid', { message: 'There is a folder of this name already.' })
+        if (there && !replace)
+          throw new Failure('conflict', { message: 'There is a file of this name already.' })
         try {
           await sftp.write(path, bytes, newFileMode)
         } catch (error) {
@@ -102,10 +121,18 @@ async function plainly<T>(work: () => Promise<T>): Promise<T> {
 function plain(error: unknown): unknown {
   if (error instanceof SessionRefused)
     return new Failure('forbidden', { message: 'The device does not let this user see files.', cause: error })
-  if (error instanceof ProtocolError) return new Failure('unavailable', { message: 'The connection to the device was lost.', cause: error })
+  if (error instanceof ProtocolError)
+    return new Failure('unavailable', { message: 'The connection to the device was lost.', cause: error })
   if (!(error instanceof SftpFailure)) return error
-  if (error.code === Status.noSuchFile) return new Failure('notFound', { message: 'There is no such file or folder.', cause: error })
+  if (error.code === Status.noSuchFile)
+    return new Failure('notFound', { message: 'There is no such file or folder.', cause: error })
   if (error.code === Status.permissionDenied)
-    return new Failure('forbidden', { message: 'The user may not do this there: permission denied.', cause: error })
-  return new Failure('invalid', { message: `The device says: ${error.message.replaceAll(/\p{Cc}/gu, ' ').slice(0, 200)}`, cause: error })
+    return new Failure('forbidden', {
+      message: 'The user may not do this there: permission denied.',
+      cause: error,
+    })
+  return new Failure('invalid', {
+    message: `The device says: ${error.message.replaceAll(/\p{Cc}/gu, ' ').slice(0, 200)}`,
+    cause: error,
+  })
 }

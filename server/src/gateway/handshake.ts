@@ -1,9 +1,9 @@
-// Who is at the SSH door. The client's user name says which device is meant; every attempt after that is a login of its own
-// (see login.ts). Whoever has proved nothing gets the same answers at the same times for a device that is there, that is
-// offline, pending or denied to them, and for one that does not exist. Whoever has signed with a key of the namespace is told
-// what is the matter, and let go.
-// While a person types a password the leg to the device is made ready, within narrow limits; see decision 12. Clients that
-// expect PAM ask for keyboard-interactive: one question, and its answer is a password like any other.
+// Who is at the SSH door. The client's user name says which device is meant; every attempt after that is a
+// login of its own (see login.ts). Whoever has proved nothing gets the same answers at the same times for a
+// device that is there, that is offline, pending or denied to them, and for one that does not exist. Whoever
+// has signed with a key of the namespace is told what is the matter, and let go. While a person types a
+// password the leg to the device is made ready, within narrow limits; see decision 12. Clients that expect
+// PAM ask for keyboard-interactive: one question, and its answer is a password like any other.
 import { setTimeout as pause } from 'node:timers/promises'
 import {
   fingerprintMd5,
@@ -43,7 +43,13 @@ const typing_ms = 150
 /** When a refused password is answered; one that took longer at twice, four times … that time. */
 const refusal_ms = 1_000
 
-export function handshake(parts: HandshakeParts, uid: string, source: string, log: Log, signal: AbortSignal): Handshake {
+export function handshake(
+  parts: HandshakeParts,
+  uid: string,
+  source: string,
+  log: Log,
+  signal: AbortSignal,
+): Handshake {
   const login = openLogin(parts, uid, source, log, signal)
   let typing: NodeJS.Timeout | undefined
   let toldWhy = false
@@ -56,7 +62,10 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     throw new SshError(Reason.noMoreAuthMethods, sentence)
   }
 
-  /** The device's word on a password; where there is no device to ask, or the caller may not, the password is wrong. */
+  /**
+   * The device's word on a password; where there is no device to ask, or the caller may not, the password is
+   * wrong.
+   */
   async function isRight(target: Target, password: string): Promise<boolean> {
     try {
       return await login.password(await login.find(target), target, password)
@@ -74,7 +83,10 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     let due_ms = refusal_ms
     while (due_ms < performance.now() - asked_at) due_ms *= 2
     await pause(due_ms - (performance.now() - asked_at), undefined, { ref: false })
-    if (!toldWhy) attempt.banner(`${printable(target.data)} is offline or cannot be reached, or does not let you in with this password\n`)
+    if (!toldWhy)
+      attempt.banner(
+        `${printable(target.data)} is offline or cannot be reached, or does not let you in with this password\n`,
+      )
     toldWhy = true
     return 'refuse'
   }
@@ -96,7 +108,9 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     if (!verdict.allowed) return refuseKey(target, verdict.because)
     const accepted = await login.vouch(to, target, verdict.limits)
     if (!accepted && to.device.enrolment_key !== null)
-      attempt.banner(`${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}\n`)
+      attempt.banner(
+        `${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}\n`,
+      )
     return decision(accepted)
   }
 
@@ -110,7 +124,8 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
     }
     if (attempt.method === 'publickey') return judgeKey(attempt, target)
     // Merely offered: the client now has to sign, and until then nothing happens.
-    if (attempt.method === 'publickey-offer') return decision((await login.offered(target, loginKey(attempt.key))).allowed)
+    if (attempt.method === 'publickey-offer')
+      return decision((await login.offered(target, loginKey(attempt.key))).allowed)
     return 'refuse'
   }
 
@@ -122,7 +137,8 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
 
   /** Whoever types now will need the leg soon. */
   const prepareSoon = (target: Target): void => {
-    if (parts.guesses.take(neighbourhood(source)) === 0) typing = setTimeout(() => void prepare(target), typing_ms).unref()
+    if (parts.guesses.take(neighbourhood(source)) === 0)
+      typing = setTimeout(() => void prepare(target), typing_ms).unref()
   }
 
   return {
@@ -131,13 +147,18 @@ export function handshake(parts: HandshakeParts, uid: string, source: string, lo
       const target = parts.parseTarget(attempt.user)
       if (!target) turnAway(attempt, 'not an SSHID', `${printable(attempt.user)} is not a valid SSHID`)
       const judged = await judge(attempt, target).catch((error: unknown) => {
-        if (error instanceof TurnedAway) return turnAway(attempt, error.why, sentences[error.why](printable(target.data)))
+        if (error instanceof TurnedAway)
+          return turnAway(attempt, error.why, sentences[error.why](printable(target.data)))
         throw error
       })
       if (judged !== 'accept') prepareSoon(target)
       return judged
     },
-    forged: (user) => void refuseKey(parts.parseTarget(user) ?? { username: user, data: '' }, 'The signature is not one of the key.'),
+    forged: (user) =>
+      void refuseKey(
+        parts.parseTarget(user) ?? { username: user, data: '' },
+        'The signature is not one of the key.',
+      ),
     outcome: () => login.outcome(),
     [Symbol.dispose]() {
       clearTimeout(typing)
@@ -153,7 +174,8 @@ const sentences: Readonly<Record<WhyAway, (name: string) => string>> = {
   away,
   changed: (name) => `${name} does not have the host key that it joined with, and was told nothing`,
   firewall: (name) => `you cannot access ${name} due a policy rule`,
-  'over the limit': () => 'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
+  'over the limit': () =>
+    'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
   'too many failures': () => 'Too many failed attempts from your address; wait a while.',
 }
 
@@ -166,7 +188,11 @@ function loginKey({ type, bits, blob, certificate }: ShownKey): LoginKey {
     ...keyName(type, blob),
     certificate: certificate && {
       authority: keyName(parsePublicKeyBlob(certificate.authority).type, certificate.authority),
-      judge: (use) => verdictOf(certificate, judgeCertificate(certificate, { ...use, kind: 'user', authorities: [certificate.authority] })),
+      judge: (use) =>
+        verdictOf(
+          certificate,
+          judgeCertificate(certificate, { ...use, kind: 'user', authorities: [certificate.authority] }),
+        ),
     },
   }
 }
@@ -178,7 +204,10 @@ export function keyName(type: string, blob: Buffer): KeyName {
 
 function verdictOf(certificate: Certificate, judged: ReturnType<typeof judgeCertificate>): KeyVerdict {
   if (!judged.allowed) return judged
-  return { allowed: true, limits: { forceCommand: judged.forceCommand, permits: new Set(certificate.extensions.keys()) } }
+  return {
+    allowed: true,
+    limits: { forceCommand: judged.forceCommand, permits: new Set(certificate.extensions.keys()) },
+  }
 }
 
 /** What strangers typed, fit for a terminal. */

@@ -1,6 +1,6 @@
-// The gateway's host keys. They are made at the first start and kept, sealed, in the database, so that a client which
-// knows the server knows it again after a restart and on every node. Ed25519 for clients of today; RSA, which takes long
-// to make, for old ones: at the very first start it joins a moment later.
+// The gateway's host keys. They are made at the first start and kept, sealed, in the database, so that a
+// client which knows the server knows it again after a restart and on every node. Ed25519 for clients of
+// today; RSA, which takes long to make, for old ones: at the very first start it joins a moment later.
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { privateKeyFrom, type PrivateKey } from '@hawser/ssh'

@@ -1,8 +1,15 @@
-// The SSH door. Connections are taken while there is room for them (see startups.ts); each has its time to log in, and is
-// then a session, or the tunnel of a device that has no agent. When the server stops, nobody new comes in and
-// sessions get some time to end.
+// The SSH door. Connections are taken while there is room for them (see startups.ts); each has its time to
+// log in, and is then a session, or the tunnel of a device that has no agent. When the server stops, nobody
+// new comes in and sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
-import { acceptConnection, ConnectionEnded, NothingInCommon, SshError, type Algorithms, type PrivateKey } from '@hawser/ssh'
+import {
+  acceptConnection,
+  ConnectionEnded,
+  NothingInCommon,
+  SshError,
+  type Algorithms,
+  type PrivateKey,
+} from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
 import { plainAddress } from '../kit/address.ts'
 import { newUid } from '../kit/ids.ts'
@@ -33,14 +40,20 @@ export interface Gateway {
   readonly sessions: ReadonlyMap<string, OpenSession>
   /** Connections that were not taken. */
   readonly refused: number
-  /** A session for somebody in a browser at this address; the signal ends it. Throws a Failure with a sentence for them. */
+  /**
+   * A session for somebody in a browser at this address; the signal ends it. Throws a Failure with a sentence
+   * for them.
+   */
   terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal>
   /** Takes nobody new; resolves when the sessions are over, at the latest after this time. */
   stop(grace_ms: number): Promise<void>
 }
 
 const login_ms = 120_000
-/** Agents' file servers keep to OpenSSH's order of the names of a symbolic link, not to the draft's: clients look for this. */
+/**
+ * Agents' file servers keep to OpenSSH's order of the names of a symbolic link, not to the draft's: clients
+ * look for this.
+ */
 const software = 'Hawser_OpenSSH'
 /** Refused connections are told to the log together: whoever makes them could otherwise fill it. */
 const tellRefused_ms = 10_000
@@ -80,7 +93,8 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   async function terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal> {
     if (stopping) throw new Failure('unavailable', { message: 'The server is stopping.' })
     using stack = new DisposableStack()
-    if (!stack.use(parts.startups.session(source))) throw new Failure('tooMany', { message: 'Too many sessions from your address.' })
+    if (!stack.use(parts.startups.session(source)))
+      throw new Failure('tooMany', { message: 'Too many sessions from your address.' })
     const stranger = new AbortController()
     strangers.add(stranger)
     const limit = AbortSignal.any([signal, stranger.signal])
@@ -141,7 +155,12 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         const { cause } = error as Error
         // Somebody's client is too old or too new for us, and all it shows them is that the connection ended.
         if (cause instanceof NothingInCommon)
-          log.info({ event: 'negotiation.failed', source: origin.address, missing: cause.missing, offered: cause.offered.join(',') })
+          log.info({
+            event: 'negotiation.failed',
+            source: origin.address,
+            missing: cause.missing,
+            offered: cause.offered.join(','),
+          })
         throw error
       })
       const newcomer = entrance.newcomer()
@@ -158,18 +177,22 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     }
   }
 
-  const listener = net.createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }, (socket) => {
-    socket.on('error', () => undefined)
-    track(
-      serve(socket).catch((error: unknown) => {
-        socket.destroy()
-        // Who leaves, or speaks something else than SSH, is no fault of ours: load balancers do it all day.
-        const usual = error instanceof ConnectionEnded || error instanceof SshError || error instanceof BadHeader
-        if (usual) log.debug({ event: 'connection.ended', why: error.message })
-        else log.error({ event: 'connection.failed', err: error })
-      }),
-    )
-  })
+  const listener = net.createServer(
+    { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 },
+    (socket) => {
+      socket.on('error', () => undefined)
+      track(
+        serve(socket).catch((error: unknown) => {
+          socket.destroy()
+          // Who leaves, or speaks something else than SSH, is no fault of ours: load balancers do it all day.
+          const usual =
+            error instanceof ConnectionEnded || error instanceof SshError || error instanceof BadHeader
+          if (usual) log.debug({ event: 'connection.ended', why: error.message })
+          else log.error({ event: 'connection.failed', err: error })
+        }),
+      )
+    },
+  )
   listener.listen(parts.listen)
   await new Promise<void>((resolve, reject) => void listener.once('listening', resolve).once('error', reject))
 

@@ -1,7 +1,7 @@
-// One login, whoever asks for it: an SSH client at the door, or a browser. Which device is meant, is it there, does the
-// firewall let this caller through, and is this very proof good: each question is asked anew for every attempt. Passwords
-// are the device's to judge, keys the namespace's. Nothing is written for somebody who has proved nothing. How a refusal is
-// said is for those who speak with the caller.
+// One login, whoever asks for it: an SSH client at the door, or a browser. Which device is meant, is it
+// there, does the firewall let this caller through, and is this very proof good: each question is asked anew
+// for every attempt. Passwords are the device's to judge, keys the namespace's. Nothing is written for
+// somebody who has proved nothing. How a refusal is said is for those who speak with the caller.
 import type { LiveSession, LiveSessions } from '../domain/sessions/live-sessions.ts'
 import type { KeyVerdict, LoginKey, LoginLimits, Logins, Reachable, Target } from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
@@ -24,7 +24,14 @@ export interface LoggedIn {
   readonly limits: LoginLimits | undefined
 }
 
-export type WhyAway = 'unknown' | 'offline' | 'away' | 'changed' | 'firewall' | 'over the limit' | 'too many failures'
+export type WhyAway =
+  | 'unknown'
+  | 'offline'
+  | 'away'
+  | 'changed'
+  | 'firewall'
+  | 'over the limit'
+  | 'too many failures'
 
 /** There is no use in a further attempt. */
 export class TurnedAway extends Error {
@@ -39,7 +46,9 @@ export class TurnedAway extends Error {
 export interface Login extends Disposable {
   /** Refuses whoever has failed too often, before anything is looked up. Throws TurnedAway. */
   patient(): void
-  /** What every attempt begins with: the device, if it can be reached and this caller may. Throws TurnedAway. */
+  /**
+   * What every attempt begins with: the device, if it can be reached and this caller may. Throws TurnedAway.
+   */
   find(target: Target): Promise<Reachable>
   /** Whether a key may be shown for such a name, there or not. */
   offered(target: Target, key: LoginKey): Promise<KeyVerdict>
@@ -60,7 +69,13 @@ export interface Login extends Disposable {
 /** From this version on agents check that a public-key login comes from the server. */
 const checksLogins = [0, 6, 0]
 
-export function openLogin(parts: LoginParts, uid: string, source: string, log: Log, signal: AbortSignal): Login {
+export function openLogin(
+  parts: LoginParts,
+  uid: string,
+  source: string,
+  log: Log,
+  signal: AbortSignal,
+): Login {
   let leg: InnerLeg | undefined
   let loggedIn: LoggedIn | undefined
 
@@ -100,7 +115,13 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
       return false
     }
     const { tenant_id, uid: device_uid } = to.device
-    const record = await parts.sessions.begin({ uid, tenant_id, device_uid, username: target.username, ip_address: source })
+    const record = await parts.sessions.begin({
+      uid,
+      tenant_id,
+      device_uid,
+      username: target.username,
+      ip_address: source,
+    })
     loggedIn = { target, to, leg: legTo(to), record, limits }
     return true
   }
@@ -124,12 +145,14 @@ export function openLogin(parts: LoginParts, uid: string, source: string, log: L
       if (!verdict.allowed) return refuseKey(target, verdict.because)
       return vouchable(to.device.info_version) ? verdict : refuseKey(target, 'The agent is too old.')
     },
-    // Whoever has signed with a key that is good does not pay for the guesses of others behind the same address.
+    // Whoever has signed with a key that is good does not pay for the guesses of others behind the same
+    // address.
     async password(to, target, password) {
       patient()
       return enter(to, target, 'password', undefined, (inner) => inner.password(target.username, password))
     },
-    vouch: async (to, target, limits) => enter(to, target, 'publickey', limits, (inner) => inner.vouch(target.username)),
+    vouch: async (to, target, limits) =>
+      enter(to, target, 'publickey', limits, (inner) => inner.vouch(target.username)),
     failed,
     prepare: (to) => legTo(to).prepare(),
     outcome() {

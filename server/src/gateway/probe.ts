@@ -1,5 +1,5 @@
-// Proof that a tunnel leads to the device it says: its agent's SSH server is asked for a key exchange, whose signature only
-// the holder of the device's private key can make. It ends there; nobody logs in.
+// Proof that a tunnel leads to the device it says: its agent's SSH server is asked for a key exchange, whose
+// signature only the holder of the device's private key can make. It ends there; nobody logs in.
 import { createPublicKey, randomBytes } from 'node:crypto'
 import { blobOf, openClient, Reason, SshError } from '@hawser/ssh'
 import type { Tunnel } from '../tunnel/tunnel.ts'
@@ -9,7 +9,11 @@ export async function probe(tunnel: Tunnel, signal: AbortSignal): Promise<boolea
   const stream = await tunnel.openSsh(randomBytes(32).toString('hex'), signal)
   let same = false
   try {
-    const { transport } = await openClient(stream, { speakSecond: true, signal, checkHostKey: (key) => (same = key.equals(expected)) })
+    const { transport } = await openClient(stream, {
+      speakSecond: true,
+      signal,
+      checkHostKey: (key) => (same = key.equals(expected)),
+    })
     transport.end(new SshError(Reason.byApplication, 'That was all.'))
     await transport.ended
   } finally {

@@ -22,11 +22,18 @@ test.each([
 
 test('version 2 is read for both families, and extras after the addresses are passed over', () => {
   const four = v2(0x21, 0x11, Buffer.from([192, 0, 2, 7, 198, 51, 100, 1, 0xdc, 0x04, 0, 22, 3, 0, 1, 0]))
-  expect(parse(Buffer.concat([four, ident]))).toEqual({ origin: { address: '192.0.2.7', port: 56_324 }, used: four.length })
+  expect(parse(Buffer.concat([four, ident]))).toEqual({
+    origin: { address: '192.0.2.7', port: 56_324 },
+    used: four.length,
+  })
   const six = v2(
     0x21,
     0x21,
-    Buffer.concat([Buffer.from('20010db8000000000000000000000007', 'hex'), Buffer.alloc(16), Buffer.from([0xdc, 0x04, 0, 22])]),
+    Buffer.concat([
+      Buffer.from('20010db8000000000000000000000007', 'hex'),
+      Buffer.alloc(16),
+      Buffer.from([0xdc, 0x04, 0, 22]),
+    ]),
   )
   expect(parse(six)).toEqual({ origin: { address: '2001:db8::7', port: 56_324 }, used: six.length })
   for (let cut = 1; cut < six.length; cut += 1) expect(parse(six.subarray(0, cut))).toBeUndefined()

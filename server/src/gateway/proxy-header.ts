@@ -1,6 +1,7 @@
-// The PROXY protocol, versions 1 and 2: a load balancer says in front of the first byte from where the connection came.
-// Read only from proxies that are trusted; everyone else's word would be a forged address. A header that is not there is
-// not missed: the connection then comes from the proxy itself. What follows the header is left on the socket.
+// The PROXY protocol, versions 1 and 2: a load balancer says in front of the first byte from where the
+// connection came. Read only from proxies that are trusted; everyone else's word would be a forged address. A
+// header that is not there is not missed: the connection then comes from the proxy itself. What follows the
+// header is left on the socket.
 //   v1  text, up to 107 bytes: "PROXY TCP4 <source> <destination> <source port> <destination port>\r\n", or UNKNOWN
 //   v2  12 bytes signature, 1 byte 0x20 (LOCAL) or 0x21 (PROXY), 1 byte family and protocol, 2 bytes length of the
 //       rest: source and destination address, source and destination port, then what is of no interest here
@@ -58,7 +59,8 @@ export function readProxyHeader(socket: Socket): Promise<Origin | undefined> {
 
 /** Undefined while more bytes are needed. */
 export function parse(bytes: Buffer): { origin: Origin | undefined; used: number } | undefined {
-  const begins = (text: Buffer): boolean => bytes.subarray(0, text.length).equals(text.subarray(0, Math.min(bytes.length, text.length)))
+  const begins = (text: Buffer): boolean =>
+    bytes.subarray(0, text.length).equals(text.subarray(0, Math.min(bytes.length, text.length)))
   if (begins(signature)) return parseV2(bytes)
   if (begins(Buffer.from('PROXY '))) return parseV1(bytes)
   return { origin: undefined, used: 0 }
@@ -86,7 +88,8 @@ function parseV2(bytes: Buffer): ReturnType<typeof parse> {
   // LOCAL: the proxy speaks for itself, for example to see whether we live.
   if ((command & 0xf) === 0) return { origin: undefined, used }
   const body = bytes.subarray(16, used)
-  if (family === 0x11 && length >= 12) return { origin: { address: [...body.subarray(0, 4)].join('.'), port: body.readUInt16BE(8) }, used }
+  if (family === 0x11 && length >= 12)
+    return { origin: { address: [...body.subarray(0, 4)].join('.'), port: body.readUInt16BE(8) }, used }
   if (family === 0x21 && length >= 36) {
     const groups = Array.from({ length: 8 }, (_, index) => body.readUInt16BE(index * 2).toString(16))
     return { origin: { address: plainAddress(groups.join(':')), port: body.readUInt16BE(32) }, used }

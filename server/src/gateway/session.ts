@@ -1,5 +1,5 @@
-// One session: a client that is in, joined to the device it logged in to, until one of them is gone or it is told to end.
-// Whatever happens, both legs are closed and the record is finished.
+// One session: a client that is in, joined to the device it logged in to, until one of them is gone or it is
+// told to end. Whatever happens, both legs are closed and the record is finished.
 import { pipe, Reason, type ConnectionEnd } from '@hawser/ssh'
 import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { Log } from '../kit/log.ts'
@@ -42,16 +42,31 @@ export interface SessionParts {
   recording: Recording
 }
 
-export async function runSession(parts: SessionParts, near: ConnectionEnd, login: LoggedIn, origin: Origin, log: Log): Promise<void> {
+export async function runSession(
+  parts: SessionParts,
+  near: ConnectionEnd,
+  login: LoggedIn,
+  origin: Origin,
+  log: Log,
+): Promise<void> {
   const { record, to } = login
   const far = login.leg.connection()
   const end = (sentence: string): void => void near.end(Reason.byApplication, sentence)
   const { tenant_id } = to.namespace
-  const recorder = parts.recording.recorder({ record, tenant_id, device_uid: to.device.uid, username: login.target.username }, (goesOn) => {
-    if (goesOn) record.note({ unrecorded: 1 })
-    else end('The session could not be recorded, and was ended.')
+  const recorder = parts.recording.recorder(
+    { record, tenant_id, device_uid: to.device.uid, username: login.target.username },
+    (goesOn) => {
+      if (goesOn) record.note({ unrecorded: 1 })
+      else end('The session could not be recorded, and was ended.')
+    },
+  )
+  parts.open.set(record.uid, {
+    uid: record.uid,
+    device_uid: to.device.uid,
+    tenant_id,
+    end,
+    record: recorder.wanted,
   })
-  parts.open.set(record.uid, { uid: record.uid, device_uid: to.device.uid, tenant_id, end, record: recorder.wanted })
   let active_at = performance.now()
   const idle =
     parts.idle_ms > 0
@@ -69,7 +84,8 @@ export async function runSession(parts: SessionParts, near: ConnectionEnd, login
   try {
     // News that the device has left may have come between the login and now, when nobody here heard them.
     if (!(await parts.isThere(to.device.uid))) end('The device is no longer available.')
-    // Asked anew: it may have changed since the login looked. Without the database, what the login saw counts.
+    // Asked anew: it may have changed since the login looked. Without the database, what the login saw
+    // counts.
     const { session_record, continue_unrecorded } = to.namespace
     const known = { record: session_record === 1, continueUnrecorded: continue_unrecorded === 1 }
     recorder.wanted(await parts.recording.wanted(tenant_id).catch(() => known))
@@ -91,8 +107,17 @@ export async function runSession(parts: SessionParts, near: ConnectionEnd, login
         active: () => void (active_at = performance.now()),
       }),
     )
-    if (side === 'far') await near.end(Reason.connectionLost, `The connection to ${to.namespace.name}.${to.device.name} was lost.`)
-    log.info({ event: 'session.ended', session: record.uid, by: side === 'near' ? 'client' : 'device', why: ended.message })
+    if (side === 'far')
+      await near.end(
+        Reason.connectionLost,
+        `The connection to ${to.namespace.name}.${to.device.name} was lost.`,
+      )
+    log.info({
+      event: 'session.ended',
+      session: record.uid,
+      by: side === 'near' ? 'client' : 'device',
+      why: ended.message,
+    })
   } finally {
     clearInterval(idle)
     parts.open.delete(record.uid)

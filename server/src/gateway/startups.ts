@@ -1,13 +1,16 @@
 // Who may stand at the SSH door without having logged in, as sshd's MaxStartups, PerSourceMaxStartups and
 // PerSourcePenalties have it:
-//   - one source (an address, or the /64 of an IPv6 address) has a small share of the places, and of those that are left; an
-//     unknown one comes no faster than its rate
-//   - the more places are taken, and the faster all sources together come, the more newcomers are dropped at random, so that
-//     nobody can keep everybody else out
-//   - a source whose connections end without a login is in debt for some seconds each; when it owes too much it is refused
-//   - a source that logged in lately is known: it has a larger share, the places that are kept free for such sources, a rate
-//     with all known ones together, and no debts; so an address that many people share is not closed by one of them
-// Sessions do not count here, and people in a browser, whom the HTTP side has let in, do not compete for places.
+//   - one source (an address, or the /64 of an IPv6 address) has a small share of the places, and of those
+//     that are left; an unknown one comes no faster than its rate
+//   - the more places are taken, and the faster all sources together come, the more newcomers are dropped at
+//     random, so that nobody can keep everybody else out
+//   - a source whose connections end without a login is in debt for some seconds each; when it owes too much
+//     it is refused
+//   - a source that logged in lately is known: it has a larger share, the places that are kept free for such
+//     sources, a rate with all known ones together, and no debts; so an address that many people share is not
+//     closed by one of them
+// Sessions do not count here, and people in a browser, whom the HTTP side has let in, do not compete for
+// places.
 import { neighbourhood } from '../kit/address.ts'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { hour_ms, second_ms, type Clock } from '../kit/clock.ts'
@@ -20,7 +23,11 @@ export interface StartupsOptions {
   readonly rate: { readonly max: number; readonly window_ms: number }
 }
 
-export type WhyRefused = 'too many of this source' | 'too many strangers' | 'too fast' | 'too many without a login'
+export type WhyRefused =
+  | 'too many of this source'
+  | 'too many strangers'
+  | 'too fast'
+  | 'too many without a login'
 
 /** A connection that has not logged in. Disposing it gives its place back. */
 export interface Startup extends Disposable {
@@ -31,7 +38,9 @@ export interface Startup extends Disposable {
 }
 
 export interface Startups {
-  /** A place for a new connection, or why there is none. `trusted`: the source is a proxy of the operator's. */
+  /**
+   * A place for a new connection, or why there is none. `trusted`: the source is a proxy of the operator's.
+   */
   enter(address: string, trusted: boolean): Startup | WhyRefused
   /** A place for a session of somebody in a browser; undefined if the source has too many. */
   session(address: string): Disposable | undefined
@@ -49,7 +58,10 @@ const firstDropped = 0.3
 const share = { unknown: 1 / 8, known: 1 / 4 }
 /** And never more than this part of the places that are left, so that a few sources cannot take them all. */
 const shareOfLeft = 1 / 4
-/** What a connection without a login costs its source: it said nothing of use, its proofs were refused, it used up its time. */
+/**
+ * What a connection without a login costs its source: it said nothing of use, its proofs were refused, it
+ * used up its time.
+ */
 const debt_ms = { left: second_ms, failed: 5 * second_ms, late: 10 * second_ms }
 const late_ms = 60 * second_ms
 const bearable_ms = 15 * second_ms
@@ -62,7 +74,11 @@ interface Source {
   sessions: number
 }
 
-export function startups(clock: Clock, options: StartupsOptions, random: () => number = Math.random): Startups {
+export function startups(
+  clock: Clock,
+  options: StartupsOptions,
+  random: () => number = Math.random,
+): Startups {
   const sources = new Map<string, Source>()
   /** Until when a source has to behave. */
   const debts = new BoundedMap<string, number>(mostSources)
@@ -89,12 +105,15 @@ export function startups(clock: Clock, options: StartupsOptions, random: () => n
   function refusal(key: string, trusted: boolean): WhyRefused | undefined {
     const how = trusted || isKnown(key) ? 'known' : 'unknown'
     const { strangers: own, sessions } = sources.get(key) ?? { strangers: 0, sessions: 0 }
-    if (own + sessions >= options.perSource || own >= Math.ceil(options.perSource * share[how])) return 'too many of this source'
-    if (how === 'unknown' && (debts.get(key) ?? 0) - clock.now() > bearable_ms) return 'too many without a login'
+    if (own + sessions >= options.perSource || own >= Math.ceil(options.perSource * share[how]))
+      return 'too many of this source'
+    if (how === 'unknown' && (debts.get(key) ?? 0) - clock.now() > bearable_ms)
+      return 'too many without a login'
     if (how === 'unknown' && arrivals.take(key) > 0) return 'too fast'
     const full = how === 'known' ? places : publicPlaces
     if (!trusted && own > (full - strangers) * shareOfLeft) return 'too many of this source'
-    if (strangers >= full || (how === 'unknown' && random() < chanceToDrop(strangers, crowd, full))) return 'too many strangers'
+    if (strangers >= full || (how === 'unknown' && random() < chanceToDrop(strangers, crowd, full)))
+      return 'too many strangers'
     if (random() < pace[how].chanceToDrop()) return 'too fast'
     pace[how].add()
     return undefined
@@ -133,7 +152,12 @@ export function startups(clock: Clock, options: StartupsOptions, random: () => n
           if (state === 'session') source.sessions -= 1
           else if (state !== 'gone') {
             leave()
-            const why_ms = clock.now() - came_at >= late_ms ? debt_ms.late : state === 'tried' ? debt_ms.failed : debt_ms.left
+            const why_ms =
+              clock.now() - came_at >= late_ms
+                ? debt_ms.late
+                : state === 'tried'
+                  ? debt_ms.failed
+                  : debt_ms.left
             if (!trusted && !isKnown(key)) owe(key, why_ms)
           }
           state = 'gone'

@@ -1,8 +1,9 @@
-// A terminal for somebody in a browser. There is no SSH client on their side, so the near end of the session is a connection
-// inside of this process (`localPair`): from there on it is a session like any other, with the same firewall, taps, limits
-// and end. A password goes to the device as always. A private key stays in the browser, which signs what an SSH client would
-// sign to log in (RFC 4252 section 7), with 32 random bytes of this very login as the session id and `user@device` as the
-// user, so that a signature is good for nothing else and only once. SHA-1 is not among the ways to sign.
+// A terminal for somebody in a browser. There is no SSH client on their side, so the near end of the session
+// is a connection inside of this process (`localPair`): from there on it is a session like any other, with
+// the same firewall, taps, limits and end. A password goes to the device as always. A private key stays in
+// the browser, which signs what an SSH client would sign to log in (RFC 4252 section 7), with 32 random bytes
+// of this very login as the session id and `user@device` as the user, so that a signature is good for nothing
+// else and only once. SHA-1 is not among the ways to sign.
 import { randomBytes } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import {
@@ -74,7 +75,12 @@ const modes = new Map([
 const rsaAlgorithm = 'rsa-sha2-512'
 
 /** Throws a Failure with a sentence for the person. */
-export async function openTerminal(parts: TerminalParts, wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal> {
+export async function openTerminal(
+  parts: TerminalParts,
+  wish: TerminalWish,
+  source: string,
+  signal: AbortSignal,
+): Promise<Terminal> {
   const { log } = parts
   using stack = new DisposableStack()
   const login = stack.use(openLogin(parts, newUid(), source, log, signal))
@@ -109,11 +115,19 @@ export async function openTerminal(parts: TerminalParts, wish: TerminalWish, sou
     await mine.end()
     await done
     const ended = await mine.ended
-    throw new Failure('forbidden', { message: ended.by === 'peer' ? ended.message : 'The device refused to open a terminal.', cause })
+    throw new Failure('forbidden', {
+      message: ended.by === 'peer' ? ended.message : 'The device refused to open a terminal.',
+      cause,
+    })
   }
 }
 
-async function enter(parts: TerminalParts, login: Login, target: Target, proof: TerminalWish['proof']): Promise<void> {
+async function enter(
+  parts: TerminalParts,
+  login: Login,
+  target: Target,
+  proof: TerminalWish['proof'],
+): Promise<void> {
   const to = await login.find(target)
   if ('password' in proof) {
     if (await login.password(to, target, proof.password)) return
@@ -125,7 +139,8 @@ async function enter(parts: TerminalParts, login: Login, target: Target, proof: 
 }
 
 async function prove(parts: TerminalParts, login: Login, to: Reachable, target: Target, proof: KeyProof) {
-  const refused = (): Failure => new Failure('forbidden', { message: 'This key is not registered here for this user on this device.' })
+  const refused = (): Failure =>
+    new Failure('forbidden', { message: 'This key is not registered here for this user on this device.' })
   const line = await parts.logins.registered(to, proof.fingerprint)
   if (line === undefined) throw refused()
   const { type, bits, blob } = parsePublicKeyLine(line)
@@ -137,7 +152,9 @@ async function prove(parts: TerminalParts, login: Login, to: Reachable, target: 
   const said = Buffer.concat([lengthed(Buffer.from(algorithm)), lengthed(signature)])
   if (!(await verifySignature(blob, algorithm, challenge, said))) {
     login.failed(target, 'publickey')
-    throw new Failure('forbidden', { message: `The signature is not one of this key, made with ${algorithm}.` })
+    throw new Failure('forbidden', {
+      message: `The signature is not one of this key, made with ${algorithm}.`,
+    })
   }
   return verdict
 }
@@ -173,6 +190,7 @@ const sentences: Readonly<Record<WhyAway, string>> = {
   away,
   changed: 'The device does not have the host key that it joined with, and was told nothing.',
   firewall: 'A firewall rule of the namespace does not allow this.',
-  'over the limit': 'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
+  'over the limit':
+    'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
   'too many failures': 'Too many failed attempts from your address; wait a while.',
 }

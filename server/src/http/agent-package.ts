@@ -1,5 +1,6 @@
-// The agent, as devices fetch it: one tarball for each processor that this server has a Node for. It is packed by a process
-// of its own when the first device asks, and kept until the server stops; a newer server packs a newer agent.
+// The agent, as devices fetch it: one tarball for each processor that this server has a Node for. It is
+// packed by a process of its own when the first device asks, and kept until the server stops; a newer server
+// packs a newer agent.
 import { execFile } from 'node:child_process'
 import { createReadStream, mkdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
@@ -38,11 +39,18 @@ export function serveAgentPackage(app: FastifyInstance, { packer, folder, log }:
       packed.set(arch, job)
       try {
         const file = await job
-        return await reply.type('application/gzip').header('content-length', statSync(file).size).send(createReadStream(file))
+        return await reply
+          .type('application/gzip')
+          .header('content-length', statSync(file).size)
+          .send(createReadStream(file))
       } catch (err) {
         packed.delete(arch)
         log.warn({ event: 'agent.unpacked', arch, err })
-        return answerFailure(new Failure('notFound', { message: `This server has no agent for ${arch}.` }), request, reply)
+        return answerFailure(
+          new Failure('notFound', { message: `This server has no agent for ${arch}.` }),
+          request,
+          reply,
+        )
       }
     })
   }

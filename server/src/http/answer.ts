@@ -1,5 +1,5 @@
-// Turns failures into answers, in one place: status, body shape, headers. What is not a Failure is a bug or a broken
-// part: it is logged with its cause and answered with a bare 500. A cause never reaches the caller.
+// Turns failures into answers, in one place: status, body shape, headers. What is not a Failure is a bug or a
+// broken part: it is logged with its cause and answered with a bare 500. A cause never reaches the caller.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
@@ -43,17 +43,25 @@ export function bodyOf(failure: Failure, named: NamedOperation | undefined): unk
   const shape = named?.op.failureBody ?? 'message'
   if (shape === 'fields' && failure.fields?.length) return failure.fields
   if (shape === 'code')
-    return { message: failure.message, code: failure.code ?? failure.kind.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) }
+    return {
+      message: failure.message,
+      code: failure.code ?? failure.kind.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    }
   return { message: failure.message }
 }
 
-export function answerFailure(error: FastifyError | Failure, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function answerFailure(
+  error: FastifyError | Failure,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
   const { named } = request.routeOptions.config
   const failure = toFailure(error, named)
   // Who leaves before the request is whole hears nothing of this, and it is no fault of ours.
   const left = !request.raw.complete && 'code' in error && error.code === 'ECONNRESET'
   const broken = failure.status >= 500 || failure.kind === 'recordingDamaged'
-  if (broken && !left) request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
+  if (broken && !left)
+    request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
   return (
     reply
       .code(failure.status)

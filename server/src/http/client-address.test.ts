@@ -1,5 +1,5 @@
-// Where a request comes from: what a trusted proxy says is believed, what anybody else says is not, and what makes no
-// sense is as if it were not there.
+// Where a request comes from: what a trusted proxy says is believed, what anybody else says is not, and what
+// makes no sense is as if it were not there.
 import { EventEmitter } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,7 +13,8 @@ const trust = (proxies: string) =>
 
 type Headers = Record<string, string | string[]>
 
-// Real requests over real connections; one server whose last request is kept, since the answer is about the request.
+// Real requests over real connections; one server whose last request is kept, since the answer is about the
+// request.
 const asked = new EventEmitter<{ request: [IncomingMessage] }>()
 const server = createServer((incoming, answer) => {
   asked.emit('request', incoming)
@@ -39,7 +40,8 @@ function seen(proxies: string, peer: string, headers: Headers) {
   return promise
 }
 
-const sourceOf = async (proxies: string, headers: Headers, peer = '127.0.0.1') => (await seen(proxies, peer, headers)).source
+const sourceOf = async (proxies: string, headers: Headers, peer = '127.0.0.1') =>
+  (await seen(proxies, peer, headers)).source
 const loopback = '127.0.0.0/8, ::1'
 
 describe('from a trusted proxy', () => {
@@ -50,21 +52,53 @@ describe('from a trusted proxy', () => {
     ['X-Real-IP of version 6', { 'x-real-ip': '2001:db8::7' }, '2001:db8::7'],
     ['an address of version 4 written as version 6', { 'x-real-ip': '::ffff:192.0.2.7' }, '192.0.2.7'],
     ['both, and they agree', { 'x-real-ip': '192.0.2.8', 'x-forwarded-for': '192.0.2.8' }, '192.0.2.8'],
-    ['both, and X-Real-IP is a proxy on the way', { 'x-real-ip': '127.0.0.5', 'x-forwarded-for': '192.0.2.8, 127.0.0.5' }, '192.0.2.8'],
-    ['both, written otherwise', { 'x-real-ip': '::ffff:192.0.2.8', 'x-forwarded-for': '192.0.2.8' }, '192.0.2.8'],
-    ['both, and they contradict each other: X-Forwarded-For', { 'x-real-ip': '192.0.2.7', 'x-forwarded-for': '192.0.2.8' }, '192.0.2.8'],
+    [
+      'both, and X-Real-IP is a proxy on the way',
+      { 'x-real-ip': '127.0.0.5', 'x-forwarded-for': '192.0.2.8, 127.0.0.5' },
+      '192.0.2.8',
+    ],
+    [
+      'both, written otherwise',
+      { 'x-real-ip': '::ffff:192.0.2.8', 'x-forwarded-for': '192.0.2.8' },
+      '192.0.2.8',
+    ],
+    [
+      'both, and they contradict each other: X-Forwarded-For',
+      { 'x-real-ip': '192.0.2.7', 'x-forwarded-for': '192.0.2.8' },
+      '192.0.2.8',
+    ],
     [
       'both, and X-Real-IP is hearsay of the chain: X-Forwarded-For',
       { 'x-real-ip': '192.0.2.7', 'x-forwarded-for': '192.0.2.7, 192.0.2.8' },
       '192.0.2.8',
     ],
     ['X-Forwarded-For', { 'x-forwarded-for': '192.0.2.8' }, '192.0.2.8'],
-    ['a chain: the last one that is not ours', { 'x-forwarded-for': '192.0.2.1, 192.0.2.8, 127.0.0.5' }, '192.0.2.8'],
-    ['what the caller put in front of the chain is hearsay', { 'x-forwarded-for': '10.9.9.9, 192.0.2.8' }, '192.0.2.8'],
-    ['nonsense in front of the chain does not matter', { 'x-forwarded-for': 'unknown, 192.0.2.8' }, '192.0.2.8'],
+    [
+      'a chain: the last one that is not ours',
+      { 'x-forwarded-for': '192.0.2.1, 192.0.2.8, 127.0.0.5' },
+      '192.0.2.8',
+    ],
+    [
+      'what the caller put in front of the chain is hearsay',
+      { 'x-forwarded-for': '10.9.9.9, 192.0.2.8' },
+      '192.0.2.8',
+    ],
+    [
+      'nonsense in front of the chain does not matter',
+      { 'x-forwarded-for': 'unknown, 192.0.2.8' },
+      '192.0.2.8',
+    ],
     ['several headers are one chain', { 'x-forwarded-for': ['192.0.2.1', '192.0.2.8'] }, '192.0.2.8'],
-    ['a chain of our own proxies only: the first of them', { 'x-forwarded-for': '127.0.0.5, ::1' }, '127.0.0.5'],
-    ['nonsense behind our own proxy: that proxy', { 'x-forwarded-for': '192.0.2.8, nonsense, 127.0.0.5' }, '127.0.0.5'],
+    [
+      'a chain of our own proxies only: the first of them',
+      { 'x-forwarded-for': '127.0.0.5, ::1' },
+      '127.0.0.5',
+    ],
+    [
+      'nonsense behind our own proxy: that proxy',
+      { 'x-forwarded-for': '192.0.2.8, nonsense, 127.0.0.5' },
+      '127.0.0.5',
+    ],
   ])('%s', async (_, headers, source) => {
     expect(await sourceOf(loopback, headers)).toBe(source)
   })
@@ -93,9 +127,20 @@ describe('from a trusted proxy', () => {
   })
 
   test('host and protocol are those that it says', async () => {
-    const headers = { host: 'inner:8080', 'x-forwarded-host': 'hawser.example.com', 'x-forwarded-proto': 'https' }
-    expect(await seen(loopback, '127.0.0.1', headers)).toEqual({ source: '127.0.0.1', host: 'hawser.example.com', secure: true })
-    expect(await seen(loopback, '127.0.0.1', { host: 'inner:8080' })).toMatchObject({ host: 'inner:8080', secure: false })
+    const headers = {
+      host: 'inner:8080',
+      'x-forwarded-host': 'hawser.example.com',
+      'x-forwarded-proto': 'https',
+    }
+    expect(await seen(loopback, '127.0.0.1', headers)).toEqual({
+      source: '127.0.0.1',
+      host: 'hawser.example.com',
+      secure: true,
+    })
+    expect(await seen(loopback, '127.0.0.1', { host: 'inner:8080' })).toMatchObject({
+      host: 'inner:8080',
+      secure: false,
+    })
   })
 })
 
@@ -114,11 +159,19 @@ describe('from anybody else', () => {
     ['with another subnet', '10.0.0.0/8, fd00::/8', '127.0.0.1'],
     ['from another address than the proxy’s', '127.0.0.1', '127.0.0.3'],
   ])('%s, no word about the caller is believed', async (_, proxies, peer) => {
-    expect(await seen(proxies, peer, headers)).toEqual({ source: peer, host: 'hawser.example.com', secure: false })
+    expect(await seen(proxies, peer, headers)).toEqual({
+      source: peer,
+      host: 'hawser.example.com',
+      secure: false,
+    })
   })
 
   test('the same words from the proxy are', async () => {
-    expect(await seen('127.0.0.2', '127.0.0.2', headers)).toEqual({ source: '192.0.2.8', host: 'evil.example.com', secure: true })
+    expect(await seen('127.0.0.2', '127.0.0.2', headers)).toEqual({
+      source: '192.0.2.8',
+      host: 'evil.example.com',
+      secure: true,
+    })
   })
 })
 

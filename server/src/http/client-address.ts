@@ -1,14 +1,16 @@
-// Where a request comes from. The caller's address is the TCP peer; what headers say counts only when the peer is a trusted
-// proxy, and only if they hold what they should: anything else is as if it were not there. Proxies pass on what callers write
-// themselves, so one header is read for the address, not the best of several; where the two usual ones contradict each other, that
-// is told, because a proxy may set the one that is not read.
+// Where a request comes from. The caller's address is the TCP peer; what headers say counts only when the
+// peer is a trusted proxy, and only if they hold what they should: anything else is as if it were not there.
+// Proxies pass on what callers write themselves, so one header is read for the address, not the best of
+// several; where the two usual ones contradict each other, that is told, because a proxy may set the one that
+// is not read.
 import { isIP, type BlockList } from 'node:net'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { From } from '../domain/callers/callers.ts'
 import { plainAddress } from '../kit/address.ts'
 import { minute_ms } from '../kit/clock.ts'
 
-const first = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)?.trim()
+const first = (header: string | string[] | undefined): string | undefined =>
+  (Array.isArray(header) ? header[0] : header)?.trim()
 
 const contradiction =
   'A request came with an X-Real-IP that is not in its X-Forwarded-For. If the proxy sets X-Real-IP alone, callers choose their ' +
@@ -18,11 +20,18 @@ export interface Believed {
   readonly trusted: BlockList
   /** The one header in which proxies say who calls, lower case; empty for the usual ones. */
   readonly header: string
-  /** X-Real-IP is none of the addresses that X-Forwarded-For tells of: one of the two is the caller's own word. Told once a minute at most. */
+  /**
+   * X-Real-IP is none of the addresses that X-Forwarded-For tells of: one of the two is the caller's own
+   * word. Told once a minute at most.
+   */
   onContradiction?(message: string): void
 }
 
-export function whereFrom({ trusted, header, onContradiction }: Believed): (request: IncomingMessage) => From {
+export function whereFrom({
+  trusted,
+  header,
+  onContradiction,
+}: Believed): (request: IncomingMessage) => From {
   let tellAgain_at = -Infinity
   const trusts = (address: string): boolean => {
     const family = isIP(address)
@@ -51,7 +60,9 @@ export function whereFrom({ trusted, header, onContradiction }: Believed): (requ
 /** The port that people use, where the proxy names it apart; the usual ones go without saying. */
 function publicHost(host: string, port: string | undefined): string {
   const named = /:\d+$/.test(host)
-  return port === undefined || named || !/^[1-9]\d{0,4}$/.test(port) || port === '80' || port === '443' ? host : `${host}:${port}`
+  return port === undefined || named || !/^[1-9]\d{0,4}$/.test(port) || port === '80' || port === '443'
+    ? host
+    : `${host}:${port}`
 }
 
 /** What is said of the way that the request took: addresses, the nearest last. */
@@ -64,8 +75,8 @@ function said(headers: IncomingHttpHeaders, named: string, peer: string): string
 }
 
 /**
- * From the nearest on. The right-most address that is not one of our own proxies was seen by one of them, and is the last here;
- * all left of it is hearsay.
+ * From the nearest on. The right-most address that is not one of our own proxies was seen by one of them, and
+ * is the last here; all left of it is hearsay.
  */
 function wayOf(chain: string, trusts: (address: string) => boolean): string[] {
   const way: string[] = []
@@ -78,11 +89,15 @@ function wayOf(chain: string, trusts: (address: string) => boolean): string[] {
   return way
 }
 
-/** A proxy may set X-Real-IP alone, and pass on whatever X-Forwarded-For it was given; which of the two it set nobody can see. */
+/**
+ * A proxy may set X-Real-IP alone, and pass on whatever X-Forwarded-For it was given; which of the two it set
+ * nobody can see.
+ */
 function contradicts(headers: IncomingHttpHeaders, way: readonly string[]): boolean {
   const real = headers['x-real-ip']
   if (real === undefined || headers['x-forwarded-for'] === undefined) return false
   return !way.includes(plainAddress(first(real) ?? ''))
 }
 
-const isLoopback = (address: string): boolean => address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))
+const isLoopback = (address: string): boolean =>
+  address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))

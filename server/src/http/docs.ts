@@ -1,10 +1,17 @@
-// The OpenAPI document and its browsable reference. Both are made, and even loaded, when they are first asked for: most
-// servers never are, and a start should not wait for it.
+// The OpenAPI document and its browsable reference. Both are made, and even loaded, when they are first asked
+// for: most servers never are, and a start should not wait for it.
 import type { FastifyInstance } from 'fastify'
 
-export function serveDocs(app: FastifyInstance, version: string, pageHeaders: Readonly<Record<string, string>>): void {
+export function serveDocs(
+  app: FastifyInstance,
+  version: string,
+  pageHeaders: Readonly<Record<string, string>>,
+): void {
   async function make() {
-    const [{ openapi }, reference] = await Promise.all([import('@hawser/contract/openapi'), import('./reference.ts')])
+    const [{ openapi }, reference] = await Promise.all([
+      import('@hawser/contract/openapi'),
+      import('./reference.ts'),
+    ])
     const document = openapi({ version })
     return {
       json: JSON.stringify(document),

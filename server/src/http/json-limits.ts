@@ -1,5 +1,5 @@
-// Whether JSON is cheap to read, found in one pass over its text before anybody parses it: how deep it is nested and how
-// many values it may hold. What is not JSON gets some answer, and the parser refuses it.
+// Whether JSON is cheap to read, found in one pass over its text before anybody parses it: how deep it is
+// nested and how many values it may hold. What is not JSON gets some answer, and the parser refuses it.
 
 const deepest = 32
 /** An agent tells of up to 1000 sessions; no other operation takes nearly as many values. */

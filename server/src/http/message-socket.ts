@@ -1,5 +1,5 @@
-// A WebSocket as the door for terminals wants it: message by message, with back-pressure both ways. While a message waits
-// to be taken the socket is not read, and a send resolves when the kernel has taken it.
+// A WebSocket as the door for terminals wants it: message by message, with back-pressure both ways. While a
+// message waits to be taken the socket is not read, and a send resolves when the kernel has taken it.
 import { Failure } from '@hawser/contract/failures'
 import { acceptWebSocket, keepPinging, UpgradeFailed } from '@hawser/mux'
 import type { Upgrade } from './upgrade.ts'
@@ -30,7 +30,8 @@ export async function acceptMessageSocket({ request, socket, head }: Upgrade): P
   let over = false
   const closed = Promise.withResolvers<void>()
   const pings = keepPinging(ws, ping)
-  // A message that breaks the rules, or is far too long, ends the socket; what matters of it is that it is closed.
+  // A message that breaks the rules, or is far too long, ends the socket; what matters of it is that it is
+  // closed.
   ws.on('error', () => undefined)
   ws.on('message', (data, binary) => {
     const message = { bytes: data as Buffer, binary }

@@ -1,5 +1,5 @@
-// Metrics in the Prometheus format: requests by operation and status, and the process's own figures. They are not for
-// the world: a port of their own, or a bearer token.
+// Metrics in the Prometheus format: requests by operation and status, and the process's own figures. They are
+// not for the world: a port of their own, or a bearer token.
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 export interface Metrics {
@@ -23,7 +23,12 @@ export function metrics(): Metrics {
   return {
     answered: (operation, status, ms) => durations.observe({ operation, status }, ms / 1000),
     gauge(name, help, read) {
-      const registered: Gauge = new Gauge({ name, help, registers: [registry], collect: () => registered.set(read()) })
+      const registered: Gauge = new Gauge({
+        name,
+        help,
+        registers: [registry],
+        collect: () => registered.set(read()),
+      })
     },
     text: () => registry.metrics(),
     contentType: registry.contentType,

@@ -1,5 +1,6 @@
-// What the server serves beside the contract's operations: the OpenAPI document, its browsable reference, metrics for
-// those who may see them, and the console's files. Each is listed in `extraRoutes`, which the access test pins.
+// What the server serves beside the contract's operations: the OpenAPI document, its browsable reference,
+// metrics for those who may see them, and the console's files. Each is listed in `extraRoutes`, which the
+// access test pins.
 import fastifyStatic from '@fastify/static'
 import fastify, { type FastifyInstance } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
@@ -9,7 +10,10 @@ import { answerFailure } from './answer.ts'
 import { serveDocs } from './docs.ts'
 import type { Metrics } from './metrics.ts'
 
-/** The addresses of the console's pages: all of them are one file, whose script looks at the address. Letters and the first start print some. */
+/**
+ * The addresses of the console's pages: all of them are one file, whose script looks at the address. Letters
+ * and the first start print some.
+ */
 const consolePages = [
   '/',
   '/login',
@@ -61,7 +65,9 @@ const pageSecurity = {
   'cache-control': 'no-cache',
 }
 
-/** A changed asset has another name, so that one may be kept for ever; the mark alone has no hash in its name. */
+/**
+ * A changed asset has another name, so that one may be kept for ever; the mark alone has no hash in its name.
+ */
 const assetCaching = 'public, max-age=31536000, immutable'
 const hashed = /-[\w-]{8}\.[\w.]+$/
 const assetName = /^[\w-]+\.(js|css|svg|woff2)$/
@@ -82,7 +88,8 @@ export function servePages(app: FastifyInstance, parts: PageParts): void {
   if (parts.metricsToken)
     app.get('/metrics', async (request, reply) => {
       const given = /^bearer +(.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
-      if (!sameText(given, parts.metricsToken)) return answerFailure(new Failure('unauthenticated'), request, reply)
+      if (!sameText(given, parts.metricsToken))
+        return answerFailure(new Failure('unauthenticated'), request, reply)
       return reply.type(parts.metrics.contentType).send(await parts.metrics.text())
     })
 

@@ -1,5 +1,5 @@
-// The browsable reference, as text: nothing from the document becomes markup, every operation can be linked to, and
-// the page keeps to the policy that it is served under.
+// The browsable reference, as text: nothing from the document becomes markup, every operation can be linked
+// to, and the page keeps to the policy that it is served under.
 import { Script } from 'node:vm'
 import { openapi, type OpenApiDocument } from '@hawser/contract/openapi'
 import { describe, expect, test } from 'vitest'
@@ -13,13 +13,29 @@ describe('escaping', () => {
   const hostile = `<script>alert("1")</script>&'\`<b>x</b>\``
   const escaped = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;'
 
-  /** The document with every text that is shown replaced by a hostile one; names and addresses that lead the code stay. */
+  /**
+   * The document with every text that is shown replaced by a hostile one; names and addresses that lead the
+   * code stay.
+   */
   function poisoned(value: unknown): unknown {
     if (Array.isArray(value)) return value.map(poisoned)
     if (typeof value !== 'object' || value === null) return value
-    const shown = ['description', 'summary', 'title', 'version', 'x-displayName', 'x-access', 'source', 'default', 'pattern']
+    const shown = [
+      'description',
+      'summary',
+      'title',
+      'version',
+      'x-displayName',
+      'x-access',
+      'source',
+      'default',
+      'pattern',
+    ]
     return Object.fromEntries(
-      Object.entries(value).map(([key, inner]) => [key, typeof inner === 'string' && shown.includes(key) ? hostile : poisoned(inner)]),
+      Object.entries(value).map(([key, inner]) => [
+        key,
+        typeof inner === 'string' && shown.includes(key) ? hostile : poisoned(inner),
+      ]),
     )
   }
 
@@ -33,7 +49,10 @@ describe('escaping', () => {
   })
 
   test('backticks mark code, and the code is escaped as well', () => {
-    const result = referenceHtml({ ...document, tags: [{ name: 'devices', 'x-displayName': 'Devices', description: 'see `<b>`' }] })
+    const result = referenceHtml({
+      ...document,
+      tags: [{ name: 'devices', 'x-displayName': 'Devices', description: 'see `<b>`' }],
+    })
     expect(result).toContain('see <code>&lt;b&gt;</code>')
   })
 })

@@ -1,7 +1,8 @@
-// The browsable reference at /docs: the OpenAPI document as one page that needs nothing from outside. It works under
-// `default-src 'none'; style-src 'self'; script-src 'self'`, so its style and script are files of their own
-// (/docs/reference.css and /docs/reference.js), and without the script, which only adds the search and opens what a
-// link leads to. Every text goes through `markup`, which escapes it: markup can only come from this file.
+// The browsable reference at /docs: the OpenAPI document as one page that needs nothing from outside. It
+// works under `default-src 'none'; style-src 'self'; script-src 'self'`, so its style and script are files of
+// their own (/docs/reference.css and /docs/reference.js), and without the script, which only adds the search
+// and opens what a link leads to. Every text goes through `markup`, which escapes it: markup can only come
+// from this file.
 import {
   type DocumentedOperation,
   type Field,
@@ -18,7 +19,13 @@ interface Markup {
 }
 type Piece = string | Markup | readonly Markup[]
 
-const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
 
 function markup(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Markup {
   const put = (piece: Piece): string => {
@@ -30,7 +37,8 @@ function markup(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Mar
 
 const nothing = markup``
 /** Text in which backticks mark code. */
-const prose = (text: string) => text.split('`').map((piece, index) => (index % 2 === 1 ? markup`<code>${piece}</code>` : markup`${piece}`))
+const prose = (text: string) =>
+  text.split('`').map((piece, index) => (index % 2 === 1 ? markup`<code>${piece}</code>` : markup`${piece}`))
 
 /** An operation and where it is; `others` are its further addresses. */
 interface Entry {
@@ -42,16 +50,27 @@ interface Entry {
 
 function entriesOf(document: OpenApiDocument): Entry[] {
   const all = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation, others: [] })),
+    Object.entries(methods).map(([method, operation]) => ({
+      method: method.toUpperCase(),
+      path,
+      operation,
+      others: [],
+    })),
   )
   return all
     .filter(({ operation }) => !operation['x-alias-of'])
-    .map((entry) => ({ ...entry, others: all.filter(({ operation }) => operation['x-alias-of'] === entry.operation.operationId) }))
+    .map((entry) => ({
+      ...entry,
+      others: all.filter(({ operation }) => operation['x-alias-of'] === entry.operation.operationId),
+    }))
 }
 
 export function referenceHtml(document: OpenApiDocument): string {
   const entries = entriesOf(document)
-  const groups = document.tags.map((tag) => ({ tag, entries: entries.filter(({ operation }) => operation.tags[0] === tag.name) }))
+  const groups = document.tags.map((tag) => ({
+    tag,
+    entries: entries.filter(({ operation }) => operation.tags[0] === tag.name),
+  }))
   const shapes = Object.entries(document.components.schemas)
   return markup`<!doctype html>
 <html lang="en">
@@ -69,7 +88,10 @@ export function referenceHtml(document: OpenApiDocument): string {
 <input id="search" type="search" placeholder="Search operations" aria-label="Search operations" autocomplete="off" hidden>
 <nav aria-label="Operations">
 ${groups.map(
-  ({ tag, entries: own }) => markup`<div class="group"><a class="noun" href="#${tag.name}">${tag['x-displayName']}</a>
+  ({
+    tag,
+    entries: own,
+  }) => markup`<div class="group"><a class="noun" href="#${tag.name}">${tag['x-displayName']}</a>
 <ul>${own.map(navigationItem)}</ul></div>
 `,
 )}<div class="group shapes"><a class="noun" href="#shapes">Shapes</a>
@@ -106,15 +128,20 @@ const badge = (method: string) => markup`<b class="method ${method.toLowerCase()
 
 /** A path with its parameters set off. */
 function route(path: string): Markup {
-  const parts = path.split(/({\w+})/).map((part, index) => (index % 2 === 1 ? markup`<i>${part}</i>` : markup`${part}`))
+  const parts = path
+    .split(/({\w+})/)
+    .map((part, index) => (index % 2 === 1 ? markup`<i>${part}</i>` : markup`${part}`))
   return markup`<code class="path">${parts}</code>`
 }
 
 function operationDetails({ method, path, operation, others }: Entry): Markup {
   const { operationId: id, summary, description } = operation
-  const find = [id, method, path, summary, description, ...others.map((other) => other.path)].join(' ').toLowerCase()
-  const parameters = (operation.parameters ?? []).map(({ name, in: where, required, schema, description: about = '' }) =>
-    row({ name, required, type: typeOf(schema), rules: rulesOf(schema), description: about }, where),
+  const find = [id, method, path, summary, description, ...others.map((other) => other.path)]
+    .join(' ')
+    .toLowerCase()
+  const parameters = (operation.parameters ?? []).map(
+    ({ name, in: where, required, schema, description: about = '' }) =>
+      row({ name, required, type: typeOf(schema), rules: rulesOf(schema), description: about }, where),
   )
   const body = operation.requestBody?.content['application/json']?.schema
   return markup`<details class="operation" id="${id}" data-find="${find}">
@@ -147,21 +174,31 @@ function table(rows: readonly Markup[]): Markup {
 ${rows}</tbody></table>`
 }
 
-/** A schema by its name, with a link where it has one, then its own fields. What an answer must have is not the reader’s concern. */
+/**
+ * A schema by its name, with a link where it has one, then its own fields. What an answer must have is not
+ * the reader’s concern.
+ */
 function schemaPart(schema: Schema, mark?: 'required'): Markup {
-  const fields = fieldsOf(schema).map((field) => ({ ...field, required: field.required && mark === 'required' }))
-  const name = fields.length > 0 && schema.properties ? nothing : markup`<p class="type">${linked(schema)}</p>`
+  const fields = fieldsOf(schema).map((field) => ({
+    ...field,
+    required: field.required && mark === 'required',
+  }))
+  const name =
+    fields.length > 0 && schema.properties ? nothing : markup`<p class="type">${linked(schema)}</p>`
   return markup`${name}${fields.length > 0 ? table(fields.map((field) => row(field))) : nothing}`
 }
 
 function linked(schema: Schema): Markup {
   if (schema.items) return markup`array of ${linked(schema.items)}`
-  return schema.$ref ? markup`<a href="#shape-${typeOf(schema)}">${typeOf(schema)}</a>` : markup`${typeOf(schema)}`
+  return schema.$ref
+    ? markup`<a href="#shape-${typeOf(schema)}">${typeOf(schema)}</a>`
+    : markup`${typeOf(schema)}`
 }
 
 function answerPart(answer: Response | undefined): Markup {
   const headers = Object.entries(answer?.headers ?? {}).map(
-    ([name, header]) => markup`<p class="type">Header <code>${name}</code>: ${prose(header.description ?? '')}</p>`,
+    ([name, header]) =>
+      markup`<p class="type">Header <code>${name}</code>: ${prose(header.description ?? '')}</p>`,
   )
   const [type, content] = Object.entries(answer?.content ?? {})[0] ?? []
   if (!type || !content) return markup`<p class="type">200 with an empty body.</p>${headers}`

@@ -1,5 +1,5 @@
-// Answers as text, by the schema of the contract: only promised fields are written, so a hash or a secret in a row
-// cannot leak. One serialiser per schema, however many operations answer with it.
+// Answers as text, by the schema of the contract: only promised fields are written, so a hash or a secret in
+// a row cannot leak. One serialiser per schema, however many operations answer with it.
 import build from 'fast-json-stringify'
 import type { Operation } from '@hawser/contract/operation'
 
@@ -26,7 +26,10 @@ export function listSerialiser(item: Schema): Serialise {
 const joined_characters = 16 * 1024
 
 /** A long answer piece by piece: text as it comes, an array item by item, small ones joined. */
-export async function* pieces(schema: Schema | undefined, items: AsyncIterable<unknown>): AsyncGenerator<string> {
+export async function* pieces(
+  schema: Schema | undefined,
+  items: AsyncIterable<unknown>,
+): AsyncGenerator<string> {
   const each = schema && serialiser((schema as unknown as { items: Schema }).items)
   let waiting = each ? '[' : ''
   let separator = ''

@@ -1,6 +1,7 @@
-// The HTTP edge. It reads the contract and names no noun: for every operation it makes the routes, lets the gate judge
-// the caller before anything is parsed, checks the input, calls the rule and serialises the answer by the schema, so
-// that a field which was not promised cannot leak. Order of refusals: 401, 403, 400/422, 404.
+// The HTTP edge. It reads the contract and names no noun: for every operation it makes the routes, lets the
+// gate judge the caller before anything is parsed, checks the input, calls the rule and serialises the answer
+// by the schema, so that a field which was not promised cannot leak. Order of refusals: 401, 403, 400/422,
+// 404.
 import fastify, {
   LogController,
   type FastifyInstance,
@@ -92,7 +93,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     forceCloseConnections: 'idle',
-    // While the server stops, requests on open connections are still answered, with the sign to close; health says 503.
+    // While the server stops, requests on open connections are still answered, with the sign to close; health
+    // says 503.
     return503OnClosing: false,
     genReqId: () => randomUUID(),
     // A path that cannot be decoded is refused before any hook.
@@ -103,7 +105,10 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   app.server.on('upgrade', (request, socket, head) => void sockets.take(request, socket, head))
   app.decorateRequest('caller', null as never)
   // First of all: a route made before this hook would not be noted.
-  app.addHook('onRoute', ({ method, url }) => void parts.served.push(...[method].flat().map((one) => `${one} ${url}`)))
+  app.addHook(
+    'onRoute',
+    ({ method, url }) => void parts.served.push(...[method].flat().map((one) => `${one} ${url}`)),
+  )
   acceptJson(app)
   app.setErrorHandler(answerFailure)
   const methodsAt = methodsByPath(parts.served)
@@ -111,7 +116,9 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     const methods = methodsAt(request.url)
     // A route may itself find that there is nothing, such as a file: then the method was right.
     const wrongMethod = methods !== '' && !methods.split(', ').includes(request.method)
-    const failure = wrongMethod ? new Failure('wrongMethod', { headers: { allow: methods } }) : new Failure('unknownRoute')
+    const failure = wrongMethod
+      ? new Failure('wrongMethod', { headers: { allow: methods } })
+      : new Failure('unknownRoute')
     return answerFailure(failure, request, reply)
   }
   app.setNotFoundHandler(nowhere)
@@ -133,7 +140,10 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   return app
 }
 
-/** Who changed what is worth a line always; reading, and the agents' heartbeats, only when someone looks for a fault. */
+/**
+ * Who changed what is worth a line always; reading, and the agents' heartbeats, only when someone looks for a
+ * fault.
+ */
 function levelOf(named: NamedOperation | undefined): 'info' | 'debug' {
   return named && named.op.method !== 'GET' && named.id !== 'devices.auth' ? 'info' : 'debug'
 }
@@ -166,15 +176,21 @@ function acceptJson(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     const { named } = request.routeOptions.config
     if (body === '' || !named) return done(null, undefined)
-    // Before it is read: what JSON costs to read and to walk through grows with its depth and with its values.
-    if (!withinLimits(body as string)) return done(new Failure(named.op.badInput ?? 'invalid', { message: tooComplex }))
+    // Before it is read: what JSON costs to read and to walk through grows with its depth and with its
+    // values.
+    if (!withinLimits(body as string))
+      return done(new Failure(named.op.badInput ?? 'invalid', { message: tooComplex }))
     // A signature is over the very bytes: what is JSON is handed on as it came.
     const signed = named.op.signed !== undefined
     void parse(request, body as string, (error, parsed) => done(error, signed && !error ? body : parsed))
   })
 }
 
-function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<typeof whereFrom>): RouteOptions[] {
+function routesOf(
+  named: NamedOperation,
+  parts: HttpParts,
+  from: ReturnType<typeof whereFrom>,
+): RouteOptions[] {
   const { op, id } = named
   const rule = (parts.rules[named.noun] as unknown as Record<string, AnyRule>)[named.verb]
   if (!rule) throw new Error(`no rule for ${id}`)
@@ -206,7 +222,10 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
         bearer: bearerOf(authorization),
         apiKey: typeof apiKey === 'string' ? apiKey : undefined,
         // A malformed one names no namespace, and no database is asked about it.
-        tenant: !checkParams || checkParams(request.params) ? (request.params as { tenant?: string }).tenant : undefined,
+        tenant:
+          !checkParams || checkParams(request.params)
+            ? (request.params as { tenant?: string }).tenant
+            : undefined,
       },
       origin,
     )
@@ -225,7 +244,10 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
         message: 'The disk of the server is full: only signing in, reading and deleting work.',
         retryAfter: 60,
       })
-    const result = await rule!({ params: request.params, query: request.query, body: bodyOf(request) }, request.caller)
+    const result = await rule!(
+      { params: request.params, query: request.query, body: bodyOf(request) },
+      request.caller,
+    )
     let answer = result
     if (op.headers) {
       const full = result as { answer: unknown; headers: Record<string, string> }
@@ -238,7 +260,9 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
       answer = page.items
     }
     if (op.streamed)
-      return reply.type(contentType).send(Readable.from(pieces(op.answer, answer as AsyncIterable<unknown>), { objectMode: false }))
+      return reply
+        .type(contentType)
+        .send(Readable.from(pieces(op.answer, answer as AsyncIterable<unknown>), { objectMode: false }))
     return reply.type(contentType).send(serialise(answer))
   }
 
@@ -256,7 +280,8 @@ function routesOf(named: NamedOperation, parts: HttpParts, from: ReturnType<type
       ...(op.body ? { body: op.body } : {}),
       ...(op.query ? { querystring: op.query } : {}),
     },
-    validatorCompiler: ({ httpPart }) => inputCheck(named, httpPart) as ReturnType<FastifySchemaCompiler<unknown>>,
+    validatorCompiler: ({ httpPart }) =>
+      inputCheck(named, httpPart) as ReturnType<FastifySchemaCompiler<unknown>>,
     handler: handle,
   }))
 }
@@ -285,7 +310,10 @@ function secured(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return reply.headers(security).header('x-request-id', request.id)
 }
 
-/** The methods that are served at an address, as `Allow` lists them; none: there is nothing, which is 404, not 405. */
+/**
+ * The methods that are served at an address, as `Allow` lists them; none: there is nothing, which is 404, not
+ * 405.
+ */
 function methodsByPath(served: readonly string[]): (url: string) => string {
   // Made when first asked for: by then every route is there.
   let routes: { method: string; pattern: RegExp }[] | undefined
@@ -294,9 +322,14 @@ function methodsByPath(served: readonly string[]): (url: string) => string {
       .filter((route) => !route.startsWith(webSocket))
       .map((route) => {
         const [method = '', path = ''] = route.split(' ', 2)
-        return { method, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}/?$`) }
+        return {
+          method,
+          pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}/?$`),
+        }
       })
     const [path = ''] = url.split('?', 1)
-    return [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].join(', ')
+    return [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].join(
+      ', ',
+    )
   }
 }

@@ -1,7 +1,7 @@
-// Files beside a terminal, on a WebSocket of their own: a folder is listed, a file comes or goes, one wish after the other
-// (contract/src/terminals.ts says what is spoken). Nothing is held but what is on its way: a download is read from the device
-// no faster than the browser takes it, an upload from the browser no faster than the device does, and the browser is told
-// how far it is.
+// Files beside a terminal, on a WebSocket of their own: a folder is listed, a file comes or goes, one wish
+// after the other (contract/src/terminals.ts says what is spoken). Nothing is held but what is on its way: a
+// download is read from the device no faster than the browser takes it, an upload from the browser no faster
+// than the device does, and the browser is told how far it is.
 import { Failure } from '@hawser/contract/failures'
 import { mostUntaken_bytes, type FileNews, type FileWish } from '@hawser/contract/terminals'
 import type { Terminal } from '../gateway/terminal.ts'
@@ -67,7 +67,8 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Beside):
       while (taken < size) {
         const message = await line.next()
         if (!message) throw new Failure('invalid', { message: 'The upload was given up.' })
-        if (!message.binary || message.bytes.length === 0 || taken + message.bytes.length > size) throw notUnderstood()
+        if (!message.binary || message.bytes.length === 0 || taken + message.bytes.length > size)
+          throw notUnderstood()
         yield message.bytes
         taken += message.bytes.length
         if (taken - told < step_bytes && taken < size) continue
@@ -86,7 +87,8 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Beside):
   }
 }
 
-const notUnderstood = (): Failure => new Failure('invalid', { message: 'A message of the browser was not understood.' })
+const notUnderstood = (): Failure =>
+  new Failure('invalid', { message: 'A message of the browser was not understood.' })
 
 function wishOf({ bytes, binary }: Message): FileWish {
   if (binary || bytes.length > mostWish_bytes) throw notUnderstood()

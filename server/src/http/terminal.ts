@@ -1,10 +1,17 @@
-// The door for terminals in a browser, GET /ws/ssh: a WebSocket for whoever has a ticket (contract/src/terminals.ts says what
-// is spoken). The page that asks must be one of ours, or any page that somebody visits could try; the ticket is gone with the
-// first use. One message is worked off after the other and the socket is read no faster than that; output is sent no faster
-// than the socket, and the terminal behind it, takes it. Whatever is not understood ends the session with a sentence.
+// The door for terminals in a browser, GET /ws/ssh: a WebSocket for whoever has a ticket
+// (contract/src/terminals.ts says what is spoken). The page that asks must be one of ours, or any page that
+// somebody visits could try; the ticket is gone with the first use. One message is worked off after the other
+// and the socket is read no faster than that; output is sent no faster than the socket, and the terminal
+// behind it, takes it. Whatever is not understood ends the session with a sentence.
 import { StringDecoder } from 'node:string_decoder'
 import { Failure } from '@hawser/contract/failures'
-import { Kind, largestSize, mostInput_characters, mostMessage_bytes, mostUnshown_bytes } from '@hawser/contract/terminals'
+import {
+  Kind,
+  largestSize,
+  mostInput_characters,
+  mostMessage_bytes,
+  mostUnshown_bytes,
+} from '@hawser/contract/terminals'
 import type { Holder, TerminalTicket, TerminalTickets } from '../domain/sessions/terminals.ts'
 import type { Terminal, TerminalSize, TerminalWish } from '../gateway/terminal.ts'
 import type { Message, MessageSocket } from './message-socket.ts'
@@ -40,35 +47,53 @@ class BadMessage extends Error {}
 export function terminalDoor(parts: TerminalDoorParts) {
   const { tickets } = parts
   const lines = new Set<MessageSocket>()
-  const open = new Map<string, { readonly terminal: Terminal; readonly holder: Holder; judge(): void; files: number }>()
+  const open = new Map<
+    string,
+    { readonly terminal: Terminal; readonly holder: Holder; judge(): void; files: number }
+  >()
 
   async function enter(upgrade: Upgrade): Promise<void> {
     requireOwnPage(upgrade, parts.url)
     const ticket = tickets.take(upgrade.query.get('token') ?? '')
     if (!(await tickets.holds(ticket))) throw new Failure('wrongToken')
-    const size = ticket.kind === 'files' ? undefined : { columns: sizeIn(upgrade.query, 'cols'), rows: sizeIn(upgrade.query, 'rows') }
+    const size =
+      ticket.kind === 'files'
+        ? undefined
+        : { columns: sizeIn(upgrade.query, 'cols'), rows: sizeIn(upgrade.query, 'rows') }
     const line = await parts.accept(upgrade)
     lines.add(line)
     void line.closed.then(() => lines.delete(line))
-    const serving = ticket.kind === 'files' ? serveBeside(line, ticket) : serve(line, ticket, size!, upgrade.from.source)
+    const serving =
+      ticket.kind === 'files' ? serveBeside(line, ticket) : serve(line, ticket, size!, upgrade.from.source)
     serving.catch((error: unknown) => {
       parts.onError(error)
       line.close(Close.refused)
     })
   }
 
-  async function serve(line: MessageSocket, ticket: LoginTicket, size: TerminalSize, source: string): Promise<void> {
+  async function serve(
+    line: MessageSocket,
+    ticket: LoginTicket,
+    size: TerminalSize,
+    source: string,
+  ): Promise<void> {
     const talk = ticket.kind === 'terminal' ? newTalk(line) : oldTalk(line)
     const gone = new AbortController()
     void line.closed.then(() => gone.abort())
     let terminal: Terminal
     try {
       const proof = 'password' in ticket.proof ? ticket.proof : { ...ticket.proof, sign: talk.sign }
-      terminal = await parts.terminal({ device_uid: ticket.device_uid, username: ticket.login, size, proof }, source, gone.signal)
+      terminal = await parts.terminal(
+        { device_uid: ticket.device_uid, username: ticket.login, size, proof },
+        source,
+        gone.signal,
+      )
     } catch (error) {
       const known = error instanceof Failure
       if (!known && !(error instanceof BadMessage)) parts.onError(error)
-      await talk.error(known || error instanceof BadMessage ? error.message : 'The terminal could not be opened.')
+      await talk.error(
+        known || error instanceof BadMessage ? error.message : 'The terminal could not be opened.',
+      )
       return line.close(Close.refused)
     }
     const { session_uid } = terminal
@@ -113,7 +138,8 @@ export function terminalDoor(parts: TerminalDoorParts) {
 
   async function serveBeside(line: MessageSocket, ticket: TerminalTicket & { kind: 'files' }): Promise<void> {
     const beside = open.get(ticket.session_uid)
-    const say = async (message: string): Promise<void> => line.send(JSON.stringify({ kind: 'error', message }))
+    const say = async (message: string): Promise<void> =>
+      line.send(JSON.stringify({ kind: 'error', message }))
     if (!beside || beside.files >= mostFileLines) {
       await say(beside ? 'Too many files are on their way beside this terminal.' : 'The terminal is closed.')
       return line.close(Close.refused)
@@ -134,7 +160,8 @@ export function terminalDoor(parts: TerminalDoorParts) {
     enter,
     /** Somebody's role in a namespace has changed. */
     judge({ tenant_id, user_id }: Pick<Holder, 'tenant_id' | 'user_id'>): void {
-      for (const { holder, judge } of open.values()) if (holder.user_id === user_id && holder.tenant_id === tenant_id) judge()
+      for (const { holder, judge } of open.values())
+        if (holder.user_id === user_id && holder.tenant_id === tenant_id) judge()
     },
     /** When the sessions are over and the server stops. */
     close(): void {
@@ -143,7 +170,10 @@ export function terminalDoor(parts: TerminalDoorParts) {
   }
 }
 
-/** Browsers say which page a WebSocket is for; only programs can say what they like, and those have no ticket of others. */
+/**
+ * Browsers say which page a WebSocket is for; only programs can say what they like, and those have no ticket
+ * of others.
+ */
 function requireOwnPage({ request, from }: Upgrade, url: string): void {
   const { origin } = request.headers
   const own = [`${from.secure ? 'https' : 'http'}://${from.host}`, url].map(originOf)
@@ -159,7 +189,8 @@ function originOf(url: string): string | undefined {
 function sizeIn(query: URLSearchParams, name: string): number {
   const text = query.get(name) ?? ''
   const value = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (value < 1 || value > largestSize) throw new Failure('invalid', { message: `${name}: 1 to ${largestSize} are possible` })
+  if (value < 1 || value > largestSize)
+    throw new Failure('invalid', { message: `${name}: 1 to ${largestSize} are possible` })
   return value
 }
 
@@ -172,8 +203,9 @@ async function passOutput(talk: Talk, terminal: Terminal): Promise<void> {
 }
 
 /**
- * What is typed waits its turn, and the socket with it, but not without end: while the output stands still until the browser
- * says what it has shown, that word is behind the input in the same socket, so that the input has to be read, to a limit.
+ * What is typed waits its turn, and the socket with it, but not without end: while the output stands still
+ * until the browser says what it has shown, that word is behind the input in the same socket, so that the
+ * input has to be read, to a limit.
  */
 async function passInput(line: MessageSocket, talk: Talk, terminal: Terminal): Promise<void> {
   let waiting_bytes = 0
@@ -198,7 +230,11 @@ async function passInput(line: MessageSocket, talk: Talk, terminal: Terminal): P
 
 const ignore = (): void => undefined
 
-type Said = { readonly input: Buffer } | { readonly size: TerminalSize } | { readonly signature: Buffer } | { readonly nothing: true }
+type Said =
+  | { readonly input: Buffer }
+  | { readonly size: TerminalSize }
+  | { readonly signature: Buffer }
+  | { readonly nothing: true }
 
 /** One of the two ways to talk. */
 interface Talk {
@@ -228,10 +264,16 @@ function newTalk(line: MessageSocket): Talk {
 
   function read(message: Message): Said {
     const { kind, data } = parsed(message)
-    if (kind === Kind.input && typeof data === 'string' && data.length <= mostInput_characters) return { input: Buffer.from(data) }
+    if (kind === Kind.input && typeof data === 'string' && data.length <= mostInput_characters)
+      return { input: Buffer.from(data) }
     if (kind === Kind.resize) return { size: sizeOf(data) }
     if (kind === Kind.signature && typeof data === 'string') return { signature: Buffer.from(data, 'base64') }
-    if (kind === Kind.shown && Number.isSafeInteger(data) && (data as number) >= (shown ?? 0) && (data as number) <= sent) {
+    if (
+      kind === Kind.shown &&
+      Number.isSafeInteger(data) &&
+      (data as number) >= (shown ?? 0) &&
+      (data as number) <= sent
+    ) {
       shown = data as number
       waiting?.()
       return { nothing: true }
@@ -244,7 +286,10 @@ function newTalk(line: MessageSocket): Talk {
     async sign(challenge) {
       await say(Kind.signature, challenge.toString('base64'))
       const late = Promise.withResolvers<never>()
-      const timer = setTimeout(() => late.reject(new BadMessage('The browser did not sign in time.')), sign_ms)
+      const timer = setTimeout(
+        () => late.reject(new BadMessage('The browser did not sign in time.')),
+        sign_ms,
+      )
       try {
         for (;;) {
           const message = await Promise.race([line.next(), late.promise])
@@ -278,7 +323,8 @@ function oldTalk(line: MessageSocket): Talk {
   return {
     read(message) {
       const { kind, data } = parsed(message)
-      const numbers = Array.isArray(data) && data.every((byte) => Number.isInteger(byte) && byte >= 0 && byte <= 255)
+      const numbers =
+        Array.isArray(data) && data.every((byte) => Number.isInteger(byte) && byte >= 0 && byte <= 255)
       if (kind === Kind.input && numbers) return { input: Buffer.from(data as number[]) }
       if (kind === Kind.input && typeof data === 'string') return { input: Buffer.from(data, 'base64') }
       if (kind === Kind.resize) return { size: sizeOf(data) }
@@ -308,8 +354,12 @@ function parsed({ bytes, binary }: Message): { kind: unknown; data: unknown } {
 }
 
 function sizeOf(data: unknown): TerminalSize {
-  const { cols, rows } = (typeof data === 'object' && data !== null ? data : {}) as { cols?: unknown; rows?: unknown }
-  const fits = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= largestSize
+  const { cols, rows } = (typeof data === 'object' && data !== null ? data : {}) as {
+    cols?: unknown
+    rows?: unknown
+  }
+  const fits = (value: unknown): value is number =>
+    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= largestSize
   if (!fits(cols) || !fits(rows)) throw new BadMessage(`A terminal has 1 to ${largestSize} columns and rows.`)
   return { columns: cols, rows }
 }

@@ -1,6 +1,7 @@
-// Requests for a WebSocket. They do not pass through Fastify: Node hands over the bare socket, so the answer to one that
-// is refused is written here, in the same shape as any other. Only addresses that have a door are taken out of the usual
-// way; an Upgrade header anywhere else is ignored, as HTTP allows. An address may have parameters, as in routes: `:name`.
+// Requests for a WebSocket. They do not pass through Fastify: Node hands over the bare socket, so the answer
+// to one that is refused is written here, in the same shape as any other. Only addresses that have a door are
+// taken out of the usual way; an Upgrade header anywhere else is ignored, as HTTP allows. An address may have
+// parameters, as in routes: `:name`.
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
@@ -42,7 +43,8 @@ export function upgrades({ doors, from, bearerOf, log }: UpgradeParts) {
     return undefined
   }
   return {
-    isOne: (request: IncomingMessage): boolean => doorOf(request) !== undefined && /^websocket$/i.test(request.headers.upgrade ?? ''),
+    isOne: (request: IncomingMessage): boolean =>
+      doorOf(request) !== undefined && /^websocket$/i.test(request.headers.upgrade ?? ''),
     async take(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
       // A caller who leaves before anybody took the socket is no fault.
       socket.on('error', () => undefined)
@@ -60,14 +62,16 @@ export function upgrades({ doors, from, bearerOf, log }: UpgradeParts) {
           query: new URL(request.url ?? '', 'http://door').searchParams,
         })
       } catch (error) {
-        if (!(error instanceof Failure)) log.error({ event: 'upgrade.failed', path: pathOf(request), err: error })
+        if (!(error instanceof Failure))
+          log.error({ event: 'upgrade.failed', path: pathOf(request), err: error })
         refuse(socket, error instanceof Failure ? error : new Failure('internal'))
       }
     },
   }
 }
 
-const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:([a-z_]+)/g, '(?<$1>[^/]+)')}$`)
+const patternOf = (path: string): RegExp =>
+  new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:([a-z_]+)/g, '(?<$1>[^/]+)')}$`)
 
 /** For whoever is refused to read the answer and to leave. */
 const leaving_ms = 2_000

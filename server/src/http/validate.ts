@@ -1,6 +1,7 @@
-// Checks input against the contract's schemas with ajv, nothing coerced in bodies: a number is not a string. Query
-// values are always text on the wire, so numbers and booleans are read from them first, strictly: `1e1`, ` 1` and `0x1`
-// are not integers. Rules are given only what the contract names, at every depth: nothing else can reach an options object.
+// Checks input against the contract's schemas with ajv, nothing coerced in bodies: a number is not a string.
+// Query values are always text on the wire, so numbers and booleans are read from them first, strictly:
+// `1e1`, ` 1` and `0x1` are not integers. Rules are given only what the contract names, at every depth:
+// nothing else can reach an options object.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Operation } from '@hawser/contract/operation'
 
@@ -43,7 +44,10 @@ interface Described {
   readonly anyOf?: readonly Schema[]
 }
 
-/** Copies, of a value that fits the schema, what the schema names; only where it says that anything may stand, all of it. */
+/**
+ * Copies, of a value that fits the schema, what the schema names; only where it says that anything may stand,
+ * all of it.
+ */
 export function known(schema: Schema): (value: unknown) => unknown {
   const { properties, patternProperties, items, anyOf } = schema as Described
   if (anyOf) {
@@ -58,13 +62,16 @@ export function known(schema: Schema): (value: unknown) => unknown {
     const fields = Object.entries(properties).map(([name, inner]) => [name, known(inner)] as const)
     return (value) => {
       const given = value as Readonly<Record<string, unknown>>
-      return Object.fromEntries(fields.flatMap(([name, copy]) => (Object.hasOwn(given, name) ? [[name, copy(given[name])]] : [])))
+      return Object.fromEntries(
+        fields.flatMap(([name, copy]) => (Object.hasOwn(given, name) ? [[name, copy(given[name])]] : [])),
+      )
     }
   }
   const [free] = Object.values(patternProperties ?? {})
   if (!free) return (value) => value
   const copy = known(free)
-  return (value) => Object.fromEntries(Object.entries(value as object).map(([name, inner]) => [name, copy(inner)]))
+  return (value) =>
+    Object.fromEntries(Object.entries(value as object).map(([name, inner]) => [name, copy(inner)]))
 }
 
 /** The same schema, for texts without NUL. */
@@ -75,8 +82,12 @@ function withoutNul(schema: unknown): unknown {
   return inner.type === 'string' ? { ...inner, nul: false } : inner
 }
 
-/** Reads the integers and booleans of a query in place. What is not one stays text, and the check refuses it. */
-export function queryReader(schema: NonNullable<Operation['query']>): (query: Record<string, unknown>) => void {
+/**
+ * Reads the integers and booleans of a query in place. What is not one stays text, and the check refuses it.
+ */
+export function queryReader(
+  schema: NonNullable<Operation['query']>,
+): (query: Record<string, unknown>) => void {
   const typed = Object.entries(schema.properties).flatMap(([name, property]) => {
     const { type } = property as { type?: string }
     return type === 'integer' || type === 'boolean' ? [{ name, type }] : []
@@ -95,7 +106,10 @@ export function queryReader(schema: NonNullable<Operation['query']>): (query: Re
 export function fieldsOf(errors: readonly ErrorObject[]): string[] {
   const names = errors.map((error) => {
     const [, field] = error.instancePath.split('/')
-    return field || (error.keyword === 'required' ? (error.params as { missingProperty: string }).missingProperty : '')
+    return (
+      field ||
+      (error.keyword === 'required' ? (error.params as { missingProperty: string }).missingProperty : '')
+    )
   })
   return [...new Set(names.filter(Boolean))]
 }
@@ -121,6 +135,7 @@ export function sentenceOf(errors: readonly ErrorObject[]): string {
   if (!error) return 'The request is not valid.'
   const field = error.instancePath.slice(1).replaceAll('/', '.')
   const params = error.params as Record<string, unknown>
-  if (error.keyword === 'required') return `${field ? `${field}.` : ''}${String(params.missingProperty)}: is needed`
+  if (error.keyword === 'required')
+    return `${field ? `${field}.` : ''}${String(params.missingProperty)}: is needed`
   return `${field || 'body'}: ${wording[error.keyword]?.(params) ?? error.message ?? 'is not valid'}`
 }

@@ -1,10 +1,11 @@
-// The door for those who watch a session that is going on: GET /api/sessions/:uid/live, a WebSocket for whoever may play its
-// recording. Binary messages are bytes for a terminal, text messages are JSON:
+// The door for those who watch a session that is going on: GET /api/sessions/:uid/live, a WebSocket for
+// whoever may play its recording. Binary messages are bytes for a terminal, text messages are JSON:
 //   {"kind":"screen","width":…,"height":…}   first; the binary message after it draws the screen as it is now
 //   {"kind":"resize","width":…,"height":…}   the terminal has another size from here on
 //   {"kind":"end","message":…}               the last one: the session is over, or the viewer was too slow
-// What a viewer sends is ignored. Browsers cannot set headers: they come with a ticket, `?ticket=`, which is good once. Who loses
-// the right to watch is shown out at once, or, when the news of it did not come, within half a minute.
+// What a viewer sends is ignored. Browsers cannot set headers: they come with a ticket, `?ticket=`, which is
+// good once. Who loses the right to watch is shown out at once, or, when the news of it did not come, within
+// half a minute.
 import { contract } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
@@ -41,7 +42,12 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
   function admission({ bearer, apiKey, query, params, from }: Upgrade): () => Promise<MemberCaller> {
     const ticket = query.get('ticket')
     if (ticket === null)
-      return async () => (await gate.admit(contract.sessions.play.access, { bearer, apiKey, tenant: undefined }, from)) as MemberCaller
+      return async () =>
+        (await gate.admit(
+          contract.sessions.play.access,
+          { bearer, apiKey, tenant: undefined },
+          from,
+        )) as MemberCaller
     const holder = tickets.take(ticket, params['uid'] ?? '')
     return () => holder(from)
   }
@@ -51,20 +57,29 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
     const admit = admission(upgrade)
     const caller = await admit()
     const recording = await watch(params['uid'] ?? '', channelOf(query), caller)
-    const socket = await acceptWebSocket(upgrade.request, upgrade.socket, upgrade.head).catch((cause: unknown) => {
-      throw cause instanceof UpgradeFailed ? new Failure('invalid', { message: cause.message, cause }) : cause
-    })
+    const socket = await acceptWebSocket(upgrade.request, upgrade.socket, upgrade.head).catch(
+      (cause: unknown) => {
+        throw cause instanceof UpgradeFailed
+          ? new Failure('invalid', { message: cause.message, cause })
+          : cause
+      },
+    )
     sockets.add(socket)
     // From here on nobody may be answered over HTTP any more.
     const judge = (): void => {
       admit().catch((error: unknown) => {
         // Nobody is shown out because the database is away.
-        if (error instanceof Failure && refusals.has(error.status)) viewer.end('You may not watch this session any more.')
+        if (error instanceof Failure && refusals.has(error.status))
+          viewer.end('You may not watch this session any more.')
       })
     }
     const judging = setInterval(judge, judge_ms)
     // A key may do what its maker may.
-    const judged = { user_id: caller.kind === 'key' ? caller.created_by : caller.id, tenant_id: caller.tenant_id, judge }
+    const judged = {
+      user_id: caller.kind === 'key' ? caller.created_by : caller.id,
+      tenant_id: caller.tenant_id,
+      judge,
+    }
     judges.add(judged)
     using stack = new DisposableStack()
     stack.defer(() => clearInterval(judging))
@@ -92,7 +107,8 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
     enter,
     /** Somebody's role in a namespace has changed. */
     judge(changed: { readonly user_id: string; readonly tenant_id: string }): void {
-      for (const { user_id, tenant_id, judge } of judges) if (user_id === changed.user_id && tenant_id === changed.tenant_id) judge()
+      for (const { user_id, tenant_id, judge } of judges)
+        if (user_id === changed.user_id && tenant_id === changed.tenant_id) judge()
     },
     close(): void {
       for (const socket of sockets) socket.close(goingAway, 'The server is stopping.')
@@ -103,7 +119,8 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
 function channelOf(query: URLSearchParams): number | undefined {
   const text = query.get('channel')
   if (text === null) return undefined
-  if (!/^\d{1,5}$/.test(text)) throw new Failure('invalid', { message: 'channel: a whole number is expected' })
+  if (!/^\d{1,5}$/.test(text))
+    throw new Failure('invalid', { message: 'channel: a whole number is expected' })
   return Number(text)
 }
 

@@ -1,6 +1,7 @@
-// Reads JSON documents from a file one by one: one a line as mongoexport and bsondump write them, an array (--jsonArray), or
-// spread over lines (--pretty). A document is found by counting brackets, so no more than one is ever in memory, and one that
-// is too large is refused. Every complaint names the file and the line on which the document begins.
+// Reads JSON documents from a file one by one: one a line as mongoexport and bsondump write them, an array
+// (--jsonArray), or spread over lines (--pretty). A document is found by counting brackets, so no more than
+// one is ever in memory, and one that is too large is refused. Every complaint names the file and the line on
+// which the document begins.
 import { createReadStream } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
@@ -40,7 +41,8 @@ export async function* documents(file: string): AsyncGenerator<Document> {
         if (blanks.includes(byte)) continue
         if (byte === open) [depth, start, began] = [1, at, line]
         else if (byte === openList && first) inArray = true
-        else if (!(inArray && (byte === comma || byte === closeList))) refuse(line, 'here should begin a document, with {.')
+        else if (!(inArray && (byte === comma || byte === closeList)))
+          refuse(line, 'here should begin a document, with {.')
         first = false
       } else if (inText) {
         if (escaped) escaped = false

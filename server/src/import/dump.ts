@@ -1,6 +1,7 @@
-// ShellHub's MongoDB as a folder of `<collection>.json` files, from 0.16 to the last version with MongoDB, and what older ones
-// had left behind in it. Tags are names in the documents of 0.16 and ids of the collection `tags` later; both are read. Go's
-// driver leaves out a false `session_record` and spells untagged fields in lower case (`prettyname`).
+// ShellHub's MongoDB as a folder of `<collection>.json` files, from 0.16 to the last version with MongoDB,
+// and what older ones had left behind in it. Tags are names in the documents of 0.16 and ids of the
+// collection `tags` later; both are read. Go's driver leaves out a false `session_record` and spells untagged
+// fields in lower case (`prettyname`).
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
@@ -21,7 +22,9 @@ function check(folder: string): void {
   const names = missing.map((name) => `${name}.json`).join(' and ')
   const files = readdirSync(folder)
   if (files.some((file) => file.endsWith('.bson')))
-    refuse(`${folder} has BSON files and no ${names}: turn each into JSON with \`bsondump --outFile=users.json users.bson\`.`)
+    refuse(
+      `${folder} has BSON files and no ${names}: turn each into JSON with \`bsondump --outFile=users.json users.bson\`.`,
+    )
   refuse(`${folder} has no ${names}: export each collection with mongoexport as <collection>.json.`)
 }
 

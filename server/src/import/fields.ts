@@ -1,9 +1,10 @@
-// Reads the fields of a document or row that another program wrote. A value may be plain (PostgreSQL, or JSON) or MongoDB's
-// Extended JSON, relaxed or canonical, of any age:
+// Reads the fields of a document or row that another program wrote. A value may be plain (PostgreSQL, or
+// JSON) or MongoDB's Extended JSON, relaxed or canonical, of any age:
 //   {"$oid": "65f0…"}   {"$numberInt": "1"}  {"$numberLong": "1"}  {"$numberDouble": "1.5"}
 //   {"$date": "2024-01-31T12:00:00Z"}  {"$date": {"$numberLong": "1706702400000"}}  {"$date": 1706702400000}
 //   {"$binary": {"base64": "…", "subType": "00"}}  {"$binary": "…", "$type": "00"}
-// What is absent or null reads as empty; what is there and has another type is refused with its name and place.
+// What is absent or null reads as empty; what is there and has another type is refused with its name and
+// place.
 import { Failure } from '@hawser/contract/failures'
 
 export type Fields = Readonly<Record<string, unknown>>
@@ -33,7 +34,9 @@ export function reader(where: string, fields: Fields) {
   function number(name: string): number {
     const value = own(name)
     if (value === undefined || value === null) return 0
-    const found = isFields(value) ? (value['$numberInt'] ?? value['$numberLong'] ?? value['$numberDouble']) : value
+    const found = isFields(value)
+      ? (value['$numberInt'] ?? value['$numberLong'] ?? value['$numberDouble'])
+      : value
     const read = typeof found === 'string' && found.trim() !== '' ? Number(found) : found
     return typeof read === 'number' && Number.isFinite(read) ? read : refuse(name, 'a number')
   }
@@ -58,7 +61,13 @@ export function reader(where: string, fields: Fields) {
       if (isFields(value) && '$date' in value) value = value['$date']
       if (isFields(value) && typeof value['$numberLong'] === 'string') value = Number(value['$numberLong'])
       const ms =
-        value instanceof Date ? value.getTime() : typeof value === 'number' ? value : typeof value === 'string' ? Date.parse(value) : NaN
+        value instanceof Date
+          ? value.getTime()
+          : typeof value === 'number'
+            ? value
+            : typeof value === 'string'
+              ? Date.parse(value)
+              : NaN
       if (Number.isNaN(ms)) return refuse(name, 'a date')
       return ms < earliest_ms || ms > latest_ms ? undefined : new Date(ms).toISOString()
     },

@@ -1,6 +1,6 @@
-// Imports another installation, a ShellHub. Everything happens in one transaction: what is only tried, meets a problem
-// or is broken off leaves nothing behind. What is here already, by its id, stays as it is, so that a second run adds what is
-// missing and changes nothing. Nothing gets in that the interface would refuse.
+// Imports another installation, a ShellHub. Everything happens in one transaction: what is only tried, meets
+// a problem or is broken off leaves nothing behind. What is here already, by its id, stays as it is, so that
+// a second run adds what is missing and changes nothing. Nothing gets in that the interface would refuse.
 import { Failure } from '@hawser/contract/failures'
 import type { Source } from './source.ts'
 import { iso } from '../kit/clock.ts'
@@ -26,13 +26,22 @@ const stays: readonly (readonly [RegExp, string])[] = [
   [/^(bun_)?migrations?|^migration_locks?|^systems?$/, ''],
 ]
 
-export async function importFrom(parts: ImporterParts, source: Source, options: ImportOptions): Promise<ImportResult> {
+export async function importFrom(
+  parts: ImporterParts,
+  source: Source,
+  options: ImportOptions,
+): Promise<ImportResult> {
   let report = importReport()
   try {
     await parts.stores.transaction(async (inside) => {
       // The transaction may be run again, and then everything is counted anew.
       report = importReport()
-      const progress: Progress = { people: new Map(), namespaces: new Set(), left: new Set(), wanted: await wanted(source, options) }
+      const progress: Progress = {
+        people: new Map(),
+        namespaces: new Set(),
+        left: new Set(),
+        wanted: await wanted(source, options),
+      }
       const run: ImportRun = { inside, source, report, options, parts, progress }
       await tellRest(run)
       await importPeople(run)
@@ -58,25 +67,35 @@ async function wanted(source: Source, { namespaces }: ImportOptions): Promise<Pr
     for (const id of [owner, ...members.map((member) => member.id)]) found.people.add(id)
   }
   if (names.size > 0)
-    throw new Failure('notFound', { message: `There is no namespace ${[...names].map(shown).join(', ')} in ${source.title}.` })
+    throw new Failure('notFound', {
+      message: `There is no namespace ${[...names].map(shown).join(', ')} in ${source.title}.`,
+    })
   return found
 }
 
 /** Running agents have tokens that ShellHub signed, and ask for none of ours before they are connected. */
 async function trustTokens({ inside, report, options, parts, progress }: ImportRun): Promise<void> {
   const { signingKey } = options
-  if (!signingKey) return report.note('Without --public-key agents that are running come back only when each of them is restarted')
-  for (const tenant_id of progress.namespaces) await inside.shellHubKeys.add({ ...signingKey, tenant_id, added_at: iso(parts.clock.now()) })
+  if (!signingKey)
+    return report.note(
+      'Without --public-key agents that are running come back only when each of them is restarted',
+    )
+  for (const tenant_id of progress.namespaces)
+    await inside.shellHubKeys.add({ ...signingKey, tenant_id, added_at: iso(parts.clock.now()) })
 }
 
 async function tellRest({ source, report }: ImportRun): Promise<void> {
   for (const name of await source.rest()) {
     // People would sign in with less than they did, and nobody would notice.
     if (/mfa|factor/.test(name)) {
-      report.problem(`${shown(name)}: second factors are kept there in a form that is not known; those who have one would sign in without.`)
+      report.problem(
+        `${shown(name)}: second factors are kept there in a form that is not known; those who have one would sign in without.`,
+      )
       continue
     }
-    const sentence = stays.find(([pattern]) => pattern.test(name))?.[1] ?? `${shown(name)} is not known here and stays behind`
+    const sentence =
+      stays.find(([pattern]) => pattern.test(name))?.[1] ??
+      `${shown(name)} is not known here and stays behind`
     if (sentence !== '') report.note(sentence)
   }
 }

@@ -1,6 +1,6 @@
-// People, namespaces and who is a member of which, of another installation. Ids, names and roles stay; passwords go on to work
-// (credentials.ts). Nobody gets in with less than they needed before: whose second factor cannot be read has to set a new
-// password by letter.
+// People, namespaces and who is a member of which, of another installation. Ids, names and roles stay;
+// passwords go on to work (credentials.ts). Nobody gets in with less than they needed before: whose second
+// factor cannot be read has to set a new password by letter.
 import { Role } from '@hawser/contract/access'
 import { patterns } from '@hawser/contract/fields'
 import type { FoundMember, FoundNamespace, FoundUser } from './source.ts'
@@ -20,7 +20,8 @@ const plainCode = /^(?!\$)(?![0-9a-fA-F]{64}$)[\w-]{6,64}$/
 
 export async function importPeople(run: ImportRun): Promise<void> {
   const { source, progress } = run
-  for await (const user of source.users()) if (progress.wanted?.people.has(user.id) ?? true) await importUser(run, user)
+  for await (const user of source.users())
+    if (progress.wanted?.people.has(user.id) ?? true) await importUser(run, user)
   for await (const found of source.namespaces()) {
     const namespace = { ...found, tenant_id: found.tenant_id.toLowerCase() }
     if (progress.wanted?.tenants.has(namespace.tenant_id) ?? true) await importNamespace(run, namespace)
@@ -43,8 +44,10 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
     progress.people.set(user.id, user.id)
     return report.count('users', 'there')
   }
-  if (!fits(patterns.username, username)) return leave(`the username ${shown(username)} needs 3 to 30 letters, digits or - _ . @`)
-  if (!fits(patterns.email, email) || email.length > 254) return leave(`the e-mail address ${shown(email)} is not valid.`)
+  if (!fits(patterns.username, username))
+    return leave(`the username ${shown(username)} needs 3 to 30 letters, digits or - _ . @`)
+  if (!fits(patterns.email, email) || email.length > 254)
+    return leave(`the e-mail address ${shown(email)} is not valid.`)
   const taken = await inside.users.taken({ username, email })
   if (taken.length > 0) {
     const other = await inside.users.findByUsername(username)
@@ -53,10 +56,15 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
     const same = alike && other.confirmed === 1 && other.former_email === null
     if (same && run.options.samePeople) {
       progress.people.set(user.id, other.id)
-      report.note('People who are here already keep the password and the second factor that they have here', username)
+      report.note(
+        'People who are here already keep the password and the second factor that they have here',
+        username,
+      )
       return report.count('users', 'there')
     }
-    const value = taken.includes('username') ? `the username ${shown(username)}` : `the e-mail address ${shown(email)}`
+    const value = taken.includes('username')
+      ? `the username ${shown(username)}`
+      : `the e-mail address ${shown(email)}`
     return leave(
       same
         ? `${shown(username)} is here already; say --same-people if it is the same person.`
@@ -68,10 +76,15 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
   const secret = user.mfa?.secret.replaceAll(/[\s=]/g, '').toUpperCase() ?? ''
   const lost = user.mfa !== undefined && !base32Secret.test(secret)
   if (lost)
-    report.problem(`${user.where}: the second factor of ${shown(username)} cannot be read; a new password by letter is then needed.`)
+    report.problem(
+      `${user.where}: the second factor of ${shown(username)} cannot be read; a new password by letter is then needed.`,
+    )
   const password = lost ? undefined : await adoptHash(user.password)
   if (password === undefined)
-    report.note('People without a password that could be moved; they set a new one by letter, or you do', username)
+    report.note(
+      'People without a password that could be moved; they set a new one by letter, or you do',
+      username,
+    )
   const recovery = user.recovery_email.toLowerCase()
   await inside.users.insert({
     id: user.id,
@@ -93,9 +106,14 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
   })
   if (user.mfa && !lost) {
     const codes = new Set(user.mfa.codes.filter((code) => plainCode.test(code)))
-    await inside.users.setRecoveryCodes(user.id, [...new Set([...codes].map((code) => recoveryMark(parts.vault, user.id, code)))])
+    await inside.users.setRecoveryCodes(user.id, [
+      ...new Set([...codes].map((code) => recoveryMark(parts.vault, user.id, code))),
+    ])
     if (codes.size < user.mfa.codes.length)
-      report.note('People whose recovery codes cannot be moved; the codes of their second factor go on to work', username)
+      report.note(
+        'People whose recovery codes cannot be moved; the codes of their second factor go on to work',
+        username,
+      )
   }
   progress.people.set(user.id, user.id)
   report.count('users', 'moved')
@@ -106,7 +124,9 @@ async function importNamespace(run: ImportRun, namespace: FoundNamespace): Promi
   const { tenant_id } = namespace
   const name = namespace.name.toLowerCase()
   const leave = (sentence: string): void => {
-    report.problem(`${namespace.where}: the namespace ${shown(name)} cannot be moved, with all that is in it: ${sentence}`)
+    report.problem(
+      `${namespace.where}: the namespace ${shown(name)} cannot be moved, with all that is in it: ${sentence}`,
+    )
     progress.left.add(tenant_id)
     report.count('namespaces', 'left')
   }
@@ -116,11 +136,14 @@ async function importNamespace(run: ImportRun, namespace: FoundNamespace): Promi
   if (here) report.count('namespaces', 'there')
   else {
     if (!fits(patterns.uuid, tenant_id)) return leave('its tenant id is no UUID.')
-    if (!fits(patterns.namespaceName, name)) return leave('a name needs letters, digits and hyphens, at most 63.')
+    if (!fits(patterns.namespaceName, name))
+      return leave('a name needs letters, digits and hyphens, at most 63.')
     if (owner === undefined) return leave('its owner is not among the people who can be moved.')
-    if (await inside.namespaces.findByName(name)) return leave('another one has this name here; rename one of the two.')
+    if (await inside.namespaces.findByName(name))
+      return leave('another one has this name here; rename one of the two.')
     const ofShellHub = /Welcome to ShellHub/.test(namespace.connection_announcement)
-    if (ofShellHub) report.note('The announcement that ShellHub shows unless one writes another is not taken over', name)
+    if (ofShellHub)
+      report.note('The announcement that ShellHub shows unless one writes another is not taken over', name)
     await inside.namespaces.insert({
       tenant_id,
       name,
@@ -167,7 +190,14 @@ async function importMember(
   }
   // A namespace has one owner.
   const role = found === 'owner' && user_id !== owner ? 'administrator' : found
-  if (role !== found) report.note('Owners of namespaces that have another owner here become administrators', name)
-  await inside.namespaces.addMember({ tenant_id, user_id, role, epoch: newUuid(), created_at: member.added_at ?? created_at })
+  if (role !== found)
+    report.note('Owners of namespaces that have another owner here become administrators', name)
+  await inside.namespaces.addMember({
+    tenant_id,
+    user_id,
+    role,
+    epoch: newUuid(),
+    created_at: member.added_at ?? created_at,
+  })
   report.count('members', 'moved')
 }

@@ -1,8 +1,17 @@
-// What a move from another installation did or would do: how many of each kind, what stands against it, and what whoever
-// moves should know. A problem is something that would not be here as it was there; nothing is written while there is one,
-// unless it was said that such things are to be left out. What is told is bounded, however much goes wrong.
+// What a move from another installation did or would do: how many of each kind, what stands against it, and
+// what whoever moves should know. A problem is something that would not be here as it was there; nothing is
+// written while there is one, unless it was said that such things are to be left out. What is told is
+// bounded, however much goes wrong.
 
-export const kinds = ['users', 'namespaces', 'members', 'devices', 'public keys', 'firewall rules', 'API keys'] as const
+export const kinds = [
+  'users',
+  'namespaces',
+  'members',
+  'devices',
+  'public keys',
+  'firewall rules',
+  'API keys',
+] as const
 export type Kind = (typeof kinds)[number]
 export type Outcome = 'moved' | 'there' | 'left'
 
@@ -57,7 +66,9 @@ export function importReport() {
         ...(notes.size > 0 ? ['', 'To know:'] : []),
         ...[...notes].map(([sentence, { n, examples }]) => {
           const names = examples.join(', ') + (n > examples.length && examples.length > 0 ? ', …' : '')
-          return examples.length > 0 ? `- ${sentence}: ${n} (${names})` : `- ${sentence}${n > 1 ? `: ${n}` : ''}`
+          return examples.length > 0
+            ? `- ${sentence}: ${n} (${names})`
+            : `- ${sentence}${n > 1 ? `: ${n}` : ''}`
         }),
       ]
     },

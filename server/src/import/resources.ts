@@ -1,6 +1,7 @@
-// What is in the namespaces of another installation: devices, public keys, firewall rules, API keys. A device keeps its uid,
-// which its agent's next call makes again from the same identity, key and namespace: so it is known at once, by its name and
-// as accepted. An API key is known by the same hash here as there. Patterns have to pass our own check.
+// What is in the namespaces of another installation: devices, public keys, firewall rules, API keys. A device
+// keeps its uid, which its agent's next call makes again from the same identity, key and namespace: so it is
+// known at once, by its name and as accepted. An API key is known by the same hash here as there. Patterns
+// have to pass our own check.
 import { Role } from '@hawser/contract/access'
 import { deviceStatuses } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
@@ -22,13 +23,17 @@ export async function importResources(run: ImportRun): Promise<void> {
   const { source } = run
   for await (const device of source.devices()) await inPlace(run, 'devices', device, importDevice)
   for await (const key of source.publicKeys()) await inPlace(run, 'public keys', key, importPublicKey)
-  for await (const rule of source.firewallRules()) await inPlace(run, 'firewall rules', rule, importFirewallRule)
+  for await (const rule of source.firewallRules())
+    await inPlace(run, 'firewall rules', rule, importFirewallRule)
   for await (const key of source.apiKeys()) await inPlace(run, 'API keys', key, importApiKey)
 }
 
 type Result = 'moved' | 'there' | 'left'
 
-/** Does the work for what belongs to a namespace that is here; a refusal of it is a problem, and it is left out. */
+/**
+ * Does the work for what belongs to a namespace that is here; a refusal of it is a problem, and it is left
+ * out.
+ */
 async function inPlace<T extends { readonly where: string; readonly tenant_id: string }>(
   run: ImportRun,
   kind: Kind,
@@ -39,13 +44,15 @@ async function inPlace<T extends { readonly where: string; readonly tenant_id: s
   const tenant_id = found.tenant_id.toLowerCase()
   if (progress.wanted && !progress.wanted.tenants.has(tenant_id)) return
   if (!progress.namespaces.has(tenant_id)) {
-    if (!progress.left.has(tenant_id)) report.note(`Of ${kind}: those in namespaces that are gone stay behind`)
+    if (!progress.left.has(tenant_id))
+      report.note(`Of ${kind}: those in namespaces that are gone stay behind`)
     return report.count(kind, 'left')
   }
   try {
     report.count(kind, await work(run, { ...found, tenant_id }))
   } catch (error) {
-    if (!(error instanceof Failure) || (error.kind !== 'invalid' && error.kind !== 'firewallLimit')) throw error
+    if (!(error instanceof Failure) || (error.kind !== 'invalid' && error.kind !== 'firewallLimit'))
+      throw error
     report.problem(`${found.where}: ${error.message}`)
     report.count(kind, 'left')
   }
@@ -65,15 +72,21 @@ async function importDevice({ inside, report, parts }: ImportRun, device: FoundD
   const place = await inside.callers.namespaceOfDevice(uid)
   if (place === tenant_id) return 'there'
   if (place !== undefined) refuse(`the device ${shown(device.name)} is in another namespace here.`)
-  const status = deviceStatuses.find((known) => known === device.status) ?? refuse(`${shown(device.status)} is no status of a device.`)
+  const status =
+    deviceStatuses.find((known) => known === device.status) ??
+    refuse(`${shown(device.status)} is no status of a device.`)
   const mac = device.mac ?? ''
   const name = nameFrom(device.name, mac)
-  if (name !== device.name.toLowerCase()) report.note('Devices whose names have letters that names cannot have are renamed', device.name)
+  if (name !== device.name.toLowerCase())
+    report.note('Devices whose names have letters that names cannot have are renamed', device.name)
   const devices = inside.of(tenant_id).devices
   if (status === 'accepted' && (await devices.findAcceptedByName(name)))
     refuse(`another accepted device of the namespace has the name ${shown(name)}; rename one of the two.`)
-  const uids = [device.mac, undefined].map((identity) => deviceUid({ mac: identity, public_key: device.public_key, tenant_id }))
-  if (!uids.includes(uid)) report.note('Devices whose uid is not the one of their key: they will ask to be accepted once more', name)
+  const uids = [device.mac, undefined].map((identity) =>
+    deviceUid({ mac: identity, public_key: device.public_key, tenant_id }),
+  )
+  if (!uids.includes(uid))
+    report.note('Devices whose uid is not the one of their key: they will ask to be accepted once more', name)
   if (device.custom_fields > 0) report.note('Custom fields of devices stay behind', name)
   const tags = [...new Set(device.tags)]
   for (const tag of tags.filter((given) => !fits(patterns.tag, given)))
@@ -134,7 +147,8 @@ async function importPublicKey({ inside, parts }: ImportRun, key: FoundPublicKey
 
 async function importFirewallRule({ inside }: ImportRun, rule: FoundFirewallRule): Promise<Result> {
   const action = (['allow', 'deny'] as const).find((known) => known === rule.action)
-  if (!action || !rule.filter) return refuse('the firewall rule is kept in a form that is not known; make it anew.')
+  if (!action || !rule.filter)
+    return refuse('the firewall rule is kept in a form that is not known; make it anew.')
   const filter = storedFilter(rule.filter)
   const wanted = {
     action,
@@ -147,7 +161,9 @@ async function importFirewallRule({ inside }: ImportRun, rule: FoundFirewallRule
   const mine = inside.of(rule.tenant_id).firewall
   // Rules have no id that both know: one that says the same is the same.
   const others = await mine.all()
-  const same = others.some((row) => (Object.keys(wanted) as (keyof typeof wanted)[]).every((field) => row[field] === wanted[field]))
+  const same = others.some((row) =>
+    (Object.keys(wanted) as (keyof typeof wanted)[]).every((field) => row[field] === wanted[field]),
+  )
   if (same) return 'there'
   requireRoom(
     others.map((row) => ({ ...row, filter: readFilter(row.filter) })),
@@ -163,12 +179,17 @@ async function importApiKey({ inside, parts, progress }: ImportRun, key: FoundAp
   const place = await inside.callers.namespaceOfKey(hash)
   if (place === tenant_id) return 'there'
   if (place !== undefined) refuse(`the API key ${shown(name)} is in another namespace here.`)
-  const role = Role.enum.find((known) => known === key.role) ?? refuse(`${shown(key.role)} is no role that an API key can have.`)
+  const role =
+    Role.enum.find((known) => known === key.role) ??
+    refuse(`${shown(key.role)} is no role that an API key can have.`)
   const created_by = progress.people.get(key.created_by)
   if (created_by === undefined || !(await inside.namespaces.member(tenant_id, created_by)))
-    return refuse(`whoever made the API key ${shown(name)} is no member any more, so it could not be used here; make a new one.`)
+    return refuse(
+      `whoever made the API key ${shown(name)} is no member any more, so it could not be used here; make a new one.`,
+    )
   const mine = inside.of(tenant_id).apiKeys
-  if (await mine.find(name)) refuse(`another API key of the namespace has the name ${shown(name)}; rename one of the two.`)
+  if (await mine.find(name))
+    refuse(`another API key of the namespace has the name ${shown(name)}; rename one of the two.`)
   const created_at = key.created_at ?? iso(parts.clock.now())
   await mine.insert({
     hash,

@@ -1,5 +1,6 @@
-// What is found in another installation, in one form whichever database it was read from. Only what can be moved is here;
-// nothing of it has been checked against our rules. `where` says where it stood, for whoever has to look at it.
+// What is found in another installation, in one form whichever database it was read from. Only what can be
+// moved is here; nothing of it has been checked against our rules. `where` says where it stood, for whoever
+// has to look at it.
 
 interface Found {
   /** `users.json, line 3`, or `users 7f3c…`. */

@@ -1,5 +1,6 @@
-// ShellHub's PostgreSQL, of its later versions, in the form of found.ts. Its people have UUIDs where ours, and MongoDB's, have 24 hex
-// characters: one is made of the other, always the same, so that a second import finds them again.
+// ShellHub's PostgreSQL, of its later versions, in the form of found.ts. Its people have UUIDs where ours,
+// and MongoDB's, have 24 hex characters: one is made of the other, always the same, so that a second import
+// finds them again.
 import { createHash } from 'node:crypto'
 import { reader, type Fields, type Reader } from './fields.ts'
 import type { Source } from './source.ts'
@@ -75,10 +76,17 @@ export function openTables(tables: ForeignTables): Source {
           owner: userIdOf(text('owner_id')),
           members: namespace.list('members').map((value) => {
             const member = reader(where, value as Fields)
-            return { id: userIdOf(member.text('id')), role: member.text('role'), pending: false, added_at: member.moment('added_at') }
+            return {
+              id: userIdOf(member.text('id')),
+              role: member.text('role'),
+              pending: false,
+              added_at: member.moment('added_at'),
+            }
           }),
           session_record: flag('its_record_sessions', flag('record_sessions', true)),
-          connection_announcement: namespace.has('its_announcement') ? text('its_announcement') : text('connection_announcement'),
+          connection_announcement: namespace.has('its_announcement')
+            ? text('its_announcement')
+            : text('connection_announcement'),
           created_at: moment('created_at'),
         }
       }
@@ -126,10 +134,20 @@ export function openTables(tables: ForeignTables): Source {
         }
     },
 
-    /** The table is not in the free edition, and its form is not published: only what is beyond doubt is read. */
+    /**
+     * The table is not in the free edition, and its form is not published: only what is beyond doubt is read.
+     */
     async *firewallRules() {
       for await (const rule of each('firewall_rules', tables.firewallRules(), 'id')) {
-        const known = ['namespace_id', 'action', 'active', 'priority', 'source_ip', 'username', 'filter_hostname'].every(rule.has)
+        const known = [
+          'namespace_id',
+          'action',
+          'active',
+          'priority',
+          'source_ip',
+          'username',
+          'filter_hostname',
+        ].every(rule.has)
         if (!known) {
           yield { where: rule.where, tenant_id: tenantOf(rule), ...unknownRule }
           continue

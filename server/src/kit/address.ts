@@ -2,8 +2,8 @@
 import { isIP, isIPv6 } from 'node:net'
 
 /**
- * One spelling for each address: `::ffff:192.0.2.7` and `::ffff:c000:207` are 192.0.2.7 by other names. What is no address,
- * or has a zone, stays as it is.
+ * One spelling for each address: `::ffff:192.0.2.7` and `::ffff:c000:207` are 192.0.2.7 by other names. What
+ * is no address, or has a zone, stays as it is.
  */
 export function plainAddress(address: string): string {
   if (!address.includes(':') || !isIPv6(address) || address.includes('%')) return address

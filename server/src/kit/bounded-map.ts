@@ -1,6 +1,6 @@
-// A map that holds at most so many entries, for what strangers can add to. One that is new takes the place of the oldest,
-// and never of all at once. Entries that are worth more than others get second chances: of the few oldest the first that
-// is not spared goes, and if all of them are, the last of these.
+// A map that holds at most so many entries, for what strangers can add to. One that is new takes the place of
+// the oldest, and never of all at once. Entries that are worth more than others get second chances: of the
+// few oldest the first that is not spared goes, and if all of them are, the last of these.
 import { invariant } from '@hawser/contract/failures'
 
 /** How many entries are looked at to find one that may go. */
@@ -10,7 +10,10 @@ export class BoundedMap<K, V> {
   readonly #entries = new Map<K, V>()
   readonly #most: number
   readonly #spared: (value: V) => boolean
-  /** Stands at the oldest entry. It stays there, because a new one would walk over every place that was left since. */
+  /**
+   * Stands at the oldest entry. It stays there, because a new one would walk over every place that was left
+   * since.
+   */
   #hand: MapIterator<[K, V]>
 
   constructor(most: number, spared: (value: V) => boolean = () => false) {

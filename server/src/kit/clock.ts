@@ -1,5 +1,5 @@
-// Time as the server sees it. Rules take a clock instead of asking the system, so that tests can move it; moments are
-// kept and sent as ISO 8601 text in UTC with milliseconds, which sorts as it reads.
+// Time as the server sees it. Rules take a clock instead of asking the system, so that tests can move it;
+// moments are kept and sent as ISO 8601 text in UTC with milliseconds, which sorts as it reads.
 
 export interface Clock {
   /** Milliseconds since 1970. */

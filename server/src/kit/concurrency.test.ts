@@ -1,5 +1,5 @@
-// Turns: how many run at once, in what order the others follow, when the line is full, and that a piece of work that
-// fails gives its place on like any other.
+// Turns: how many run at once, in what order the others follow, when the line is full, and that a piece of
+// work that fails gives its place on like any other.
 import { describe, expect, test } from 'vitest'
 import { turns, turnsByKey } from './concurrency.ts'
 
@@ -92,7 +92,11 @@ describe('turns by key', () => {
   test('each key has a line of its own length', async () => {
     const line = turnsByKey(1)
     const held = [work([], 'a'), work([], 'b')]
-    const taken = [line.take('a', held[0]!.run), line.take('a', async () => 'next'), line.take('b', held[1]!.run)].map(taking)
+    const taken = [
+      line.take('a', held[0]!.run),
+      line.take('a', async () => 'next'),
+      line.take('b', held[1]!.run),
+    ].map(taking)
     expect(line.take('a', async () => 'too many')).toBeUndefined()
     expect(line.take('b', async () => 'welcome')).toBeDefined()
     for (const piece of held) piece.end()
@@ -110,7 +114,9 @@ describe('turns by key', () => {
       if (i % 3 === 0) throw new Error('every third')
       return i
     }
-    const outcomes = await Promise.allSettled(Array.from({ length: 60 }, (_, i) => taking(line.take('one', () => piece(i)))))
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 60 }, (_, i) => taking(line.take('one', () => piece(i)))),
+    )
     expect(most).toBe(1)
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(40)
   })

@@ -1,5 +1,6 @@
-// Turns: at most `atOnce` pieces of work run, the others wait in line, and beyond `waiting` nobody may join it. For
-// work that is dear (password hashing) or that must not overlap for one subject (guesses at one account).
+// Turns: at most `atOnce` pieces of work run, the others wait in line, and beyond `waiting` nobody may join
+// it. For work that is dear (password hashing) or that must not overlap for one subject (guesses at one
+// account).
 
 export interface Turns {
   /** Runs the work when it is its turn; undefined when the line is full. */
@@ -28,7 +29,9 @@ export function turns(options: { atOnce: number; waiting: number }): Turns {
 }
 
 /** One at a time for each key; keys are forgotten when nobody waits. */
-export function turnsByKey(waiting: number): { take<T>(key: string, work: () => Promise<T>): Promise<T> | undefined } {
+export function turnsByKey(waiting: number): {
+  take<T>(key: string, work: () => Promise<T>): Promise<T> | undefined
+} {
   const byKey = new Map<string, { turns: Turns; users: number }>()
   return {
     take(key, work) {

@@ -1,7 +1,7 @@
-// How much room a disk has, looked at every two seconds. Below the low-water mark it is `low`, and whoever writes much stops. When it
-// is `full`, the reserve is given up: a file of a few megabytes whose room is then there for the small writes without which nobody
-// could sign in and delete something. When there is room again, and no write has failed for some seconds, the reserve is made
-// anew, and only then is it `ok` again.
+// How much room a disk has, looked at every two seconds. Below the low-water mark it is `low`, and whoever
+// writes much stops. When it is `full`, the reserve is given up: a file of a few megabytes whose room is then
+// there for the small writes without which nobody could sign in and delete something. When there is room
+// again, and no write has failed for some seconds, the reserve is made anew, and only then is it `ok` again.
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { open, rename, statfs } from 'node:fs/promises'
@@ -38,7 +38,10 @@ const full_bytes = 4 * 1024 * 1024
 const least_bytes = 256 * 1024
 /** After a failed write nobody should count on the next one for so long. */
 const failed_ms = 10_000
-/** After one that failed for want of room the reserve is not made again for so long: what is free is not always ours (quotas). */
+/**
+ * After one that failed for want of room the reserve is not made again for so long: what is free is not
+ * always ours (quotas).
+ */
 const calm_ms = 10_000
 const piece_bytes = 1024 * 1024
 

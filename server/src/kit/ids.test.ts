@@ -1,5 +1,5 @@
-// Identifiers: their shapes, that they do not repeat, and the device uid, which must be what the agents of existing
-// fleets already have.
+// Identifiers: their shapes, that they do not repeat, and the device uid, which must be what the agents of
+// existing fleets already have.
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { deviceUid, newBase32, newLegibleCode, newUid, newUserId, newUuid } from './ids.ts'
@@ -13,13 +13,17 @@ describe('the uid of a device', () => {
   })
 
   test('is the catalogued one without', () => {
-    expect(deviceUid({ ...device, mac: undefined })).toBe('e5ce10fc2dafb1b7c3e1638d664af693696e612a6a53e5e98f135933eedfe407')
+    expect(deviceUid({ ...device, mac: undefined })).toBe(
+      'e5ce10fc2dafb1b7c3e1638d664af693696e612a6a53e5e98f135933eedfe407',
+    )
   })
 
   test('keeps the line breaks of the key, and escapes nothing', () => {
     const public_key = '-----BEGIN RSA PUBLIC KEY-----\nMIIB"\\/\n-----END RSA PUBLIC KEY-----\n'
     const text = `{Identity:{MAC:"aa"},PublicKey:"${public_key}",TenantID:"${tenant_id}"}`
-    expect(deviceUid({ mac: 'aa', public_key, tenant_id })).toBe(createHash('sha256').update(text).digest('hex'))
+    expect(deviceUid({ mac: 'aa', public_key, tenant_id })).toBe(
+      createHash('sha256').update(text).digest('hex'),
+    )
   })
 
   test('differs when the identity, the key or the namespace does', () => {
@@ -59,7 +63,8 @@ describe('random identifiers', () => {
       const counts = new Map<string, number>()
       for (const letter of text) counts.set(letter, (counts.get(letter) ?? 0) + 1)
       expect(counts.size).toBe(letters)
-      // 2000 are expected of each; chance keeps within a tenth (more than four deviations), a folded alphabet doubles one.
+      // 2000 are expected of each; chance keeps within a tenth (more than four deviations), a folded alphabet
+      // doubles one.
       for (const count of counts.values()) expect(Math.abs(count - 2000)).toBeLessThan(400)
     }
   })

@@ -1,4 +1,5 @@
-// Identifiers. All are random, so that knowing one tells nothing about another; only the uids of devices are derived.
+// Identifiers. All are random, so that knowing one tells nothing about another; only the uids of devices are
+// derived.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 
 export const newUuid = (): string => randomUUID()
@@ -19,25 +20,31 @@ export function newLegibleCode(length: number): string {
   let code = ''
   while (code.length < length) {
     const value = randomBytes(1)[0]! & 31
-    // 31 letters do not divide 32: a value past the end is drawn again rather than folded, which would favour some.
+    // 31 letters do not divide 32: a value past the end is drawn again rather than folded, which would favour
+    // some.
     if (value < legible.length) code += legible[value]
   }
   return code
 }
 
 /**
- * A device is the same device while its identity, key and namespace are: the text below is hashed byte for byte as the
- * original does (the key's line breaks included, nothing escaped), because existing agents' uids must stay the same.
+ * A device is the same device while its identity, key and namespace are: the text below is hashed byte for
+ * byte as the original does (the key's line breaks included, nothing escaped), because existing agents' uids
+ * must stay the same.
  */
-export function deviceUid(device: { mac: string | undefined; public_key: string; tenant_id: string }): string {
+export function deviceUid(device: {
+  mac: string | undefined
+  public_key: string
+  tenant_id: string
+}): string {
   const identity = device.mac === undefined ? '<invalid Value>' : `{MAC:"${device.mac}"}`
   const text = `{Identity:${identity},PublicKey:"${device.public_key}",TenantID:"${device.tenant_id}"}`
   return createHash('sha256').update(text).digest('hex')
 }
 
 /**
- * A device without an agent is its SSH server's host key in a namespace. No uid of the other kind is the hash of such a text,
- * so whoever knows the key cannot ask for the device's token.
+ * A device without an agent is its SSH server's host key in a namespace. No uid of the other kind is the hash
+ * of such a text, so whoever knows the key cannot ask for the device's token.
  */
 export function hostKeyUid(tenant_id: string, public_key: string): string {
   return createHash('sha256').update(`host key\n${tenant_id}\n${public_key}`).digest('hex')

@@ -1,6 +1,6 @@
-// Lifetimes. Whoever opens something closes it: parts are pushed here in the order of their birth and shut down in
-// reverse. Work that goes on after an answer was given (a letter, a batch) is counted here too, so that a stopping
-// server waits for it instead of cutting it off.
+// Lifetimes. Whoever opens something closes it: parts are pushed here in the order of their birth and shut
+// down in reverse. Work that goes on after an answer was given (a letter, a batch) is counted here too, so
+// that a stopping server waits for it instead of cutting it off.
 
 export interface Lifetime extends AsyncDisposable {
   /** Registers something to close; returns it. */

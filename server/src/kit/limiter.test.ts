@@ -1,4 +1,5 @@
-// The limiter: how many calls a window takes, what it says about waiting, and that keys do not touch each other.
+// The limiter: how many calls a window takes, what it says about waiting, and that keys do not touch each
+// other.
 import { expect, test } from 'vitest'
 import { limiter } from './limiter.ts'
 

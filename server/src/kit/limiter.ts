@@ -1,6 +1,6 @@
-// A bounded counter of calls per key in fixed windows: at most `max` calls in `window_ms`. It forgets whole windows at
-// once, so its memory is bounded by the calls of one window and by `keys`, whatever callers invent. When there are too many
-// keys, single ones give way, those that were counted once before the others.
+// A bounded counter of calls per key in fixed windows: at most `max` calls in `window_ms`. It forgets whole
+// windows at once, so its memory is bounded by the calls of one window and by `keys`, whatever callers
+// invent. When there are too many keys, single ones give way, those that were counted once before the others.
 import { BoundedMap } from './bounded-map.ts'
 import type { Clock } from './clock.ts'
 

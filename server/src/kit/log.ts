@@ -1,12 +1,23 @@
-// Logs: JSON lines on stdout, one per event. `event` is `noun.verbed`; a secret never reaches a line, and should one
-// be passed by mistake under a telling name it prints as [secret].
+// Logs: JSON lines on stdout, one per event. `event` is `noun.verbed`; a secret never reaches a line, and
+// should one be passed by mistake under a telling name it prints as [secret].
 import { pino, stdSerializers, type Logger } from 'pino'
 
 export type Log = Logger
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-const secrets = ['password', 'current_password', 'new_password', 'token', 'secret', 'code', 'recovery_code', 'key', 'authorization', 'smtp']
+const secrets = [
+  'password',
+  'current_password',
+  'new_password',
+  'token',
+  'secret',
+  'code',
+  'recovery_code',
+  'key',
+  'authorization',
+  'smtp',
+]
 
 export function openLog(level: string, destination?: NodeJS.WritableStream): Log {
   const options = {
@@ -21,8 +32,8 @@ export function openLog(level: string, destination?: NodeJS.WritableStream): Log
 }
 
 /**
- * What one needs of an error, and no more: libraries hang connections, queries and rows on theirs. Its code (ECONNREFUSED,
- * 57P01) is called `reason`, because a `code` is taken for a secret.
+ * What one needs of an error, and no more: libraries hang connections, queries and rows on theirs. Its code
+ * (ECONNREFUSED, 57P01) is called `reason`, because a `code` is taken for a secret.
  */
 function plainError(error: Error): object {
   const { type, message, stack, code } = stdSerializers.err(error) as unknown as Record<string, unknown>

@@ -1,5 +1,6 @@
-// Secrets at rest: what is sealed can be opened again only whole, with the same key and for the same purpose; marks are
-// the same for the same secret and tell nothing without the key; the master key is made once and for its owner alone.
+// Secrets at rest: what is sealed can be opened again only whole, with the same key and for the same purpose;
+// marks are the same for the same secret and tell nothing without the key; the master key is made once and
+// for its owner alone.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, chmodSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -47,7 +48,12 @@ describe('a vault', () => {
     const { mark } = vault(key)
     expect(mark('code', 'K7QX2')).toBe(mark('code', 'K7QX2'))
     expect(mark('code', 'K7QX2')).toMatch(/^[0-9a-f]{64}$/)
-    const others = [mark('other', 'K7QX2'), mark('code', 'K7QX3'), vault(otherKey).mark('code', 'K7QX2'), hashOf('K7QX2')]
+    const others = [
+      mark('other', 'K7QX2'),
+      mark('code', 'K7QX3'),
+      vault(otherKey).mark('code', 'K7QX2'),
+      hashOf('K7QX2'),
+    ]
     expect(new Set([...others, mark('code', 'K7QX2')]).size).toBe(5)
   })
 
@@ -102,11 +108,14 @@ describe('the master key', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  test.each(['', 'not a key', 'ab'.repeat(31), 'ab'.repeat(33)])('a damaged file is refused, not replaced: %j', (text) => {
-    using place = folder()
-    const file = path.join(place.path, 'master.key')
-    writeFileSync(file, text)
-    expect(() => masterKey(place.path)).toThrow('is not a master key')
-    expect(readFileSync(file, 'utf8')).toBe(text)
-  })
+  test.each(['', 'not a key', 'ab'.repeat(31), 'ab'.repeat(33)])(
+    'a damaged file is refused, not replaced: %j',
+    (text) => {
+      using place = folder()
+      const file = path.join(place.path, 'master.key')
+      writeFileSync(file, text)
+      expect(() => masterKey(place.path)).toThrow('is not a master key')
+      expect(readFileSync(file, 'utf8')).toBe(text)
+    },
+  )
 })

@@ -1,7 +1,16 @@
-// Secrets at rest. What must be recognised again is kept as a hash; what must be read again is encrypted under the
-// installation's master key. Format of a sealed value, base64: 1 byte version (1), 12 bytes nonce, ciphertext, 16 bytes
-// GCM tag. The `purpose` is authenticated with it, so a value cannot be moved to a field of another kind.
-import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
+// Secrets at rest. What must be recognised again is kept as a hash; what must be read again is encrypted
+// under the installation's master key. Format of a sealed value, base64: 1 byte version (1), 12 bytes nonce,
+// ciphertext, 16 bytes GCM tag. The `purpose` is authenticated with it, so a value cannot be moved to a field
+// of another kind.
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
 import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
@@ -17,7 +26,10 @@ export function sameText(a: string, b: string): boolean {
 export interface Vault {
   seal(purpose: string, plain: string): string
   open(purpose: string, sealed: string): string
-  /** A keyed hash: for secrets so short that a plain hash could be searched through by whoever reads the database. */
+  /**
+   * A keyed hash: for secrets so short that a plain hash could be searched through by whoever reads the
+   * database.
+   */
   mark(purpose: string, secret: string): string
 }
 
@@ -49,15 +61,20 @@ export function vault(masterKey: Buffer): Vault {
 
 const fileOf = (folder: string): string => path.join(folder, 'master.key')
 
-export const hasMasterKey = (folder: string, given = ''): boolean => given !== '' || existsSync(fileOf(folder))
+export const hasMasterKey = (folder: string, given = ''): boolean =>
+  given !== '' || existsSync(fileOf(folder))
 
-/** The master key of an installation: what is given, else 32 random bytes in a file that only its owner can read, made at the first start. */
+/**
+ * The master key of an installation: what is given, else 32 random bytes in a file that only its owner can
+ * read, made at the first start.
+ */
 export function masterKey(folder: string, given = ''): Buffer {
   if (given !== '') return Buffer.from(given, 'hex')
   const file = fileOf(folder)
   if (!existsSync(file)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    // Written aside, then linked: a crash leaves no key or a whole one, and of two first starts only one wins.
+    // Written aside, then linked: a crash leaves no key or a whole one, and of two first starts only one
+    // wins.
     const draft = `${file}.${randomBytes(4).toString('hex')}`
     writeFileSync(draft, randomBytes(32).toString('hex') + '\n', { mode: 0o600, flush: true })
     try {

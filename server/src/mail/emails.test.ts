@@ -1,5 +1,5 @@
-// What stands in our letters: the links and codes that the flows rely on, in text and in HTML, and that a hostile name
-// can add nothing to either.
+// What stands in our letters: the links and codes that the flows rely on, in text and in HTML, and that a
+// hostile name can add nothing to either.
 import { describe, expect, test } from 'vitest'
 import {
   activationLetter,
@@ -39,8 +39,16 @@ describe('every letter', () => {
 
 describe('links', () => {
   test.each([
-    ['activation', activation, 'https://hawser.example.com/validation-account?email=olga%2Bcrane%40example.com&token=t%C3%B6k%2Fen%261'],
-    ['recovery', recovery, 'https://hawser.example.com/update-password?id=507f1f77bcf86cd799439011&token=abc123'],
+    [
+      'activation',
+      activation,
+      'https://hawser.example.com/validation-account?email=olga%2Bcrane%40example.com&token=t%C3%B6k%2Fen%261',
+    ],
+    [
+      'recovery',
+      recovery,
+      'https://hawser.example.com/update-password?id=507f1f77bcf86cd799439011&token=abc123',
+    ],
     ['MFA reset', reset, 'https://hawser.example.com/reset-mfa?id=507f1f77bcf86cd799439011'],
     ['a new address', confirming, 'https://hawser.example.com/confirm-email?token=abc123'],
     ['a change', changed, 'https://hawser.example.com/undo-change?token=abc123'],
@@ -50,7 +58,12 @@ describe('links', () => {
   })
 
   test('a slash at the end of the server’s address is not doubled', () => {
-    const { text } = letters('https://example.com/hawser/').recovery({ to: 'olga@example.com', name: 'Olga', id: '1', token: '2' })
+    const { text } = letters('https://example.com/hawser/').recovery({
+      to: 'olga@example.com',
+      name: 'Olga',
+      id: '1',
+      token: '2',
+    })
     expect(text).toContain('\nhttps://example.com/hawser/update-password?id=1&token=2\n')
   })
 })
@@ -63,8 +76,12 @@ test('a letter to an address that is gone lets nobody in: its only link is to th
 
 test('a letter about a change says what was changed', () => {
   expect(changed.subject).toBe('Your e-mail address was changed. Your recovery address was changed')
-  expect(changed.text).toContain('Your e-mail address was changed. Your recovery address was changed. If that was you,')
-  expect(changedLetter({ ...recipient, changed: ['second factor'], token: '1' }).subject).toBe('Your second factor was switched on')
+  expect(changed.text).toContain(
+    'Your e-mail address was changed. Your recovery address was changed. If that was you,',
+  )
+  expect(changedLetter({ ...recipient, changed: ['second factor'], token: '1' }).subject).toBe(
+    'Your second factor was switched on',
+  )
 })
 
 describe('codes', () => {
@@ -79,7 +96,12 @@ describe('codes', () => {
 
 describe('a hostile name', () => {
   test('adds no line to the text and no element to the HTML', () => {
-    const { to, text, html } = recoveryLetter({ ...recipient, name: 'Eve\r\n\r\n\u2028<b>K7PQ2</b>"\'&\u202e', id: '1', token: '2' })
+    const { to, text, html } = recoveryLetter({
+      ...recipient,
+      name: 'Eve\r\n\r\n\u2028<b>K7PQ2</b>"\'&\u202e',
+      id: '1',
+      token: '2',
+    })
     expect(to.name).toBe('Eve <b>K7PQ2</b>"\'&')
     expect(text.split('\n')[0]).toBe('Hello,')
     const page = recoveryLetter({ ...recipient, name: '<b>"Eve\' & Co', id: '1', token: '2' }).html
@@ -87,13 +109,23 @@ describe('a hostile name', () => {
     expect(html + page).not.toContain('<b>')
   })
 
-  test.each(['evil.example', 'see https://evil.example', 'www.evil.example', 'eve@evil.example', 'a/b', 'x'.repeat(65), '', ' \n'])(
-    '%j is not in the greeting',
-    (name) => expect(recoveryLetter({ ...recipient, name, id: '1', token: '2' }).text).toMatch(/^Hello,\n/),
+  test.each([
+    'evil.example',
+    'see https://evil.example',
+    'www.evil.example',
+    'eve@evil.example',
+    'a/b',
+    'x'.repeat(65),
+    '',
+    ' \n',
+  ])('%j is not in the greeting', (name) =>
+    expect(recoveryLetter({ ...recipient, name, id: '1', token: '2' }).text).toMatch(/^Hello,\n/),
   )
 
-  test.each(['Olga', 'J. R. Hartley', 'J.R. Hartley', 'Dr. Nguyễn', "O'Brien-Smith, Jr.", '王小明'])('%s is greeted', (name) =>
-    expect(recoveryLetter({ ...recipient, name, id: '1', token: '2' }).text).toContain(`Hello ${name},\n`),
+  test.each(['Olga', 'J. R. Hartley', 'J.R. Hartley', 'Dr. Nguyễn', "O'Brien-Smith, Jr.", '王小明'])(
+    '%s is greeted',
+    (name) =>
+      expect(recoveryLetter({ ...recipient, name, id: '1', token: '2' }).text).toContain(`Hello ${name},\n`),
   )
 
   test('one line is made of any text', () => {

@@ -1,7 +1,7 @@
-// The letters we send, as plain values: who to, subject, text and HTML. Pure; posting them is `post.ts`. What comes
-// from a person (a name, an address) is put on one line and escaped, so that it can neither add a line to the text, nor
-// an element to the HTML, nor a link that is not ours: anyone can register with someone else's address, and the letter
-// must not carry their words to that person.
+// The letters we send, as plain values: who to, subject, text and HTML. Pure; posting them is `post.ts`. What
+// comes from a person (a name, an address) is put on one line and escaped, so that it can neither add a line
+// to the text, nor an element to the HTML, nor a link that is not ours: anyone can register with someone
+// else's address, and the letter must not carry their words to that person.
 
 export interface Letter {
   readonly to: { readonly name: string; readonly address: string }
@@ -18,14 +18,21 @@ interface Recipient {
   readonly url: string
 }
 
-export function activationLetter(about: Recipient & { readonly email: string; readonly token: string }): Letter {
+export function activationLetter(
+  about: Recipient & { readonly email: string; readonly token: string },
+): Letter {
   return letter(about, {
     subject: 'Confirm your account',
     parts: [
       { say: 'An account was made for this e-mail address. Please confirm that it is yours:' },
-      { link: link(about.url, 'validation-account', { email: about.email, token: about.token }), label: 'Confirm the account' },
+      {
+        link: link(about.url, 'validation-account', { email: about.email, token: about.token }),
+        label: 'Confirm the account',
+      },
       { say: 'The link is valid for 24 hours and works once.' },
-      { say: 'If you did not ask for an account, you need not do anything: without this confirmation it cannot be used.' },
+      {
+        say: 'If you did not ask for an account, you need not do anything: without this confirmation it cannot be used.',
+      },
     ],
   })
 }
@@ -35,9 +42,14 @@ export function recoveryLetter(about: Recipient & { readonly id: string; readonl
     subject: 'Choose a new password',
     parts: [
       { say: 'Someone, probably you, asked to choose a new password for your account. You can do so here:' },
-      { link: link(about.url, 'update-password', { id: about.id, token: about.token }), label: 'Choose a new password' },
+      {
+        link: link(about.url, 'update-password', { id: about.id, token: about.token }),
+        label: 'Choose a new password',
+      },
       { say: 'The link is valid for 24 hours and works once.' },
-      { say: 'If you did not ask for it, you need not do anything: your password stays as it is, and only you have got this link.' },
+      {
+        say: 'If you did not ask for it, you need not do anything: your password stays as it is, and only you have got this link.',
+      },
     ],
   })
 }
@@ -49,9 +61,13 @@ export function mfaResetLetter(
   return letter(about, {
     subject: `Your code to turn off the second factor (${here} address)`,
     parts: [
-      { say: 'Someone, probably you, asked to turn off the second factor of your account. The code for this address is:' },
+      {
+        say: 'Someone, probably you, asked to turn off the second factor of your account. The code for this address is:',
+      },
       { code: about.code },
-      { say: `This is your ${here} address. Another code went to your ${there} address, and both are needed here:` },
+      {
+        say: `This is your ${here} address. Another code went to your ${there} address, and both are needed here:`,
+      },
       { link: link(about.url, 'reset-mfa', { id: about.id }), label: 'Turn off the second factor' },
       { say: 'The codes are valid for 24 hours and work once.' },
       {
@@ -67,8 +83,12 @@ export function confirmAddressLetter(about: Recipient & { readonly token: string
     parts: [
       { say: 'This address was given as an address of an account. Please confirm that it is yours:' },
       { link: link(about.url, 'confirm-email', { token: about.token }), label: 'Confirm the address' },
-      { say: 'The link is valid for 72 hours and works once. Until then, e-mails about the account go to the address before.' },
-      { say: 'If you did not ask for it, you need not do anything: without this confirmation the address does not count.' },
+      {
+        say: 'The link is valid for 72 hours and works once. Until then, e-mails about the account go to the address before.',
+      },
+      {
+        say: 'If you did not ask for it, you need not do anything: without this confirmation the address does not count.',
+      },
     ],
   })
 }
@@ -79,17 +99,23 @@ const happened = {
   'second factor': 'Your second factor was switched on',
 } as const
 
-export function changedLetter(about: Recipient & { readonly changed: readonly (keyof typeof happened)[]; readonly token: string }): Letter {
+export function changedLetter(
+  about: Recipient & { readonly changed: readonly (keyof typeof happened)[]; readonly token: string },
+): Letter {
   return letter(about, {
     subject: about.changed.map((one) => happened[one]).join('. '),
     parts: [
-      { say: `${about.changed.map((one) => `${happened[one]}. `).join('')}If that was you, you need not do anything.` },
+      {
+        say: `${about.changed.map((one) => `${happened[one]}. `).join('')}If that was you, you need not do anything.`,
+      },
       { say: 'If you did not ask for it, somebody else is signed in as you. Take it back here:' },
       { link: link(about.url, 'undo-change', { token: about.token }), label: 'Take it back' },
       {
         say: 'That puts your addresses and your second factor back as they were before, and ends every sign-in. The link is valid for 72 hours and works once.',
       },
-      { say: 'Afterwards choose a new password, and look through the API keys and public keys of your namespaces.' },
+      {
+        say: 'Afterwards choose a new password, and look through the API keys and public keys of your namespaces.',
+      },
     ],
   })
 }
@@ -98,9 +124,13 @@ export function undoneLetter(about: Recipient): Letter {
   return letter(about, {
     subject: 'This address was removed from an account',
     parts: [
-      { say: 'A change was taken back with the link that went to the address before, so this is no longer an address of the account.' },
+      {
+        say: 'A change was taken back with the link that went to the address before, so this is no longer an address of the account.',
+      },
       { say: 'Every sign-in to the account has ended. E-mails about it go to the address before.' },
-      { say: 'If the account is yours and you do not know who took the change back, ask the people who run this server.' },
+      {
+        say: 'If the account is yours and you do not know who took the change back, ask the people who run this server.',
+      },
     ],
   })
 }
@@ -108,17 +138,26 @@ export function undoneLetter(about: Recipient): Letter {
 /** The letters of one installation: its links all point at `url`. */
 export function letters(url: string) {
   return {
-    activation: (about: Omit<Parameters<typeof activationLetter>[0], 'url'>): Letter => activationLetter({ ...about, url }),
-    recovery: (about: Omit<Parameters<typeof recoveryLetter>[0], 'url'>): Letter => recoveryLetter({ ...about, url }),
-    confirmAddress: (about: Omit<Parameters<typeof confirmAddressLetter>[0], 'url'>): Letter => confirmAddressLetter({ ...about, url }),
-    changed: (about: Omit<Parameters<typeof changedLetter>[0], 'url'>): Letter => changedLetter({ ...about, url }),
-    undone: (about: Omit<Parameters<typeof undoneLetter>[0], 'url'>): Letter => undoneLetter({ ...about, url }),
-    mfaReset: (about: Omit<Parameters<typeof mfaResetLetter>[0], 'url'>): Letter => mfaResetLetter({ ...about, url }),
+    activation: (about: Omit<Parameters<typeof activationLetter>[0], 'url'>): Letter =>
+      activationLetter({ ...about, url }),
+    recovery: (about: Omit<Parameters<typeof recoveryLetter>[0], 'url'>): Letter =>
+      recoveryLetter({ ...about, url }),
+    confirmAddress: (about: Omit<Parameters<typeof confirmAddressLetter>[0], 'url'>): Letter =>
+      confirmAddressLetter({ ...about, url }),
+    changed: (about: Omit<Parameters<typeof changedLetter>[0], 'url'>): Letter =>
+      changedLetter({ ...about, url }),
+    undone: (about: Omit<Parameters<typeof undoneLetter>[0], 'url'>): Letter =>
+      undoneLetter({ ...about, url }),
+    mfaReset: (about: Omit<Parameters<typeof mfaResetLetter>[0], 'url'>): Letter =>
+      mfaResetLetter({ ...about, url }),
   }
 }
 export type Letters = ReturnType<typeof letters>
 
-/** Makes one line of a text: control characters, line separators and marks that turn the writing around become spaces. */
+/**
+ * Makes one line of a text: control characters, line separators and marks that turn the writing around become
+ * spaces.
+ */
 export function oneLine(text: string): string {
   return text
     .toWellFormed()
@@ -126,7 +165,10 @@ export function oneLine(text: string): string {
     .trim()
 }
 
-type Part = { readonly say: string } | { readonly code: string } | { readonly link: string; readonly label: string }
+type Part =
+  | { readonly say: string }
+  | { readonly code: string }
+  | { readonly link: string; readonly label: string }
 
 function letter(about: Recipient, { subject, parts }: { subject: string; parts: readonly Part[] }): Letter {
   const greeting = greet(about.name)
@@ -135,18 +177,26 @@ function letter(about: Recipient, { subject, parts }: { subject: string; parts: 
     to: { name: oneLine(about.name), address: about.to },
     subject,
     text: `${[greeting, ...parts.map(inText), `-- \n${foot}`].join('\n\n')}\n`,
-    html: page(subject, [paragraph(greeting), ...parts.map(inHtml), `<p style="${small}">${escape(foot)}</p>`]),
+    html: page(subject, [
+      paragraph(greeting),
+      ...parts.map(inHtml),
+      `<p style="${small}">${escape(foot)}</p>`,
+    ]),
   }
 }
 
 /** A name that a mail program would turn into a link is left out: it is an advertisement, not a name. */
 function greet(name: string): string {
   const line = oneLine(name)
-  return line === '' || line.length > 64 || /[/\\@:]|\p{L}\.\p{L}{2}/u.test(line) ? 'Hello,' : `Hello ${line},`
+  return line === '' || line.length > 64 || /[/\\@:]|\p{L}\.\p{L}{2}/u.test(line)
+    ? 'Hello,'
+    : `Hello ${line},`
 }
 
 function link(url: string, place: string, query: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`)
+  const pairs = Object.entries(query).map(
+    ([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`,
+  )
   return `${url.replace(/\/+$/, '')}/${place}?${pairs.join('&')}`
 }
 
@@ -160,13 +210,15 @@ const sheet = `max-width:560px;margin:0 auto;padding:32px 20px;color:#17202a;fon
 const small = 'margin:32px 0 0;color:#5b6673;font-size:13px'
 const button =
   'display:inline-block;padding:12px 20px;border-radius:6px;background:#0b5c7a;color:#ffffff;text-decoration:none;font-weight:600'
-const digits = 'margin:0 0 20px;font-family:ui-monospace,Menlo,Consolas,monospace;font-size:26px;letter-spacing:3px;font-weight:600'
+const digits =
+  'margin:0 0 20px;font-family:ui-monospace,Menlo,Consolas,monospace;font-size:26px;letter-spacing:3px;font-weight:600'
 
 function inHtml(part: Part): string {
   if ('say' in part) return paragraph(part.say)
   if ('code' in part) return `<p style="${digits}">${escape(part.code)}</p>`
   const href = escape(part.link)
-  // The link is also written out, for programs that show no buttons and for people who look before they press.
+  // The link is also written out, for programs that show no buttons and for people who look before they
+  // press.
   return `<p style="margin:0 0 12px"><a href="${href}" style="${button}">${escape(part.label)}</a></p>
 <p style="margin:0 0 20px;font-size:13px;word-break:break-all"><a href="${href}" style="color:#0b5c7a">${href}</a></p>`
 }
@@ -175,7 +227,10 @@ function paragraph(text: string): string {
   return `<p style="margin:0 0 20px">${escape(text)}</p>`
 }
 
-/** Styles stand on the elements and nothing is a table: mail programs drop style sheets, and screen readers read tables. */
+/**
+ * Styles stand on the elements and nothing is a table: mail programs drop style sheets, and screen readers
+ * read tables.
+ */
 function page(title: string, blocks: readonly string[]): string {
   return `<!doctype html>
 <html lang="en">
@@ -189,7 +244,13 @@ ${blocks.join('\n')}
 `
 }
 
-const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
 
 function escape(text: string): string {
   return text.replaceAll(/[&<>"']/g, (sign) => entities[sign]!)

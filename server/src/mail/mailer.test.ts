@@ -1,5 +1,6 @@
-// Posting letters with a real SMTP server on this machine, read back by a real mail parser; then everything that can go
-// wrong with such a server. In each case the letter is either delivered or kept, and no secret is in the log.
+// Posting letters with a real SMTP server on this machine, read back by a real mail parser; then everything
+// that can go wrong with such a server. In each case the letter is either delivered or kept, and no secret is
+// in the log.
 import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -14,7 +15,13 @@ import { post, type PostOptions } from './mailer.ts'
 vi.setConfig({ testTimeout: 60_000 })
 
 const token = 'tok-4f1d09'
-const letter = recoveryLetter({ to: 'olga@example.com', name: 'Olga Ørsted', url: 'https://hawser.example.com', id: '507f1f77', token })
+const letter = recoveryLetter({
+  to: 'olga@example.com',
+  name: 'Olga Ørsted',
+  url: 'https://hawser.example.com',
+  id: '507f1f77',
+  token,
+})
 const link = `https://hawser.example.com/update-password?id=507f1f77&token=${token}`
 
 /** A post office with a folder of its own; what it logs is kept as text. */
@@ -22,7 +29,8 @@ async function office(options: Partial<PostOptions> = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), 'hawser-post-'))
   const outbox = path.join(folder, 'outbox')
   const lines: string[] = []
-  const write = (level: string) => (fields: object, message?: string) => void lines.push(JSON.stringify({ level, ...fields, message }))
+  const write = (level: string) => (fields: object, message?: string) =>
+    void lines.push(JSON.stringify({ level, ...fields, message }))
   const log = { info: write('info'), warn: write('warn'), error: write('error') }
   const opened = post({ smtp: undefined, from: 'Hawser <hawser@example.com>', outbox, log, ...options })
   return {
@@ -65,7 +73,11 @@ async function mailServer(
         attempts += 1
         if (refused) return done(Object.assign(new Error(refused.text), { responseCode: refused.code }))
         const recipients = session.envelope.rcptTo.map(({ address }) => address)
-        arrivals.push({ raw: Buffer.concat(chunks).toString(), recipients, user: session.user as string | undefined })
+        arrivals.push({
+          raw: Buffer.concat(chunks).toString(),
+          recipients,
+          user: session.user as string | undefined,
+        })
         return done()
       })
     },
@@ -166,9 +178,13 @@ describe('with a mail server', () => {
       authOptional: false,
       allowInsecureAuth: true,
       onAuth: ({ username, password }, _, done) =>
-        username === 'hawser' && password === 'p@ss:word' ? done(null, { user: username }) : done(new Error('no')),
+        username === 'hawser' && password === 'p@ss:word'
+          ? done(null, { user: username })
+          : done(new Error('no')),
     })
-    await using our = await office({ smtp: `smtp://hawser:${encodeURIComponent('p@ss:word')}@127.0.0.1:${server.port}` })
+    await using our = await office({
+      smtp: `smtp://hawser:${encodeURIComponent('p@ss:word')}@127.0.0.1:${server.port}`,
+    })
     await our.send(letter)
     expect(server.arrivals.map(({ user }) => user)).toEqual(['hawser'])
   })
@@ -268,17 +284,20 @@ describe('when the mail server fails', () => {
     expect(await our.kept()).toHaveLength(1)
   })
 
-  test.each(['http://hawser:hunter2@example.com', 'hawser:hunter2@example.com', 'smtp:', ''])('%j is no address of one', (smtp) => {
-    const log = { info() {}, warn() {}, error() {} }
-    let message = ''
-    try {
-      post({ smtp, from: 'hawser@example.com', outbox: 'nowhere', log })
-    } catch (error) {
-      message = (error as Error).message
-    }
-    expect(message).toMatch(/^The address of the mail server must look like/)
-    expect(message).not.toContain('hunter2')
-  })
+  test.each(['http://hawser:hunter2@example.com', 'hawser:hunter2@example.com', 'smtp:', ''])(
+    '%j is no address of one',
+    (smtp) => {
+      const log = { info() {}, warn() {}, error() {} }
+      let message = ''
+      try {
+        post({ smtp, from: 'hawser@example.com', outbox: 'nowhere', log })
+      } catch (error) {
+        message = (error as Error).message
+      }
+      expect(message).toMatch(/^The address of the mail server must look like/)
+      expect(message).not.toContain('hunter2')
+    },
+  )
 })
 
 describe('hostile names and addresses', () => {
@@ -286,14 +305,27 @@ describe('hostile names and addresses', () => {
 
   test('a name, a subject or a sender with line breaks adds no header, no recipient and no text', async () => {
     await using server = await mailServer()
-    await using our = await office({ smtp: `smtp://127.0.0.1:${server.port}`, from: '"Hawser\r\nX-Evil: 1" <hawser@example.com>' })
+    await using our = await office({
+      smtp: `smtp://127.0.0.1:${server.port}`,
+      from: '"Hawser\r\nX-Evil: 1" <hawser@example.com>',
+    })
     await our.send({ ...letter, to: { name: crlf, address: 'olga@example.com' }, subject: `Hello ${crlf}` })
-    await our.send(recoveryLetter({ to: 'olga@example.com', name: crlf, url: 'https://hawser.example.com', id: '1', token: '2' }))
+    await our.send(
+      recoveryLetter({
+        to: 'olga@example.com',
+        name: crlf,
+        url: 'https://hawser.example.com',
+        id: '1',
+        token: '2',
+      }),
+    )
     expect(server.arrivals).toHaveLength(2)
     for (const { raw, recipients } of server.arrivals) {
       const mail = await PostalMime.parse(raw)
       expect(recipients).toEqual(['olga@example.com'])
-      expect(mail.to).toMatchObject([{ name: 'Eve Bcc: victim@example.com Buy anchors', address: 'olga@example.com' }])
+      expect(mail.to).toMatchObject([
+        { name: 'Eve Bcc: victim@example.com Buy anchors', address: 'olga@example.com' },
+      ])
       expect(mail.headers.map(({ key }) => key).toSorted()).toEqual([
         'auto-submitted',
         'content-type',
@@ -318,7 +350,9 @@ describe('hostile names and addresses', () => {
     '',
   ])('a letter to %j is refused', async (address) => {
     await using our = await office()
-    await expect(our.send({ ...letter, to: { name: 'Olga', address } })).rejects.toThrow('one well-formed address')
+    await expect(our.send({ ...letter, to: { name: 'Olga', address } })).rejects.toThrow(
+      'one well-formed address',
+    )
     expect(await our.kept()).toEqual([])
   })
 })

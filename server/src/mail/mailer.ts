@@ -1,8 +1,8 @@
-// The post office: takes a letter and either sends it by SMTP or keeps it as an .eml file in the outbox folder. A
-// letter is never lost without an error: without a mail server it is kept, and when the server cannot be reached, is
-// too slow or refuses, it is kept as well. What stands in a letter (links, codes) is a secret, and so is the address
-// of the mail server with its password: neither is ever logged. The outbox is the one place where such secrets stand
-// in clear, so only its owner may read it.
+// The post office: takes a letter and either sends it by SMTP or keeps it as an .eml file in the outbox
+// folder. A letter is never lost without an error: without a mail server it is kept, and when the server
+// cannot be reached, is too slow or refuses, it is kept as well. What stands in a letter (links, codes) is a
+// secret, and so is the address of the mail server with its password: neither is ever logged. The outbox is
+// the one place where such secrets stand in clear, so only its owner may read it.
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
@@ -78,7 +78,10 @@ export function post({ smtp, from, outbox, log }: PostOptions) {
     }
   }
 
-  /** Written under another name and then renamed, so that whoever watches the folder never reads half a letter. */
+  /**
+   * Written under another name and then renamed, so that whoever watches the folder never reads half a
+   * letter.
+   */
   async function keep(letter: Letter, message: SendMailOptions): Promise<void> {
     const { message: bytes } = await paper.sendMail(message)
     await mkdir(outbox, { recursive: true, mode: 0o700 })
@@ -122,7 +125,9 @@ function openCarrier(smtp: string) {
   const url = URL.parse(smtp)
   // The address has a password in it and must not be in the message.
   if (!url || !['smtp:', 'smtps:'].includes(url.protocol) || url.hostname === '') {
-    throw new Error('The address of the mail server must look like smtp://user:password@host:587 or smtps://user:password@host.')
+    throw new Error(
+      'The address of the mail server must look like smtp://user:password@host:587 or smtps://user:password@host.',
+    )
   }
   const local = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)
   return createTransport({
@@ -145,7 +150,10 @@ const email = new RegExp(patterns.email)
 /** Only values that cannot end a header are passed on; the library encodes them once more. */
 function compose(letter: Letter): SendMailOptions {
   const { name, address } = letter.to
-  invariant(address.length <= 254 && email.test(address) && !/\p{Cc}/u.test(address), 'a letter goes to one well-formed address')
+  invariant(
+    address.length <= 254 && email.test(address) && !/\p{Cc}/u.test(address),
+    'a letter goes to one well-formed address',
+  )
   return {
     // As an object: in a text, a comma would make two recipients of one.
     to: { name: oneLine(name), address },
@@ -158,7 +166,9 @@ function compose(letter: Letter): SendMailOptions {
   }
 }
 
-/** Not the error's message: it may quote what the server answered, and servers quote links that they dislike. */
+/**
+ * Not the error's message: it may quote what the server answered, and servers quote links that they dislike.
+ */
 function reasons(error: unknown): object {
   const { code, command, responseCode, syscall, errno } = error as Record<string, unknown>
   return { reason: code, command, answer: responseCode, syscall, errno }

@@ -1,5 +1,6 @@
-// A journal in other forms: the frames of the interface and an asciicast. Both are text, so that bytes are decoded as UTF-8
-// over the borders of events: a character that was cut in two is whole in the later one, and what is no UTF-8 is replaced.
+// A journal in other forms: the frames of the interface and an asciicast. Both are text, so that bytes are
+// decoded as UTF-8 over the borders of events: a character that was cut in two is whole in the later one, and
+// what is no UTF-8 is replaced.
 import { StringDecoder } from 'node:string_decoder'
 import { iso } from '../kit/clock.ts'
 import type { Header, JournalEvent, Size } from './journal.ts'
@@ -40,7 +41,8 @@ export async function* castOf(header: Header, events: Events): AsyncGenerator<st
   for await (const event of events) {
     seconds = event.time_ms / 1000
     if (event.kind === 'resize') yield line([seconds, 'r', `${event.width}x${event.height}`])
-    if (event.kind === 'mark' && event.mark.type !== 'announcement') yield line([seconds, 'm', label(event.mark)])
+    if (event.kind === 'mark' && event.mark.type !== 'announcement')
+      yield line([seconds, 'm', label(event.mark)])
     const bytes = shown(event)
     const message = bytes && text.write(bytes)
     if (message) yield line([seconds, 'o', message])
@@ -56,11 +58,16 @@ export const emptyCast = (timestamp_ms: number): string =>
 /** What an event put on the terminal. */
 export function shown(event: JournalEvent): Buffer | undefined {
   if (event.kind === 'output') return event.bytes
-  return event.kind === 'mark' && event.mark.type === 'announcement' ? Buffer.from(event.mark.text) : undefined
+  return event.kind === 'mark' && event.mark.type === 'announcement'
+    ? Buffer.from(event.mark.text)
+    : undefined
 }
 
-function label(mark: Exclude<Extract<JournalEvent, { kind: 'mark' }>['mark'], { type: 'announcement' }>): string {
-  if (mark.type === 'program') return mark.command === undefined ? mark.program : `${mark.program} ${mark.command}`
+function label(
+  mark: Exclude<Extract<JournalEvent, { kind: 'mark' }>['mark'], { type: 'announcement' }>,
+): string {
+  if (mark.type === 'program')
+    return mark.command === undefined ? mark.program : `${mark.program} ${mark.command}`
   if (mark.type === 'exit') return `exit ${mark.signal ?? mark.status ?? ''}`.trim()
   return mark.type
 }

@@ -1,5 +1,5 @@
-// The format: whatever is written is read back, a file that was torn anywhere is read up to its last whole block, and a file
-// that was changed anywhere is known as changed.
+// The format: whatever is written is read back, a file that was torn anywhere is read up to its last whole
+// block, and a file that was changed anywhere is known as changed.
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -57,7 +57,14 @@ async function written(steps: readonly Step[], finish = true) {
   using paces = pace()
   const clock = { now: () => now }
   const failed: Error[] = []
-  const writer = await journalWriter({ file: kept.file, header, key, clock, pace: paces, onFailed: (error) => failed.push(error) })
+  const writer = await journalWriter({
+    file: kept.file,
+    header,
+    key,
+    clock,
+    pace: paces,
+    onFailed: (error) => failed.push(error),
+  })
   const expected: JournalEvent[] = []
   for (const step of steps) {
     now += step.after_ms
@@ -81,7 +88,8 @@ async function written(steps: readonly Step[], finish = true) {
 
 async function all(file: Reading, from?: { offset: number }): Promise<JournalEvent[]> {
   const found: JournalEvent[] = []
-  for await (const event of events(file, from)) found.push(event.kind === 'output' ? { ...event, bytes: Buffer.from(event.bytes) } : event)
+  for await (const event of events(file, from))
+    found.push(event.kind === 'output' ? { ...event, bytes: Buffer.from(event.bytes) } : event)
   return found
 }
 
@@ -95,7 +103,12 @@ const aStep: fc.Arbitrary<Step> = fc
     fc.oneof({ weight: 5, arbitrary: fc.nat(3) }, fc.nat(2 ** 31)),
     fc.oneof(
       { weight: 6, arbitrary: fc.record({ output: fc.uint8Array({ maxLength: 300 }) }) },
-      { weight: 1, arbitrary: fc.integer({ min: 60_000, max: 140_000 }).map((length) => ({ output: Buffer.alloc(length, length) })) },
+      {
+        weight: 1,
+        arbitrary: fc
+          .integer({ min: 60_000, max: 140_000 })
+          .map((length) => ({ output: Buffer.alloc(length, length) })),
+      },
       fc.record({ width: fc.nat(65_535), height: fc.nat(65_535) }),
       fc.record({ mark: aMark }),
       fc.record({ flush: fc.constant(true as const) }),
@@ -113,7 +126,9 @@ describe('a journal', () => {
         expect(finished()).toBe(true)
         const shown = expected.reduce((sum, event) => {
           if (event.kind === 'output') return sum + event.bytes.length
-          return event.kind === 'mark' && event.mark.type === 'announcement' ? sum + Buffer.byteLength(event.mark.text) : sum
+          return event.kind === 'mark' && event.mark.type === 'announcement'
+            ? sum + Buffer.byteLength(event.mark.text)
+            : sum
         }, 0)
         expect(await readEnd(file)).toMatchObject({ ending: 'closed', output_bytes: shown })
         expect(await verifyJournal(file, key.public_key)).toMatchObject({ sound: true, header })
@@ -124,7 +139,9 @@ describe('a journal', () => {
 
   test('can be read from every place of its index, with the time and the size that were then', async () => {
     const steps: Step[] = Array.from({ length: 400 }, (_, at) =>
-      at % 40 === 3 ? { after_ms: 7, width: 80 + at, height: 24 } : { after_ms: 7, output: Buffer.alloc(5_000, at) },
+      at % 40 === 3
+        ? { after_ms: 7, width: 80 + at, height: 24 }
+        : { after_ms: 7, output: Buffer.alloc(5_000, at) },
     )
     const { file, expected } = await written(steps)
     const { index } = (await readEnd(file))!
@@ -134,7 +151,9 @@ describe('a journal', () => {
       expect(rest).toEqual(expected.slice(-rest.length))
       expect(rest[0]!.time_ms).toBe(entry.time_ms)
       const before = expected.slice(0, expected.length - rest.length)
-      expect(entry.output_bytes).toBe(before.reduce((sum, event) => sum + (event.kind === 'output' ? event.bytes.length : 0), 0))
+      expect(entry.output_bytes).toBe(
+        before.reduce((sum, event) => sum + (event.kind === 'output' ? event.bytes.length : 0), 0),
+      )
       expect(entry.width).toBe(before.findLast((event) => event.kind === 'resize')?.width ?? header.width)
     }
     expect(placeBefore(index, ({ time_ms }) => time_ms <= index[7]!.time_ms)).toBe(index[7])
@@ -145,8 +164,18 @@ describe('a journal', () => {
     using paces = pace()
     let length = 0
     // Only how much was written is kept: it is a lot.
-    const file: Appending = { ...memory().file, append: async (pieces) => pieces.forEach((piece) => void (length += piece.length)) }
-    const writer = await journalWriter({ file, header, key, clock: { now: () => started }, pace: paces, onFailed: () => undefined })
+    const file: Appending = {
+      ...memory().file,
+      append: async (pieces) => pieces.forEach((piece) => void (length += piece.length)),
+    }
+    const writer = await journalWriter({
+      file,
+      header,
+      key,
+      clock: { now: () => started },
+      pace: paces,
+      onFailed: () => undefined,
+    })
     const chunk = Buffer.alloc(66_000)
     for (let count = 0; count < 5_000; count++) await writer.output(chunk)
     await writer.flush()
@@ -189,7 +218,10 @@ describe('a torn file', () => {
       expect(closed?.ending).toBe(whole >= 5 ? 'closed' : 'cut off')
       expect(torn.finished()).toBe(true)
       expect(await all(torn.file)).toEqual(expected.slice(0, events))
-      expect(await verifyJournal(torn.file, key.public_key)).toMatchObject({ sound: true, end: { ending: closed!.ending } })
+      expect(await verifyJournal(torn.file, key.public_key)).toMatchObject({
+        sound: true,
+        end: { ending: closed!.ending },
+      })
     }
   })
 
@@ -205,7 +237,11 @@ describe('a torn file', () => {
 
   test('that is whole and unfinished says so', async () => {
     const { file } = await written(small, false)
-    expect(await verifyJournal(file)).toEqual({ sound: false, unfinished: true, why: 'the recording was never closed' })
+    expect(await verifyJournal(file)).toEqual({
+      sound: false,
+      unfinished: true,
+      why: 'the recording was never closed',
+    })
     expect(await readEnd(file)).toBeUndefined()
   })
 })
@@ -225,7 +261,8 @@ describe('a changed file', () => {
   test('is known as changed when blocks are left out, repeated or swapped, or something is added', async () => {
     const { bytes, file } = await written(small)
     const parts = [bytes().subarray(0, 8)]
-    for await (const { offset, body } of blocks(file)) parts.push(bytes().subarray(offset, offset + 37 + body.length))
+    for await (const { offset, body } of blocks(file))
+      parts.push(bytes().subarray(offset, offset + 37 + body.length))
     for (let at = 1; at < parts.length; at++) {
       for (const changed of [
         parts.toSpliced(at, 1),
@@ -234,7 +271,9 @@ describe('a changed file', () => {
       ])
         expect(await verifyJournal(memory(Buffer.concat(changed)).file)).toMatchObject({ sound: false })
     }
-    expect(await verifyJournal(memory(Buffer.concat([bytes(), Buffer.of(0)])).file)).toMatchObject({ sound: false })
+    expect(await verifyJournal(memory(Buffer.concat([bytes(), Buffer.of(0)])).file)).toMatchObject({
+      sound: false,
+    })
   })
 
   test('that somebody else has signed anew is not ours', async () => {
@@ -264,7 +303,14 @@ describe('a writer', () => {
       },
     }
     using paces = pace()
-    const writer = await journalWriter({ file, header, key, clock: { now: () => started }, pace: paces, onFailed: () => undefined })
+    const writer = await journalWriter({
+      file,
+      header,
+      key,
+      clock: { now: () => started },
+      pace: paces,
+      onFailed: () => undefined,
+    })
     open = false
     const chunk = Buffer.alloc(32_768, 1)
     let taken = 0

@@ -1,5 +1,5 @@
-// What a journal is made of, for those who write and those who read one: names, events, and the bytes of both. The format is
-// described whole in writer.ts.
+// What a journal is made of, for those who write and those who read one: names, events, and the bytes of
+// both. The format is described whole in writer.ts.
 import { createHash } from 'node:crypto'
 
 export interface JournalName {
@@ -21,7 +21,10 @@ export interface Header extends JournalName, Size {
   readonly device_uid: string
   readonly username: string
   readonly term: string
-  /** The installation's public key, Ed25519, raw, in base64: whoever wants to be sure compares it with one they know. */
+  /**
+   * The installation's public key, Ed25519, raw, in base64: whoever wants to be sure compares it with one
+   * they know.
+   */
   readonly key: string
 }
 
@@ -71,7 +74,11 @@ export const noSum: Buffer = Buffer.alloc(32)
 
 /** The sum of a block: over the sum before it, its length, its kind and its body. */
 export function sumOf(before: Buffer, block: Buffer): Buffer {
-  return createHash('sha256').update(before).update(block.subarray(0, 5)).update(block.subarray(head_bytes)).digest()
+  return createHash('sha256')
+    .update(before)
+    .update(block.subarray(0, 5))
+    .update(block.subarray(head_bytes))
+    .digest()
 }
 
 /** A whole block from its body. */
@@ -152,7 +159,8 @@ export function* eventsOf(body: Buffer): Generator<JournalEvent> {
     const kind = cursor.byte()
     time_ms += cursor.varint()
     if (kind === Kind.output) yield { kind: 'output', time_ms, bytes: cursor.bytes(cursor.varint()) }
-    else if (kind === Kind.resize) yield { kind: 'resize', time_ms, width: cursor.varint(), height: cursor.varint() }
+    else if (kind === Kind.resize)
+      yield { kind: 'resize', time_ms, width: cursor.varint(), height: cursor.varint() }
     else if (kind === Kind.mark) yield { kind: 'mark', time_ms, mark: markOf(cursor.bytes(cursor.varint())) }
     else throw new JournalDamaged(`a block has an event of the unknown kind ${kind}`)
   }
@@ -172,8 +180,20 @@ const headerFields: Fields = {
   term: 'string',
   key: 'string',
 }
-const endFields: Fields = { ending: 'string', ended_at: 'string', duration_ms: 'number', output_bytes: 'number', index: 'array' }
-const entryFields: Fields = { time_ms: 'number', offset: 'number', output_bytes: 'number', width: 'number', height: 'number' }
+const endFields: Fields = {
+  ending: 'string',
+  ended_at: 'string',
+  duration_ms: 'number',
+  output_bytes: 'number',
+  index: 'array',
+}
+const entryFields: Fields = {
+  time_ms: 'number',
+  offset: 'number',
+  output_bytes: 'number',
+  width: 'number',
+  height: 'number',
+}
 
 /** The body of a header block. */
 export const headerOf = (body: Buffer): Header => parsed(body, headerFields) as Header

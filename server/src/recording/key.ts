@@ -1,5 +1,6 @@
-// The installation's key that signs recordings: Ed25519, made at the first start, kept sealed. Its public half is in every
-// journal, so that a recording can be checked far from the server; whether it is the right one, is for people to compare.
+// The installation's key that signs recordings: Ed25519, made at the first start, kept sealed. Its public
+// half is in every journal, so that a recording can be checked far from the server; whether it is the right
+// one, is for people to compare.
 import { createPrivateKey, createPublicKey, generateKeyPair, sign, verify, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 
@@ -34,13 +35,21 @@ export async function recordingKey({ kept, vault, now }: KeyParts): Promise<Reco
 
 export function keyFrom(privateKey: KeyObject): RecordingKey {
   const { x } = createPublicKey(privateKey).export({ format: 'jwk' }) as { x: string }
-  return { public_key: Buffer.from(x, 'base64url').toString('base64'), sign: (text) => sign(null, text, privateKey) }
+  return {
+    public_key: Buffer.from(x, 'base64url').toString('base64'),
+    sign: (text) => sign(null, text, privateKey),
+  }
 }
 
 export function isSignedBy(public_key: string, text: Buffer, signature: Buffer): boolean {
   try {
     const x = Buffer.from(public_key, 'base64').toString('base64url')
-    return verify(null, text, createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }), signature)
+    return verify(
+      null,
+      text,
+      createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }),
+      signature,
+    )
   } catch {
     // What is no key has signed nothing.
     return false

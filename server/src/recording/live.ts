@@ -1,6 +1,6 @@
-// Watching a session while it goes on: first the screen as it is now, made from the journal, then everything that is written
-// to the journal, as it comes. A viewer never slows the session down: what waits for one is bounded, and beyond that the
-// viewer is let go.
+// Watching a session while it goes on: first the screen as it is now, made from the journal, then everything
+// that is written to the journal, as it comes. A viewer never slows the session down: what waits for one is
+// bounded, and beyond that the viewer is let go.
 import { drawnAt } from './screen-snapshot.ts'
 import type { Size } from './journal.ts'
 import type { Keep } from './storage/storage.ts'

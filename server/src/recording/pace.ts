@@ -1,6 +1,7 @@
-// The two clocks of all journals together: soon after something was written down its block is closed and handed to the disk,
-// and at most once a second the disk is told to keep what it was handed. One round of syncs at a time, a few files at once,
-// so that a thousand sessions do not take all of the threads that the rest of the server needs for its own files.
+// The two clocks of all journals together: soon after something was written down its block is closed and
+// handed to the disk, and at most once a second the disk is told to keep what it was handed. One round of
+// syncs at a time, a few files at once, so that a thousand sessions do not take all of the threads that the
+// rest of the server needs for its own files.
 
 export interface Paced {
   /** Hands what waits to the disk. */

@@ -1,5 +1,5 @@
-// Room for recordings, with journals on a real disk: a low disk and a quota that is used up stop them, and the wish of the namespace
-// says whether the session goes on. What was recorded until then is whole.
+// Room for recordings, with journals on a real disk: a low disk and a quota that is used up stop them, and
+// the wish of the namespace says whether the session goes on. What was recorded until then is whole.
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -64,35 +64,40 @@ const screen = { term: 'xterm', width: 80, height: 24 }
 test.each([
   ['ends', false],
   ['goes on where the namespace chose so', true],
-])('a session that is recorded when the disk becomes low %s, and what there is of it is whole', async (_, continueUnrecorded) => {
-  const told: boolean[] = []
-  const one = about()
-  await using recorder = sessionRecorder({
-    recordings: room,
-    about: one,
-    wanted: { record: true, continueUnrecorded },
-    onBegun: () => undefined,
-    onFailed: (_error, goesOn) => told.push(goesOn),
-  })
-  const channel = recorder.channel()
-  channel.terminal(screen.term, screen)
-  channel.program('shell')
-  await channel.output(Buffer.from('before'))
-  const [going] = room.going(tenant_id, one.session_uid)
-  low = true
-  const bytes = Buffer.alloc(100_000, 'x')
-  // The first piece may pass before the disk was asked; what comes after the refusal does not.
-  await channel.output(bytes)?.catch(() => undefined)
-  await expect.poll(() => told).toEqual([continueUnrecorded])
-  const after = async () => channel.output(Buffer.from('after'))
-  if (continueUnrecorded) await after()
-  else await expect(after()).rejects.toThrow('the session cannot be recorded')
-  await channel.close()
-  expect(await room.facts(going!.name)).toMatchObject({ ending: 'failed' })
-  await expect(room.begin({ ...about(), ...screen })).rejects.toThrow('The disk of the server is nearly full')
-  low = false
-  await (await room.begin({ ...about(), ...screen })).finish()
-})
+])(
+  'a session that is recorded when the disk becomes low %s, and what there is of it is whole',
+  async (_, continueUnrecorded) => {
+    const told: boolean[] = []
+    const one = about()
+    await using recorder = sessionRecorder({
+      recordings: room,
+      about: one,
+      wanted: { record: true, continueUnrecorded },
+      onBegun: () => undefined,
+      onFailed: (_error, goesOn) => told.push(goesOn),
+    })
+    const channel = recorder.channel()
+    channel.terminal(screen.term, screen)
+    channel.program('shell')
+    await channel.output(Buffer.from('before'))
+    const [going] = room.going(tenant_id, one.session_uid)
+    low = true
+    const bytes = Buffer.alloc(100_000, 'x')
+    // The first piece may pass before the disk was asked; what comes after the refusal does not.
+    await channel.output(bytes)?.catch(() => undefined)
+    await expect.poll(() => told).toEqual([continueUnrecorded])
+    const after = async () => channel.output(Buffer.from('after'))
+    if (continueUnrecorded) await after()
+    else await expect(after()).rejects.toThrow('the session cannot be recorded')
+    await channel.close()
+    expect(await room.facts(going!.name)).toMatchObject({ ending: 'failed' })
+    await expect(room.begin({ ...about(), ...screen })).rejects.toThrow(
+      'The disk of the server is nearly full',
+    )
+    low = false
+    await (await room.begin({ ...about(), ...screen })).finish()
+  },
+)
 
 test('a namespace records as much as its quota, the others go on, and there is room again when some was removed', async () => {
   const first = about()
@@ -103,7 +108,9 @@ test('a namespace records as much as its quota, the others go on, and there is r
   const second = await room.begin({ ...about(), ...screen }, failed.resolve)
   await second.output(Buffer.alloc(40_000, 'x'))
   await second.finish()
-  expect(await failed.promise).toMatchObject({ message: 'The recordings of the namespace have used up their quota.' })
+  expect(await failed.promise).toMatchObject({
+    message: 'The recordings of the namespace have used up their quota.',
+  })
   expect(usedUp).toEqual([tenant_id])
   await (await room.begin({ ...about(other), ...screen })).finish()
 
@@ -123,7 +130,9 @@ test('a session that goes on while another recording is removed has no more room
   await room.remove(tenant_id, first.session_uid)
   for (let piece = 0; piece < 10; piece += 1) await going.output(Buffer.alloc(40_000, 'x'))
   await going.finish()
-  expect(await failed.promise).toMatchObject({ message: 'The recordings of the namespace have used up their quota.' })
+  expect(await failed.promise).toMatchObject({
+    message: 'The recordings of the namespace have used up their quota.',
+  })
   expect(await diskKeep(folder).used(tenant_id)).toBeLessThan(70_000)
 })
 
@@ -135,7 +144,9 @@ test('what cannot be measured does not stop anybody, is told, and what is counte
   await one.output(Buffer.alloc(40_000, 'x'))
   await one.output(Buffer.alloc(40_000, 'x'))
   await one.finish()
-  expect(await failed.promise).toMatchObject({ message: 'The recordings of the namespace have used up their quota.' })
+  expect(await failed.promise).toMatchObject({
+    message: 'The recordings of the namespace have used up their quota.',
+  })
   expect(unmeasured).toEqual([tenant_id])
 })
 

@@ -1,7 +1,8 @@
-// Whether there is room for what is recorded: the disk is not low, and the namespace has not used up its quota. What a namespace has
-// is measured where recordings are kept and counted on from there; it is measured anew when some were removed, and now and then,
-// because other nodes record too. Until a measurement is there, and when one fails, what is known counts: the place where
-// recordings are kept may be away, and sessions do not wait for it. Whoever is refused decides what becomes of the session.
+// Whether there is room for what is recorded: the disk is not low, and the namespace has not used up its
+// quota. What a namespace has is measured where recordings are kept and counted on from there; it is measured
+// anew when some were removed, and now and then, because other nodes record too. Until a measurement is
+// there, and when one fails, what is known counts: the place where recordings are kept may be away, and
+// sessions do not wait for it. Whoever is refused decides what becomes of the session.
 import { Failure } from '@hawser/contract/failures'
 import { minute_ms, second_ms } from '../kit/clock.ts'
 
@@ -72,7 +73,10 @@ export function recordingRoom({ isLow, quota_bytes, used, onUsedUp, onUnmeasured
     if (!usage) {
       const [oldest] = usages.size >= most ? usages.keys() : []
       if (oldest !== undefined) usages.delete(oldest)
-      usages.set(tenant_id, (usage = { bytes: 0, since_bytes: 0, due_at: -Infinity, measuring: undefined, told: false }))
+      usages.set(
+        tenant_id,
+        (usage = { bytes: 0, since_bytes: 0, due_at: -Infinity, measuring: undefined, told: false }),
+      )
     }
     if (!usage.measuring && performance.now() >= usage.due_at) usage.measuring = measure(tenant_id, usage)
     return usage
@@ -85,7 +89,10 @@ export function recordingRoom({ isLow, quota_bytes, used, onUsedUp, onUnmeasured
     if (usage.bytes + bytes > quota_bytes) {
       if (!usage.told) onUsedUp(tenant_id)
       usage.told = true
-      throw new Failure('unavailable', { message: 'The recordings of the namespace have used up their quota.', retryAfter: 3600 })
+      throw new Failure('unavailable', {
+        message: 'The recordings of the namespace have used up their quota.',
+        retryAfter: 3600,
+      })
     }
     usage.bytes += bytes
     usage.since_bytes += bytes

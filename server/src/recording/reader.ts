@@ -1,5 +1,6 @@
-// Reads a journal: whole blocks one after the other, each held against the chain, so that what is given out is what was
-// written. A file that was cut off, or is being written, simply ends at its last whole block. Memory holds one block.
+// Reads a journal: whole blocks one after the other, each held against the chain, so that what is given out
+// is what was written. A file that was cut off, or is being written, simply ends at its last whole block.
+// Memory holds one block.
 import {
   Block,
   endOf,
@@ -29,9 +30,9 @@ export interface ReadBlock {
 const chunk_bytes = 256 * 1024
 
 /**
- * Whole blocks from an offset on, in order; ends where there is no further whole one. The chain is checked from `sum` on; without
- * it, as in the middle of a file, from the first block's own sum. A block that does not fit the chain is damage, unless it is
- * the last thing in the file: then it was torn.
+ * Whole blocks from an offset on, in order; ends where there is no further whole one. The chain is checked
+ * from `sum` on; without it, as in the middle of a file, from the first block's own sum. A block that does
+ * not fit the chain is damage, unless it is the last thing in the file: then it was torn.
  */
 export async function* blocks(file: Reading, from = magic.length, sum?: Buffer): AsyncGenerator<ReadBlock> {
   let offset = from
@@ -42,14 +43,17 @@ export async function* blocks(file: Reading, from = magic.length, sum?: Buffer):
       chunk = await file.at(at, Math.max(length, chunk_bytes))
       chunkAt = at
     }
-    return at + length <= chunkAt + chunk.length ? chunk.subarray(at - chunkAt, at - chunkAt + length) : undefined
+    return at + length <= chunkAt + chunk.length
+      ? chunk.subarray(at - chunkAt, at - chunkAt + length)
+      : undefined
   }
   for (;;) {
     const head = await bytes(offset, head_bytes)
     if (!head) return
     const length = head.readUInt32BE(0)
     // No writer makes such a length; a torn write can only have left fewer bytes.
-    if (length > longestBody_bytes) throw new JournalDamaged(`the block at ${offset} has an impossible length`)
+    if (length > longestBody_bytes)
+      throw new JournalDamaged(`the block at ${offset} has an impossible length`)
     const block = await bytes(offset, head_bytes + length)
     if (!block) return
     const own = Buffer.from(block.subarray(5, head_bytes))
@@ -77,7 +81,8 @@ export async function readHeader(file: Reading): Promise<Header> {
 export async function readEnd(file: Reading): Promise<End | undefined> {
   const size = await file.size()
   const last = await file.at(Math.max(0, size - head_bytes - seal_bytes), head_bytes + seal_bytes)
-  if (last.length < head_bytes + seal_bytes || last[4] !== Block.seal || last.readUInt32BE(0) !== seal_bytes) return undefined
+  if (last.length < head_bytes + seal_bytes || last[4] !== Block.seal || last.readUInt32BE(0) !== seal_bytes)
+    return undefined
   const offset = Number(last.readBigUInt64BE(head_bytes))
   if (offset >= size) throw new JournalDamaged('the seal names a place behind the end of the file')
   for await (const { kind, body } of blocks(file, offset)) return kind === Block.end ? endOf(body) : undefined
@@ -95,7 +100,10 @@ export async function* events(file: Reading, from?: From): AsyncGenerator<Journa
 }
 
 /** The last place of the index that is not behind it; undefined: the start. */
-export function placeBefore(index: readonly IndexEntry[], is: (entry: IndexEntry) => boolean): IndexEntry | undefined {
+export function placeBefore(
+  index: readonly IndexEntry[],
+  is: (entry: IndexEntry) => boolean,
+): IndexEntry | undefined {
   let [low, high] = [0, index.length]
   while (low < high) {
     const middle = (low + high) >> 1

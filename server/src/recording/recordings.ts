@@ -1,11 +1,20 @@
-// The face of the room: recordings are begun here, read in several forms, watched while they go on, and removed. It knows which
-// journals are being written, so that a reader sees what was written a moment ago. It knows no rule: whether something is to
-// be recorded, and who may see it, is decided by whoever calls.
+// The face of the room: recordings are begun here, read in several forms, watched while they go on, and
+// removed. It knows which journals are being written, so that a reader sees what was written a moment ago. It
+// knows no rule: whether something is to be recorded, and who may see it, is decided by whoever calls.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
 import { turnsByKey } from '../kit/concurrency.ts'
 import { castOf, framesOf, type PlayedFrame } from './frames.ts'
-import { Block, JournalDamaged, type Ending, type Header, type JournalEvent, type JournalName, type Mark, type Size } from './journal.ts'
+import {
+  Block,
+  JournalDamaged,
+  type Ending,
+  type Header,
+  type JournalEvent,
+  type JournalName,
+  type Mark,
+  type Size,
+} from './journal.ts'
 import type { Appending, Keep, Reading } from './storage/storage.ts'
 import type { RecordingKey } from './key.ts'
 import { audience, type Viewer } from './live.ts'
@@ -103,7 +112,10 @@ interface Open extends Recording {
 
 const endless: Room = { begin: () => Promise.resolve(), take: () => undefined, freed: () => undefined }
 
-/** A journal for whose events there must be room; its end is written in any case, so that what there is of it is whole. */
+/**
+ * A journal for whose events there must be room; its end is written in any case, so that what there is of it
+ * is whole.
+ */
 function within(room: Room, file: Appending): Appending {
   return {
     ...file,
@@ -131,7 +143,11 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
   const of = (tenant_id: string, session_uid: string): Open[] =>
     [...open].filter(({ name }) => name.session_uid === session_uid && name.tenant_id === tenant_id)
 
-  async function start(about: About, isPosted: boolean, told: (error: Error) => void = () => undefined): Promise<Open> {
+  async function start(
+    about: About,
+    isPosted: boolean,
+    told: (error: Error) => void = () => undefined,
+  ): Promise<Open> {
     const { tenant_id, session_uid, device_uid, username, term, width, height } = about
     await room.begin(tenant_id)
     const file = within(room, await keep.create({ tenant_id, session_uid, channel: 0 }, isPosted))
@@ -153,11 +169,13 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
       onFailed(error, name)
       told(error)
     }
-    const writer = await journalWriter({ file, header, key, clock, pace: paces, onFailed: failed }).catch(async (error: unknown) => {
-      await file.close(false).catch(() => undefined)
-      await keep.discard(name).catch(() => undefined)
-      throw error
-    })
+    const writer = await journalWriter({ file, header, key, clock, pace: paces, onFailed: failed }).catch(
+      async (error: unknown) => {
+        await file.close(false).catch(() => undefined)
+        await keep.discard(name).catch(() => undefined)
+        throw error
+      },
+    )
     const viewers = audience(writer, keep)
     let finished: Promise<void> | undefined
     const one: Open = {
@@ -226,7 +244,8 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
     posted.delete(id)
     posted.set(id, found)
     found.idle.refresh()
-    if (found.size.width !== width || found.size.height !== height) found.recording.resize((found.size = { width, height }))
+    if (found.size.width !== width || found.size.height !== height)
+      found.recording.resize((found.size = { width, height }))
     await found.recording.output(Buffer.from(message))
     // Whoever is answered may look for it.
     await found.recording.flush()
@@ -265,7 +284,12 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
     }
   }
 
-  async function lookAt<T>(name: JournalName, file: Reading, going: Open | undefined, look: (source: Source) => Promise<T>): Promise<T> {
+  async function lookAt<T>(
+    name: JournalName,
+    file: Reading,
+    going: Open | undefined,
+    look: (source: Source) => Promise<T>,
+  ): Promise<T> {
     const id = `${name.session_uid}.${name.channel}`
     const found = known.get(id)
     if (found) return look({ file, ...found })
@@ -283,7 +307,10 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
   }
 
   /** Closes one that was cut off. */
-  async function close(name: JournalName, onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void> {
+  async function close(
+    name: JournalName,
+    onClosed: (name: JournalName, ending: Ending) => Promise<void>,
+  ): Promise<void> {
     try {
       const file = await keep.reopen(name)
       const closed = await closeJournal(file, key, clock)
@@ -317,9 +344,22 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
         const { header, duration_ms, output_bytes, ending } = source
         const { term, width, height, started_at } = header
         const { channel } = name
-        return { channel, term, width, height, started_at, duration_ms, output_bytes, ending, ...(await programOf(source)) }
+        return {
+          channel,
+          term,
+          width,
+          height,
+          started_at,
+          duration_ms,
+          output_bytes,
+          ending,
+          ...(await programOf(source)),
+        }
       }),
-    part: (name, where) => opened(name, (source) => ('at_ms' in where ? partAt(source, where.at_ms) : partFrom(source, where.from))),
+    part: (name, where) =>
+      opened(name, (source) =>
+        'at_ms' in where ? partAt(source, where.at_ms) : partFrom(source, where.from),
+      ),
     search: (name, text, from) => opened(name, (source) => searchIn(source, text, from)),
     going: (tenant_id, session_uid) => of(tenant_id, session_uid).filter((one) => !one.posted && !one.failed),
     async remove(tenant_id, session_uid) {
@@ -359,4 +399,6 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
 
 /** Damage is nobody's mistake who asks: it has a name, and where it is, is for the log. */
 const toldOf = (error: unknown): unknown =>
-  error instanceof JournalDamaged || error instanceof SyntaxError ? new Failure('recordingDamaged', { cause: error }) : error
+  error instanceof JournalDamaged || error instanceof SyntaxError
+    ? new Failure('recordingDamaged', { cause: error })
+    : error

@@ -1,6 +1,7 @@
-// The screen of a journal at one of its places: the last of what was shown before it is played into a terminal without a
-// window. Reading begins at a place of the index, so that it takes as long for a large recording as for a small one. Terminals
-// are slow, so where the last of the output is nothing but lines that scroll by, only those that can still be seen are played.
+// The screen of a journal at one of its places: the last of what was shown before it is played into a
+// terminal without a window. Reading begins at a place of the index, so that it takes as long for a large
+// recording as for a small one. Terminals are slow, so where the last of the output is nothing but lines that
+// scroll by, only those that can still be seen are played.
 import { shown } from './frames.ts'
 import type { IndexEntry, JournalEvent, Size } from './journal.ts'
 import type { Reading } from './storage/storage.ts'
@@ -71,10 +72,17 @@ export async function drawnAt(file: Reading, { first, index, isBefore, isBehind 
       else terminal.resize(step)
     }
   }
-  return { size: terminal.size, bytes: Buffer.concat([terminal.drawn(), unfinishedTail(latest.subarray(-4_096))]), output_bytes: count }
+  return {
+    size: terminal.size,
+    bytes: Buffer.concat([terminal.drawn(), unfinishedTail(latest.subarray(-4_096))]),
+    output_bytes: count,
+  }
 }
 
-/** Outputs that follow each other become one: the terminal takes a turn of the event loop for whatever it is given. */
+/**
+ * Outputs that follow each other become one: the terminal takes a turn of the event loop for whatever it is
+ * given.
+ */
 function* together(steps: readonly (Buffer | Size)[]): Generator<Buffer | Size> {
   let pieces: Buffer[] = []
   for (const step of steps) {
@@ -89,8 +97,9 @@ function* together(steps: readonly (Buffer | Size)[]): Generator<Buffer | Size> 
 }
 
 /**
- * The end of the output from which on nothing was done but to write lines below each other, if that is more than a screen and
- * colours were set back before the first line that can be seen; undefined: the screen may show something older.
+ * The end of the output from which on nothing was done but to write lines below each other, if that is more
+ * than a screen and colours were set back before the first line that can be seen; undefined: the screen may
+ * show something older.
  */
 function lastLines(output: Buffer, height: number): Buffer | undefined {
   if (output.length < 2 * lines_bytes) return undefined
@@ -107,9 +116,12 @@ function lastLines(output: Buffer, height: number): Buffer | undefined {
   return parted.test(output.toString('latin1')) ? undefined : tail
 }
 
-/** Colours, what stays within its line, and what a terminal does not show: of these, and text, lines are made. */
-// eslint-disable-next-line no-control-regex
-const lineSequences = /\x1b\[[\d;:]*[mKCDPX@]|\x1b\[\?(?:25|12|2004)[hl]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[?[\d;]*$/g
+/**
+ * Colours, what stays within its line, and what a terminal does not show: of these, and text, lines are made.
+ */
+const lineSequences =
+  // eslint-disable-next-line no-control-regex
+  /\x1b\[[\d;:]*[mKCDPX@]|\x1b\[\?(?:25|12|2004)[hl]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[?[\d;]*$/g
 // eslint-disable-next-line no-control-regex
 const resets = /\x1b\[0?m/
 // eslint-disable-next-line no-control-regex

@@ -1,6 +1,6 @@
-// The screen of a terminal at one moment of its recording: what was shown is played into a terminal without a window, and its
-// cells are written out again. Nothing passes from the recording but characters, colours and the cursor: no titles, no
-// clipboard, no links.
+// The screen of a terminal at one moment of its recording: what was shown is played into a terminal without a
+// window, and its cells are written out again. Nothing passes from the recording but characters, colours and
+// the cursor: no titles, no clipboard, no links.
 import xterm from '@xterm/headless'
 import type { IBufferCell, Terminal } from '@xterm/headless'
 import type { Size } from './journal.ts'
@@ -24,7 +24,12 @@ const fitting = ({ width, height }: Size): Size => ({
 
 export function screen(first: Size): Screen {
   let size = fitting(first)
-  const terminal = new xterm.Terminal({ cols: size.width, rows: size.height, scrollback: 0, allowProposedApi: true })
+  const terminal = new xterm.Terminal({
+    cols: size.width,
+    rows: size.height,
+    scrollback: 0,
+    allowProposedApi: true,
+  })
   return {
     show: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
     resize(to) {
@@ -100,7 +105,9 @@ export function unfinishedTail(bytes: Buffer): Buffer {
   for (let back = 1; back <= Math.min(3, tail.length); back++) {
     const byte = tail[tail.length - back]!
     if (byte >= 0xc0)
-      return back < (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2) ? tail.subarray(tail.length - back) : tail.subarray(tail.length)
+      return back < (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2)
+        ? tail.subarray(tail.length - back)
+        : tail.subarray(tail.length)
     if (byte < 0x80) break
   }
   return tail.subarray(tail.length)

@@ -1,6 +1,7 @@
-// Looks for a text in what a terminal showed. Control sequences are left out; those that move the cursor elsewhere end a line,
-// and a backspace takes the last character back, so that what somebody typed and corrected is found as it was in the end. A
-// call looks at a bounded part and says where to go on. Case does not count.
+// Looks for a text in what a terminal showed. Control sequences are left out; those that move the cursor
+// elsewhere end a line, and a backspace takes the last character back, so that what somebody typed and
+// corrected is found as it was in the end. A call looks at a bounded part and says where to go on. Case does
+// not count.
 import { StringDecoder } from 'node:string_decoder'
 import { shown } from './frames.ts'
 import { events, placeBefore } from './reader.ts'
@@ -59,7 +60,12 @@ export async function searchIn({ file, index }: Source, wanted: string, position
       settle(true)
       looked = at + needle.length
       const line = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
-      open = { time_ms: event.time_ms, before: text.slice(Math.max(line, at - around), at), text: text.slice(at, looked), end: looked }
+      open = {
+        time_ms: event.time_ms,
+        before: text.slice(Math.max(line, at - around), at),
+        text: text.slice(at, looked),
+        end: looked,
+      }
     }
     settle(false)
     looked = Math.max(looked, text.length - needle.length + 1, 0)
@@ -116,7 +122,8 @@ function plainText(): (text: string, piece: string) => string {
         if (one === 'C') text += ' '
         else if ('ABEFGHdfJ'.includes(one) && !text.endsWith('\n')) text += '\n'
       } else if (code === 0x9b) state = 'csi'
-      else if (code === 0x90 || code === 0x9d || code === 0x98 || code === 0x9e || code === 0x9f) state = 'string'
+      else if (code === 0x90 || code === 0x9d || code === 0x98 || code === 0x9e || code === 0x9f)
+        state = 'string'
       else if (code === 0x0a) text += '\n'
       else if (code === 0x08) text = text.endsWith('\n') ? text : text.slice(0, -1)
       else if (code === 0x09) text += ' '

@@ -1,7 +1,7 @@
-// The recorder of one channel: it hears what the gateway sees, and begins a recording when a program has a terminal and the
-// namespace wants it so; switching that off ends the recording at once, switching it on begins one with what comes next.
-// Only output is ever recorded. When it cannot be written the session ends, or goes on without a record where the namespace
-// chose so; whoever asked for the recorder is told.
+// The recorder of one channel: it hears what the gateway sees, and begins a recording when a program has a
+// terminal and the namespace wants it so; switching that off ends the recording at once, switching it on
+// begins one with what comes next. Only output is ever recorded. When it cannot be written the session ends,
+// or goes on without a record where the namespace chose so; whoever asked for the recorder is told.
 import type { Mark, Size } from './journal.ts'
 import type { About, Recording, Recordings } from './recordings.ts'
 
@@ -13,7 +13,10 @@ export interface ChannelRecorder {
   announcement(text: string): void
   /** `command`: of an exec. */
   program(program: string, command?: string): void
-  /** To be awaited before the bytes are passed on, where there is something to await. What it throws ends the channel. */
+  /**
+   * To be awaited before the bytes are passed on, where there is something to await. What it throws ends the
+   * channel.
+   */
   output(bytes: Uint8Array): Promise<void> | undefined
   exit(how: { readonly status?: number; readonly signal?: string }): void
   close(): Promise<void>
@@ -136,7 +139,11 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         recording?.mark({ type: 'announcement', text })
       },
       program(name, command) {
-        program = { type: 'program', program: name, ...(command === undefined ? {} : { command: command.slice(0, longest_command) }) }
+        program = {
+          type: 'program',
+          program: name,
+          ...(command === undefined ? {} : { command: command.slice(0, longest_command) }),
+        }
         consider()
       },
       output(bytes) {

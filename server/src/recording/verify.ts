@@ -1,5 +1,5 @@
-// Whether a recording is as it was written: every byte is looked at, none is believed. And what a crash has left behind:
-// cut back to its last whole block, closed, signed, and marked as cut off.
+// Whether a recording is as it was written: every byte is looked at, none is believed. And what a crash has
+// left behind: cut back to its last whole block, closed, signed, and marked as cut off.
 import type { Clock } from '../kit/clock.ts'
 import { iso } from '../kit/clock.ts'
 import {
@@ -44,7 +44,9 @@ interface Walked {
 
 const spacing_bytes = 64 * 1024
 
-/** Everything, in order, up to the first damage; throws JournalDamaged when not even the header can be read. */
+/**
+ * Everything, in order, up to the first damage; throws JournalDamaged when not even the header can be read.
+ */
 async function walk(file: Reading): Promise<Walked> {
   if (!(await file.at(0, magic.length)).equals(magic)) throw new JournalDamaged('this is not a recording')
   let header: Header | undefined
@@ -55,7 +57,8 @@ async function walk(file: Reading): Promise<Walked> {
   const index: IndexEntry[] = []
   let damage: string | undefined
   const look = (block: ReadBlock): void => {
-    if (!header !== (block.kind === Block.header)) throw new JournalDamaged('a recording has one header, at its beginning')
+    if (!header !== (block.kind === Block.header))
+      throw new JournalDamaged('a recording has one header, at its beginning')
     if (seal || (end && block.kind !== Block.seal)) throw new JournalDamaged('something follows the end')
     if (block.kind === Block.header) {
       header = headerOf(block.body)
@@ -67,7 +70,8 @@ async function walk(file: Reading): Promise<Walked> {
         time_ms = event.time_ms
         if (event.kind === 'resize') size = { width: event.width, height: event.height }
         if (event.kind === 'output') output_bytes += event.bytes.length
-        if (event.kind === 'mark' && event.mark.type === 'announcement') output_bytes += Buffer.byteLength(event.mark.text)
+        if (event.kind === 'mark' && event.mark.type === 'announcement')
+          output_bytes += Buffer.byteLength(event.mark.text)
       }
     } else if (block.kind === Block.end) end = { block, end: endOf(block.body) }
     else if (block.kind === Block.seal) seal = block
@@ -96,7 +100,8 @@ export async function verifyJournal(file: Reading, key?: string): Promise<Verdic
     if (seal.body.length !== seal_bytes) return no('the signature is damaged')
     const offset = Number(seal.body.readBigUInt64BE(0))
     if (offset !== end.block.offset) return no('the signature is of another recording')
-    if (!isSignedBy(header.key, sealText(end.block.sum, offset), seal.body.subarray(8))) return no('the signature is wrong')
+    if (!isSignedBy(header.key, sealText(end.block.sum, offset), seal.body.subarray(8)))
+      return no('the signature is wrong')
     if (key !== undefined && key !== header.key) return no(`it was signed by another key, ${header.key}`)
     return { sound: true, header, end: end.end }
   } catch (error) {
@@ -105,15 +110,20 @@ export async function verifyJournal(file: Reading, key?: string): Promise<Verdic
   }
 }
 
-/** What an end would say of a journal that has none yet: another server writes it, or will close it at its next start. */
-export async function unended(file: Reading): Promise<Pick<End, 'index' | 'duration_ms' | 'output_bytes'> & { ending: Ending }> {
+/**
+ * What an end would say of a journal that has none yet: another server writes it, or will close it at its
+ * next start.
+ */
+export async function unended(
+  file: Reading,
+): Promise<Pick<End, 'index' | 'duration_ms' | 'output_bytes'> & { ending: Ending }> {
   const { index, time_ms, output_bytes } = await walk(file)
   return { index, duration_ms: time_ms, output_bytes, ending: 'cut off' }
 }
 
 /**
- * Brings a journal that was cut off to its end; undefined when there is nothing in it that could be read. What lies behind its
- * last whole block goes, whatever it is: a loss of power can leave zeros there.
+ * Brings a journal that was cut off to its end; undefined when there is nothing in it that could be read.
+ * What lies behind its last whole block goes, whatever it is: a loss of power can leave zeros there.
  */
 export async function closeJournal(
   file: Appending & Reading,

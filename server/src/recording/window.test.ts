@@ -1,5 +1,5 @@
-// Parts of a recording and what is found in it, held against the whole of it: whoever begins anywhere sees what somebody who
-// has seen everything sees.
+// Parts of a recording and what is found in it, held against the whole of it: whoever begins anywhere sees
+// what somebody who has seen everything sees.
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -36,7 +36,9 @@ async function long(here: ReturnType<typeof place>, finish = true) {
   const steps: { time_ms: number; bytes: Buffer }[] = []
   const start = here.clock.time
   for (let line = 0; line < 30_000; line++) {
-    const bytes = Buffer.from(`line ${line} é \u001b[${31 + (line % 6)}m${'='.repeat(60)}\u001b[m${line === 20_000 ? 'NEEDLE' : ''}\r\n`)
+    const bytes = Buffer.from(
+      `line ${line} é \u001b[${31 + (line % 6)}m${'='.repeat(60)}\u001b[m${line === 20_000 ? 'NEEDLE' : ''}\r\n`,
+    )
     await recording.output(bytes)
     steps.push({ time_ms: here.clock.time - start, bytes })
     if (line === 15_000) recording.resize({ width: 100, height: 30 })
@@ -59,7 +61,10 @@ describe('a part of a recording', () => {
       await expected.show(Buffer.concat(past.slice(0, 15_001)))
       if (resized) expected.resize({ width: 100, height: 30 })
       await expected.show(Buffer.concat(past.slice(15_001)))
-      expect({ at_ms, size: part.size }).toEqual({ at_ms, size: resized ? { width: 100, height: 30 } : { width: 80, height: 24 } })
+      expect({ at_ms, size: part.size }).toEqual({
+        at_ms,
+        size: resized ? { width: 100, height: 30 } : { width: 80, height: 24 },
+      })
       expect(part.screen.toString()).toBe(expected.drawn().toString())
       const rest: Buffer[] = []
       let events = [...part.events]
@@ -94,16 +99,30 @@ describe('a part of a recording', () => {
       expect(shown.equals(output.subarray(from, from + shown.length))).toBe(true)
     }
     await recording.finish()
-    expect(await here.room.facts(name)).toMatchObject({ ending: 'closed', width: 80, height: 24, duration_ms: 599_980 })
+    expect(await here.room.facts(name)).toMatchObject({
+      ending: 'closed',
+      width: 80,
+      height: 24,
+      duration_ms: 599_980,
+    })
   })
 })
 
 test.each([
   ['lines without a colour', (at: number) => `line ${at}\r\n`],
-  ['a program that draws here and there', (at: number) => `\u001b[${1 + (at % 24)};${1 + (at % 60)}H${at}\u001b[${at % 8}m`],
+  [
+    'a program that draws here and there',
+    (at: number) => `\u001b[${1 + (at % 24)};${1 + (at % 60)}H${at}\u001b[${at % 8}m`,
+  ],
   ['a colour that is never set back', (at: number) => `${at === 0 ? '\u001b[35m' : ''}line ${at}\r\n`],
-  ['lines below a part that stays', (at: number) => `${at === 0 ? '\u001b[2;24r\u001b[24;1H' : ''}\u001b[36mline\u001b[m ${at}\r\n`],
-  ['lines that are cut anywhere', (at: number) => `\u001b[1;3${at % 8}mé\u001b[0m${'漢字'.repeat(at % 9)}\r\n`],
+  [
+    'lines below a part that stays',
+    (at: number) => `${at === 0 ? '\u001b[2;24r\u001b[24;1H' : ''}\u001b[36mline\u001b[m ${at}\r\n`,
+  ],
+  [
+    'lines that are cut anywhere',
+    (at: number) => `\u001b[1;3${at % 8}mé\u001b[0m${'漢字'.repeat(at % 9)}\r\n`,
+  ],
 ])('the screen is right for %s', async (_, piece) => {
   using here = place()
   const recording = await here.room.begin(about)
@@ -123,7 +142,11 @@ test.each([
 })
 
 describe('a text', () => {
-  const found = async (here: ReturnType<typeof place>, name: Parameters<typeof here.room.facts>[0], text: string) => {
+  const found = async (
+    here: ReturnType<typeof place>,
+    name: Parameters<typeof here.room.facts>[0],
+    text: string,
+  ) => {
     const all = []
     for (let from: number | undefined = 0; from !== undefined;) {
       const { hits, next } = await here.room.search(name, text, from)
@@ -160,6 +183,8 @@ describe('a text', () => {
     ])
     const lines = await found(here, name, 'line 2')
     expect(lines).toHaveLength(11_111)
-    expect(lines.map(({ time_ms }) => time_ms)).toEqual(lines.map(({ time_ms }) => time_ms).toSorted((a, b) => a - b))
+    expect(lines.map(({ time_ms }) => time_ms)).toEqual(
+      lines.map(({ time_ms }) => time_ms).toSorted((a, b) => a - b),
+    )
   })
 })

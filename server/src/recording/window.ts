@@ -1,6 +1,6 @@
-// A recording for a player: facts about it, and parts of it that begin anywhere. A part begins with the screen at a moment, or
-// goes on from another one at a position, which is the number of bytes of output before it: any number is one, so that nobody
-// can name a place that is none. What one part holds is bounded.
+// A recording for a player: facts about it, and parts of it that begin anywhere. A part begins with the
+// screen at a moment, or goes on from another one at a position, which is the number of bytes of output
+// before it: any number is one, so that nobody can name a place that is none. What one part holds is bounded.
 import { drawnAt } from './screen-snapshot.ts'
 import { shown } from './frames.ts'
 import type { Ending, Header, IndexEntry, JournalEvent, Size } from './journal.ts'
@@ -17,7 +17,9 @@ export interface Source {
   readonly ending: Ending | 'going'
 }
 
-export type Happened = { readonly time_ms: number; readonly bytes: Buffer } | ({ readonly time_ms: number } & Size)
+export type Happened =
+  | { readonly time_ms: number; readonly bytes: Buffer }
+  | ({ readonly time_ms: number } & Size)
 
 export interface Part {
   readonly time_ms: number
@@ -48,10 +50,19 @@ export async function partAt({ file, header, index }: Source, time_ms: number): 
 export async function partFrom({ file, header, index }: Source, position: number): Promise<Part> {
   const from = placeBefore(index, (entry) => entry.output_bytes <= position)
   const part = await collected(file, index, position)
-  return { time_ms: part.events[0]?.time_ms ?? from?.time_ms ?? 0, size: from ?? header, screen: Buffer.alloc(0), ...part }
+  return {
+    time_ms: part.events[0]?.time_ms ?? from?.time_ms ?? 0,
+    size: from ?? header,
+    screen: Buffer.alloc(0),
+    ...part,
+  }
 }
 
-async function collected(file: Reading, index: readonly IndexEntry[], position: number): Promise<Pick<Part, 'events' | 'next'>> {
+async function collected(
+  file: Reading,
+  index: readonly IndexEntry[],
+  position: number,
+): Promise<Pick<Part, 'events' | 'next'>> {
   const from = placeBefore(index, (entry) => entry.output_bytes <= position)
   const found: { time_ms: number; pieces: Buffer[] | undefined; size: Size | undefined }[] = []
   let count = from?.output_bytes ?? 0
@@ -72,10 +83,16 @@ async function collected(file: Reading, index: readonly IndexEntry[], position: 
       if (last?.pieces && last.time_ms === event.time_ms) last.pieces.push(Buffer.from(piece))
       else found.push({ time_ms: event.time_ms, pieces: [Buffer.from(piece)], size: undefined })
     } else if (event.kind === 'resize' && count >= position)
-      found.push({ time_ms: event.time_ms, pieces: undefined, size: { width: event.width, height: event.height } })
+      found.push({
+        time_ms: event.time_ms,
+        pieces: undefined,
+        size: { width: event.width, height: event.height },
+      })
   }
   return {
-    events: found.map(({ time_ms, pieces, size }) => (pieces ? { time_ms, bytes: Buffer.concat(pieces) } : { time_ms, ...size! })),
+    events: found.map(({ time_ms, pieces, size }) =>
+      pieces ? { time_ms, bytes: Buffer.concat(pieces) } : { time_ms, ...size! },
+    ),
     next,
   }
 }
@@ -91,5 +108,8 @@ export async function programOf({ file }: Source): Promise<{ program: string; co
   return { program: '', command: '' }
 }
 
-type ProgramEvent = Extract<JournalEvent, { kind: 'mark' }> & { mark: { type: 'program'; program: string; command?: string } }
-const isProgram = (event: JournalEvent): event is ProgramEvent => event.kind === 'mark' && event.mark.type === 'program'
+type ProgramEvent = Extract<JournalEvent, { kind: 'mark' }> & {
+  mark: { type: 'program'; program: string; command?: string }
+}
+const isProgram = (event: JournalEvent): event is ProgramEvent =>
+  event.kind === 'mark' && event.mark.type === 'program'

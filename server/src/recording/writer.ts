@@ -18,11 +18,13 @@
 //   seal     offset u64 of the end block, Ed25519 signature (64 bytes) over the text
 //            "hawser recording 1\n<sum of the end block in hex>\n<that offset>\n" by the key in the header. The last block.
 //
-// A file without end and seal was cut off (or is being written): it is read up to its last whole block, and gets both at the
-// next start, where `ending` says so. Every byte is covered by a sum, every sum by the next, the last by the signature.
+// A file without end and seal was cut off (or is being written): it is read up to its last whole block, and
+// gets both at the next start, where `ending` says so. Every byte is covered by a sum, every sum by the next,
+// the last by the signature.
 //
-// Events are copied into a block in memory; a full block, or one that is 50 ms old (see pace.ts), goes to the disk. What
-// waits is bounded: beyond that whoever writes has to wait. After the first failure nothing is written any more.
+// Events are copied into a block in memory; a full block, or one that is 50 ms old (see pace.ts), goes to the
+// disk. What waits is bounded: beyond that whoever writes has to wait. After the first failure nothing is
+// written any more.
 import type { Clock } from '../kit/clock.ts'
 import { iso } from '../kit/clock.ts'
 import {
@@ -57,7 +59,10 @@ export interface JournalWriter {
   /** When the last event was. */
   readonly duration_ms: number
   readonly index: readonly IndexEntry[]
-  /** Copies the bytes. Resolves when there is room for more; undefined: there is. Throws or rejects when writing has failed. */
+  /**
+   * Copies the bytes. Resolves when there is room for more; undefined: there is. Throws or rejects when
+   * writing has failed.
+   */
   output(bytes: Uint8Array): Promise<void> | undefined
   resize(size: Size): void
   mark(mark: Mark): void
@@ -82,13 +87,17 @@ const block_bytes = 64 * 1024
 /** What may wait for the disk, of one journal. */
 export const mostWaiting_bytes = 1024 * 1024
 const goOn_bytes = mostWaiting_bytes / 2
-/** Entries of the index; when there are more, every second one goes, and twice as much lies between those that come. */
+/**
+ * Entries of the index; when there are more, every second one goes, and twice as much lies between those that
+ * come.
+ */
 const mostEntries = 2048
 const mostSpare = 64
 
 /** Memory for blocks, used again and again by all journals. */
 const spare: Buffer[] = []
-const slab = (bytes: number): Buffer => (bytes <= block_bytes && spare.pop()) || Buffer.allocUnsafe(Math.max(bytes, block_bytes))
+const slab = (bytes: number): Buffer =>
+  (bytes <= block_bytes && spare.pop()) || Buffer.allocUnsafe(Math.max(bytes, block_bytes))
 const giveBack = (block: Buffer): void => {
   if (block.length === block_bytes && spare.length < mostSpare) spare.push(block)
 }
@@ -161,7 +170,8 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
   }
 
   async function write(): Promise<void> {
-    // A moment for others of the same turn to join; and so that whoever starts us knows that we run before we have ended.
+    // A moment for others of the same turn to join; and so that whoever starts us knows that we run before we
+    // have ended.
     await Promise.resolve()
     while (waiting.length > 0 && !failure) {
       const batch = waiting
@@ -280,7 +290,8 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
         await flush().catch(() => undefined)
         over = true
         pace.forget(paced)
-        // What a failed write has left behind the last whole block goes; there may be room for the end in its place.
+        // What a failed write has left behind the last whole block goes; there may be room for the end in its
+        // place.
         if (failure) await file.cut(length)
         await seal(failure ? 'failed' : ending)
       } catch (error) {

@@ -6,10 +6,15 @@ import type { Tables } from './tables.ts'
 
 export function announcementStore({ db }: Context) {
   return {
-    find: (uuid: string) => db.selectFrom('announcements').selectAll().where('uuid', '=', uuid).executeTakeFirst(),
-    insert: (row: Selectable<Tables['announcements']>) => db.insertInto('announcements').values(row).execute(),
+    find: (uuid: string) =>
+      db.selectFrom('announcements').selectAll().where('uuid', '=', uuid).executeTakeFirst(),
+    insert: (row: Selectable<Tables['announcements']>) =>
+      db.insertInto('announcements').values(row).execute(),
     async remove(uuid: string): Promise<boolean> {
-      return (await db.deleteFrom('announcements').where('uuid', '=', uuid).executeTakeFirst()).numDeletedRows === 1n
+      return (
+        (await db.deleteFrom('announcements').where('uuid', '=', uuid).executeTakeFirst()).numDeletedRows ===
+        1n
+      )
     },
     async list(slice: Slice, order: 'asc' | 'desc') {
       const items = await db

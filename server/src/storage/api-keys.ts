@@ -15,15 +15,30 @@ export function apiKeyStore({ db }: Context, tenant_id: string) {
         .values({ ...row, tenant_id })
         .execute(),
     save: (name: string, change: Updateable<Tables['api_keys']>) =>
-      db.updateTable('api_keys').set(change).where('tenant_id', '=', tenant_id).where('name', '=', name).execute(),
+      db
+        .updateTable('api_keys')
+        .set(change)
+        .where('tenant_id', '=', tenant_id)
+        .where('name', '=', name)
+        .execute(),
     async remove(name: string): Promise<boolean> {
       return (
-        (await db.deleteFrom('api_keys').where('tenant_id', '=', tenant_id).where('name', '=', name).executeTakeFirst()).numDeletedRows ===
-        1n
+        (
+          await db
+            .deleteFrom('api_keys')
+            .where('tenant_id', '=', tenant_id)
+            .where('name', '=', name)
+            .executeTakeFirst()
+        ).numDeletedRows === 1n
       )
     },
     /** A key dies with the membership of the one who made it. */
-    removeOf: (user_id: string) => db.deleteFrom('api_keys').where('tenant_id', '=', tenant_id).where('created_by', '=', user_id).execute(),
+    removeOf: (user_id: string) =>
+      db
+        .deleteFrom('api_keys')
+        .where('tenant_id', '=', tenant_id)
+        .where('created_by', '=', user_id)
+        .execute(),
     async list(slice: Slice, sort: (typeof apiKeySorts)[number], order: 'asc' | 'desc') {
       const items = await mine()
         .selectAll()

@@ -1,15 +1,20 @@
-// Wrong attempts by subject (who, from where, at what) and the locks they led to. Kept in the database so that a
-// restart, or another node, does not forgive.
+// Wrong attempts by subject (who, from where, at what) and the locks they led to. Kept in the database so
+// that a restart, or another node, does not forgive.
 import type { Context } from './context.ts'
 
 export function attemptStore({ db }: Context) {
   return {
     find: (subject: string, now: string) =>
-      db.selectFrom('attempts').selectAll().where('subject', '=', subject).where('expires_at', '>', now).executeTakeFirst(),
+      db
+        .selectFrom('attempts')
+        .selectAll()
+        .where('subject', '=', subject)
+        .where('expires_at', '>', now)
+        .executeTakeFirst(),
 
     /**
-     * Counts one more attempt in one statement, so that parallel guesses cannot share a count. The count lives until the
-     * moment that its first attempt set: else whoever keeps asking would never let it end.
+     * Counts one more attempt in one statement, so that parallel guesses cannot share a count. The count
+     * lives until the moment that its first attempt set: else whoever keeps asking would never let it end.
      */
     async count(subject: string, now: string, expires_at: string): Promise<number> {
       const row = await db
@@ -24,7 +29,12 @@ export function attemptStore({ db }: Context) {
               .else(1)
               .end(),
             locked_until: null,
-            expires_at: eb.case().when('attempts.expires_at', '>', now).then(eb.ref('attempts.expires_at')).else(expires_at).end(),
+            expires_at: eb
+              .case()
+              .when('attempts.expires_at', '>', now)
+              .then(eb.ref('attempts.expires_at'))
+              .else(expires_at)
+              .end(),
           })),
         )
         .returning('count')

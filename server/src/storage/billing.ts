@@ -1,5 +1,6 @@
-// What billing keeps beside the namespaces themselves: places of deleted devices, news for the payment provider, events that
-// it sent, and attempts whose outcome is not known. What is not bound to one namespace here is asked by the provider's ids.
+// What billing keeps beside the namespaces themselves: places of deleted devices, news for the payment
+// provider, events that it sent, and attempts whose outcome is not known. What is not bound to one namespace
+// here is asked by the provider's ids.
 import { sql, type Selectable } from 'kysely'
 import type { Context } from './context.ts'
 import { jsonField } from './filter-sql.ts'
@@ -27,24 +28,34 @@ export function removedDeviceStore({ db }: Context, tenant_id: string) {
         .values({ tenant_id, uid, removed_at })
         .onConflict((conflict) => conflict.columns(['tenant_id', 'uid']).doUpdateSet({ removed_at }))
         .execute(),
-    remove: (uid: string) => db.deleteFrom('removed_devices').where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+    remove: (uid: string) =>
+      db.deleteFrom('removed_devices').where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
   }
 }
 
 export function billingStore(context: Context) {
   const { db, dialect } = context
-  const active = () => (dialect === 'sqlite' ? sql`(billing ->> 'active') = 1` : sql`(cast(billing as json) ->> 'active') = 'true'`)
+  const active = () =>
+    dialect === 'sqlite'
+      ? sql`(billing ->> 'active') = 1`
+      : sql`(cast(billing as json) ->> 'active') = 'true'`
   return {
     findByCustomer: (customer_id: string): Promise<NamespaceRow | undefined> =>
       db
         .selectFrom('namespaces')
         .selectAll()
-        .where(jsonField(dialect, 'billing', 'customer_id', 'text') as ReturnType<typeof sql<string>>, '=', customer_id)
+        .where(
+          jsonField(dialect, 'billing', 'customer_id', 'text') as ReturnType<typeof sql<string>>,
+          '=',
+          customer_id,
+        )
         .executeTakeFirst(),
 
     /** Makes the limits those of a server with a payment provider, or without one. */
     async applyLimits(billed: boolean): Promise<void> {
-      const limit = billed ? sql<number>`case when billing is not null and ${active()} then -1 else free_devices end` : sql<number>`-1`
+      const limit = billed
+        ? sql<number>`case when billing is not null and ${active()} then -1 else free_devices end`
+        : sql<number>`-1`
       await db
         .updateTable('namespaces')
         .set({ max_devices: limit })
@@ -54,7 +65,10 @@ export function billingStore(context: Context) {
     },
 
     async isKnownEvent(id: string): Promise<boolean> {
-      return (await db.selectFrom('billing_events').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
+      return (
+        (await db.selectFrom('billing_events').select('id').where('id', '=', id).executeTakeFirst()) !==
+        undefined
+      )
     },
     rememberEvent: (id: string, received_at: string) =>
       db
@@ -79,17 +93,30 @@ export function billingStore(context: Context) {
       return row?.key ?? key
     },
     endAttempt: (tenant_id: string, what: string, key: string) =>
-      db.deleteFrom('billing_attempts').where('tenant_id', '=', tenant_id).where('what', '=', what).where('key', '=', key).execute(),
+      db
+        .deleteFrom('billing_attempts')
+        .where('tenant_id', '=', tenant_id)
+        .where('what', '=', what)
+        .where('key', '=', key)
+        .execute(),
 
     /** There is news about how many devices the subscription is for. */
     report: (subscription_id: string, tenant_id: string) =>
       db
         .insertInto('usage_reports')
         .values({ subscription_id, tenant_id, wanted: 'quantity', version: 1, tries: 0, due_at: '' })
-        .onConflict((conflict) => conflict.column('subscription_id').doUpdateSet({ version: sql`usage_reports.version + 1` }))
+        .onConflict((conflict) =>
+          conflict.column('subscription_id').doUpdateSet({ version: sql`usage_reports.version + 1` }),
+        )
         .execute(),
     dueReports: (now: string, limit: number): Promise<UsageReport[]> =>
-      db.selectFrom('usage_reports').selectAll().where('due_at', '<=', now).orderBy('due_at').limit(limit).execute(),
+      db
+        .selectFrom('usage_reports')
+        .selectAll()
+        .where('due_at', '<=', now)
+        .orderBy('due_at')
+        .limit(limit)
+        .execute(),
     /** Nobody else takes it until then; undefined when somebody did. */
     claimReport: (report: UsageReport, until: string): Promise<UsageReport | undefined> =>
       db
@@ -100,11 +127,26 @@ export function billingStore(context: Context) {
         .returningAll()
         .executeTakeFirst(),
     postponeReport: (subscription_id: string, due_at: string) =>
-      db.updateTable('usage_reports').set({ due_at }).where('subscription_id', '=', subscription_id).execute(),
+      db
+        .updateTable('usage_reports')
+        .set({ due_at })
+        .where('subscription_id', '=', subscription_id)
+        .execute(),
     /** What happened while it was being told is told next. */
-    async endReport({ subscription_id, version }: Pick<UsageReport, 'subscription_id' | 'version'>): Promise<void> {
-      await db.deleteFrom('usage_reports').where('subscription_id', '=', subscription_id).where('version', '=', version).execute()
-      await db.updateTable('usage_reports').set({ due_at: '', tries: 0 }).where('subscription_id', '=', subscription_id).execute()
+    async endReport({
+      subscription_id,
+      version,
+    }: Pick<UsageReport, 'subscription_id' | 'version'>): Promise<void> {
+      await db
+        .deleteFrom('usage_reports')
+        .where('subscription_id', '=', subscription_id)
+        .where('version', '=', version)
+        .execute()
+      await db
+        .updateTable('usage_reports')
+        .set({ due_at: '', tries: 0 })
+        .where('subscription_id', '=', subscription_id)
+        .execute()
     },
 
     async sweep({ places, events }: { places: string; events: string }): Promise<void> {

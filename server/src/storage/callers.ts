@@ -1,5 +1,6 @@
-// The questions of those who must learn first which namespace a caller is about. The gate asks two of them on every request: one point look-up each, joined, so that a removed
-// member, a changed role or a deleted key counts from the very next request.
+// The questions of those who must learn first which namespace a caller is about. The gate asks two of them on
+// every request: one point look-up each, joined, so that a removed member, a changed role or a deleted key
+// counts from the very next request.
 import type { Role } from '@hawser/contract/access'
 import { sql } from 'kysely'
 import type { Context } from './context.ts'
@@ -22,13 +23,17 @@ export interface KeyStanding {
 }
 
 export function callerStore({ db }: Context) {
-  const userQuery = sql`select users.username, users.epoch, users.kept_token, members.role, members.epoch as member_epoch from users
-    left join members on members.user_id = users.id and members.tenant_id = ${''} where users.id = ${''}`.compile(db)
-  const keyQuery = sql`select api_keys.tenant_id, api_keys.name, api_keys.role, api_keys.created_by, api_keys.expires_in,
+  const userQuery =
+    sql`select users.username, users.epoch, users.kept_token, members.role, members.epoch as member_epoch from users
+    left join members on members.user_id = users.id and members.tenant_id = ${''} where users.id = ${''}`.compile(
+      db,
+    )
+  const keyQuery =
+    sql`select api_keys.tenant_id, api_keys.name, api_keys.role, api_keys.created_by, api_keys.expires_in,
     members.role as creator_role from api_keys
     join members on members.tenant_id = api_keys.tenant_id and members.user_id = api_keys.created_by where api_keys.hash = ${''}`.compile(
-    db,
-  )
+      db,
+    )
   return {
     /** A user, with the role in the named namespace if there is one. */
     async user(id: string, tenant_id: string): Promise<UserStanding | undefined> {
@@ -40,11 +45,16 @@ export function callerStore({ db }: Context) {
     },
     /** The namespace of an API key, whether or not it may still be used. */
     async namespaceOfKey(hash: string): Promise<string | undefined> {
-      return (await db.selectFrom('api_keys').select('tenant_id').where('hash', '=', hash).executeTakeFirst())?.tenant_id
+      return (await db.selectFrom('api_keys').select('tenant_id').where('hash', '=', hash).executeTakeFirst())
+        ?.tenant_id
     },
-    /** The namespace of a device: its uid alone names it, since the namespace is part of what the uid is made of. */
+    /**
+     * The namespace of a device: its uid alone names it, since the namespace is part of what the uid is made
+     * of.
+     */
     async namespaceOfDevice(uid: string): Promise<string | undefined> {
-      return (await db.selectFrom('devices').select('tenant_id').where('uid', '=', uid).executeTakeFirst())?.tenant_id
+      return (await db.selectFrom('devices').select('tenant_id').where('uid', '=', uid).executeTakeFirst())
+        ?.tenant_id
     },
   }
 }

@@ -9,18 +9,29 @@ export type ConnectorRow = Selectable<Tables['connectors']>
 export function connectorStore({ db }: Context, tenant_id: string) {
   const mine = () => db.selectFrom('connectors').where('tenant_id', '=', tenant_id)
   return {
-    find: (uid: string): Promise<ConnectorRow | undefined> => mine().selectAll().where('uid', '=', uid).executeTakeFirst(),
+    find: (uid: string): Promise<ConnectorRow | undefined> =>
+      mine().selectAll().where('uid', '=', uid).executeTakeFirst(),
     insert: (row: Omit<Insertable<Tables['connectors']>, 'tenant_id'>) =>
       db
         .insertInto('connectors')
         .values({ ...row, tenant_id })
         .execute(),
     save: (uid: string, change: Updateable<Tables['connectors']>) =>
-      db.updateTable('connectors').set(change).where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+      db
+        .updateTable('connectors')
+        .set(change)
+        .where('tenant_id', '=', tenant_id)
+        .where('uid', '=', uid)
+        .execute(),
     async remove(uid: string): Promise<boolean> {
       return (
-        (await db.deleteFrom('connectors').where('tenant_id', '=', tenant_id).where('uid', '=', uid).executeTakeFirst()).numDeletedRows ===
-        1n
+        (
+          await db
+            .deleteFrom('connectors')
+            .where('tenant_id', '=', tenant_id)
+            .where('uid', '=', uid)
+            .executeTakeFirst()
+        ).numDeletedRows === 1n
       )
     },
     /** What its supervisor found; of one that was switched off meanwhile nothing is said. */
@@ -43,7 +54,13 @@ export function connectorStore({ db }: Context, tenant_id: string) {
         .execute(),
     async list(slice: Slice, enable: boolean | undefined) {
       const query = enable === undefined ? mine() : mine().where('enable', '=', flag(enable))
-      const items = await query.selectAll().orderBy('created_at').orderBy('uid').limit(slice.per_page).offset(offsetOf(slice)).execute()
+      const items = await query
+        .selectAll()
+        .orderBy('created_at')
+        .orderBy('uid')
+        .limit(slice.per_page)
+        .offset(offsetOf(slice))
+        .execute()
       const { n } = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow()
       return { items, total: n }
     },
@@ -55,6 +72,11 @@ export type ConnectorStore = ReturnType<typeof connectorStore>
 export function enabledConnectorStore({ db }: Context) {
   return {
     list: (): Promise<{ uid: string; tenant_id: string }[]> =>
-      db.selectFrom('connectors').select(['uid', 'tenant_id']).where('enable', '=', 1).orderBy('uid').execute(),
+      db
+        .selectFrom('connectors')
+        .select(['uid', 'tenant_id'])
+        .where('enable', '=', 1)
+        .orderBy('uid')
+        .execute(),
   }
 }

@@ -1,5 +1,5 @@
-// What a store is made of: the connection to write on (a transaction, inside one), the one to read lists from, and
-// which database it is.
+// What a store is made of: the connection to write on (a transaction, inside one), the one to read lists
+// from, and which database it is.
 import type { Kysely, SelectQueryBuilder } from 'kysely'
 import type { Opened } from './dialects/dialect.ts'
 import type { Tables } from './tables.ts'
@@ -13,10 +13,14 @@ export interface Context {
 }
 
 /**
- * For a row that is read in order to be changed. Inside a transaction nobody else may change it until the end: SQLite has
- * one writer at a time anyway, PostgreSQL must be told. Not for what is merely looked at: whoever holds, makes wait.
+ * For a row that is read in order to be changed. Inside a transaction nobody else may change it until the
+ * end: SQLite has one writer at a time anyway, PostgreSQL must be told. Not for what is merely looked at:
+ * whoever holds, makes wait.
  */
-export function held<DB, TB extends keyof DB, O>({ holds }: Context, query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O> {
+export function held<DB, TB extends keyof DB, O>(
+  { holds }: Context,
+  query: SelectQueryBuilder<DB, TB, O>,
+): SelectQueryBuilder<DB, TB, O> {
   return holds ? query.forNoKeyUpdate() : query
 }
 

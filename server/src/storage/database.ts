@@ -1,5 +1,5 @@
-// Opens the database that the settings name, brings its schema up to date, and offers the stores. This room holds all
-// the SQL of the server.
+// Opens the database that the settings name, brings its schema up to date, and offers the stores. This room
+// holds all the SQL of the server.
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { sql } from 'kysely'
@@ -20,12 +20,17 @@ export interface DatabaseOptions {
 const file = 'hawser.db'
 
 /** Whether there is a database with our tables; makes nothing. */
-export async function isInstalled({ url, folder }: Pick<DatabaseOptions, 'url' | 'folder'>): Promise<boolean> {
+export async function isInstalled({
+  url,
+  folder,
+}: Pick<DatabaseOptions, 'url' | 'folder'>): Promise<boolean> {
   if (!url) return existsSync(path.join(folder, file))
   const { openPostgres } = await import('./dialects/postgres.ts')
   await using opened = openPostgres(url, () => undefined)
   return await opened.exclusively(async () => {
-    const { rows } = await sql<{ there: boolean }>`select to_regclass('schema_migrations') is not null as there`.execute(opened.db)
+    const { rows } = await sql<{
+      there: boolean
+    }>`select to_regclass('schema_migrations') is not null as there`.execute(opened.db)
     return rows[0]?.there === true
   })
 }

@@ -1,10 +1,11 @@
-// Pages of devices that cost the same at a thousand and at a million. A walk through an index in the wanted order finds
-// a page quickly when many rows fit, gathering the fitting rows first and sorting them is quick when few do. Which it is
-// shows in the total, so the total is found first:
+// Pages of devices that cost the same at a thousand and at a million. A walk through an index in the wanted
+// order finds a page quickly when many rows fit, gathering the fitting rows first and sorting them is quick
+// when few do. Which it is shows in the total, so the total is found first:
 //   no filter, or one tag   a counter
 //   any other filter        counted, in a large namespace only up to `counted_in_large`, which is then the total reported
 // Without a status the index (namespace, status, column) is walked once per status and the walks are merged.
-// Rows that fit may all be at the far end of the order, so a walk ends after `walked_rows`, and gathers after all.
+// Rows that fit may all be at the far end of the order, so a walk ends after `walked_rows`, and gathers after
+// all.
 import type { Condition, Group } from '@hawser/contract/filters'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import { sql, type SqlBool } from 'kysely'
@@ -22,17 +23,28 @@ export interface DeviceQuery extends Slice {
 }
 
 export interface Limits {
-  /** From this many devices on a namespace is large: counting them all for one page would take longer than the page. */
+  /**
+   * From this many devices on a namespace is large: counting them all for one page would take longer than the
+   * page.
+   */
   readonly large: number
   /** Totals of filtered lists are exact up to here in a large namespace. */
   readonly counted_in_large: number
-  /** Up to this many fitting rows are gathered and sorted; with more, walking the index meets enough of them soon. */
+  /**
+   * Up to this many fitting rows are gathered and sorted; with more, walking the index meets enough of them
+   * soon.
+   */
   readonly most_gathered: number
   /** How many rows a walk with a filter looks at. */
   readonly walked_rows: number
 }
 
-export const usualLimits: Limits = { large: 10_000, counted_in_large: 1000, most_gathered: 1000, walked_rows: 20_000 }
+export const usualLimits: Limits = {
+  large: 10_000,
+  counted_in_large: 1000,
+  most_gathered: 1000,
+  walked_rows: 20_000,
+}
 
 export async function listDevices(
   context: Context,
@@ -48,7 +60,9 @@ export async function listDevices(
     const all = (await counted(context, tenant_id, [], statuses)) ?? 0
     most = all <= limits.large ? all + 1 : limits.counted_in_large
     total =
-      (await commonest(context, tenant_id, query.groups, statuses)) >= most ? most : await capped(context, tenant_id, query, statuses, most)
+      (await commonest(context, tenant_id, query.groups, statuses)) >= most
+        ? most
+        : await capped(context, tenant_id, query, statuses, most)
   }
   // Beyond the end there is nothing to look for, however far beyond.
   if (total <= offsetOf(query) && total < most) return { items: [], total }
@@ -67,9 +81,18 @@ async function commonest(
 ): Promise<number> {
   const [group, another] = groups
   const [only, other] = group?.conditions ?? []
-  if (another || other || only?.property !== 'tags' || only.operator !== 'eq' || typeof only.value !== 'object') return 0
+  if (
+    another ||
+    other ||
+    only?.property !== 'tags' ||
+    only.operator !== 'eq' ||
+    typeof only.value !== 'object'
+  )
+    return 0
   const counts = await Promise.all(
-    only.value.map((tag) => counted(context, tenant_id, [{ join: 'and', conditions: [{ ...only, value: tag }] }], statuses)),
+    only.value.map((tag) =>
+      counted(context, tenant_id, [{ join: 'and', conditions: [{ ...only, value: tag }] }], statuses),
+    ),
   )
   return Math.max(0, ...counts.map((count) => count ?? 0))
 }
@@ -81,14 +104,20 @@ async function counted(
   groups: readonly Group[],
   statuses: readonly DeviceStatus[],
 ): Promise<number | undefined> {
-  const only = groups.length === 1 && groups[0]!.conditions.length === 1 ? groups[0]!.conditions[0]! : undefined
+  const only =
+    groups.length === 1 && groups[0]!.conditions.length === 1 ? groups[0]!.conditions[0]! : undefined
   const tags = only?.property === 'tags' && only.operator === 'eq' ? [only.value].flat() : undefined
   if (groups.length > 0 && tags === undefined) return undefined
   if (tags?.length === 0) return 0
   // A device may have several of several tags, and would be counted for each.
   if (tags && tags.length > 1) return undefined
   const subjects = statuses.map((status) => (tags ? `tag.${status}.${String(tags[0])}` : `devices.${status}`))
-  const rows = await reader.selectFrom('tallies').select('n').where('tenant_id', '=', tenant_id).where('subject', 'in', subjects).execute()
+  const rows = await reader
+    .selectFrom('tallies')
+    .select('n')
+    .where('tenant_id', '=', tenant_id)
+    .where('subject', 'in', subjects)
+    .execute()
   return rows.reduce((sum, row) => sum + row.n, 0)
 }
 
@@ -107,12 +136,19 @@ async function capped(
 }
 
 /** The rows that fit, in no order. */
-function fitting({ reader, dialect }: Context, tenant_id: string, { groups }: DeviceQuery, statuses: readonly DeviceStatus[]) {
+function fitting(
+  { reader, dialect }: Context,
+  tenant_id: string,
+  { groups }: DeviceQuery,
+  statuses: readonly DeviceStatus[],
+) {
   const columns = columnsOf(tenant_id, dialect)
-  // A unary plus keeps SQLite from an index. It knows too little to see that a filter by an index of its own names fewer
-  // rows than the namespace has, and would look at all of those. PostgreSQL decides by its own figures.
+  // A unary plus keeps SQLite from an index. It knows too little to see that a filter by an index of its own
+  // names fewer rows than the namespace has, and would look at all of those. PostgreSQL decides by its own
+  // figures.
   const byFilter = dialect === 'sqlite' && namesRows(groups, columns)
-  const of = (column: 'tenant_id' | 'status') => (byFilter ? sql<string>`+${sql.ref(column)}` : sql.ref<string>(column))
+  const of = (column: 'tenant_id' | 'status') =>
+    byFilter ? sql<string>`+${sql.ref(column)}` : sql.ref<string>(column)
   const match = matchOf(groups, columns)
   const source =
     match === undefined
@@ -138,15 +174,22 @@ function matchOf(groups: readonly Group[], columns: Columns): string | undefined
 }
 
 /** Tags that contain a text are looked up first: a namespace has few tags and many devices. */
-async function withWholeTags({ reader }: Context, tenant_id: string, groups: readonly Group[]): Promise<readonly Group[]> {
-  const partial = ({ property, operator, value }: Condition) => property === 'tags' && operator === 'contains' && typeof value === 'string'
+async function withWholeTags(
+  { reader }: Context,
+  tenant_id: string,
+  groups: readonly Group[],
+): Promise<readonly Group[]> {
+  const partial = ({ property, operator, value }: Condition) =>
+    property === 'tags' && operator === 'contains' && typeof value === 'string'
   if (!groups.some((group) => group.conditions.some(partial))) return groups
   const known = await tagsInTallies(reader, tenant_id)
   const containing = (text: string) => known.filter((tag) => asciiLower(tag).includes(asciiLower(text)))
   return groups.map((group) => ({
     ...group,
     conditions: group.conditions.map((condition) =>
-      partial(condition) ? { ...condition, operator: 'eq' as const, value: containing(String(condition.value)) } : condition,
+      partial(condition)
+        ? { ...condition, operator: 'eq' as const, value: containing(String(condition.value)) }
+        : condition,
     ),
   }))
 }
@@ -167,7 +210,12 @@ export async function tagsInTallies(db: Context['db'], tenant_id: string): Promi
   return [...new Set(rows.map((row) => row.subject.slice(row.subject.indexOf('.', 4) + 1)))]
 }
 
-async function gathered(context: Context, tenant_id: string, query: DeviceQuery, statuses: readonly DeviceStatus[]): Promise<DeviceRow[]> {
+async function gathered(
+  context: Context,
+  tenant_id: string,
+  query: DeviceQuery,
+  statuses: readonly DeviceStatus[],
+): Promise<DeviceRow[]> {
   return (
     fitting(context, tenant_id, query, statuses)
       .selectAll()
@@ -193,7 +241,9 @@ async function walked(
   // All rows of one walk have the same status: by status means by what comes next, the time it was last seen.
   const keys = query.sort === 'status' ? (['status', 'last_seen'] as const) : ([query.sort] as const)
   const end =
-    query.groups.length > 0 && query.sort !== 'status' ? await endOfWalk(context, tenant_id, query, statuses, walked_rows) : undefined
+    query.groups.length > 0 && query.sort !== 'status'
+      ? await endOfWalk(context, tenant_id, query, statuses, walked_rows)
+      : undefined
   const base = (status: DeviceStatus) =>
     whereGroups(
       reader
@@ -201,7 +251,9 @@ async function walked(
         .select(['id', ...keys])
         .where('tenant_id', '=', tenant_id)
         .where('status', '=', status)
-        .$if(end !== undefined, (some) => some.where(query.sort, query.order === 'asc' ? '<=' : '>=', end as string)),
+        .$if(end !== undefined, (some) =>
+          some.where(query.sort, query.order === 'asc' ? '<=' : '>=', end as string),
+        ),
       query.groups,
       columnsOf(tenant_id, dialect),
       dialect,
@@ -209,19 +261,27 @@ async function walked(
     )
   const sorted = (rows: ReturnType<typeof base>) =>
     keys.reduce((some, key) => some.orderBy(key, query.order), rows).orderBy('id', query.order)
-  // SQLite merges walks as it goes. PostgreSQL would gather and sort them; told how far to go it walks each of them, too.
+  // SQLite merges walks as it goes. PostgreSQL would gather and sort them; told how far to go it walks each
+  // of them, too.
   const depth = offsetOf(query) + query.per_page
   const walk = (status: DeviceStatus): ReturnType<typeof base> =>
     dialect === 'sqlite' || statuses.length === 1
       ? base(status)
-      : (reader.selectFrom(sorted(base(status)).limit(depth).as('walk')).select(['id', ...keys]) as unknown as ReturnType<typeof base>)
+      : (reader
+          .selectFrom(sorted(base(status)).limit(depth).as('walk'))
+          .select(['id', ...keys]) as unknown as ReturnType<typeof base>)
   const walks = statuses.slice(1).reduce((all, status) => all.unionAll(walk(status)), walk(statuses[0]!))
   // Only ids are walked; the wide rows are read for the page alone.
   const found = await sorted(walks).limit(query.per_page).offset(offsetOf(query)).execute()
   if (end !== undefined && found.length < query.per_page) return undefined
   if (found.length === 0) return []
   const ids = found.map((row) => row.id)
-  const rows = await reader.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id).where('id', 'in', ids).execute()
+  const rows = await reader
+    .selectFrom('devices')
+    .selectAll()
+    .where('tenant_id', '=', tenant_id)
+    .where('id', 'in', ids)
+    .execute()
   const byId = new Map(rows.map((row) => [row.id, row]))
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
@@ -248,7 +308,8 @@ async function endOfWalk(
         .executeTakeFirst(),
     ),
   )
-  // The first of them in the order: beyond it, rows of that status are not known, and might come before those of others.
+  // The first of them in the order: beyond it, rows of that status are not known, and might come before those
+  // of others.
   const known = ends.flatMap((row) => (row ? [row.end] : [])).toSorted(bytewise)
   return order === 'asc' ? known[0] : known.at(-1)
 }
@@ -259,11 +320,13 @@ function bytewise(a: string | number, b: string | number): number {
 }
 
 /**
- * Three letters make a trigram; shorter texts have none and are looked for row by row. The trigrams also ignore the case
- * of letters beyond ASCII, which no other way of searching does: what they find is looked at once more.
+ * Three letters make a trigram; shorter texts have none and are looked for row by row. The trigrams also
+ * ignore the case of letters beyond ASCII, which no other way of searching does: what they find is looked at
+ * once more.
  */
 function searchSqlite(column: string) {
-  const match = (text: string) => ([...text].length < 3 ? undefined : `${column} : "${text.replaceAll('"', '""')}"`)
+  const match = (text: string) =>
+    [...text].length < 3 ? undefined : `${column} : "${text.replaceAll('"', '""')}"`
   const search = (text: string) =>
     match(text) === undefined
       ? undefined
@@ -272,7 +335,10 @@ function searchSqlite(column: string) {
   return { match, search }
 }
 
-/** As an answer shows it: not accepted yet, and the namespace has room for one more; its own place, if it keeps one, is free. */
+/**
+ * As an answer shows it: not accepted yet, and the namespace has room for one more; its own place, if it
+ * keeps one, is free.
+ */
 function acceptable(tenant_id: string) {
   const most = sql`(select max_devices from namespaces where tenant_id = ${tenant_id})`
   const accepted = sql`(select coalesce(sum(n), 0) from tallies where tenant_id = ${tenant_id} and subject = 'devices.accepted')`
@@ -285,7 +351,9 @@ function columnsOf(tenant_id: string, dialect: Context['dialect']): Columns {
     ({
       sql: sql.ref(`devices.${column}`),
       kind: 'text',
-      ...(dialect === 'sqlite' && (searched_columns as readonly string[]).includes(column) ? searchSqlite(column) : {}),
+      ...(dialect === 'sqlite' && (searched_columns as readonly string[]).includes(column)
+        ? searchSqlite(column)
+        : {}),
     }) as const
   const within = (part: 'latitude' | 'longitude') =>
     ({ sql: jsonField(dialect, 'devices.position', part, 'number'), kind: 'number' }) as const

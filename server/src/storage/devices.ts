@@ -1,5 +1,5 @@
-// Devices of one namespace. Presence (last_seen, online) is written in batches by presence.ts in this room; lists are
-// planned in device-list.ts.
+// Devices of one namespace. Presence (last_seen, online) is written in batches by presence.ts in this room;
+// lists are planned in device-list.ts.
 import type { DeviceStatus } from '@hawser/contract/devices'
 import type { Insertable, Updateable } from 'kysely'
 import { held, type Context } from './context.ts'
@@ -12,7 +12,8 @@ export function deviceStore(context: Context, tenant_id: string) {
   const { db, reader } = context
   const mine = () => db.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id)
   return {
-    find: (uid: string): Promise<DeviceRow | undefined> => held(context, mine().where('uid', '=', uid)).executeTakeFirst(),
+    find: (uid: string): Promise<DeviceRow | undefined> =>
+      held(context, mine().where('uid', '=', uid)).executeTakeFirst(),
     findMany: (uids: readonly string[]): Promise<DeviceRow[]> =>
       uids.length === 0 ? Promise.resolve([]) : mine().where('uid', 'in', uids).execute(),
     findAcceptedByName: (name: string): Promise<DeviceRow | undefined> =>
@@ -20,10 +21,13 @@ export function deviceStore(context: Context, tenant_id: string) {
     findAcceptedByMac: (mac: string): Promise<DeviceRow | undefined> =>
       mine().where('status', '=', 'accepted').where('mac', '=', mac).executeTakeFirst(),
     acceptedByMacs: (macs: readonly string[]): Promise<DeviceRow[]> =>
-      macs.length === 0 ? Promise.resolve([]) : mine().where('status', '=', 'accepted').where('mac', 'in', macs).execute(),
+      macs.length === 0
+        ? Promise.resolve([])
+        : mine().where('status', '=', 'accepted').where('mac', 'in', macs).execute(),
 
     /** The containers of a connector. */
-    ofConnector: (connector: string): Promise<DeviceRow[]> => mine().where('connector', '=', connector).execute(),
+    ofConnector: (connector: string): Promise<DeviceRow[]> =>
+      mine().where('connector', '=', connector).execute(),
 
     insert: (row: Omit<Insertable<Tables['devices']>, 'tenant_id'>) =>
       db
@@ -31,7 +35,12 @@ export function deviceStore(context: Context, tenant_id: string) {
         .values({ ...row, tenant_id })
         .execute(),
     save: (uid: string, change: Updateable<Tables['devices']>) =>
-      db.updateTable('devices').set(change).where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+      db
+        .updateTable('devices')
+        .set(change)
+        .where('tenant_id', '=', tenant_id)
+        .where('uid', '=', uid)
+        .execute(),
     /** The number of a new tunnel. */
     async claimTunnel(uid: string): Promise<number | undefined> {
       const row = await db
@@ -45,7 +54,13 @@ export function deviceStore(context: Context, tenant_id: string) {
     },
     async remove(uid: string): Promise<boolean> {
       return (
-        (await db.deleteFrom('devices').where('tenant_id', '=', tenant_id).where('uid', '=', uid).executeTakeFirst()).numDeletedRows === 1n
+        (
+          await db
+            .deleteFrom('devices')
+            .where('tenant_id', '=', tenant_id)
+            .where('uid', '=', uid)
+            .executeTakeFirst()
+        ).numDeletedRows === 1n
       )
     },
 

@@ -1,5 +1,5 @@
-// What devices without an agent need of a namespace: the keys with which they may join, and the one key, sealed, with which
-// we log in there.
+// What devices without an agent need of a namespace: the keys with which they may join, and the one key,
+// sealed, with which we log in there.
 import type { Insertable, Selectable } from 'kysely'
 import type { Context, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
@@ -46,7 +46,11 @@ export type EnrolmentKeyStore = ReturnType<typeof enrolmentKeyStore>
 export function loginKeyStore({ db }: Context, tenant_id: string) {
   return {
     async find(): Promise<string | undefined> {
-      const row = await db.selectFrom('login_keys').select('private_key').where('tenant_id', '=', tenant_id).executeTakeFirst()
+      const row = await db
+        .selectFrom('login_keys')
+        .select('private_key')
+        .where('tenant_id', '=', tenant_id)
+        .executeTakeFirst()
       return row?.private_key
     },
     /** Keeps the one that is there already: another call, or another node, may have been quicker. */

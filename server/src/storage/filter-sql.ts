@@ -1,5 +1,5 @@
-// Turns the groups of a list filter into SQL. A resource names its filterable properties and what each stands for;
-// anything else was refused before it came here, and values only ever travel as parameters.
+// Turns the groups of a list filter into SQL. A resource names its filterable properties and what each stands
+// for; anything else was refused before it came here, and values only ever travel as parameters.
 import type { Condition, Group } from '@hawser/contract/filters'
 import { invariant } from '@hawser/contract/failures'
 import { sql, type Expression, type RawBuilder, type SqlBool } from 'kysely'
@@ -8,7 +8,10 @@ import type { Opened } from './dialects/dialect.ts'
 export interface Column {
   readonly sql: RawBuilder<unknown>
   readonly kind: 'text' | 'number' | 'flag' | 'tags'
-  /** How to find rows by substring through an index, where there is one; without it the rows are looked at one by one. */
+  /**
+   * How to find rows by substring through an index, where there is one; without it the rows are looked at one
+   * by one.
+   */
   readonly search?: (text: string) => RawBuilder<SqlBool> | undefined
   /** The question to that index, for whoever asks it directly. */
   readonly match?: (text: string) => string | undefined
@@ -20,32 +23,54 @@ export interface Column {
 export type Tagged = readonly string[]
 export type Columns = Readonly<Record<string, Column>>
 
-/** A text somewhere in another, without regard to the case of ASCII letters. Wildcards in it are meant as themselves. */
-export function containsSql(dialect: Opened['name'], value: RawBuilder<unknown>, text: string): RawBuilder<SqlBool> {
-  // SQLite's LIKE ignores the case of ASCII letters by itself, as ILIKE does under the collation that our columns have.
+/**
+ * A text somewhere in another, without regard to the case of ASCII letters. Wildcards in it are meant as
+ * themselves.
+ */
+export function containsSql(
+  dialect: Opened['name'],
+  value: RawBuilder<unknown>,
+  text: string,
+): RawBuilder<SqlBool> {
+  // SQLite's LIKE ignores the case of ASCII letters by itself, as ILIKE does under the collation that our
+  // columns have.
   const like = dialect === 'postgres' ? sql`ilike` : sql`like`
   const pattern = `%${text.replaceAll(/[\\%_]/g, (character) => `\\${character}`)}%`
   return sql<SqlBool>`${value} ${like} ${pattern} escape '\\'`
 }
 
 /** A field of a column that holds JSON as text. */
-export function jsonField(dialect: Opened['name'], column: string, field: string, kind: 'text' | 'number'): RawBuilder<unknown> {
+export function jsonField(
+  dialect: Opened['name'],
+  column: string,
+  field: string,
+  kind: 'text' | 'number',
+): RawBuilder<unknown> {
   const value =
-    dialect === 'sqlite' ? sql`(${sql.ref(column)} ->> ${sql.lit(field)})` : sql`(cast(${sql.ref(column)} as json) ->> ${sql.lit(field)})`
+    dialect === 'sqlite'
+      ? sql`(${sql.ref(column)} ->> ${sql.lit(field)})`
+      : sql`(cast(${sql.ref(column)} as json) ->> ${sql.lit(field)})`
   return kind === 'number' && dialect === 'postgres' ? sql`cast(${value} as double precision)` : value
 }
 
-/** Whether an index gives the rows of some group by itself: of one of its conditions, or of each where any will do. */
+/**
+ * Whether an index gives the rows of some group by itself: of one of its conditions, or of each where any
+ * will do.
+ */
 export function namesRows(groups: readonly Group[], columns: Columns): boolean {
   const named = ({ property, operator, value }: Condition): boolean => {
     const column = columns[property]
     if (column?.kind === 'tags') return operator !== 'ne'
     return operator === 'contains' && column?.search?.(String(value)) !== undefined
   }
-  return groups.some(({ join, conditions }) => (join === 'and' ? conditions.some(named) : conditions.every(named)))
+  return groups.some(({ join, conditions }) =>
+    join === 'and' ? conditions.some(named) : conditions.every(named),
+  )
 }
 
-/** Without `indexed` the rows are come by in another way, and no condition tempts the database to leave it. */
+/**
+ * Without `indexed` the rows are come by in another way, and no condition tempts the database to leave it.
+ */
 export function whereGroups<Q extends { where(condition: Expression<SqlBool>): Q }>(
   query: Q,
   groups: readonly Group[],
@@ -60,7 +85,12 @@ export function whereGroups<Q extends { where(condition: Expression<SqlBool>): Q
   return query
 }
 
-function toSql(condition: Condition, columns: Columns, dialect: Opened['name'], indexed: boolean): RawBuilder<SqlBool> {
+function toSql(
+  condition: Condition,
+  columns: Columns,
+  dialect: Opened['name'],
+  indexed: boolean,
+): RawBuilder<SqlBool> {
   const column = columns[condition.property]
   invariant(column, `the filterable property ${condition.property} has a column`)
   const { operator, value } = condition
@@ -72,13 +102,22 @@ function toSql(condition: Condition, columns: Columns, dialect: Opened['name'], 
   }
   const plain = column.kind === 'flag' ? (value === true ? 1 : 0) : value
   const sign = { eq: sql`=`, ne: sql`<>`, gt: sql`>`, lt: sql`<` }[operator]
-  // PostgreSQL would read the number as one of the column's type, and refuse 1.5 or a very large one for an integer.
-  const operand = column.kind === 'number' && dialect === 'postgres' ? sql`cast(${plain} as double precision)` : sql`${plain}`
+  // PostgreSQL would read the number as one of the column's type, and refuse 1.5 or a very large one for an
+  // integer.
+  const operand =
+    column.kind === 'number' && dialect === 'postgres'
+      ? sql`cast(${plain} as double precision)`
+      : sql`${plain}`
   const left = dialect === 'sqlite' && !indexed ? sql`+${column.sql}` : column.sql
   return sql<SqlBool>`${left} ${sign} ${operand}`
 }
 
-function tagsSql(column: Column, operator: Condition['operator'], value: Condition['value'], indexed: boolean): RawBuilder<SqlBool> {
+function tagsSql(
+  column: Column,
+  operator: Condition['operator'],
+  value: Condition['value'],
+  indexed: boolean,
+): RawBuilder<SqlBool> {
   invariant(column.tagged, 'a tags column knows how to find tags')
   const tagged = (wanted: Tagged) => column.tagged!(wanted, indexed)
   const tags = typeof value === 'object' ? value : [String(value)]

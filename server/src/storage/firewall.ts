@@ -11,7 +11,8 @@ export function firewallStore(context: Context, tenant_id: string) {
   const { db } = context
   const mine = () => db.selectFrom('firewall_rules').where('tenant_id', '=', tenant_id)
   return {
-    find: (id: number): Promise<FirewallRow | undefined> => held(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
+    find: (id: number): Promise<FirewallRow | undefined> =>
+      held(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
     all: (): Promise<FirewallRow[]> => mine().selectAll().orderBy('priority').orderBy('id').execute(),
     /** Those that are asked when somebody connects, at most so many. */
     active: (most: number): Promise<FirewallRow[]> =>
@@ -25,15 +26,31 @@ export function firewallStore(context: Context, tenant_id: string) {
       return id
     },
     save: (id: number, change: Partial<FirewallChange>) =>
-      db.updateTable('firewall_rules').set(change).where('tenant_id', '=', tenant_id).where('id', '=', id).execute(),
+      db
+        .updateTable('firewall_rules')
+        .set(change)
+        .where('tenant_id', '=', tenant_id)
+        .where('id', '=', id)
+        .execute(),
     async remove(id: number): Promise<boolean> {
       return (
-        (await db.deleteFrom('firewall_rules').where('tenant_id', '=', tenant_id).where('id', '=', id).executeTakeFirst())
-          .numDeletedRows === 1n
+        (
+          await db
+            .deleteFrom('firewall_rules')
+            .where('tenant_id', '=', tenant_id)
+            .where('id', '=', id)
+            .executeTakeFirst()
+        ).numDeletedRows === 1n
       )
     },
     async list(slice: Slice) {
-      const items = await mine().selectAll().orderBy('priority').orderBy('id').limit(slice.per_page).offset(offsetOf(slice)).execute()
+      const items = await mine()
+        .selectAll()
+        .orderBy('priority')
+        .orderBy('id')
+        .limit(slice.per_page)
+        .offset(offsetOf(slice))
+        .execute()
       const { n } = await mine()
         .select((eb) => eb.fn.countAll<number>().as('n'))
         .executeTakeFirstOrThrow()

@@ -1,5 +1,5 @@
-// What proved a user's identity before it was changed, for as long as the change can be undone. Numbered in the order of the
-// changes; of the token that undoes one only the mark is kept.
+// What proved a user's identity before it was changed, for as long as the change can be undone. Numbered in
+// the order of the changes; of the token that undoes one only the mark is kept.
 import type { Insertable, Selectable } from 'kysely'
 import type { Context } from './context.ts'
 import type { Tables } from './tables.ts'
@@ -8,11 +8,17 @@ export type IdentityChange = Selectable<Tables['identity_changes']>
 
 export function identityChangeStore({ db }: Context) {
   return {
-    insert: (row: Omit<Insertable<Tables['identity_changes']>, 'id'>) => db.insertInto('identity_changes').values(row).execute(),
+    insert: (row: Omit<Insertable<Tables['identity_changes']>, 'id'>) =>
+      db.insertInto('identity_changes').values(row).execute(),
 
     /** Takes the change away and gives it to the one caller who asked first. */
     spend: (hash: string, now: string): Promise<IdentityChange | undefined> =>
-      db.deleteFrom('identity_changes').where('hash', '=', hash).where('expires_at', '>', now).returningAll().executeTakeFirst(),
+      db
+        .deleteFrom('identity_changes')
+        .where('hash', '=', hash)
+        .where('expires_at', '>', now)
+        .returningAll()
+        .executeTakeFirst(),
 
     removeAfter: (user_id: string, id: number) =>
       db.deleteFrom('identity_changes').where('user_id', '=', user_id).where('id', '>', id).execute(),

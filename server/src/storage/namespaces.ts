@@ -1,5 +1,6 @@
-// Namespaces and their members. Looking a namespace up by its id or name is how a namespaced store is come by, so
-// these stand outside the namespaced stores; everything inside one goes through `of(tenant_id)` (see stores.ts).
+// Namespaces and their members. Looking a namespace up by its id or name is how a namespaced store is come
+// by, so these stand outside the namespaced stores; everything inside one goes through `of(tenant_id)` (see
+// stores.ts).
 import type { Role } from '@hawser/contract/access'
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
@@ -35,9 +36,15 @@ export function namespaceStore(context: Context) {
   return {
     find: (tenant_id: string): Promise<NamespaceRow | undefined> =>
       db.selectFrom('namespaces').selectAll().where('tenant_id', '=', tenant_id).executeTakeFirst(),
-    /** The same, for a transaction that counts what the namespace has before it adds to it: others wait until it ends. */
+    /**
+     * The same, for a transaction that counts what the namespace has before it adds to it: others wait until
+     * it ends.
+     */
     hold: (tenant_id: string): Promise<NamespaceRow | undefined> =>
-      held(context, db.selectFrom('namespaces').selectAll().where('tenant_id', '=', tenant_id)).executeTakeFirst(),
+      held(
+        context,
+        db.selectFrom('namespaces').selectAll().where('tenant_id', '=', tenant_id),
+      ).executeTakeFirst(),
     findByName: (name: string): Promise<NamespaceRow | undefined> =>
       db.selectFrom('namespaces').selectAll().where('name', '=', name).executeTakeFirst(),
     all: () =>
@@ -48,8 +55,15 @@ export function namespaceStore(context: Context) {
         .orderBy('namespaces.name')
         .execute(),
     /** Those that came from a ShellHub. */
-    imported: () => db.selectFrom('namespaces').select(['tenant_id', 'name']).where('imported', '=', 1).orderBy('name').execute(),
-    ownedBy: (user_id: string) => db.selectFrom('namespaces').select(['tenant_id', 'name']).where('owner', '=', user_id).execute(),
+    imported: () =>
+      db
+        .selectFrom('namespaces')
+        .select(['tenant_id', 'name'])
+        .where('imported', '=', 1)
+        .orderBy('name')
+        .execute(),
+    ownedBy: (user_id: string) =>
+      db.selectFrom('namespaces').select(['tenant_id', 'name']).where('owner', '=', user_id).execute(),
 
     insert: (row: Insertable<Tables['namespaces']>) => db.insertInto('namespaces').values(row).execute(),
     save: (tenant_id: string, change: Updateable<Tables['namespaces']>) =>
@@ -59,7 +73,11 @@ export function namespaceStore(context: Context) {
     async remove(tenant_id: string): Promise<void> {
       await db.deleteFrom('namespaces').where('tenant_id', '=', tenant_id).execute()
       await db.deleteFrom('tallies').where('tenant_id', '=', tenant_id).execute()
-      await db.updateTable('users').set({ preferred_tenant: null }).where('preferred_tenant', '=', tenant_id).execute()
+      await db
+        .updateTable('users')
+        .set({ preferred_tenant: null })
+        .where('preferred_tenant', '=', tenant_id)
+        .execute()
     },
 
     members: (tenant_id: string): Promise<MemberRow[]> =>
@@ -72,7 +90,12 @@ export function namespaceStore(context: Context) {
         .orderBy('users.id')
         .execute(),
     member: (tenant_id: string, user_id: string) =>
-      db.selectFrom('members').selectAll().where('tenant_id', '=', tenant_id).where('user_id', '=', user_id).executeTakeFirst(),
+      db
+        .selectFrom('members')
+        .selectAll()
+        .where('tenant_id', '=', tenant_id)
+        .where('user_id', '=', user_id)
+        .executeTakeFirst(),
     /** The namespaces of a user, the oldest membership first. */
     memberships: (user_id: string) =>
       db
@@ -84,7 +107,12 @@ export function namespaceStore(context: Context) {
         .execute(),
     addMember: (row: Insertable<Tables['members']>) => db.insertInto('members').values(row).execute(),
     saveMember: (tenant_id: string, user_id: string, change: { role: Role; epoch: string }) =>
-      db.updateTable('members').set(change).where('tenant_id', '=', tenant_id).where('user_id', '=', user_id).execute(),
+      db
+        .updateTable('members')
+        .set(change)
+        .where('tenant_id', '=', tenant_id)
+        .where('user_id', '=', user_id)
+        .execute(),
     removeMember: (tenant_id: string, user_id: string) =>
       db.deleteFrom('members').where('tenant_id', '=', tenant_id).where('user_id', '=', user_id).execute(),
 

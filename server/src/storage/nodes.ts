@@ -1,6 +1,7 @@
-// The nodes that share a PostgreSQL database, each with the moment of its last sign by the database's own clock, so that
-// the nodes' clocks may differ. Who is silent for too long is mourned by exactly one of the others: its devices are offline
-// and its sessions are over. On SQLite there is one node, and nothing of this is used.
+// The nodes that share a PostgreSQL database, each with the moment of its last sign by the database's own
+// clock, so that the nodes' clocks may differ. Who is silent for too long is mourned by exactly one of the
+// others: its devices are offline and its sessions are over. On SQLite there is one node, and nothing of this
+// is used.
 import { sql } from 'kysely'
 import type { Context } from './context.ts'
 
@@ -8,25 +9,40 @@ export function nodeStore({ db }: Context) {
   return {
     /** A sign; true if the node was known. */
     async sign(id: string, address: string): Promise<boolean> {
-      const { rows } = await sql<{ known: boolean }>`insert into nodes (id, address, seen_at) values (${id}, ${address}, clock_timestamp())
+      const { rows } = await sql<{
+        known: boolean
+      }>`insert into nodes (id, address, seen_at) values (${id}, ${address}, clock_timestamp())
         on conflict (id) do update set seen_at = clock_timestamp() returning xmax <> 0 as known`.execute(db)
       return rows[0]!.known
     },
     /** The others that have given a sign within so long, and when that was. */
     async others(id: string, silent_ms: number): Promise<{ id: string; address: string; seen: string }[]> {
-      const { rows } = await sql<{ id: string; address: string; seen: string }>`select id, address, seen_at::text as seen from nodes
-        where id <> ${id} and seen_at >= clock_timestamp() - make_interval(secs => ${silent_ms / 1000})`.execute(db)
+      const { rows } = await sql<{
+        id: string
+        address: string
+        seen: string
+      }>`select id, address, seen_at::text as seen from nodes
+        where id <> ${id} and seen_at >= clock_timestamp() - make_interval(secs => ${silent_ms / 1000})`.execute(
+        db,
+      )
       return rows
     },
     /** Those that were silent for so long are removed; whoever is told of one mourns it. */
     async lost(silent_ms: number): Promise<string[]> {
       const { rows } = await sql<{ id: string }>`delete from nodes
-        where seen_at < clock_timestamp() - make_interval(secs => ${silent_ms / 1000}) returning id`.execute(db)
+        where seen_at < clock_timestamp() - make_interval(secs => ${silent_ms / 1000}) returning id`.execute(
+        db,
+      )
       return rows.map((row) => row.id)
     },
     /** As `lost`, for those who had our address before us: they are gone for certain. */
     async predecessors(id: string, address: string): Promise<string[]> {
-      const rows = await db.deleteFrom('nodes').where('address', '=', address).where('id', '<>', id).returning('id').execute()
+      const rows = await db
+        .deleteFrom('nodes')
+        .where('address', '=', address)
+        .where('id', '<>', id)
+        .returning('id')
+        .execute()
       return rows.map((row) => row.id)
     },
     /** One of them, the same for all: for what is to be done once. */
@@ -35,7 +51,12 @@ export function nodeStore({ db }: Context) {
     leave: (id: string) => db.deleteFrom('nodes').where('id', '=', id).execute(),
     /** What a node that is gone had. */
     async bury(id: string): Promise<{ devices: string[]; sessions: string[] }> {
-      const devices = await db.updateTable('devices').set({ online: 0, node: '' }).where('node', '=', id).returning('uid').execute()
+      const devices = await db
+        .updateTable('devices')
+        .set({ online: 0, node: '' })
+        .where('node', '=', id)
+        .returning('uid')
+        .execute()
       const sessions = await db
         .updateTable('sessions')
         .set({ active: 0, node: '' })
@@ -45,7 +66,9 @@ export function nodeStore({ db }: Context) {
         .execute()
       return { devices: devices.map((row) => row.uid), sessions: sessions.map((row) => row.uid) }
     },
-    /** Devices and sessions that name a node which does not exist: whoever should have mourned it died, too. */
+    /**
+     * Devices and sessions that name a node which does not exist: whoever should have mourned it died, too.
+     */
     async orphans(): Promise<string[]> {
       const { rows } = await sql<{ node: string }>`select distinct node from (
           select node from devices where node <> '' union select node from sessions where active = 1 and node <> '') as named

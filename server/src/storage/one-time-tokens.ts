@@ -1,5 +1,5 @@
-// Tokens and codes that work once: activation, password recovery, a changed address waiting to be confirmed, a sign-in
-// waiting for its second factor, reset codes, the set-up code. Only hashes are kept.
+// Tokens and codes that work once: activation, password recovery, a changed address waiting to be confirmed,
+// a sign-in waiting for its second factor, reset codes, the set-up code. Only hashes are kept.
 import type { Context } from './context.ts'
 
 export type TokenKind =
@@ -57,7 +57,8 @@ export function tokenStore({ db }: Context) {
     /** All tokens of a kind that a user has. */
     removeOf: (user_id: string, kind: TokenKind) =>
       db.deleteFrom('one_time_tokens').where('user_id', '=', user_id).where('kind', '=', kind).execute(),
-    removeAllOf: (user_id: string) => db.deleteFrom('one_time_tokens').where('user_id', '=', user_id).execute(),
+    removeAllOf: (user_id: string) =>
+      db.deleteFrom('one_time_tokens').where('user_id', '=', user_id).execute(),
     removeKind: (kind: TokenKind) => db.deleteFrom('one_time_tokens').where('kind', '=', kind).execute(),
     sweep: (now: string) => db.deleteFrom('one_time_tokens').where('expires_at', '<=', now).execute(),
   }

@@ -1,5 +1,5 @@
-// Presence of devices, written in batches: one statement for a thousand devices, whatever their namespaces. The uid is
-// derived from the namespace among other things, so it alone names one device of one namespace.
+// Presence of devices, written in batches: one statement for a thousand devices, whatever their namespaces.
+// The uid is derived from the namespace among other things, so it alone names one device of one namespace.
 import { sql } from 'kysely'
 import type { Context } from './context.ts'
 
@@ -16,11 +16,14 @@ export interface PresenceRow {
 export function presenceStore({ db, dialect }: Context) {
   return {
     /**
-     * `node` is who writes: with several nodes a device belongs to the one that has its newest tunnel, whose word counts, however
-     * late or early it comes. A device without a tunnel is gone when nobody has seen it later than the one who misses it.
+     * `node` is who writes: with several nodes a device belongs to the one that has its newest tunnel, whose
+     * word counts, however late or early it comes. A device without a tunnel is gone when nobody has seen it
+     * later than the one who misses it.
      */
     async write(rows: readonly PresenceRow[], node = ''): Promise<void> {
-      const batch = JSON.stringify(rows.map((row) => [row.uid, row.last_seen, row.online ? 1 : 0, row.tunnel ? 1 : 0, row.number ?? 0]))
+      const batch = JSON.stringify(
+        rows.map((row) => [row.uid, row.last_seen, row.online ? 1 : 0, row.tunnel ? 1 : 0, row.number ?? 0]),
+      )
       if (dialect === 'sqlite')
         await sql`update devices set last_seen = seen.value ->> 1, online = seen.value ->> 2
           from json_each(${batch}) as seen where devices.uid = seen.value ->> 0`.execute(db)
@@ -44,11 +47,22 @@ export function presenceStore({ db, dialect }: Context) {
         .execute(),
 
     /** Those marked as online, oldest sign first. */
-    online: () => db.selectFrom('devices').select(['uid', 'last_seen']).where('online', '=', 1).orderBy('last_seen').execute(),
+    online: () =>
+      db
+        .selectFrom('devices')
+        .select(['uid', 'last_seen'])
+        .where('online', '=', 1)
+        .orderBy('last_seen')
+        .execute(),
 
     /** Devices that a crash, or a node that is gone, left marked as online. */
     forgetOlderThan: (last_seen: string) =>
-      db.updateTable('devices').set({ online: 0, node: '' }).where('online', '=', 1).where('last_seen', '<', last_seen).execute(),
+      db
+        .updateTable('devices')
+        .set({ online: 0, node: '' })
+        .where('online', '=', 1)
+        .where('last_seen', '<', last_seen)
+        .execute(),
   }
 }
 

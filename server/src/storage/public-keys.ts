@@ -32,7 +32,12 @@ export function publicKeyStore(context: Context, tenant_id: string) {
         .values({ ...row, tenant_id })
         .execute(),
     save: (fingerprint: string, change: Updateable<Tables['public_keys']>) =>
-      db.updateTable('public_keys').set(change).where('tenant_id', '=', tenant_id).where('fingerprint', '=', fingerprint).execute(),
+      db
+        .updateTable('public_keys')
+        .set(change)
+        .where('tenant_id', '=', tenant_id)
+        .where('fingerprint', '=', fingerprint)
+        .execute(),
     async remove(fingerprint: string): Promise<boolean> {
       const result = await db
         .deleteFrom('public_keys')

@@ -1,12 +1,13 @@
-// What the database knows of recordings: the sealed key that signs them, which have run out, and which are to be removed
-// because their session is gone. And of several nodes, which of them has one that is not finished.
+// What the database knows of recordings: the sealed key that signs them, which have run out, and which are to
+// be removed because their session is gone. And of several nodes, which of them has one that is not finished.
 import { sql, type Selectable } from 'kysely'
 import type { Context } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export function recordingKeyStore({ db }: Context) {
   return {
-    list: () => db.selectFrom('recording_keys').selectAll().orderBy('created_at', 'desc').orderBy('type').execute(),
+    list: () =>
+      db.selectFrom('recording_keys').selectAll().orderBy('created_at', 'desc').orderBy('type').execute(),
     /** Keeps the one that is there already: another node may have been quicker. */
     insert: (row: Selectable<Tables['recording_keys']>) =>
       db
@@ -36,11 +37,16 @@ export function recordingStore({ db }: Context) {
       db
         .selectFrom('unwanted_recordings')
         .leftJoin('sessions', 'sessions.uid', 'unwanted_recordings.session_uid')
-        .select(['unwanted_recordings.tenant_id', 'unwanted_recordings.session_uid', 'sessions.uid as exists'])
+        .select([
+          'unwanted_recordings.tenant_id',
+          'unwanted_recordings.session_uid',
+          'sessions.uid as exists',
+        ])
         .orderBy('unwanted_recordings.session_uid')
         .limit(limit)
         .execute(),
-    forget: (session_uid: string) => db.deleteFrom('unwanted_recordings').where('session_uid', '=', session_uid).execute(),
+    forget: (session_uid: string) =>
+      db.deleteFrom('unwanted_recordings').where('session_uid', '=', session_uid).execute(),
   }
 }
 
@@ -55,9 +61,14 @@ export function unfinishedRecordingStore({ db }: Context) {
   const row = ({ tenant_id, session_uid, channel }: Name) =>
     sql`tenant_id = ${tenant_id} and session_uid = ${session_uid} and channel = ${channel}`
   return {
-    /** It is this node's from now on: it was nobody's (`new`), its own, or of a node that is gone. Else it is `theirs`. */
+    /**
+     * It is this node's from now on: it was nobody's (`new`), its own, or of a node that is gone. Else it is
+     * `theirs`.
+     */
     async take({ tenant_id, session_uid, channel }: Name, node: string): Promise<'new' | 'ours' | 'theirs'> {
-      const { rows } = await sql<{ known: boolean }>`insert into unfinished_recordings as old (tenant_id, session_uid, channel, node)
+      const { rows } = await sql<{
+        known: boolean
+      }>`insert into unfinished_recordings as old (tenant_id, session_uid, channel, node)
         values (${tenant_id}, ${session_uid}, ${channel}, ${node})
         on conflict (session_uid, channel) do update set node = excluded.node
         where old.tenant_id = excluded.tenant_id
@@ -67,15 +78,21 @@ export function unfinishedRecordingStore({ db }: Context) {
     },
     /** It is finished; false if it was not this node's any more. */
     async end(name: Name, node: string): Promise<boolean> {
-      const { rows } = await sql`delete from unfinished_recordings where ${row(name)} and node = ${node} returning channel`.execute(db)
+      const { rows } =
+        await sql`delete from unfinished_recordings where ${row(name)} and node = ${node} returning channel`.execute(
+          db,
+        )
       return rows.length > 0
     },
     /** Nothing of it can be read here: whoever has its file may go on. */
     release: (name: Name, node: string) =>
       sql`update unfinished_recordings set node = '' where ${row(name)} and node = ${node}`.execute(db),
-    /** Some of those whose node is gone; they are this node's from now on, and nobody else is told of them. */
+    /**
+     * Some of those whose node is gone; they are this node's from now on, and nobody else is told of them.
+     */
     async inherit(node: string, limit: number): Promise<Name[]> {
-      const { rows } = await sql<Name>`update unfinished_recordings set node = ${node} where (session_uid, channel) in (
+      const { rows } =
+        await sql<Name>`update unfinished_recordings set node = ${node} where (session_uid, channel) in (
           select session_uid, channel from unfinished_recordings
           where node <> '' and not exists (select from nodes where nodes.id = unfinished_recordings.node)
           limit ${limit} for update skip locked)
@@ -83,7 +100,11 @@ export function unfinishedRecordingStore({ db }: Context) {
       return rows
     },
     forget: (tenant_id: string, session_uid: string) =>
-      db.deleteFrom('unfinished_recordings').where('tenant_id', '=', tenant_id).where('session_uid', '=', session_uid).execute(),
+      db
+        .deleteFrom('unfinished_recordings')
+        .where('tenant_id', '=', tenant_id)
+        .where('session_uid', '=', session_uid)
+        .execute(),
   }
 }
 

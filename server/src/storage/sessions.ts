@@ -9,22 +9,40 @@ export type SessionRow = Selectable<Tables['sessions']>
 export function sessionStore({ db, reader }: Context, tenant_id: string) {
   const mine = () => db.selectFrom('sessions').where('tenant_id', '=', tenant_id)
   return {
-    find: (uid: string): Promise<SessionRow | undefined> => mine().selectAll().where('uid', '=', uid).executeTakeFirst(),
+    find: (uid: string): Promise<SessionRow | undefined> =>
+      mine().selectAll().where('uid', '=', uid).executeTakeFirst(),
     insert: (row: Omit<Insertable<Tables['sessions']>, 'tenant_id'>) =>
       db
         .insertInto('sessions')
         .values({ ...row, tenant_id })
         .execute(),
     save: (uid: string, change: Updateable<Tables['sessions']>) =>
-      db.updateTable('sessions').set(change).where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+      db
+        .updateTable('sessions')
+        .set(change)
+        .where('tenant_id', '=', tenant_id)
+        .where('uid', '=', uid)
+        .execute(),
     async anyOfDevice(device_uid: string): Promise<boolean> {
-      return (await mine().select('uid').where('device_uid', '=', device_uid).limit(1).executeTakeFirst()) !== undefined
+      return (
+        (await mine().select('uid').where('device_uid', '=', device_uid).limit(1).executeTakeFirst()) !==
+        undefined
+      )
     },
     removeOfDevice: (device_uid: string) =>
-      db.deleteFrom('sessions').where('tenant_id', '=', tenant_id).where('device_uid', '=', device_uid).execute(),
+      db
+        .deleteFrom('sessions')
+        .where('tenant_id', '=', tenant_id)
+        .where('device_uid', '=', device_uid)
+        .execute(),
     /** A device that took another's place takes its history along. */
     moveToDevice: (from: string, to: string) =>
-      db.updateTable('sessions').set({ device_uid: to }).where('tenant_id', '=', tenant_id).where('device_uid', '=', from).execute(),
+      db
+        .updateTable('sessions')
+        .set({ device_uid: to })
+        .where('tenant_id', '=', tenant_id)
+        .where('device_uid', '=', from)
+        .execute(),
     /** Ends the live sessions of a device in the records. */
     closeOfDevice: (device_uid: string) =>
       db
@@ -52,7 +70,9 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
         .selectAll()
         .where('tenant_id', '=', tenant_id)
         // Written out, so that both databases see that their index is for it.
-        .$if(active !== undefined, (query) => query.where(active ? sql<boolean>`active = 1` : sql<boolean>`active = 0`))
+        .$if(active !== undefined, (query) =>
+          query.where(active ? sql<boolean>`active = 1` : sql<boolean>`active = 0`),
+        )
         .orderBy('started_at', 'desc')
         .orderBy('uid', 'desc')
         .limit(slice.per_page)
@@ -66,22 +86,44 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
         .execute()
       const count = (subject: string): number => tallies.find((tally) => tally.subject === subject)?.n ?? 0
       if (active === undefined) return { items, total: count('sessions') }
-      return { items, total: active ? count('sessions.active') : count('sessions') - count('sessions.active') }
+      return {
+        items,
+        total: active ? count('sessions.active') : count('sessions') - count('sessions.active'),
+      }
     },
   }
 }
 
-/** Sessions of all namespaces that are going on: what the gateway holds is written in batches, as presence is. */
+/**
+ * Sessions of all namespaces that are going on: what the gateway holds is written in batches, as presence is.
+ */
 export function liveSessionStore({ db }: Context) {
   return {
     touch: (uids: readonly string[], now: string) =>
-      db.updateTable('sessions').set({ last_seen: now }).where('uid', 'in', uids).where('active', '=', 1).execute(),
-    /** They were written off with their node, which has them all the same. Those that somebody closed stay so. */
+      db
+        .updateTable('sessions')
+        .set({ last_seen: now })
+        .where('uid', 'in', uids)
+        .where('active', '=', 1)
+        .execute(),
+    /**
+     * They were written off with their node, which has them all the same. Those that somebody closed stay so.
+     */
     revive: (uids: readonly string[], node: string, now: string) =>
-      db.updateTable('sessions').set({ active: 1, node, last_seen: now }).where('uid', 'in', uids).where('node', '=', '').execute(),
+      db
+        .updateTable('sessions')
+        .set({ active: 1, node, last_seen: now })
+        .where('uid', 'in', uids)
+        .where('node', '=', '')
+        .execute(),
     /** What a crash, or a node that is gone, left open. */
     closeOlderThan: (last_seen: string) =>
-      db.updateTable('sessions').set({ active: 0 }).where('active', '=', 1).where('last_seen', '<', last_seen).execute(),
+      db
+        .updateTable('sessions')
+        .set({ active: 0 })
+        .where('active', '=', 1)
+        .where('last_seen', '<', last_seen)
+        .execute(),
   }
 }
 

@@ -9,7 +9,13 @@ export type ShellHubKeyRow = Selectable<Tables['shellhub_keys']>
 export function shellHubKeyStore({ db }: Context) {
   return {
     list: (): Promise<ShellHubKeyRow[]> =>
-      db.selectFrom('shellhub_keys').selectAll().orderBy('added_at').orderBy('tenant_id').orderBy('fingerprint').execute(),
+      db
+        .selectFrom('shellhub_keys')
+        .selectAll()
+        .orderBy('added_at')
+        .orderBy('tenant_id')
+        .orderBy('fingerprint')
+        .execute(),
     /** Adding one that is there changes nothing. */
     add: (row: ShellHubKeyRow) =>
       db
@@ -18,7 +24,10 @@ export function shellHubKeyStore({ db }: Context) {
         .onConflict((conflict) => conflict.doNothing())
         .execute(),
     async remove(tenant_id: string): Promise<boolean> {
-      return (await db.deleteFrom('shellhub_keys').where('tenant_id', '=', tenant_id).executeTakeFirst()).numDeletedRows > 0n
+      return (
+        (await db.deleteFrom('shellhub_keys').where('tenant_id', '=', tenant_id).executeTakeFirst())
+          .numDeletedRows > 0n
+      )
     },
   }
 }

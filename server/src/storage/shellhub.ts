@@ -1,6 +1,7 @@
-// Another installation's database: the PostgreSQL of a ShellHub, in its later versions, looked at in one read-only transaction, so
-// that everything is of the same moment while it goes on working. Rows come by a cursor, a few hundred at a time. Which of
-// its tables and columns there are depends on its version: what is not there reads as empty.
+// Another installation's database: the PostgreSQL of a ShellHub, in its later versions, looked at in one
+// read-only transaction, so that everything is of the same moment while it goes on working. Rows come by a
+// cursor, a few hundred at a time. Which of its tables and columns there are depends on its version: what is
+// not there reads as empty.
 import { Failure } from '@hawser/contract/failures'
 import pg from 'pg'
 
@@ -30,7 +31,12 @@ const parsers: pg.CustomTypesConfig = {
 }
 
 export async function openShellHub(url: string): Promise<ShellHubTables> {
-  const client = new pg.Client({ connectionString: url, types: parsers, connectionTimeoutMillis: connect_ms, application_name: 'hawser' })
+  const client = new pg.Client({
+    connectionString: url,
+    types: parsers,
+    connectionTimeoutMillis: connect_ms,
+    application_name: 'hawser',
+  })
   // It may be cut while nobody waits for an answer; the next question then says so.
   client.on('error', () => undefined)
   const ask = async (sql: string): Promise<ForeignRow[]> => {
@@ -50,7 +56,9 @@ export async function openShellHub(url: string): Promise<ShellHubTables> {
     const tables = found.map((row) => String(row['name']))
     const missing = needed.filter((name) => !tables.includes(name))
     if (missing.length > 0)
-      throw new Failure('invalid', { message: `This is not the database of a ShellHub: it has no table ${missing.join(', ')}.` })
+      throw new Failure('invalid', {
+        message: `This is not the database of a ShellHub: it has no table ${missing.join(', ')}.`,
+      })
     return reading(client, ask, tables)
   } catch (error) {
     await client.end().catch(() => undefined)
@@ -63,7 +71,11 @@ function away(cause: unknown): Failure {
   return new Failure('unavailable', { message: `The database of ShellHub cannot be read: ${why}`, cause })
 }
 
-function reading(client: pg.Client, ask: (sql: string) => Promise<ForeignRow[]>, tables: readonly string[]): ShellHubTables {
+function reading(
+  client: pg.Client,
+  ask: (sql: string) => Promise<ForeignRow[]>,
+  tables: readonly string[],
+): ShellHubTables {
   let cursors = 0
   async function* rows(table: string, sql: string): AsyncGenerator<ForeignRow> {
     if (!tables.includes(table)) return

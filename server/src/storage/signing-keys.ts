@@ -5,7 +5,8 @@ import type { Tables } from './tables.ts'
 
 export function signingKeyStore({ db }: Context) {
   return {
-    list: () => db.selectFrom('signing_keys').selectAll().orderBy('created_at', 'desc').orderBy('kid').execute(),
+    list: () =>
+      db.selectFrom('signing_keys').selectAll().orderBy('created_at', 'desc').orderBy('kid').execute(),
     insert: (row: Selectable<Tables['signing_keys']>) => db.insertInto('signing_keys').values(row).execute(),
   }
 }

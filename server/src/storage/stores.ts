@@ -1,5 +1,5 @@
-// All stores, and the one way to the namespaced ones: `of(tenant_id)`. There is no other, so a query on namespaced
-// data cannot be written without its namespace.
+// All stores, and the one way to the namespaced ones: `of(tenant_id)`. There is no other, so a query on
+// namespaced data cannot be written without its namespace.
 import { sql } from 'kysely'
 import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
@@ -91,15 +91,17 @@ export function stores(opened: Opened) {
     /** Fails, as any query would, while the database is away. */
     ping: async (): Promise<void> => void (await sql`select 1`.execute(opened.db)),
     /**
-     * All or nothing. Inside, use only the stores that are handed over, and wait for nothing but the database: other
-     * requests wait for a SQLite transaction to end. The work may be run again from its beginning when it met another
-     * transaction on PostgreSQL, so it changes nothing but the database.
+     * All or nothing. Inside, use only the stores that are handed over, and wait for nothing but the
+     * database: other requests wait for a SQLite transaction to end. The work may be run again from its
+     * beginning when it met another transaction on PostgreSQL, so it changes nothing but the database.
      */
     transaction: <T>(work: (stores: StoresInTransaction) => Promise<T>): Promise<T> =>
       opened.again(() =>
         opened.db
           .transaction()
-          .execute((trx) => work(all({ db: trx, reader: trx, dialect: opened.name, holds: opened.name === 'postgres' }))),
+          .execute((trx) =>
+            work(all({ db: trx, reader: trx, dialect: opened.name, holds: opened.name === 'postgres' })),
+          ),
       ),
   }
 }

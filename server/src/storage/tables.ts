@@ -1,6 +1,6 @@
-// The tables as TypeScript sees them. A column has the wire's name; there are four kinds: text, integer, 0/1 and JSON
-// as text. Moments are ISO 8601 text. What makes the counters, the tag index and the search index true are triggers
-// (see migrations), so no query can forget them.
+// The tables as TypeScript sees them. A column has the wire's name; there are four kinds: text, integer, 0/1
+// and JSON as text. Moments are ISO 8601 text. What makes the counters, the tag index and the search index
+// true are triggers (see migrations), so no query can forget them.
 import type { DeviceStatus } from '@hawser/contract/devices'
 import type { Role } from '@hawser/contract/access'
 import type { Generated, Selectable } from 'kysely'
@@ -17,7 +17,10 @@ export interface Tables {
     name: string
     recovery_email: string | null
     former_recovery_email: string | null
-    /** Argon2id, PHC text; of people who came from elsewhere and have not signed in since, see domain/people/credentials.ts. */
+    /**
+     * Argon2id, PHC text; of people who came from elsewhere and have not signed in since, see
+     * domain/people/credentials.ts.
+     */
     password: string
     confirmed: Flag
     /** Came by Register user, as any stranger can: that does not count as the set-up of the server. */
@@ -66,7 +69,10 @@ export interface Tables {
   attempts: { subject: string; count: number; locked_until: string | null; expires_at: string }
   /** RSA keys that sign tokens, sealed. The newest signs; all of them verify. */
   signing_keys: { kid: string; private_key: string; public_key: string; created_at: string }
-  /** RSA keys with which a ShellHub signed tokens of devices that are here now, in the namespaces where they count. */
+  /**
+   * RSA keys with which a ShellHub signed tokens of devices that are here now, in the namespaces where they
+   * count.
+   */
   shellhub_keys: { tenant_id: string; fingerprint: string; public_key: string; added_at: string }
   /** The gateway's own, sealed. */
   host_keys: { type: string; private_key: string; created_at: string }
@@ -84,7 +90,10 @@ export interface Tables {
     /** JSON; null: no customer of the payment provider. */
     billing: string | null
     created_at: string
-    /** What max_devices is without a subscription; null: the namespace is older than billing and has no limit by it. */
+    /**
+     * What max_devices is without a subscription; null: the namespace is older than billing and has no limit
+     * by it.
+     */
     free_devices: Generated<number | null>
     /** It came from a ShellHub. */
     imported: Generated<Flag>
@@ -147,7 +156,13 @@ export interface Tables {
     certificate_authority: Generated<Flag>
   }
   /** With which devices without an agent may join. */
-  enrolment_keys: { tenant_id: string; fingerprint: string; name: string; public_key: string; created_at: string }
+  enrolment_keys: {
+    tenant_id: string
+    fingerprint: string
+    name: string
+    public_key: string
+    created_at: string
+  }
   /** With which we log in on devices without an agent, sealed: one of a namespace. */
   login_keys: { tenant_id: string; private_key: string; created_at: string }
   firewall_rules: {

@@ -7,17 +7,24 @@ export type UserRow = Selectable<Tables['users']>
 
 export function userStore({ db }: Context) {
   return {
-    find: (id: string): Promise<UserRow | undefined> => db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
+    find: (id: string): Promise<UserRow | undefined> =>
+      db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
 
     /**
-     * By username or by e-mail, also the one that counts while another one is shown. Where one's username or unconfirmed
-     * e-mail is another's e-mail after all, whoever has confirmed it goes first.
+     * By username or by e-mail, also the one that counts while another one is shown. Where one's username or
+     * unconfirmed e-mail is another's e-mail after all, whoever has confirmed it goes first.
      */
     async findByIdentifier(identifier: string): Promise<UserRow | undefined> {
       const rows = await db
         .selectFrom('users')
         .selectAll()
-        .where((eb) => eb.or([eb('username', '=', identifier), eb('email', '=', identifier), eb('former_email', '=', identifier)]))
+        .where((eb) =>
+          eb.or([
+            eb('username', '=', identifier),
+            eb('email', '=', identifier),
+            eb('former_email', '=', identifier),
+          ]),
+        )
         .execute()
       const owner = rows.find((row) => (row.former_email ?? row.email) === identifier && row.confirmed === 1)
       return owner ?? rows.find((row) => row.username === identifier) ?? rows[0]
@@ -37,11 +44,14 @@ export function userStore({ db }: Context) {
     },
 
     /**
-     * Which of these are taken by someone else, by the names of the fields. One signs in with either of the two, and a
-     * username may look like an e-mail: so one person's username cannot be another's e-mail, nor the reverse. An address
-     * stays somebody's for as long as a change of it can be undone.
+     * Which of these are taken by someone else, by the names of the fields. One signs in with either of the
+     * two, and a username may look like an e-mail: so one person's username cannot be another's e-mail, nor
+     * the reverse. An address stays somebody's for as long as a change of it can be undone.
      */
-    async taken(fields: { username?: string | undefined; email?: string | undefined }, except?: string): Promise<string[]> {
+    async taken(
+      fields: { username?: string | undefined; email?: string | undefined },
+      except?: string,
+    ): Promise<string[]> {
       const found: string[] = []
       for (const field of ['username', 'email'] as const) {
         const value = fields[field]
@@ -49,7 +59,9 @@ export function userStore({ db }: Context) {
         const rows = await db
           .selectFrom('users')
           .select('id')
-          .where((eb) => eb.or([eb('username', '=', value), eb('email', '=', value), eb('former_email', '=', value)]))
+          .where((eb) =>
+            eb.or([eb('username', '=', value), eb('email', '=', value), eb('former_email', '=', value)]),
+          )
           .unionAll(db.selectFrom('identity_changes').select('user_id as id').where('email', '=', value))
           .execute()
         if (rows.some((row) => row.id !== except)) found.push(field)
@@ -59,7 +71,8 @@ export function userStore({ db }: Context) {
 
     insert: (row: Insertable<Tables['users']>) => db.insertInto('users').values(row).execute(),
 
-    save: (id: string, change: Updateable<Tables['users']>) => db.updateTable('users').set(change).where('id', '=', id).execute(),
+    save: (id: string, change: Updateable<Tables['users']>) =>
+      db.updateTable('users').set(change).where('id', '=', id).execute(),
 
     /** The user as of now, whom nobody else changes until the transaction ends. */
     lock: (id: string): Promise<UserRow | undefined> =>
@@ -93,10 +106,20 @@ export function userStore({ db }: Context) {
 
     /** Whether somebody still has a hash of bcrypt, from where they came from. */
     async anyBcrypt(): Promise<boolean> {
-      return (await db.selectFrom('users').select('id').where('password', 'like', '$2%').limit(1).executeTakeFirst()) !== undefined
+      return (
+        (await db
+          .selectFrom('users')
+          .select('id')
+          .where('password', 'like', '$2%')
+          .limit(1)
+          .executeTakeFirst()) !== undefined
+      )
     },
 
-    /** Remembers that the code of this time step was used; false when one of that step or a later one was used before. */
+    /**
+     * Remembers that the code of this time step was used; false when one of that step or a later one was used
+     * before.
+     */
     async spendStep(id: string, step: number): Promise<boolean> {
       const result = await db
         .updateTable('users')
@@ -109,15 +132,31 @@ export function userStore({ db }: Context) {
 
     remove: (id: string) => db.deleteFrom('users').where('id', '=', id).execute(),
 
-    list: () => db.selectFrom('users').select(['id', 'username', 'email', 'confirmed', 'created_at']).orderBy('username').execute(),
+    list: () =>
+      db
+        .selectFrom('users')
+        .select(['id', 'username', 'email', 'confirmed', 'created_at'])
+        .orderBy('username')
+        .execute(),
 
     /** Whether there is a user who has not merely registered. */
     async anyFounder(): Promise<boolean> {
-      return (await db.selectFrom('users').select('id').where('registered', '=', 0).limit(1).executeTakeFirst()) !== undefined
+      return (
+        (await db
+          .selectFrom('users')
+          .select('id')
+          .where('registered', '=', 0)
+          .limit(1)
+          .executeTakeFirst()) !== undefined
+      )
     },
 
     async recoveryCodes(user_id: string): Promise<string[]> {
-      const rows = await db.selectFrom('mfa_recovery_codes').select('hash').where('user_id', '=', user_id).execute()
+      const rows = await db
+        .selectFrom('mfa_recovery_codes')
+        .select('hash')
+        .where('user_id', '=', user_id)
+        .execute()
       return rows.map(({ hash }) => hash)
     },
 
@@ -130,13 +169,22 @@ export function userStore({ db }: Context) {
           .execute()
     },
 
-    /** Spends a recovery code, also in what an undo would bring back; false when there is no such one (any more). */
+    /**
+     * Spends a recovery code, also in what an undo would bring back; false when there is no such one (any
+     * more).
+     */
     async spendRecoveryCode(user_id: string, hash: string): Promise<boolean> {
-      const result = await db.deleteFrom('mfa_recovery_codes').where('user_id', '=', user_id).where('hash', '=', hash).executeTakeFirst()
+      const result = await db
+        .deleteFrom('mfa_recovery_codes')
+        .where('user_id', '=', user_id)
+        .where('hash', '=', hash)
+        .executeTakeFirst()
       if (result.numDeletedRows !== 1n) return false
       await db
         .updateTable('identity_changes')
-        .set((eb) => ({ mfa_recovery_codes: eb.fn<string>('replace', ['mfa_recovery_codes', eb.val(hash), eb.val('')]) }))
+        .set((eb) => ({
+          mfa_recovery_codes: eb.fn<string>('replace', ['mfa_recovery_codes', eb.val(hash), eb.val('')]),
+        }))
         .where('user_id', '=', user_id)
         .execute()
       return true
@@ -151,7 +199,8 @@ export function userStore({ db }: Context) {
         .execute()
     },
 
-    findDraft: (user_id: string) => db.selectFrom('mfa_drafts').selectAll().where('user_id', '=', user_id).executeTakeFirst(),
+    findDraft: (user_id: string) =>
+      db.selectFrom('mfa_drafts').selectAll().where('user_id', '=', user_id).executeTakeFirst(),
     removeDraft: (user_id: string) => db.deleteFrom('mfa_drafts').where('user_id', '=', user_id).execute(),
   }
 }

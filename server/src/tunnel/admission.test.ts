@@ -9,7 +9,8 @@ test('within any second no more come in than the rate says, wherever the second 
   const gate = admission(clock, { max: 10, window_ms: 1_000 })
   const entered: number[] = []
   for (; clock.at < 11_000; clock.at += 7) if (gate.enter() === 0) entered.push(clock.at)
-  for (const [index, at] of entered.entries()) expect((entered[index + 10] ?? Infinity) - at).toBeGreaterThanOrEqual(1_000)
+  for (const [index, at] of entered.entries())
+    expect((entered[index + 10] ?? Infinity) - at).toBeGreaterThanOrEqual(1_000)
   expect(entered.length).toBeGreaterThanOrEqual(99)
 })
 

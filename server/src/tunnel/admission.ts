@@ -1,7 +1,7 @@
-// How fast agents are let in: never more than so many within any window of time, because after a restart all of them come
-// together. Those above it are told when to come back, each a little later than the one before, so that they come as fast as
-// they can be let in; where more wait than can be promised a turn within the longest pause, they are spread over its later half
-// instead of being sent to its end all at once.
+// How fast agents are let in: never more than so many within any window of time, because after a restart all
+// of them come together. Those above it are told when to come back, each a little later than the one before,
+// so that they come as fast as they can be let in; where more wait than can be promised a turn within the
+// longest pause, they are spread over its later half instead of being sent to its end all at once.
 import type { Clock } from '../kit/clock.ts'
 
 export interface Admission {
@@ -11,10 +11,17 @@ export interface Admission {
 
 /** Nobody is sent away for longer, however many wait. */
 const longestPause_ms = 120_000
-/** Part of the rate that is promised to those who were sent away; the rest is for those who come for the first time. */
+/**
+ * Part of the rate that is promised to those who were sent away; the rest is for those who come for the first
+ * time.
+ */
 const promised = 0.9
 
-export function admission(clock: Clock, { max, window_ms }: { max: number; window_ms: number }, random = Math.random): Admission {
+export function admission(
+  clock: Clock,
+  { max, window_ms }: { max: number; window_ms: number },
+  random = Math.random,
+): Admission {
   if (max === Infinity) return { enter: () => 0 }
   /** When the last ones were let in, in a ring: the one that is overwritten next is the oldest. */
   const entered = new Float64Array(max).fill(-Infinity)

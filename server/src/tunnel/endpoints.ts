@@ -1,6 +1,7 @@
-// Where agents come in: requests for a WebSocket at the tunnel's three addresses. Refusing costs an agent ten seconds,
-// while one that is accepted and then closed is back at once: so everything that can be refused is refused here, before the
-// WebSocket. New tunnels are let in at a steady rate (see admission.ts), because after a restart all agents come together.
+// Where agents come in: requests for a WebSocket at the tunnel's three addresses. Refusing costs an agent ten
+// seconds, while one that is accepted and then closed is back at once: so everything that can be refused is
+// refused here, before the WebSocket. New tunnels are let in at a steady rate (see admission.ts), because
+// after a restart all agents come together.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
@@ -49,9 +50,11 @@ const pause_s = 10
 export function tunnelDoors(parts: DoorParts): TunnelDoors {
   const waiting = pickUps(parts.hold)
   const inTurn = (uid: string): void => {
-    if (parts.perDevice.take(uid) > 0) throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
+    if (parts.perDevice.take(uid) > 0)
+      throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
     const retryAfter = parts.admission.enter()
-    if (retryAfter > 0) throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter })
+    if (retryAfter > 0)
+      throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter })
   }
   const offer = async (tunnel: Tunnel): Promise<void> =>
     parts.registry.offer(tunnel).catch((error: unknown) => {
@@ -84,7 +87,8 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
   }
 }
 
-const dialerIn = (request: IncomingMessage): string => new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
+const dialerIn = (request: IncomingMessage): string =>
+  new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
 
 /** What is no proper request for a WebSocket is answered as bad input. */
 function acceptOrRefuse({ request, socket, head }: Doorway, options?: BytesOptions): Duplex {

@@ -136,17 +136,20 @@ describe('a newer tunnel', () => {
     expect(rooms.find('crane')).toBe(newer)
   })
 
-  test.each(['old', 'forges'] as const)('of somebody else (%s) is closed, and the older one stays', async (knows) => {
-    const { rooms, events } = house()
-    const [older, stolen] = [tunnel('signs'), tunnel(knows)]
-    await rooms.offer(older)
-    await rooms.offer(stolen)
-    await settled()
-    expect(rooms.find('crane')).toBe(older)
-    expect(older.closed).toEqual([])
-    expect(stolen.closed).toHaveLength(1)
-    expect(events).not.toContain('down crane')
-  })
+  test.each(['old', 'forges'] as const)(
+    'of somebody else (%s) is closed, and the older one stays',
+    async (knows) => {
+      const { rooms, events } = house()
+      const [older, stolen] = [tunnel('signs'), tunnel(knows)]
+      await rooms.offer(older)
+      await rooms.offer(stolen)
+      await settled()
+      expect(rooms.find('crane')).toBe(older)
+      expect(older.closed).toEqual([])
+      expect(stolen.closed).toHaveLength(1)
+      expect(events).not.toContain('down crane')
+    },
+  )
 
   test('that cannot be tried is closed: the tunnel may be dead already', async () => {
     const { rooms, events } = house(() => Promise.reject(new Error('gone')))

@@ -1,10 +1,10 @@
-// Which tunnel leads to which device. A device has one owner: a newer tunnel takes over only when it has proved that its
-// agent holds the device's key, because whoever knows a device's identity can get its token; until then the older one
-// stays. The one that is displaced is closed, and only when the last is gone is the device offline.
-// A tunnel proves itself by a signature that we ask for over it; with agents that know nothing of that, by the host key
-// of their SSH server, which is the same key.
-// With several nodes a device has one owner among all of them: whoever becomes it takes a number from the database, the
-// highest one counts, and the others are told to let go.
+// Which tunnel leads to which device. A device has one owner: a newer tunnel takes over only when it has
+// proved that its agent holds the device's key, because whoever knows a device's identity can get its token;
+// until then the older one stays. The one that is displaced is closed, and only when the last is gone is the
+// device offline. A tunnel proves itself by a signature that we ask for over it; with agents that know
+// nothing of that, by the host key of their SSH server, which is the same key. With several nodes a device
+// has one owner among all of them: whoever becomes it takes a number from the database, the highest one
+// counts, and the others are told to let go.
 import type { TunnelDevice, Tunnel } from './tunnel.ts'
 
 /** Under which the node that has a device's tunnel is found. */
@@ -36,7 +36,10 @@ export interface Registry {
   /** The device's tunnel, unless a newer one is known than ours. */
   find(uid: string, least?: number): Tunnel | undefined
   all(): Iterable<Tunnel>
-  /** A sign of life through a tunnel; one that has not become the device's, or is not any more, says nothing about it. */
+  /**
+   * A sign of life through a tunnel; one that has not become the device's, or is not any more, says nothing
+   * about it.
+   */
   seen(device: TunnelDevice): void
   /** Ends the device's tunnel: it may not have one any more. */
   drop(uid: string, why: string): void
@@ -74,7 +77,8 @@ export function registry(parts: RegistryParts): Registry {
     const proof = await tunnel.prove?.(AbortSignal.timeout(proof_ms)).catch(() => undefined)
     if (proof === false) return tunnel.close('The agent does not hold the device’s key.')
     if (proof) await parts.proved(device)
-    const probed = async (): Promise<boolean> => parts.probe(tunnel, AbortSignal.timeout(proof_ms)).catch(() => false)
+    const probed = async (): Promise<boolean> =>
+      parts.probe(tunnel, AbortSignal.timeout(proof_ms)).catch(() => false)
     if (device.renewed && (proof ?? (await probed()))) await parts.recognised(device)
   }
 

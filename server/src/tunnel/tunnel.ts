@@ -1,5 +1,5 @@
-// A tunnel: the connection that a device's agent made to us, on which we open streams to the device. Both kinds of tunnel
-// look like this from outside.
+// A tunnel: the connection that a device's agent made to us, on which we open streams to the device. Both
+// kinds of tunnel look like this from outside.
 import type { Duplex } from 'node:stream'
 import { createPublicKey, verify } from 'node:crypto'
 import { proofText } from '@hawser/contract/tunnel'

@@ -1,5 +1,5 @@
-// Authentication, seen from the client (RFC 4252, 4256): one proof at a time, as many as the server puts up with, on one
-// connection. What a refused proof leaves open is said in the answer.
+// Authentication, seen from the client (RFC 4252, 4256): one proof at a time, as many as the server puts up
+// with, on one connection. What a refused proof leaves open is said in the answer.
 import { ProtocolError } from '../errors.ts'
 import { plainName } from '../keys/certificate.ts'
 import type { Signer } from '../keys/signer.ts'
@@ -46,7 +46,8 @@ export function clientAuth(transport: Transport, onBanner: (text: string) => voi
   const askForService = async (): Promise<void> => {
     transport.send(message(Message.serviceRequest).string(authService))
     const reader = new Reader(await receive())
-    if (reader.byte() !== Message.serviceAccept || reader.text() !== authService) throw new ProtocolError('The service was not accepted.')
+    if (reader.byte() !== Message.serviceAccept || reader.text() !== authService)
+      throw new ProtocolError('The service was not accepted.')
   }
 
   const request = (user: string, method: string, room = 256): Writer =>
@@ -68,7 +69,9 @@ export function clientAuth(transport: Transport, onBanner: (text: string) => voi
   const withKey = async (user: string, key: Signer): Promise<Answer> => {
     const known = transport.serverSigAlgs
     // Servers from before RFC 8308 say nothing; those that know SHA-2 at all know SHA-256.
-    const usable = known ? key.algorithms.filter((name) => known.includes(plainName(name) ?? name)) : key.algorithms.toReversed()
+    const usable = known
+      ? key.algorithms.filter((name) => known.includes(plainName(name) ?? name))
+      : key.algorithms.toReversed()
     const algorithm = usable[0] ?? key.algorithms[0]
     if (algorithm === undefined) return { accepted: false, partial: false, methods: [] }
     if (key.askFirst) {
@@ -77,11 +80,16 @@ export function clientAuth(transport: Transport, onBanner: (text: string) => voi
       if (payload[0] !== Message.authKeyOk) return conclusion(payload)
     }
     const signature = await key.sign(algorithm, proofData(transport.sessionId, user, algorithm, key.blob))
-    transport.send(request(user, 'publickey', 2_000).boolean(true).string(algorithm).string(key.blob).string(signature))
+    transport.send(
+      request(user, 'publickey', 2_000).boolean(true).string(algorithm).string(key.blob).string(signature),
+    )
     return conclusion(await receive())
   }
 
-  const interactively = async (user: string, answer: (questions: Questions) => Promise<readonly string[]>): Promise<Answer> => {
+  const interactively = async (
+    user: string,
+    answer: (questions: Questions) => Promise<readonly string[]>,
+  ): Promise<Answer> => {
     transport.send(request(user, 'keyboard-interactive').string('').string(''))
     for (;;) {
       const payload = await receive()

@@ -1,7 +1,8 @@
-// Authentication, seen from the server (RFC 4252, 4256). The rules are the caller's: each attempt is handed to one async
-// function with what was proved and nothing more, and judged alone; nothing that an earlier attempt did can help a later
-// one. A key that is merely offered and a key that signed are different attempts, so that they cannot be mixed up.
-// Guarded here: proofs are verified before anyone hears of them, attempts are counted, messages are taken in order.
+// Authentication, seen from the server (RFC 4252, 4256). The rules are the caller's: each attempt is handed
+// to one async function with what was proved and nothing more, and judged alone; nothing that an earlier
+// attempt did can help a later one. A key that is merely offered and a key that signed are different
+// attempts, so that they cannot be mixed up. Guarded here: proofs are verified before anyone hears of them,
+// attempts are counted, messages are taken in order.
 import { ProtocolError, Reason, SshError } from '../errors.ts'
 import { isCertificate, parseCertificate, plainName, type Certificate } from '../keys/certificate.ts'
 import { knownKey } from '../keys/key-object.ts'
@@ -50,13 +51,20 @@ export type Attempt = AnyAttempt &
   )
 
 /** Refusals and partial successes may say which methods can go on; else the connection's own list is said. */
-export type Decision = 'accept' | 'refuse' | { readonly refuse: readonly string[] } | { readonly partial: readonly string[] }
+export type Decision =
+  | 'accept'
+  | 'refuse'
+  | { readonly refuse: readonly string[] }
+  | { readonly partial: readonly string[] }
 
 export interface ServerAuthOptions {
   /** As they are listed to the client. */
   readonly methods: readonly string[]
   authenticate(attempt: Attempt): Promise<Decision>
-  /** Told of a signature that is not one of the key it came with: such an attempt is refused before anybody judges it. */
+  /**
+   * Told of a signature that is not one of the key it came with: such an attempt is refused before anybody
+   * judges it.
+   */
   onBadSignature?(user: string): void
   /** Failed attempts; the first `none` is free. */
   readonly mostFailures: number
@@ -93,7 +101,8 @@ export async function authenticateClient(transport: Transport, options: ServerAu
     const payload = next ?? (await transport.receive())
     next = undefined
     const request = readRequest(payload)
-    if (user !== undefined && user !== request.user) throw new ProtocolError('The user name changed between attempts.')
+    if (user !== undefined && user !== request.user)
+      throw new ProtocolError('The user name changed between attempts.')
     user = request.user
 
     const refuse = (methods: readonly string[], partial: boolean): void =>
@@ -139,7 +148,8 @@ async function acceptService(transport: Transport): Promise<void> {
   const reader = new Reader(await transport.receive())
   if (reader.byte() !== Message.serviceRequest) throw new ProtocolError('A service must be asked for first.')
   const service = reader.text()
-  if (service !== authService) throw new SshError(Reason.serviceNotAvailable, 'Before authentication there is no other service.')
+  if (service !== authService)
+    throw new SshError(Reason.serviceNotAvailable, 'Before authentication there is no other service.')
   transport.send(message(Message.serviceAccept).string(service))
 }
 
@@ -164,7 +174,8 @@ function readRequest(payload: Buffer): Request {
   const fields = new Reader(payload)
   if (fields.byte() !== Message.authRequest) throw new ProtocolError('Only authentication is possible now.')
   const user = fields.text(longestUser)
-  if (fields.text() !== connectionService) throw new SshError(Reason.serviceNotAvailable, 'There is no such service.')
+  if (fields.text() !== connectionService)
+    throw new SshError(Reason.serviceNotAvailable, 'There is no such service.')
   return { user, method: fields.text(), fields }
 }
 
@@ -177,7 +188,10 @@ interface ReadAttempt {
   readonly blob: Buffer
 }
 
-/** The attempt with its proof verified, or undefined where there is nothing to decide: the method or the proof is bad. */
+/**
+ * The attempt with its proof verified, or undefined where there is nothing to decide: the method or the proof
+ * is bad.
+ */
 async function readAttempt(
   transport: Transport,
   request: Request,
@@ -199,7 +213,8 @@ async function readAttempt(
     case 'keyboard-interactive':
       return plain({
         method,
-        ask: async (prompts, title = '', instruction = '') => askUser(transport, prompts, title, instruction, abandon),
+        ask: async (prompts, title = '', instruction = '') =>
+          askUser(transport, prompts, title, instruction, abandon),
       })
     case 'publickey':
       return readKey(transport, request, forged)
@@ -208,7 +223,11 @@ async function readAttempt(
   }
 }
 
-async function readKey(transport: Transport, { user, fields }: Request, forged: () => void): Promise<ReadAttempt | undefined> {
+async function readKey(
+  transport: Transport,
+  { user, fields }: Request,
+  forged: () => void,
+): Promise<ReadAttempt | undefined> {
   const signed = fields.boolean()
   const [algorithm, blob] = [fields.text(), Buffer.from(fields.string())]
   const signature = signed ? fields.string() : undefined
@@ -248,7 +267,11 @@ async function askUser(
   abandon: (payload: Buffer) => void,
 ): Promise<string[]> {
   if (prompts.length > mostPrompts) throw new TypeError('Too many questions at once.')
-  const written = message(Message.authInfoRequest, 512).string(title).string(instruction).string('').uint32(prompts.length)
+  const written = message(Message.authInfoRequest, 512)
+    .string(title)
+    .string(instruction)
+    .string('')
+    .uint32(prompts.length)
   for (const prompt of prompts) written.string(prompt.text).boolean(prompt.echo)
   transport.send(written)
   const payload = await transport.receive()

@@ -1,5 +1,5 @@
-// aes128-ctr, aes192-ctr and aes256-ctr (RFC 4344 section 4), under one key stream that runs on from packet to packet, with one
-// of the MACs of ciphers/mac.ts. On the wire with an encrypt-then-MAC one:
+// aes128-ctr, aes192-ctr and aes256-ctr (RFC 4344 section 4), under one key stream that runs on from packet
+// to packet, with one of the MACs of ciphers/mac.ts. On the wire with an encrypt-then-MAC one:
 //   uint32 packet_length in clear, packet_length encrypted bytes, the MAC of all that
 // and with another, whose packet_length is encrypted, too:
 //   4 + packet_length encrypted bytes, the MAC of what they were
@@ -18,8 +18,10 @@ function ctr(bits: 128 | 192 | 256): Cipher {
     key_bytes: bits / 8,
     iv_bytes: 16,
     needsMac: true,
-    sealer: (keys, mac) => (mac!.encryptThenMac ? encryptThenMacSealer : encryptAndMacSealer)(algorithm, keys, mac!),
-    opener: (keys, mac) => (mac!.encryptThenMac ? encryptThenMacOpener : encryptAndMacOpener)(algorithm, keys, mac!),
+    sealer: (keys, mac) =>
+      (mac!.encryptThenMac ? encryptThenMacSealer : encryptAndMacSealer)(algorithm, keys, mac!),
+    opener: (keys, mac) =>
+      (mac!.encryptThenMac ? encryptThenMacOpener : encryptAndMacOpener)(algorithm, keys, mac!),
   }
 }
 

@@ -1,9 +1,10 @@
-// aes128-gcm@openssh.com and aes256-gcm@openssh.com (RFC 5647 section 7, with the negotiation of OpenSSH's PROTOCOL file,
-// section 1.6). On the wire:
+// aes128-gcm@openssh.com and aes256-gcm@openssh.com (RFC 5647 section 7, with the negotiation of OpenSSH's
+// PROTOCOL file, section 1.6). On the wire:
 //   uint32 packet_length in clear, authenticated as additional data
 //   packet_length encrypted bytes, a multiple of 16
 //   16 bytes of tag
-// The nonce is 4 fixed bytes and a counter of 8, both from the derived IV; the counter goes up by one with each packet.
+// The nonce is 4 fixed bytes and a counter of 8, both from the derived IV; the counter goes up by one with
+// each packet.
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
 import { macFailure, ownCopy, type Cipher, type Room } from './cipher.ts'
@@ -54,7 +55,8 @@ function sealAt(direct: Aead, nonce: Buffer, packet: Buffer, room: Room): Buffer
 }
 
 function openedAt(direct: Aead, nonce: Buffer, packet: Buffer): Buffer {
-  if (!direct.open(nonce, packet.subarray(0, 4), packet.subarray(4))) throw new SshError(Reason.macError, macFailure)
+  if (!direct.open(nonce, packet.subarray(0, 4), packet.subarray(4)))
+    throw new SshError(Reason.macError, macFailure)
   return packet.subarray(4, packet.length - tag_bytes)
 }
 

@@ -1,16 +1,20 @@
-// chacha20-poly1305@openssh.com (OpenSSH's PROTOCOL.chacha20poly1305; draft-ietf-sshm-chacha20-poly1305). On the wire:
+// chacha20-poly1305@openssh.com (OpenSSH's PROTOCOL.chacha20poly1305; draft-ietf-sshm-chacha20-poly1305). On
+// the wire:
 //   4 bytes: packet_length under ChaCha20 with the second half of the key
 //   packet_length bytes under ChaCha20 with the first half, from block 1 on
 //   16 bytes: Poly1305 over all of the above, its key being the first 32 bytes of block 0
-// The nonce of each packet is its sequence number as a uint64. This is not the AEAD of RFC 8439, whose tag covers other
-// bytes, so that the two primitives are put together here.
+// The nonce of each packet is its sequence number as a uint64. This is not the AEAD of RFC 8439, whose tag
+// covers other bytes, so that the two primitives are put together here.
 import * as crypto from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
 import { macFailure, type Cipher, type Room } from './cipher.ts'
 import { openSsl, tag_bytes } from './openssl.ts'
 
 /** Newer than the type declarations of Node that we have. */
-type CreateMac = (algorithm: 'poly1305', key: Uint8Array) => { update(bytes: Uint8Array): void; final(): Buffer }
+type CreateMac = (
+  algorithm: 'poly1305',
+  key: Uint8Array,
+) => { update(bytes: Uint8Array): void; final(): Buffer }
 const createMac = (crypto as unknown as { readonly createMac?: CreateMac }).createMac
 
 const zeros = Buffer.alloc(64)
@@ -32,7 +36,9 @@ function chacha20(key: Buffer, nonce: Buffer): crypto.Cipheriv {
   return crypto.createCipheriv('chacha20', key, nonce)
 }
 
-/** The same with contexts that live as long as the keys, and without memory of its own but for what it seals. */
+/**
+ * The same with contexts that live as long as the keys, and without memory of its own but for what it seals.
+ */
 function directly(mainKey: Buffer, headerKey: Buffer) {
   const library = openSsl()
   if (!library) return undefined
@@ -102,7 +108,8 @@ export const chacha20Poly1305: Cipher = {
       tag: tag_bytes,
       block: 8,
       padsLength: false,
-      length: (head, sequence) => direct?.length(head, sequence) ?? chacha20(header, nonceOf(sequence)).update(head).readUInt32BE(0),
+      length: (head, sequence) =>
+        direct?.length(head, sequence) ?? chacha20(header, nonceOf(sequence)).update(head).readUInt32BE(0),
       open(packet, sequence) {
         if (direct) return direct.open(packet, sequence)
         const end = packet.length - tag_bytes

@@ -1,6 +1,7 @@
 // What every cipher offers to the packet layer, one direction at a time. A packet before sealing is
 //   uint32 packet_length, byte padding_length, payload, padding        (RFC 4253 section 6)
-// and `open` returns what follows packet_length. All primitives are OpenSSL's, by node:crypto or directly (openssl.ts).
+// and `open` returns what follows packet_length. All primitives are OpenSSL's, by node:crypto or directly
+// (openssl.ts).
 
 /** Gives memory with anything in it. */
 export type Room = (bytes: number) => Buffer
@@ -8,11 +9,14 @@ export type Room = (bytes: number) => Buffer
 export interface Sealer {
   /** What the padded bytes must be a multiple of. */
   readonly block: number
-  /** Whether packet_length is among the padded bytes; not so where it is sent in clear or under a key of its own. */
+  /**
+   * Whether packet_length is among the padded bytes; not so where it is sent in clear or under a key of its
+   * own.
+   */
   readonly padsLength: boolean
   /**
-   * Returns the bytes for the wire, in order, in memory from `room` or in its own; except before there are keys, none of them
-   * are the packet's own memory, which is used again.
+   * Returns the bytes for the wire, in order, in memory from `room` or in its own; except before there are
+   * keys, none of them are the packet's own memory, which is used again.
    */
   seal(packet: Buffer, sequence: number, room: Room): Buffer[]
 }
@@ -22,9 +26,15 @@ export interface Opener {
   readonly tag: number
   readonly block: number
   readonly padsLength: boolean
-  /** packet_length from the first four bytes, once for each packet. It is a stranger's number until the packet was opened. */
+  /**
+   * packet_length from the first four bytes, once for each packet. It is a stranger's number until the packet
+   * was opened.
+   */
   length(head: Buffer, sequence: number): number
-  /** Takes packet_length, the rest and the tag as they came, and may write over them; throws when the tag is wrong. */
+  /**
+   * Takes packet_length, the rest and the tag as they came, and may write over them; throws when the tag is
+   * wrong.
+   */
   open(packet: Buffer, sequence: number): Buffer
 }
 
@@ -55,8 +65,8 @@ export interface Mac {
 export const macFailure = 'A packet was changed on its way.'
 
 /**
- * For what lives as long as the connection: a small buffer made in any other way is a part of a larger one that is shared
- * with whatever was made at the same time, and keeps all of it.
+ * For what lives as long as the connection: a small buffer made in any other way is a part of a larger one
+ * that is shared with whatever was made at the same time, and keeps all of it.
  */
 export function ownCopy(bytes: Buffer): Buffer {
   const copy = Buffer.alloc(bytes.length)

@@ -1,4 +1,5 @@
-// No cipher, for the packets before the first keys (RFC 4253 section 6): padded to eight bytes, nothing authenticated.
+// No cipher, for the packets before the first keys (RFC 4253 section 6): padded to eight bytes, nothing
+// authenticated.
 import type { Opener, Sealer } from './cipher.ts'
 
 export const plainSealer: Sealer = { block: 8, padsLength: true, seal: (packet) => [packet] }

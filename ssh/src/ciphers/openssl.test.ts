@@ -1,5 +1,5 @@
-// OpenSSL called directly and by node:crypto: what the one seals the other opens, so that it does not matter which of them is
-// there, and nobody gets memory that is not theirs.
+// OpenSSL called directly and by node:crypto: what the one seals the other opens, so that it does not matter
+// which of them is there, and nobody gets memory that is not theirs.
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -27,7 +27,12 @@ describe.each([aes128Gcm, aes256Gcm, chacha20Poly1305])('$name', (cipher) => {
   const inWords = (packet: Buffer): string => packet.toString('base64')
 
   beforeAll(() => {
-    const input = { name: cipher.name, key: inWords(keys.key), iv: inWords(keys.iv), packets: packets.map(inWords) }
+    const input = {
+      name: cipher.name,
+      key: inWords(keys.key),
+      iv: inWords(keys.iv),
+      packets: packets.map(inWords),
+    }
     there = JSON.parse(
       elsewhere(
         `
@@ -44,9 +49,11 @@ describe.each([aes128Gcm, aes256Gcm, chacha20Poly1305])('$name', (cipher) => {
 
   test('both seal the same bytes', () => {
     const sealer = cipher.sealer(keys, undefined)
-    expect(packets.map((packet, sequence) => inWords(Buffer.concat(sealer.seal(packet, sequence, Buffer.allocUnsafe))))).toEqual(
-      there.sealed,
-    )
+    expect(
+      packets.map((packet, sequence) =>
+        inWords(Buffer.concat(sealer.seal(packet, sequence, Buffer.allocUnsafe))),
+      ),
+    ).toEqual(there.sealed)
   })
 
   test('what node:crypto sealed is opened where it lies', () => {
@@ -68,7 +75,9 @@ describe('memory', () => {
     const aead = openSsl()!.aead('aes-128-gcm', key, 'seal')
     const memory = Buffer.alloc(200)
     expect(() => aead.seal(nonce, known, randomBytes(100), memory.subarray(0, 100))).toThrow(RangeError)
-    expect(() => aead.seal(nonce.subarray(1), known, randomBytes(100), memory.subarray(0, 116))).toThrow(RangeError)
+    expect(() => aead.seal(nonce.subarray(1), known, randomBytes(100), memory.subarray(0, 116))).toThrow(
+      RangeError,
+    )
     expect(memory.equals(Buffer.alloc(200))).toBe(true)
   })
 
@@ -96,7 +105,12 @@ function elsewhere(script: string, input = ''): string {
     chacha20Poly1305: './chacha20-poly1305.ts',
     openSsl: './openssl.ts',
   }
-  const imports = Object.entries(names).map(([what, from]) => `import { ${what} } from ${JSON.stringify(new URL(from, import.meta.url))}`)
+  const imports = Object.entries(names).map(
+    ([what, from]) => `import { ${what} } from ${JSON.stringify(new URL(from, import.meta.url))}`,
+  )
   const whole = ["import { readFileSync } from 'node:fs'", ...imports, script].join('\n')
-  return execFileSync(process.execPath, ['--no-experimental-ffi', '--input-type=module', '--eval', whole], { input, encoding: 'utf8' })
+  return execFileSync(process.execPath, ['--no-experimental-ffi', '--input-type=module', '--eval', whole], {
+    input,
+    encoding: 'utf8',
+  })
 }

@@ -1,8 +1,9 @@
-// The OpenSSL that is part of Node's own executable, called directly. node:crypto makes an object for every packet and new
-// memory for every result, which costs more than the encryption itself (and again when it is collected); here one context
-// lives as long as its key, and bytes are written where the caller wants them. node:ffi is young, so that all of it is in
-// this file: whatever it does not offer, or gets wrong in the trial below, is left to node:crypto by those who ask.
-// C believes every length it is told. Nothing leaves this file that is not held against the memory it is about.
+// The OpenSSL that is part of Node's own executable, called directly. node:crypto makes an object for every
+// packet and new memory for every result, which costs more than the encryption itself (and again when it is
+// collected); here one context lives as long as its key, and bytes are written where the caller wants them.
+// node:ffi is young, so that all of it is in this file: whatever it does not offer, or gets wrong in the
+// trial below, is left to node:crypto by those who ask. C believes every length it is told. Nothing leaves
+// this file that is not held against the memory it is about.
 import { createCipheriv, randomBytes } from 'node:crypto'
 import type * as Ffi from 'node:ffi'
 
@@ -38,7 +39,10 @@ const definitions = {
   EVP_CIPHER_CTX_new: { arguments: [], return: 'pointer' },
   EVP_CIPHER_CTX_free: { arguments: ['pointer'], return: 'void' },
   EVP_CIPHER_CTX_ctrl: { arguments: ['pointer', 'int32', 'int32', 'buffer'], return: 'int32' },
-  EVP_CipherInit_ex: { arguments: ['pointer', 'pointer', 'pointer', 'buffer', 'buffer', 'int32'], return: 'int32' },
+  EVP_CipherInit_ex: {
+    arguments: ['pointer', 'pointer', 'pointer', 'buffer', 'buffer', 'int32'],
+    return: 'int32',
+  },
   EVP_CipherUpdate: { arguments: ['pointer', 'buffer', 'buffer', 'buffer', 'int32'], return: 'int32' },
   EVP_CipherFinal_ex: { arguments: ['pointer', 'buffer', 'buffer'], return: 'int32' },
   EVP_MAC_fetch: { arguments: ['pointer', 'string', 'pointer'], return: 'pointer' },
@@ -77,7 +81,13 @@ function must(done: number): void {
   if (done !== 1) throw new Error('OpenSSL refused to go on.')
 }
 
-function contextOf(owner: object, algorithm: string, key: Buffer, key_bytes: number, direction: number): bigint {
+function contextOf(
+  owner: object,
+  algorithm: string,
+  key: Buffer,
+  key_bytes: number,
+  direction: number,
+): bigint {
   if (key.length !== key_bytes) throw new RangeError('This is no key for the cipher.')
   const cipher = evp().EVP_get_cipherbyname(algorithm)
   const context = evp().EVP_CIPHER_CTX_new()
@@ -90,7 +100,8 @@ function contextOf(owner: object, algorithm: string, key: Buffer, key_bytes: num
 function aead(algorithm: Gcm, key: Buffer, direction: 'seal' | 'open'): Aead {
   const aead: Aead = {
     seal(nonce, known, plain, into) {
-      if (nonce.length !== nonce_bytes || into.length !== plain.length + tag_bytes) throw new RangeError('The memory does not fit.')
+      if (nonce.length !== nonce_bytes || into.length !== plain.length + tag_bytes)
+        throw new RangeError('The memory does not fit.')
       must(evp().EVP_CipherInit_ex(context, none, none, null, nonce, unchanged))
       must(evp().EVP_CipherUpdate(context, null, written, known, known.length))
       must(evp().EVP_CipherUpdate(context, into, written, plain, plain.length))
@@ -107,7 +118,13 @@ function aead(algorithm: Gcm, key: Buffer, direction: 'seal' | 'open'): Aead {
       return evp().EVP_CipherFinal_ex(context, written, written) === 1
     },
   }
-  const context = contextOf(aead, algorithm, key, algorithm === 'aes-128-gcm' ? 16 : 32, direction === 'seal' ? encrypt : decrypt)
+  const context = contextOf(
+    aead,
+    algorithm,
+    key,
+    algorithm === 'aes-128-gcm' ? 16 : 32,
+    direction === 'seal' ? encrypt : decrypt,
+  )
   return aead
 }
 
@@ -161,7 +178,9 @@ function tried(): OpenSsl | undefined {
     library = load()
     if (!library) return undefined
     const openSsl: OpenSsl = { aead, keyStream, oneTimeMac: oneTimeMac() }
-    return gcmIsRight('aes-128-gcm') && gcmIsRight('aes-256-gcm') && chachaIsRight(openSsl) ? openSsl : undefined
+    return gcmIsRight('aes-128-gcm') && gcmIsRight('aes-256-gcm') && chachaIsRight(openSsl)
+      ? openSsl
+      : undefined
   } catch {
     return undefined
   }
@@ -197,5 +216,8 @@ function chachaIsRight({ oneTimeMac }: OpenSsl): boolean {
   // RFC 8439 section 2.5.2
   const macKey = Buffer.from('85d6be7857556d337f4452fe42d506a80103808afb0db2fd4abff6af4149f51b', 'hex')
   const mac = oneTimeMac(macKey, Buffer.from('Cryptographic Forum Research Group'))
-  return into.equals(createCipheriv('chacha20', key, nonce).update(plain)) && mac.toString('hex') === 'a8061dc1305136c6c22b8baf0c0127a9'
+  return (
+    into.equals(createCipheriv('chacha20', key, nonce).update(plain)) &&
+    mac.toString('hex') === 'a8061dc1305136c6c22b8baf0c0127a9'
+  )
 }

@@ -1,5 +1,5 @@
-// Replies carry no number: they are matched to requests by their order alone (RFC 4254 sections 4 and 5.4). Whoever decides
-// may take their time with each; here the answers wait for those before them.
+// Replies carry no number: they are matched to requests by their order alone (RFC 4254 sections 4 and 5.4).
+// Whoever decides may take their time with each; here the answers wait for those before them.
 import { ProtocolError } from '../errors.ts'
 
 /** A peer that asks on and on while nothing is answered is not waiting for answers. */

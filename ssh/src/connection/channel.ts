@@ -1,8 +1,9 @@
-// One channel (RFC 4254 section 5): two streams of bytes with credit, and requests. The credit that the peer gets follows
-// the pace of whoever reads here: taking a chunk is what opens the window again, so that a slow reader holds at most one
-// window of bytes and the peer waits. What waits is counted in the connection's account as the memory it is, until the reader
-// asks for the next chunk. Writing waits for the peer's window and for the socket. Data, EOF and CLOSE leave in
-// the order in which they were asked for; requests do not wait behind data, because a signal must pass a full window.
+// One channel (RFC 4254 section 5): two streams of bytes with credit, and requests. The credit that the peer
+// gets follows the pace of whoever reads here: taking a chunk is what opens the window again, so that a slow
+// reader holds at most one window of bytes and the peer waits. What waits is counted in the connection's
+// account as the memory it is, until the reader asks for the next chunk. Writing waits for the peer's window
+// and for the socket. Data, EOF and CLOSE leave in the order in which they were asked for; requests do not
+// wait behind data, because a signal must pass a full window.
 import { ChannelClosed, ProtocolError } from '../errors.ts'
 import { compact, heldBy, object_bytes, request_bytes, type Account } from '../memory.ts'
 import { Message } from '../messages.ts'
@@ -28,7 +29,10 @@ export interface ChannelRequest {
 
 export interface Channel extends AsyncIterable<Chunk>, AsyncDisposable {
   readonly type: string
-  /** What the peer asks of this channel; ends when the channel is closed. Requests beyond the queue are refused. */
+  /**
+   * What the peer asks of this channel; ends when the channel is closed. Requests beyond the queue are
+   * refused.
+   */
   readonly requests: Queue<ChannelRequest>
   /** The next bytes; undefined after the peer's EOF. Throws if the connection broke off before it. */
   read(): Promise<Chunk | undefined>
@@ -56,7 +60,10 @@ export interface ChannelInside {
   onReply(success: boolean): void
   /** What waits can still be read, unless it is dropped. */
   onLost(error: Error, drop: boolean): void
-  /** Sends one packet of what waits; true if there is more that could leave. Only while the transport is not congested. */
+  /**
+   * Sends one packet of what waits; true if there is more that could leave. Only while the transport is not
+   * congested.
+   */
   sendOne(): boolean
 }
 
@@ -82,14 +89,22 @@ export interface ChannelOutside {
 
 /** What the peer may ask without being answered. */
 const mostRequests = 256
-/** Small pieces that wait are joined into pieces of this size, or each would cost far more memory than its bytes. */
+/**
+ * Small pieces that wait are joined into pieces of this size, or each would cost far more memory than its
+ * bytes.
+ */
 const joined_bytes = 8_192
 /** A chunk that somebody waits for is not copied out of so small a buffer. */
 const small_bytes = 4_096
 const largestWindow = 0xffff_ffff
 
 type Leaving =
-  | { readonly kind: 'data'; bytes: Uint8Array; readonly stream: number; readonly done: PromiseWithResolvers<void> }
+  | {
+      readonly kind: 'data'
+      bytes: Uint8Array
+      readonly stream: number
+      readonly done: PromiseWithResolvers<void>
+    }
   | { readonly kind: 'eof' | 'close'; readonly done: PromiseWithResolvers<void> }
 
 interface Waiting {
@@ -275,7 +290,8 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
     channel,
     onData(bytes, stream) {
       if (gotEof || gotClose) throw new ProtocolError('Data came after the end of a channel.')
-      if (bytes.length > outside.packet_bytes) throw new ProtocolError('A packet of data is larger than was allowed.')
+      if (bytes.length > outside.packet_bytes)
+        throw new ProtocolError('A packet of data is larger than was allowed.')
       if (bytes.length > credit_bytes) throw new ProtocolError('More data came than the window allows.')
       credit_bytes -= bytes.length
       if (bytes.length === 0) return
@@ -352,7 +368,9 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
         const size = Math.min(item.bytes.length, remoteWindow_bytes, outside.remotePacket_bytes)
         if (size === 0) return false
         const extended = item.stream !== 0
-        const written = passingMessage(extended ? Message.channelExtendedData : Message.channelData).uint32(remoteId)
+        const written = passingMessage(extended ? Message.channelExtendedData : Message.channelData).uint32(
+          remoteId,
+        )
         if (extended) written.uint32(item.stream)
         send(written.string(size === item.bytes.length ? item.bytes : item.bytes.subarray(0, size)))
         remoteWindow_bytes -= size
@@ -373,7 +391,10 @@ export function openChannel(outside: ChannelOutside): ChannelInside {
   }
 }
 
-/** Returns how much more is held by it. Small pieces are joined; others stay where they are unless that holds far more. */
+/**
+ * Returns how much more is held by it. Small pieces are joined; others stay where they are unless that holds
+ * far more.
+ */
 function keep(chunks: Waiting[], bytes: Buffer, stream: number): number {
   const last = chunks.at(-1)
   const length = (last?.bytes.length ?? 0) + bytes.length

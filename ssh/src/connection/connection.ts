@@ -1,8 +1,9 @@
-// The connection protocol (RFC 4254) on one authenticated transport: many channels, requests about the whole, and fairness
-// between them. It is a value: ask it to open a channel or for a favour, read what the peer wants from `channels` and
-// `requests`, dispose of it when done. Types of channels and requests that its owner did not name are refused here, at
-// once and honestly; what waits for the owner is bounded, and beyond the bound refused. What the peer makes us hold is counted
-// as memory: beyond a limit of the connection, or of the process, nothing more is read from the peer until somebody took some.
+// The connection protocol (RFC 4254) on one authenticated transport: many channels, requests about the whole,
+// and fairness between them. It is a value: ask it to open a channel or for a favour, read what the peer
+// wants from `channels` and `requests`, dispose of it when done. Types of channels and requests that its
+// owner did not name are refused here, at once and honestly; what waits for the owner is bounded, and beyond
+// the bound refused. What the peer makes us hold is counted as memory: beyond a limit of the connection, or
+// of the process, nothing more is read from the peer until somebody took some.
 import type { ConnectionEnded } from '../errors.ts'
 import { ChannelRefused, ProtocolError, Reason, SshError } from '../errors.ts'
 import { compact, heldBy, request_bytes, type MemoryPool } from '../memory.ts'
@@ -48,7 +49,10 @@ export interface ConnectionOptions {
   readonly mostUnanswered: number
   /** Where it is counted what peers make us hold. */
   readonly memory: MemoryPool
-  /** Global requests that need no owner, which is not asked about one that wants no reply: undefined for those that do. */
+  /**
+   * Global requests that need no owner, which is not asked about one that wants no reply: undefined for those
+   * that do.
+   */
   answer?(name: string, payload: Buffer): Promise<Uint8Array | undefined> | undefined
 }
 
@@ -86,7 +90,11 @@ const opening_bytes = 4_096
 interface Slot {
   inside?: ChannelInside
   /** Of a channel that we want to open. */
-  readonly opening?: { readonly type: string; readonly window: Window; abandoned: boolean } & PromiseWithResolvers<Channel>
+  readonly opening?: {
+    readonly type: string
+    readonly window: Window
+    abandoned: boolean
+  } & PromiseWithResolvers<Channel>
 }
 
 interface Asked extends GlobalRequest {
@@ -147,7 +155,11 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
   }
 
   const readRemote = (reader: Reader): Remote => {
-    const remote = { id: reader.uint32(), window_bytes: reader.uint32(), packet_bytes: Math.min(reader.uint32(), largestSent_bytes) }
+    const remote = {
+      id: reader.uint32(),
+      window_bytes: reader.uint32(),
+      packet_bytes: Math.min(reader.uint32(), largestSent_bytes),
+    }
     if (remote.packet_bytes === 0) throw new ProtocolError('A channel without packets is of no use.')
     return remote
   }
@@ -248,7 +260,8 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     const answer: (answered: Uint8Array | false) => void = wantReply ? answers.expect(letGo) : () => undefined
     memory.hold(held_bytes)
     const known = wantReply ? options.answer?.(name, payload) : undefined
-    // A client may leave when its program has ended, and would not learn what it asked for before that: all else waits.
+    // A client may leave when its program has ended, and would not learn what it asked for before that: all
+    // else waits.
     if (known) return known.then((answered) => answer(answered ?? false))
     const wanted = options.globalRequests === 'all' || options.globalRequests.includes(name)
     const asked: Asked = {
@@ -372,7 +385,8 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
     async open(type, payload = Buffer.alloc(0), signal) {
       if (over) throw over
       signal?.throwIfAborted()
-      if (slots.size >= options.mostChannels) throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
+      if (slots.size >= options.mostChannels)
+        throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
       const window = windows.open()
       const opening = { type, window, abandoned: false, ...Promise.withResolvers<Channel>() }
       const abandon = (): void => {
@@ -403,13 +417,18 @@ export function openConnection(transport: Transport, options: ConnectionOptions)
 }
 
 /** Asks a silent peer for a sign of life; any packet is one. Returns what stops it. */
-function watchLife(transport: Transport, options: ConnectionOptions, ask: (name: string) => void): () => void {
+function watchLife(
+  transport: Transport,
+  options: ConnectionOptions,
+  ask: (name: string) => void,
+): () => void {
   if (options.keepalive_ms === 0) return () => undefined
   let seen = transport.received
   let unanswered = 0
   const timer = setInterval(() => {
     if (transport.received !== seen) unanswered = 0
-    else if (unanswered >= options.mostUnanswered) transport.end(new SshError(Reason.connectionLost, tired(transport)))
+    else if (unanswered >= options.mostUnanswered)
+      transport.end(new SshError(Reason.connectionLost, tired(transport)))
     if (transport.received === seen) {
       unanswered += 1
       ask('keepalive@openssh.com')

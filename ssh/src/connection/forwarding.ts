@@ -1,6 +1,6 @@
-// Forwarded connections (RFC 4254 section 7 and OpenSSH's PROTOCOL file, section 2.4): what the channels and requests
-// carry, and the joining of a channel with a socket. Who may forward where is the caller's to decide: nothing here dials
-// or listens by itself.
+// Forwarded connections (RFC 4254 section 7 and OpenSSH's PROTOCOL file, section 2.4): what the channels and
+// requests carry, and the joining of a channel with a socket. Who may forward where is the caller's to
+// decide: nothing here dials or listens by itself.
 //   direct-tcpip                     string host, uint32 port, string origin, uint32 origin port
 //   forwarded-tcpip                  string bound address, uint32 bound port, string origin, uint32 origin port
 //   tcpip-forward and cancel-…       string address, uint32 port      (answer for port 0: uint32 port)
@@ -62,14 +62,20 @@ const withReserved = (reader: Reader): void => void [reader.text(4_096), reader.
 const nothing = (): void => undefined
 
 /** How the bodies are read, of openings and of requests about the whole connection. */
-const bodies: ReadonlyMap<string, (payload: Buffer) => unknown> = new Map<string, (payload: Buffer) => unknown>([
+const bodies: ReadonlyMap<string, (payload: Buffer) => unknown> = new Map<
+  string,
+  (payload: Buffer) => unknown
+>([
   ['session', (payload) => readAll(payload, nothing)],
   ['auth-agent@openssh.com', (payload) => readAll(payload, nothing)],
   ['direct-tcpip', readTcpForward],
   ['forwarded-tcpip', readTcpForward],
   ['tcpip-forward', readListen],
   ['cancel-tcpip-forward', readListen],
-  ['direct-streamlocal@openssh.com', (payload) => readAll(payload, (reader) => [withReserved(reader), reader.uint32()])],
+  [
+    'direct-streamlocal@openssh.com',
+    (payload) => readAll(payload, (reader) => [withReserved(reader), reader.uint32()]),
+  ],
   ['forwarded-streamlocal@openssh.com', (payload) => readAll(payload, withReserved)],
   ['streamlocal-forward@openssh.com', (payload) => readAll(payload, (reader) => reader.text(4_096))],
   ['cancel-streamlocal-forward@openssh.com', (payload) => readAll(payload, (reader) => reader.text(4_096))],
@@ -106,7 +112,10 @@ export function writePath(path: string): Buffer {
   return new Writer().string(path).bytes()
 }
 
-/** Resolves when both directions have ended; each end is passed on as it comes, and each side's pace is the other's. */
+/**
+ * Resolves when both directions have ended; each end is passed on as it comes, and each side's pace is the
+ * other's.
+ */
 export async function joinSocket(channel: Channel, socket: Duplex): Promise<void> {
   const inward = async (): Promise<void> => {
     for await (const { bytes, stream } of channel) {
@@ -137,7 +146,9 @@ export async function joinSocket(channel: Channel, socket: Duplex): Promise<void
   await gone
 }
 
-/** Waits until what was written has left, or for as long as a socket may take that nobody reads from any more. */
+/**
+ * Waits until what was written has left, or for as long as a socket may take that nobody reads from any more.
+ */
 async function finished(socket: Duplex): Promise<void> {
   if (socket.writableFinished || socket.destroyed) return
   await new Promise<void>((resolve) => {

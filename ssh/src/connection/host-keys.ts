@@ -1,5 +1,5 @@
-// How a server tells its clients of all its host keys, so that they can learn a new one before an old one goes (OpenSSH's
-// PROTOCOL file, section 2.5).
+// How a server tells its clients of all its host keys, so that they can learn a new one before an old one
+// goes (OpenSSH's PROTOCOL file, section 2.5).
 //   hostkeys-00@openssh.com        string key, for each key
 //   hostkeys-prove-00@openssh.com  the same from the client; the answer is for each: string signature over
 //                                  string "hostkeys-prove-00@openssh.com", string session id, string key
@@ -18,7 +18,10 @@ export function writeHostKeys(keys: readonly PrivateKey[]): Buffer {
 /** Clients ask once, about the keys that they did not know; those who ask more often want us to compute. */
 const mostAsked = 4
 
-/** Undefined when a key is asked about that is not ours, or twice, or when too much was asked already: nothing is signed then. */
+/**
+ * Undefined when a key is asked about that is not ours, or twice, or when too much was asked already: nothing
+ * is signed then.
+ */
 export type HostKeyProofs = (payload: Buffer, algorithm: string) => Promise<Buffer | undefined>
 
 /** For one connection. The algorithm is that of the exchange, for a key that can do it. */
@@ -31,7 +34,9 @@ export function hostKeyProofs(keys: readonly PrivateKey[], sessionId: Buffer): H
     const answer = new Writer(1_024)
     for (const key of wanted) {
       const signed = new Writer(1_024).string(proveName).string(sessionId).string(key.blob).bytes()
-      answer.string(await key.sign(key.algorithms.includes(algorithm) ? algorithm : key.algorithms[0]!, signed))
+      answer.string(
+        await key.sign(key.algorithms.includes(algorithm) ? algorithm : key.algorithms[0]!, signed),
+      )
     }
     return answer.bytes()
   }

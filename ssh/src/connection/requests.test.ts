@@ -1,4 +1,5 @@
-// Requests are written as they are read; what has no name is kept as it came, and what cannot be read is called malformed.
+// Requests are written as they are read; what has no name is kept as it came, and what cannot be read is
+// called malformed.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readRequest, writeRequest, type SessionRequest } from './requests.ts'

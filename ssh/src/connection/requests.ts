@@ -1,4 +1,5 @@
-// The requests of a session channel (RFC 4254 section 6, OpenSSH's PROTOCOL file), read into one union and written from it.
+// The requests of a session channel (RFC 4254 section 6, OpenSSH's PROTOCOL file), read into one union and
+// written from it.
 //   pty-req        string terminal, uint32 columns, rows, width, height (pixels), string modes (section 8)
 //   x11-req        boolean single, string protocol, string cookie, uint32 screen
 //   env            string name, string value
@@ -6,8 +7,9 @@
 //   window-change  uint32 columns, rows, width, height
 //   signal         string name without SIG               break  uint32 milliseconds
 //   exit-status    uint32       exit-signal  string name, boolean core dumped, string message, string language
-// Any other name is kept as it came: it can be passed on, or refused. A name of these with a body that is not as above, or
-// with more behind it, is malformed, and of no use to anybody: what cannot be read here could mean anything elsewhere.
+// Any other name is kept as it came: it can be passed on, or refused. A name of these with a body that is not
+// as above, or with more behind it, is malformed, and of no use to anybody: what cannot be read here could
+// mean anything elsewhere.
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 
@@ -32,13 +34,24 @@ export type Program =
 
 export type Exit =
   | { readonly type: 'exit-status'; readonly status: number }
-  | { readonly type: 'exit-signal'; readonly signal: string; readonly coreDumped: boolean; readonly message: string }
+  | {
+      readonly type: 'exit-signal'
+      readonly signal: string
+      readonly coreDumped: boolean
+      readonly message: string
+    }
 
 export type SessionRequest =
   | Program
   | Exit
   | { readonly type: 'pty-req'; readonly pty: Pty }
-  | { readonly type: 'x11-req'; readonly single: boolean; readonly protocol: string; readonly cookie: string; readonly screen: number }
+  | {
+      readonly type: 'x11-req'
+      readonly single: boolean
+      readonly protocol: string
+      readonly cookie: string
+      readonly screen: number
+    }
   | { readonly type: 'env'; readonly name: string; readonly value: string }
   | { readonly type: 'window-change'; readonly size: Size }
   | { readonly type: 'signal'; readonly signal: string }
@@ -80,7 +93,13 @@ function readKnown(name: string, reader: Reader): SessionRequest | undefined {
       return { type: name, pty: { terminal, ...readSize(reader), modes: readModes(reader.string()) } }
     }
     case 'x11-req':
-      return { type: name, single: reader.boolean(), protocol: reader.text(), cookie: reader.text(), screen: reader.uint32() }
+      return {
+        type: name,
+        single: reader.boolean(),
+        protocol: reader.text(),
+        cookie: reader.text(),
+        screen: reader.uint32(),
+      }
     case 'env':
       return { type: name, name: reader.text(), value: reader.text() }
     case 'window-change':
@@ -92,7 +111,12 @@ function readKnown(name: string, reader: Reader): SessionRequest | undefined {
     case 'exit-status':
       return { type: name, status: reader.uint32() }
     case 'exit-signal': {
-      const exit = { type: name, signal: reader.text(64), coreDumped: reader.boolean(), message: reader.text() } as const
+      const exit = {
+        type: name,
+        signal: reader.text(64),
+        coreDumped: reader.boolean(),
+        message: reader.text(),
+      } as const
       reader.string()
       return exit
     }
@@ -122,7 +146,8 @@ function readModes(bytes: Buffer): Map<number, number> {
 /** The name and the payload of a request. */
 export function writeRequest(request: SessionRequest): { readonly name: string; readonly payload: Buffer } {
   const writer = new Writer()
-  const size = ({ columns, rows, width, height }: Size): Writer => writer.uint32(columns).uint32(rows).uint32(width).uint32(height)
+  const size = ({ columns, rows, width, height }: Size): Writer =>
+    writer.uint32(columns).uint32(rows).uint32(width).uint32(height)
   switch (request.type) {
     case 'shell':
     case 'auth-agent-req@openssh.com':

@@ -1,10 +1,19 @@
-// A session (RFC 4254 section 6), from either side. A server learns what is wanted before the program starts (a terminal,
-// variables, the program itself) and hears afterwards of resizes and signals; a client asks for the same and is told how it
-// ended. Bytes are the channel's: what a client sends right behind its request waits in the channel until it is read.
+// A session (RFC 4254 section 6), from either side. A server learns what is wanted before the program starts
+// (a terminal, variables, the program itself) and hears afterwards of resizes and signals; a client asks for
+// the same and is told how it ended. Bytes are the channel's: what a client sends right behind its request
+// waits in the channel until it is read.
 import { ChannelClosed, ConnectionEnded } from '../errors.ts'
 import type { Channel } from './channel.ts'
 import type { Connection } from './connection.ts'
-import { readRequest, writeRequest, type Exit, type Program, type Pty, type SessionRequest, type Size } from './requests.ts'
+import {
+  readRequest,
+  writeRequest,
+  type Exit,
+  type Program,
+  type Pty,
+  type SessionRequest,
+  type Size,
+} from './requests.ts'
 
 /** What a server knows when the program is to start. */
 export interface Session {
@@ -31,10 +40,13 @@ const mostVariables = 512
 const mostVariables_bytes = 256 * 1024
 
 /**
- * Waits for the program of a new session channel. `allow` is asked about each request before it; what it refuses is
- * answered so, and forgotten. Undefined when the client closes without wanting anything.
+ * Waits for the program of a new session channel. `allow` is asked about each request before it; what it
+ * refuses is answered so, and forgotten. Undefined when the client closes without wanting anything.
  */
-export async function receiveSession(channel: Channel, allow: (request: SessionRequest) => boolean): Promise<Session | undefined> {
+export async function receiveSession(
+  channel: Channel,
+  allow: (request: SessionRequest) => boolean,
+): Promise<Session | undefined> {
   const env = new Map<string, string>()
   let env_bytes = 0
   let pty: Pty | undefined
@@ -61,7 +73,16 @@ export async function receiveSession(channel: Channel, allow: (request: SessionR
     if (allowed && request.type === 'x11-req') x11 = request
     asked.reply(allowed)
     if (allowed && (request.type === 'shell' || request.type === 'exec' || request.type === 'subsystem')) {
-      return { channel, program: request, pty, env, agent, x11, events: eventsOf(channel), exit: async (how) => exit(channel, how) }
+      return {
+        channel,
+        program: request,
+        pty,
+        env,
+        agent,
+        x11,
+        events: eventsOf(channel),
+        exit: async (how) => exit(channel, how),
+      }
     }
   }
 }
@@ -109,7 +130,10 @@ export class SessionRefused extends Error {
   override readonly name = 'SessionRefused'
 }
 
-export async function startSession(connection: Pick<Connection, 'open'>, wish: SessionWish): Promise<RunningSession> {
+export async function startSession(
+  connection: Pick<Connection, 'open'>,
+  wish: SessionWish,
+): Promise<RunningSession> {
   const channel = await connection.open('session')
   const ask = async (request: SessionRequest, wantReply: boolean): Promise<boolean> => {
     const { name, payload } = writeRequest(request)
@@ -119,7 +143,8 @@ export async function startSession(connection: Pick<Connection, 'open'>, wish: S
   // All in one go: the replies come in order, and waiting for each would cost a round trip.
   if (wish.agent) wanted.push(ask({ type: 'auth-agent-req@openssh.com' }, true).then(() => true))
   if (wish.pty) wanted.push(ask({ type: 'pty-req', pty: wish.pty }, true))
-  for (const [name, value] of Object.entries(wish.env ?? {})) wanted.push(ask({ type: 'env', name, value }, false))
+  for (const [name, value] of Object.entries(wish.env ?? {}))
+    wanted.push(ask({ type: 'env', name, value }, false))
   wanted.push(ask(wish.program, true))
   const exited = exitOf(channel)
   const granted = await Promise.all(wanted)

@@ -1,6 +1,6 @@
-// A channel as a stream of Node, for whoever needs one: another SSH connection through this one, a pipe to a program. Its
-// buffers are the channel's: nothing is taken from the channel before somebody reads, and writing waits for the window.
-// What comes on stderr is not part of it.
+// A channel as a stream of Node, for whoever needs one: another SSH connection through this one, a pipe to a
+// program. Its buffers are the channel's: nothing is taken from the channel before somebody reads, and
+// writing waits for the window. What comes on stderr is not part of it.
 import { Duplex } from 'node:stream'
 import type { Channel } from './channel.ts'
 
@@ -32,7 +32,8 @@ export function channelStream(channel: Channel): Duplex {
       pull().catch((error: unknown) => stream.destroy(error as Error))
     },
     write: (bytes: Buffer, _, done) => settle(channel.write(bytes), done),
-    writev: (chunks, done) => settle(channel.write(Buffer.concat(chunks.map(({ chunk }) => chunk as Buffer))), done),
+    writev: (chunks, done) =>
+      settle(channel.write(Buffer.concat(chunks.map(({ chunk }) => chunk as Buffer))), done),
     final: (done) => settle(channel.end(), done),
     destroy(error, done) {
       void channel.close('now')

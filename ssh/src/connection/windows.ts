@@ -1,9 +1,10 @@
-// The windows of all channels of one connection. A window is a promise to hold as much for the peer as it may send before
-// somebody reads, so that all of them together must be what one connection may make us hold. Every channel has a small one
-// at least. What is above that comes out of what all share, to whoever uses it: a channel whose reader keeps up gets twice as
-// much with every window that passes, until it has the largest, or as much as is left for the others; one whose reader is slow
-// gives back half of it with every step. Of what is shared, one half is for that alone; the other half also lets the first few
-// channels begin with a larger window.
+// The windows of all channels of one connection. A window is a promise to hold as much for the peer as it may
+// send before somebody reads, so that all of them together must be what one connection may make us hold.
+// Every channel has a small one at least. What is above that comes out of what all share, to whoever uses it:
+// a channel whose reader keeps up gets twice as much with every window that passes, until it has the largest,
+// or as much as is left for the others; one whose reader is slow gives back half of it with every step. Of
+// what is shared, one half is for that alone; the other half also lets the first few channels begin with a
+// larger window.
 
 export interface Windows {
   /** For a channel that is about to be opened. */
@@ -15,7 +16,10 @@ export interface Windows {
 export interface Window {
   /** What the peer may send before anything is read. */
   readonly size_bytes: number
-  /** So many bytes were read: what the peer may send in addition, 0 while it is not worth a message. It grows only if it may. */
+  /**
+   * So many bytes were read: what the peer may send in addition, 0 while it is not worth a message. It grows
+   * only if it may.
+   */
   taken(bytes: number, mayGrow?: boolean): number
   close(): void
 }

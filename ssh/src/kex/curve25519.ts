@@ -1,5 +1,6 @@
-// curve25519-sha256 (RFC 8731): each side sends 32 bytes of X25519; the secret is their product, read as a big-endian
-// number. A peer whose value would make the product zero is refused, which node:crypto does by itself.
+// curve25519-sha256 (RFC 8731): each side sends 32 bytes of X25519; the secret is their product, read as a
+// big-endian number. A peer whose value would make the product zero is refused, which node:crypto does by
+// itself.
 import { createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
 import { direct, paired } from './method.ts'
@@ -22,7 +23,8 @@ function product(privateKey: KeyObject, theirs: Buffer): Buffer {
 }
 
 const agreement = paired(x25519Pair, (theirs) => {
-  if (theirs.length !== 32) throw new SshError(Reason.keyExchangeFailed, 'The X25519 value does not have 32 bytes.')
+  if (theirs.length !== 32)
+    throw new SshError(Reason.keyExchangeFailed, 'The X25519 value does not have 32 bytes.')
 })
 
 export const curve25519 = direct('curve25519-sha256', 'sha256', agreement)

@@ -1,6 +1,6 @@
-// diffie-hellman-group14-sha256 and -group16-sha512 (RFC 8268, over the primes of RFC 3526), for peers that know nothing
-// newer, and the exchange over any such group. The values are mpints, which on the wire look like strings; those not between
-// 1 and p-1 are refused (RFC 4253 section 8).
+// diffie-hellman-group14-sha256 and -group16-sha512 (RFC 8268, over the primes of RFC 3526), for peers that
+// know nothing newer, and the exchange over any such group. The values are mpints, which on the wire look
+// like strings; those not between 1 and p-1 are refused (RFC 4253 section 8).
 import { createPublicKey, diffieHellman, generateKeyPair, getDiffieHellman } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Reason, SshError } from '../errors.ts'
@@ -50,7 +50,8 @@ function toBigInt(bytes: Buffer): bigint {
 }
 
 function smallNumber(magnitude: Buffer): number {
-  if (magnitude.length > 3) throw new SshError(Reason.keyExchangeFailed, 'The generator of the group is too large.')
+  if (magnitude.length > 3)
+    throw new SshError(Reason.keyExchangeFailed, 'The generator of the group is too large.')
   return magnitude.readUIntBE(0, magnitude.length)
 }
 
@@ -86,5 +87,13 @@ function valueIn(spki: Buffer): Buffer {
   return spki.subarray(integer.body, integer.end)
 }
 
-export const dhGroup14 = direct('diffie-hellman-group14-sha256', 'sha256', agreementOver(knownGroup('modp14')))
-export const dhGroup16 = direct('diffie-hellman-group16-sha512', 'sha512', agreementOver(knownGroup('modp16')))
+export const dhGroup14 = direct(
+  'diffie-hellman-group14-sha256',
+  'sha256',
+  agreementOver(knownGroup('modp14')),
+)
+export const dhGroup16 = direct(
+  'diffie-hellman-group16-sha512',
+  'sha512',
+  agreementOver(knownGroup('modp16')),
+)

@@ -1,5 +1,5 @@
-// ecdh-sha2-nistp256, -nistp384 and -nistp521 (RFC 5656 section 4): uncompressed points; the secret is the x coordinate of
-// their product. node:crypto refuses a point that is not on the curve.
+// ecdh-sha2-nistp256, -nistp384 and -nistp521 (RFC 5656 section 4): uncompressed points; the secret is the x
+// coordinate of their product. node:crypto refuses a point that is not on the curve.
 import { createPublicKey, diffieHellman, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Reason, SshError } from '../errors.ts'
@@ -7,7 +7,8 @@ import { direct, paired, type Hash, type KexMethod } from './method.ts'
 
 function ecdh(name: string, namedCurve: string, hash: Hash): KexMethod {
   const pointOf = (value: Buffer): KeyObject => {
-    if (value[0] !== 4) throw new SshError(Reason.keyExchangeFailed, 'The ECDH value is not an uncompressed point.')
+    if (value[0] !== 4)
+      throw new SshError(Reason.keyExchangeFailed, 'The ECDH value is not an uncompressed point.')
     try {
       return createPublicKey({ key: value, format: 'raw-public', asymmetricKeyType: 'ec', namedCurve })
     } catch (cause) {

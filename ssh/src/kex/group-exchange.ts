@@ -1,9 +1,10 @@
-// diffie-hellman-group-exchange-sha256 (RFC 4419): the client says how large a prime it wants, the server sends one. As a
-// server we answer with a prime of RFC 3526, and as a client we take those alone, up to 4096 bits: the number comes from a
-// device that nobody has accepted yet. Whether another one is a safe prime would take OpenSSL 128 rounds of Miller-Rabin for
-// it and as many for its half, seconds of a thread for whoever asks. So an sshd that has primes of its own (/etc/ssh/moduli)
-// is not reached in this way. It need not be: every OpenSSH whose host key signatures we take (SHA-2 or ECDSA, from 5.7 on)
-// has ECDH, too, unless its owner has taken away all but this; which is why this is the last that our client offers.
+// diffie-hellman-group-exchange-sha256 (RFC 4419): the client says how large a prime it wants, the server
+// sends one. As a server we answer with a prime of RFC 3526, and as a client we take those alone, up to 4096
+// bits: the number comes from a device that nobody has accepted yet. Whether another one is a safe prime
+// would take OpenSSL 128 rounds of Miller-Rabin for it and as many for its half, seconds of a thread for
+// whoever asks. So an sshd that has primes of its own (/etc/ssh/moduli) is not reached in this way. It need
+// not be: every OpenSSH whose host key signatures we take (SHA-2 or ECDSA, from 5.7 on) has ECDH, too, unless
+// its owner has taken away all but this; which is why this is the last that our client offers.
 //   client  byte 34, uint32 min, uint32 wanted, uint32 max
 //   server  byte 31, mpint p, mpint g
 //   client  byte 32, mpint e      server  byte 33, string host key, mpint f, string signature
@@ -12,7 +13,11 @@ import { Reader, type Writer } from '../wire.ts'
 import { knownGroup, type Group } from './dh-group.ts'
 import type { KexMethod } from './method.ts'
 
-export const groupExchange: KexMethod = { name: 'diffie-hellman-group-exchange-sha256', hash: 'sha256', kind: 'group-exchange' }
+export const groupExchange: KexMethod = {
+  name: 'diffie-hellman-group-exchange-sha256',
+  hash: 'sha256',
+  kind: 'group-exchange',
+}
 
 export interface Wish {
   readonly min: number
@@ -20,7 +25,10 @@ export interface Wish {
   readonly max: number
 }
 
-/** What our client asks for; one without primes of its own, such as OpenSSH's without its file, answers with one of RFC 3526. */
+/**
+ * What our client asks for; one without primes of its own, such as OpenSSH's without its file, answers with
+ * one of RFC 3526.
+ */
 export const ourWish: Wish = { min: 2048, wanted: 3072, max: 4096 }
 const ourGroups: readonly (readonly [bits: number, name: string])[] = [
   [2048, 'modp14'],
@@ -34,11 +42,14 @@ const ourGroups: readonly (readonly [bits: number, name: string])[] = [
 export function groupFor(wish: Wish): Group {
   const allowed = ourGroups.filter(([bits]) => bits >= wish.min && bits <= wish.max)
   const chosen = allowed.find(([bits]) => bits >= wish.wanted) ?? allowed.at(-1)
-  if (!chosen || wish.min > wish.max) throw new SshError(Reason.keyExchangeFailed, 'No group of the wanted size is here.')
+  if (!chosen || wish.min > wish.max)
+    throw new SshError(Reason.keyExchangeFailed, 'No group of the wanted size is here.')
   return knownGroup(chosen[1])
 }
 
-const taken: readonly Group[] = ourGroups.filter(([bits]) => bits <= ourWish.max).map(([, name]) => knownGroup(name))
+const taken: readonly Group[] = ourGroups
+  .filter(([bits]) => bits <= ourWish.max)
+  .map(([, name]) => knownGroup(name))
 
 /** Compared whole, before anything is computed with it. */
 export function requireKnownGroup({ prime, generator }: Group): void {

@@ -7,7 +7,9 @@ import { agreementOver } from './dh-group.ts'
 import { groupFor, requireKnownGroup } from './group-exchange.ts'
 import type { Agreement } from './method.ts'
 
-const direct = [...kexMethods.values()].flatMap((method) => (method.kind === 'direct' ? [[method.name, method.agreement] as const] : []))
+const direct = [...kexMethods.values()].flatMap((method) =>
+  method.kind === 'direct' ? [[method.name, method.agreement] as const] : [],
+)
 
 async function exchange(agreement: Agreement): Promise<{ client: Buffer; server: Buffer }> {
   const { value, finish } = await agreement.start()
@@ -24,7 +26,12 @@ describe.each(direct)('%s', (_, agreement) => {
 
   test('values of a wrong size or kind are refused by either side', async () => {
     const good = (await agreement.start()).value.length
-    for (const bad of [Buffer.alloc(0), Buffer.alloc(good), Buffer.alloc(good + 1, 0xff), Buffer.alloc(3_000, 0x7f)]) {
+    for (const bad of [
+      Buffer.alloc(0),
+      Buffer.alloc(good),
+      Buffer.alloc(good + 1, 0xff),
+      Buffer.alloc(3_000, 0x7f),
+    ]) {
       await expect(agreement.respond(bad)).rejects.toThrow(/not usable|32 bytes|point|out of range/)
       const { finish } = await agreement.start()
       await expect(finish(bad)).rejects.toThrow(/not usable|32 bytes|point|out of range/)
@@ -44,7 +51,8 @@ test('Diffie-Hellman takes no value that gives the secret away', async () => {
 })
 
 describe('group exchange', () => {
-  const bits = (min: number, wanted: number, max: number): number => groupFor({ min, wanted, max }).prime.length * 8
+  const bits = (min: number, wanted: number, max: number): number =>
+    groupFor({ min, wanted, max }).prime.length * 8
 
   test('the group is as large as wanted, if there is one', () => {
     expect([
@@ -65,7 +73,9 @@ describe('group exchange', () => {
       expect(() => requireKnownGroup({ ...group, generator })).toThrow('a group of its own')
     for (const prime of [group.prime.subarray(1), Buffer.concat([group.prime.subarray(0, -1), Buffer.of(1)])])
       expect(() => requireKnownGroup({ ...group, prime })).toThrow('a group of its own')
-    expect(() => requireKnownGroup(groupFor({ min: 8192, wanted: 8192, max: 8192 }))).toThrow('a group of its own')
+    expect(() => requireKnownGroup(groupFor({ min: 8192, wanted: 8192, max: 8192 }))).toThrow(
+      'a group of its own',
+    )
   })
 
   test('both sides have the same secret over a group of their own', async () => {

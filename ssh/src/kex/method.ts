@@ -1,8 +1,9 @@
-// A key exchange, reduced to what differs between methods. Two values cross the wire as strings, the client's and the
-// server's, and both sides arrive at a secret. The secret is given as it goes into the hash: as an mpint or, for the
-// hybrid method, as a string, in each case with its length before it.
-// What takes long is done by other threads of the process (the asynchronous forms of node:crypto): a stranger may ask for
-// it. X25519 and ML-KEM take a tenth of a millisecond, less than it takes to hand them to a thread, and are done at once.
+// A key exchange, reduced to what differs between methods. Two values cross the wire as strings, the client's
+// and the server's, and both sides arrive at a secret. The secret is given as it goes into the hash: as an
+// mpint or, for the hybrid method, as a string, in each case with its length before it. What takes long is
+// done by other threads of the process (the asynchronous forms of node:crypto): a stranger may ask for it.
+// X25519 and ML-KEM take a tenth of a millisecond, less than it takes to hand them to a thread, and are done
+// at once.
 import { mpintBytes, Writer } from '../wire.ts'
 
 export interface Started {
@@ -23,9 +24,13 @@ export interface Pair {
   product(theirs: Buffer): Buffer | Promise<Buffer>
 }
 
-/** Both sides do the same, and the secret is the product, as a number. `check` throws at a value before anything is made for it. */
+/**
+ * Both sides do the same, and the secret is the product, as a number. `check` throws at a value before
+ * anything is made for it.
+ */
 export function paired(make: () => Pair | Promise<Pair>, check: (theirs: Buffer) => void): Agreement {
-  const finish = async (pair: Pair, theirs: Buffer): Promise<Buffer> => secretAsMpint(await pair.product(theirs))
+  const finish = async (pair: Pair, theirs: Buffer): Promise<Buffer> =>
+    secretAsMpint(await pair.product(theirs))
   return {
     async start() {
       const pair = await make()

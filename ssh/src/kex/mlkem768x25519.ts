@@ -1,4 +1,5 @@
-// mlkem768x25519-sha256 (draft-ietf-sshm-mlkem-hybrid-kex): safe as long as either of ML-KEM-768 and X25519 is.
+// mlkem768x25519-sha256 (draft-ietf-sshm-mlkem-hybrid-kex): safe as long as either of ML-KEM-768 and X25519
+// is.
 //   client sends  1184 bytes of ML-KEM public key, 32 bytes of X25519
 //   server sends  1088 bytes of ML-KEM ciphertext, 32 bytes of X25519
 //   secret        SHA-256(ML-KEM shared key, X25519 product), hashed as a string, not as a number
@@ -11,7 +12,8 @@ const publicBytes = 1184
 const ciphertextBytes = 1088
 const x25519Bytes = 32
 
-const combined = (kem: Uint8Array, product: Uint8Array): Buffer => secretAsString(createHash('sha256').update(kem).update(product).digest())
+const combined = (kem: Uint8Array, product: Uint8Array): Buffer =>
+  secretAsString(createHash('sha256').update(kem).update(product).digest())
 
 export const mlkem768x25519 = direct('mlkem768x25519-sha256', 'sha256', {
   async start() {

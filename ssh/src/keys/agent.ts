@@ -1,4 +1,5 @@
-// Keys that live in an agent, over its socket (draft-ietf-sshm-ssh-agent). Only what a client needs: list and sign.
+// Keys that live in an agent, over its socket (draft-ietf-sshm-ssh-agent). Only what a client needs: list and
+// sign.
 //   every message        uint32 length, byte type, fields
 //   11 list              → 12: uint32 count, then for each: string blob, string comment
 //   13 sign              string blob, string data, uint32 flags (2: SHA-256, 4: SHA-512) → 14: string signature
@@ -57,11 +58,12 @@ export async function agentKeys(socketPath: string): Promise<AgentKey[]> {
     const answer = await ask(socketPath, Buffer.of(listRequest), listAnswer)
     const count = answer.uint32()
     if (count > mostKeys) throw new ProtocolError('The agent has too many keys.')
-    return Array.from({ length: count }, () => agentKey(socketPath, Buffer.from(answer.string()), answer.text())).filter(
-      (key) => key.algorithms.length > 0,
-    )
+    return Array.from({ length: count }, () =>
+      agentKey(socketPath, Buffer.from(answer.string()), answer.text()),
+    ).filter((key) => key.algorithms.length > 0)
   } catch (error) {
-    if (error instanceof ProtocolError) throw new AgentFailure('The agent answered something odd.', { cause: error })
+    if (error instanceof ProtocolError)
+      throw new AgentFailure('The agent answered something odd.', { cause: error })
     throw error
   }
 }
@@ -77,7 +79,11 @@ function agentKey(socketPath: string, blob: Buffer, comment: string): AgentKey {
     askFirst: true,
     async sign(algorithm, data) {
       const flags = algorithm.startsWith('rsa-sha2-512') ? 4 : algorithm.startsWith('rsa-sha2-256') ? 2 : 0
-      const request = new Writer(data.length + blob.length + 20).byte(signRequest).string(blob).string(data).uint32(flags)
+      const request = new Writer(data.length + blob.length + 20)
+        .byte(signRequest)
+        .string(blob)
+        .string(data)
+        .uint32(flags)
       const answer = await ask(socketPath, request.bytes(), signAnswer)
       return Buffer.from(answer.string())
     },

@@ -1,7 +1,7 @@
-// bcrypt_pbkdf, which makes the key of an encrypted OpenSSH private key file from its passphrase: PBKDF2 with bcrypt's
-// expensive Blowfish key schedule in the place of HMAC. node:crypto has neither, so that this one primitive is ours; it
-// only ever protects files that we read or write for their owner. Blowfish's tables are the fraction of pi, which is
-// computed when first needed rather than carried along as a thousand numbers.
+// bcrypt_pbkdf, which makes the key of an encrypted OpenSSH private key file from its passphrase: PBKDF2 with
+// bcrypt's expensive Blowfish key schedule in the place of HMAC. node:crypto has neither, so that this one
+// primitive is ours; it only ever protects files that we read or write for their owner. Blowfish's tables are
+// the fraction of pi, which is computed when first needed rather than carried along as a thousand numbers.
 import { createHash } from 'node:crypto'
 
 /** 18 subkeys, then four boxes of 256. */
@@ -28,7 +28,9 @@ function fractionOfPi(): Uint32Array {
   }
   const value = 16n * atanInverse(5n) - 4n * atanInverse(239n)
   const hex = ((value - (3n << bits)) >> guard_bits).toString(16).padStart(tableWords * 8, '0')
-  pi = Uint32Array.from({ length: tableWords }, (_, word) => Number.parseInt(hex.slice(word * 8, word * 8 + 8), 16))
+  pi = Uint32Array.from({ length: tableWords }, (_, word) =>
+    Number.parseInt(hex.slice(word * 8, word * 8 + 8), 16),
+  )
   return pi
 }
 
@@ -56,7 +58,10 @@ function words(bytes: Buffer): Uint32Array {
   return Uint32Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readUInt32BE(at * 4))
 }
 
-/** Mixes a key into the subkeys, then replaces the whole table by what it encrypts, salt mixed in if there is one. */
+/**
+ * Mixes a key into the subkeys, then replaces the whole table by what it encrypts, salt mixed in if there is
+ * one.
+ */
 function expand(table: Uint32Array, key: Uint32Array, salt: Uint32Array | undefined): void {
   for (let at = 0; at < subkeys; at += 1) table[at]! ^= key[at % key.length]!
   const block = new Uint32Array(2)

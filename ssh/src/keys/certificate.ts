@@ -1,6 +1,6 @@
-// OpenSSH certificates (its PROTOCOL.certkeys): a public key, who may log in with it, when and from where, signed by an
-// authority. Reading one proves that its authority signed it; whether that authority is trusted, and what the certificate
-// then allows, is `judgeCertificate`'s to say. The format:
+// OpenSSH certificates (its PROTOCOL.certkeys): a public key, who may log in with it, when and from where,
+// signed by an authority. Reading one proves that its authority signed it; whether that authority is trusted,
+// and what the certificate then allows, is `judgeCertificate`'s to say. The format:
 //   string type, string nonce, the fields of the public key, uint64 serial, uint32 kind (1 user, 2 host), string key id,
 //   string principals (strings), uint64 valid after, uint64 valid before (seconds), string critical options and
 //   string extensions (pairs of strings), string reserved, string authority's key, string signature over all before it
@@ -39,7 +39,10 @@ const keyFields: Readonly<Record<string, number>> = {
 }
 const mostPrincipals = 256
 
-/** `ssh-ed25519-cert-v01@openssh.com` is about `ssh-ed25519`; undefined for anything that is no certificate's name. */
+/**
+ * `ssh-ed25519-cert-v01@openssh.com` is about `ssh-ed25519`; undefined for anything that is no certificate's
+ * name.
+ */
 export function plainName(name: string): string | undefined {
   if (!suffix.test(name)) return undefined
   return name.startsWith('sk-') ? name.replace(suffix, '@openssh.com') : name.replace(suffix, '')
@@ -62,7 +65,8 @@ export async function parseCertificate(blob: Buffer): Promise<Certificate> {
   try {
     return await parse(blob)
   } catch (error) {
-    if (error instanceof ProtocolError) throw new KeyFormatError('The certificate is malformed.', { cause: error })
+    if (error instanceof ProtocolError)
+      throw new KeyFormatError('The certificate is malformed.', { cause: error })
     throw error
   }
 }
@@ -71,7 +75,8 @@ async function parse(blob: Buffer): Promise<Certificate> {
   const reader = new Reader(blob)
   const type = plainName(reader.text())
   const fields = type === undefined ? undefined : keyFields[type]
-  if (type === undefined || fields === undefined) throw new KeyFormatError('Certificates of this type are not supported.')
+  if (type === undefined || fields === undefined)
+    throw new KeyFormatError('Certificates of this type are not supported.')
   reader.string()
   const key = new Writer(blob.length).string(type)
   for (let field = 0; field < fields; field += 1) key.string(reader.string())
@@ -90,10 +95,15 @@ async function parse(blob: Buffer): Promise<Certificate> {
   const bytes = signature.string()
   signature.end()
 
-  if (kind !== 1 && kind !== 2) throw new KeyFormatError('The certificate is neither for a user nor for a host.')
-  if (isCertificate(authority)) throw new KeyFormatError('The authority of a certificate is itself a certificate.')
+  if (kind !== 1 && kind !== 2)
+    throw new KeyFormatError('The certificate is neither for a user nor for a host.')
+  if (isCertificate(authority))
+    throw new KeyFormatError('The authority of a certificate is itself a certificate.')
   const algorithm = new Reader(bytes).text()
-  if (!signatureAlgorithms.includes(algorithm) || !(await verifySignature(authority, algorithm, blob.subarray(0, signed_bytes), bytes))) {
+  if (
+    !signatureAlgorithms.includes(algorithm) ||
+    !(await verifySignature(authority, algorithm, blob.subarray(0, signed_bytes), bytes))
+  ) {
     throw new KeyFormatError('The certificate is not signed by the authority that it names.')
   }
   return {
@@ -151,7 +161,8 @@ export type CertificateJudgement =
 export function judgeCertificate(certificate: Certificate, use: CertificateUse): CertificateJudgement {
   const refused = (because: string): CertificateJudgement => ({ allowed: false, because })
   const now = BigInt(Math.floor(use.now.getTime() / 1000))
-  if (!use.authorities.some((trusted) => trusted.equals(certificate.authority))) return refused('Its authority is not trusted.')
+  if (!use.authorities.some((trusted) => trusted.equals(certificate.authority)))
+    return refused('Its authority is not trusted.')
   if (certificate.kind !== use.kind) return refused(`It is a certificate for a ${certificate.kind}.`)
   if (now < certificate.validAfter) return refused('It is not valid yet.')
   if (now >= certificate.validBefore) return refused('It has expired.')
@@ -162,7 +173,8 @@ export function judgeCertificate(certificate: Certificate, use: CertificateUse):
     const argument = new Reader(value)
     if (name === 'force-command') forceCommand = argument.text()
     else if (name !== 'source-address') return refused(`It demands ${name}, which is not known here.`)
-    else if (!addressWithin(use.address, argument.text())) return refused('It may not be used from this address.')
+    else if (!addressWithin(use.address, argument.text()))
+      return refused('It may not be used from this address.')
   }
   return { allowed: true, forceCommand }
 }

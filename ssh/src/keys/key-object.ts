@@ -1,6 +1,6 @@
-// Between the blobs of SSH and the key objects of node:crypto. Both ways go through JWK (RFC 7517), whose fields are the
-// same numbers. Parsed public keys are kept: agents and people come back with the same ones, and parsing costs as much as
-// verifying.
+// Between the blobs of SSH and the key objects of node:crypto. Both ways go through JWK (RFC 7517), whose
+// fields are the same numbers. Parsed public keys are kept: agents and people come back with the same ones,
+// and parsing costs as much as verifying.
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
 import { Reader, Writer } from '../wire.ts'
 import { KeyFormatError, parsePublicKeyBlob } from './public-key.ts'
@@ -48,10 +48,17 @@ function parse(blob: Buffer): KnownKey {
   reader.string()
   const security = type.startsWith('sk-')
   const kind = type.replace(/^sk-/, '').replace(/@.*$/, '')
-  const made = kind === 'ssh-rsa' ? rsa(reader) : kind === 'ssh-ed25519' ? ed25519(reader) : ecdsa(kind, reader)
+  const made =
+    kind === 'ssh-rsa' ? rsa(reader) : kind === 'ssh-ed25519' ? ed25519(reader) : ecdsa(kind, reader)
   const application = security ? Buffer.from(reader.string()) : null
   try {
-    return { type, bits, object: createPublicKey({ key: made.jwk, format: 'jwk' }), hash: made.hash, application }
+    return {
+      type,
+      bits,
+      object: createPublicKey({ key: made.jwk, format: 'jwk' }),
+      hash: made.hash,
+      application,
+    }
   } catch (cause) {
     throw new KeyFormatError('The numbers of the key are not those of a key.', { cause })
   }
@@ -86,8 +93,10 @@ function ecdsa(kind: string, reader: Reader): Made {
 export function blobOf(object: KeyObject): Buffer {
   const jwk = object.export({ format: 'jwk' })
   const bytes = (field: string | undefined): Buffer => Buffer.from(field ?? '', 'base64url')
-  if (jwk.kty === 'RSA') return new Writer(600).string('ssh-rsa').mpint(bytes(jwk.e)).mpint(bytes(jwk.n)).bytes()
-  if (jwk.kty === 'OKP' && jwk.crv === 'Ed25519') return new Writer().string('ssh-ed25519').string(bytes(jwk.x)).bytes()
+  if (jwk.kty === 'RSA')
+    return new Writer(600).string('ssh-rsa').mpint(bytes(jwk.e)).mpint(bytes(jwk.n)).bytes()
+  if (jwk.kty === 'OKP' && jwk.crv === 'Ed25519')
+    return new Writer().string('ssh-ed25519').string(bytes(jwk.x)).bytes()
   const [name] = Object.entries(curves).find(([, curve]) => jwk.kty === 'EC' && curve.crv === jwk.crv) ?? []
   if (!name) throw new KeyFormatError('SSH has no name for keys of this type.')
   const point = Buffer.concat([Buffer.of(4), bytes(jwk.x), bytes(jwk.y)])

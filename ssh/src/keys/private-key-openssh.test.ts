@@ -1,9 +1,16 @@
-// Private keys against the real ssh-keygen: what it writes we read, what we write it reads, plain and encrypted.
+// Private keys against the real ssh-keygen: what it writes we read, what we write it reads, plain and
+// encrypted.
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { folder, keygen, run } from '../../test/programs.ts'
-import { generatePrivateKey, parsePrivateKey, PassphraseNeeded, privateKeyFile, privateKeyFrom } from './private-key.ts'
+import {
+  generatePrivateKey,
+  parsePrivateKey,
+  PassphraseNeeded,
+  privateKeyFile,
+  privateKeyFrom,
+} from './private-key.ts'
 import { KeyFormatError, parsePublicKeyLine } from './public-key.ts'
 import { verifySignature } from './signature.ts'
 
@@ -46,23 +53,28 @@ describe('what ssh-keygen writes', () => {
     for (const kind of ['rsa', 'ecdsa']) {
       const name = `${format}-${kind}`
       await keygen(where, name, '-t', kind, '-m', format)
-      expect(parsePrivateKey(where.read(name)).blob.equals(parsePublicKeyLine(where.read(`${name}.pub`)).blob)).toBe(true)
+      expect(
+        parsePrivateKey(where.read(name)).blob.equals(parsePublicKeyLine(where.read(`${name}.pub`)).blob),
+      ).toBe(true)
     }
   })
 })
 
 describe('what we write', () => {
-  test.each(['ed25519', 'ecdsa', 'rsa'] as const)('%s, plain and encrypted, is read by ssh-keygen and by us', async (type) => {
-    const key = generatePrivateKey(type, 'made here')
-    for (const passphrase of ['', 'sesame']) {
-      const file = where.write(`ours-${type}`, privateKeyFile(key, passphrase))
-      const { stdout, stderr } = await run('ssh-keygen', ['-y', '-P', passphrase, '-f', file])
-      expect(stderr).toBe('')
-      expect(parsePublicKeyLine(stdout.toString()).blob.equals(key.blob)).toBe(true)
-      const again = parsePrivateKey(where.read(`ours-${type}`), passphrase)
-      expect([again.comment, again.blob.equals(key.blob)]).toEqual(['made here', true])
-    }
-  })
+  test.each(['ed25519', 'ecdsa', 'rsa'] as const)(
+    '%s, plain and encrypted, is read by ssh-keygen and by us',
+    async (type) => {
+      const key = generatePrivateKey(type, 'made here')
+      for (const passphrase of ['', 'sesame']) {
+        const file = where.write(`ours-${type}`, privateKeyFile(key, passphrase))
+        const { stdout, stderr } = await run('ssh-keygen', ['-y', '-P', passphrase, '-f', file])
+        expect(stderr).toBe('')
+        expect(parsePublicKeyLine(stdout.toString()).blob.equals(key.blob)).toBe(true)
+        const again = parsePrivateKey(where.read(`ours-${type}`), passphrase)
+        expect([again.comment, again.blob.equals(key.blob)]).toEqual(['made here', true])
+      }
+    },
+  )
 })
 
 describe('what is not a key', () => {
@@ -71,7 +83,10 @@ describe('what is not a key', () => {
     ['a public key', 'ssh-ed25519 AAAA'],
     ['an empty OpenSSH file', '-----BEGIN OPENSSH PRIVATE KEY-----\n-----END OPENSSH PRIVATE KEY-----\n'],
     ['a PEM of something else', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'],
-    ['a key of a type that SSH does not have', generateKeyPairSync('x25519').privateKey.export({ format: 'pem', type: 'pkcs8' })],
+    [
+      'a key of a type that SSH does not have',
+      generateKeyPairSync('x25519').privateKey.export({ format: 'pem', type: 'pkcs8' }),
+    ],
   ])('%s is refused', (_, text) => expect(() => parsePrivateKey(text)).toThrow(KeyFormatError))
 
   test('any change to a file is a refusal or the same key', () => {
@@ -94,12 +109,19 @@ describe('what is not a key', () => {
 
   test('an encrypted PKCS#8 key asks for its passphrase', () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
-    const sealed = privateKey.export({ format: 'pem', type: 'pkcs8', cipher: 'aes-256-cbc', passphrase: 'sesame' })
+    const sealed = privateKey.export({
+      format: 'pem',
+      type: 'pkcs8',
+      cipher: 'aes-256-cbc',
+      passphrase: 'sesame',
+    })
     expect(() => parsePrivateKey(sealed)).toThrow(PassphraseNeeded)
     const key = parsePrivateKey(sealed, 'sesame')
-    expect(createPublicKey(createPrivateKey(privateKey.export({ format: 'pem', type: 'pkcs8' }))).equals(createPublicKey(key.object))).toBe(
-      true,
-    )
+    expect(
+      createPublicKey(createPrivateKey(privateKey.export({ format: 'pem', type: 'pkcs8' }))).equals(
+        createPublicKey(key.object),
+      ),
+    ).toBe(true)
     expect(privateKeyFrom(privateKey).blob.equals(key.blob)).toBe(true)
   })
 })

@@ -1,5 +1,5 @@
-// Private keys: read from OpenSSH's own format (encrypted or not), PKCS#1, PKCS#8 and SEC 1; written in OpenSSH's.
-// OpenSSH's format (its PROTOCOL.key), in base64 between the lines of a PEM file:
+// Private keys: read from OpenSSH's own format (encrypted or not), PKCS#1, PKCS#8 and SEC 1; written in
+// OpenSSH's. OpenSSH's format (its PROTOCOL.key), in base64 between the lines of a PEM file:
 //   bytes "openssh-key-v1" NUL
 //   string cipher, string kdf, string kdf options (for bcrypt: string salt, uint32 rounds)
 //   uint32 number of keys, always 1
@@ -48,7 +48,10 @@ const mostRounds = 1_000
 const ownRounds = 24
 const longestFile = 65_536
 const fileCiphers: Readonly<
-  Record<string, { readonly algorithm: string; readonly key: number; readonly iv: number; readonly tag: number }>
+  Record<
+    string,
+    { readonly algorithm: string; readonly key: number; readonly iv: number; readonly tag: number }
+  >
 > = {
   'aes128-ctr': { algorithm: 'aes-128-ctr', key: 16, iv: 16, tag: 0 },
   'aes192-ctr': { algorithm: 'aes-192-ctr', key: 24, iv: 16, tag: 0 },
@@ -71,7 +74,8 @@ export function privateKeyFrom(object: KeyObject, comment = ''): PrivateKey {
     algorithms,
     object,
     async sign(algorithm, data) {
-      if (!algorithms.includes(algorithm)) throw new KeyFormatError(`A key of type ${type} cannot sign with ${algorithm}.`)
+      if (!algorithms.includes(algorithm))
+        throw new KeyFormatError(`A key of type ${type} cannot sign with ${algorithm}.`)
       return signData(object, algorithm, data)
     },
   }
@@ -93,17 +97,21 @@ export function parsePrivateKey(file: string | Buffer, passphrase?: string): Pri
   const openssh = /-----BEGIN OPENSSH PRIVATE KEY-----([^-]*)-----END OPENSSH PRIVATE KEY-----/.exec(text)
   try {
     if (openssh) return parseOpenSsh(Buffer.from(openssh[1]!, 'base64'), passphrase)
-    return privateKeyFrom(createPrivateKey({ key: text, format: 'pem', ...(passphrase === undefined ? {} : { passphrase }) }))
+    return privateKeyFrom(
+      createPrivateKey({ key: text, format: 'pem', ...(passphrase === undefined ? {} : { passphrase }) }),
+    )
   } catch (cause) {
     if (cause instanceof KeyFormatError || cause instanceof PassphraseNeeded) throw cause
-    if (!openssh && /ENCRYPTED/.test(text)) throw new PassphraseNeeded('The key needs its passphrase.', { cause })
+    if (!openssh && /ENCRYPTED/.test(text))
+      throw new PassphraseNeeded('The key needs its passphrase.', { cause })
     throw new KeyFormatError('This is not a private key.', { cause })
   }
 }
 
 function parseOpenSsh(bytes: Buffer, passphrase: string | undefined): PrivateKey {
   const reader = new Reader(bytes)
-  if (!reader.raw(magic.length).equals(magic)) throw new KeyFormatError('This is not a private key of OpenSSH.')
+  if (!reader.raw(magic.length).equals(magic))
+    throw new KeyFormatError('This is not a private key of OpenSSH.')
   const [cipher, kdf, options] = [reader.text(), reader.text(), reader.string()]
   if (reader.uint32() !== 1) throw new KeyFormatError('A file with several private keys is not supported.')
   const blob = reader.string()
@@ -117,17 +125,28 @@ function parseOpenSsh(bytes: Buffer, passphrase: string | undefined): PrivateKey
   }
   const object = createPrivateKey({ key: readNumbers(inner), format: 'jwk' })
   const key = privateKeyFrom(object, inner.text())
-  if (!key.blob.equals(blob)) throw new KeyFormatError('The private key does not belong to the public key of its file.')
+  if (!key.blob.equals(blob))
+    throw new KeyFormatError('The private key does not belong to the public key of its file.')
   return key
 }
 
-function decrypt(cipher: string, kdf: string, options: Buffer, sealed: Buffer, rest: Buffer, passphrase: string | undefined): Buffer {
+function decrypt(
+  cipher: string,
+  kdf: string,
+  options: Buffer,
+  sealed: Buffer,
+  rest: Buffer,
+  passphrase: string | undefined,
+): Buffer {
   const known = fileCiphers[cipher]
-  if (!known || kdf !== 'bcrypt') throw new KeyFormatError(`Key files encrypted with ${cipher} are not supported.`)
-  if (passphrase === undefined || passphrase === '') throw new PassphraseNeeded('The key needs its passphrase.')
+  if (!known || kdf !== 'bcrypt')
+    throw new KeyFormatError(`Key files encrypted with ${cipher} are not supported.`)
+  if (passphrase === undefined || passphrase === '')
+    throw new PassphraseNeeded('The key needs its passphrase.')
   const reader = new Reader(options)
   const [salt, rounds] = [reader.string(), reader.uint32()]
-  if (rounds < 1 || rounds > mostRounds) throw new KeyFormatError('The key file wants its passphrase hashed too often.')
+  if (rounds < 1 || rounds > mostRounds)
+    throw new KeyFormatError('The key file wants its passphrase hashed too often.')
   const derived = bcryptPbkdf(Buffer.from(passphrase), salt, rounds, known.key + known.iv)
   const [key, iv] = [derived.subarray(0, known.key), derived.subarray(known.key)]
   try {
@@ -158,9 +177,26 @@ function readNumbers(reader: Reader): webcrypto.JsonWebKey {
     return { kty: 'OKP', crv: 'Ed25519', x: text(x), d: text(both.subarray(0, 32)) }
   }
   if (type === 'ssh-rsa') {
-    const [n, e, d, qi, p, q] = [reader.mpint(), reader.mpint(), reader.mpint(), reader.mpint(), reader.mpint(), reader.mpint()]
+    const [n, e, d, qi, p, q] = [
+      reader.mpint(),
+      reader.mpint(),
+      reader.mpint(),
+      reader.mpint(),
+      reader.mpint(),
+      reader.mpint(),
+    ]
     const part = (prime: Buffer): string => text(magnitude(number(d) % (number(prime) - 1n)))
-    return { kty: 'RSA', n: text(n), e: text(e), d: text(d), p: text(p), q: text(q), dp: part(p), dq: part(q), qi: text(qi) }
+    return {
+      kty: 'RSA',
+      n: text(n),
+      e: text(e),
+      d: text(d),
+      p: text(p),
+      q: text(q),
+      dp: part(p),
+      dq: part(q),
+      qi: text(qi),
+    }
   }
   const curve = curves[type.replace('ecdsa-sha2-', '')]
   if (!curve) throw new KeyFormatError(`Private keys of type ${type} are not supported.`)
@@ -187,7 +223,9 @@ export function privateKeyFile(key: PrivateKey, passphrase = ''): string {
   } else {
     const salt = randomBytes(16)
     const derived = bcryptPbkdf(Buffer.from(passphrase), salt, ownRounds, 48)
-    const sealed = createCipheriv('aes-256-ctr', derived.subarray(0, 32), derived.subarray(32)).update(inner.bytes())
+    const sealed = createCipheriv('aes-256-ctr', derived.subarray(0, 32), derived.subarray(32)).update(
+      inner.bytes(),
+    )
     const options = new Writer().string(salt).uint32(ownRounds).bytes()
     file.string('aes256-ctr').string('bcrypt').string(options).uint32(1).string(key.blob).string(sealed)
   }

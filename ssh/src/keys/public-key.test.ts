@@ -1,5 +1,6 @@
-// Public key lines, against the real ssh-keygen for every type that it can make without hardware, then every way in
-// which a line or a blob can be malformed, then anything at all: the answer is a key or a KeyFormatError.
+// Public key lines, against the real ssh-keygen for every type that it can make without hardware, then every
+// way in which a line or a blob can be malformed, then anything at all: the answer is a key or a
+// KeyFormatError.
 import { execFileSync } from 'node:child_process'
 import { createECDH, randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -7,7 +8,13 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { fingerprintMd5, fingerprintSha256, KeyFormatError, parsePublicKeyLine, publicKeyLine } from '../index.ts'
+import {
+  fingerprintMd5,
+  fingerprintSha256,
+  KeyFormatError,
+  parsePublicKeyLine,
+  publicKeyLine,
+} from '../index.ts'
 
 // Finding the primes of an RSA key takes as long as it takes.
 vi.setConfig({ testTimeout: 120_000 })
@@ -33,7 +40,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 function sshKeygen(...args: string[]): string {
   try {
-    return execFileSync('ssh-keygen', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    return execFileSync('ssh-keygen', args, {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT')
       throw new Error('These tests need ssh-keygen: install the OpenSSH client.', { cause })
@@ -60,7 +71,8 @@ const string = (value: string | Uint8Array): Buffer => {
   length.writeUInt32BE(bytes.length)
   return Buffer.concat([length, bytes])
 }
-const line = (type: string, ...parts: (string | Uint8Array)[]): string => publicKeyLine(type, Buffer.concat([type, ...parts].map(string)))
+const line = (type: string, ...parts: (string | Uint8Array)[]): string =>
+  publicKeyLine(type, Buffer.concat([type, ...parts].map(string)))
 const point = (curve: string): Buffer => createECDH(curve).generateKeys()
 
 function refusal(text: string): string {
@@ -102,7 +114,10 @@ describe('keys of the real ssh-keygen', () => {
   // Only a security token can make these; ssh-keygen reads them without one.
   test.each([
     ['sk-ssh-ed25519@openssh.com', () => line('sk-ssh-ed25519@openssh.com', randomBytes(32), 'ssh:')],
-    ['sk-ecdsa-sha2-nistp256@openssh.com', () => line('sk-ecdsa-sha2-nistp256@openssh.com', 'nistp256', point('prime256v1'), 'ssh:')],
+    [
+      'sk-ecdsa-sha2-nistp256@openssh.com',
+      () => line('sk-ecdsa-sha2-nistp256@openssh.com', 'nistp256', point('prime256v1'), 'ssh:'),
+    ],
   ])('%s is read as ssh-keygen reads it', (type, build) => {
     const built = build()
     const key = parsePublicKeyLine(built)
@@ -122,7 +137,9 @@ describe('keys of the real ssh-keygen', () => {
   test('a private key is refused, and none of it is in the sentence', () => {
     make('private', '-t', 'ed25519')
     const message = refusal(readFileSync(path.join(folder, 'private'), 'utf8'))
-    expect(message).toBe('This is a PEM file, perhaps a private key; the public key is one line that starts with its type.')
+    expect(message).toBe(
+      'This is a PEM file, perhaps a private key; the public key is one line that starts with its type.',
+    )
   })
 })
 
@@ -130,11 +147,14 @@ describe('the line', () => {
   const good = line('ssh-ed25519', Buffer.alloc(32, 7))
 
   test('white space around and between its parts, and a comment with spaces', () => {
-    expect(parsePublicKeyLine(`  ${good.replace(' ', ' \t ')}\t olga's  old key \r\n`).comment).toBe("olga's  old key")
+    expect(parsePublicKeyLine(`  ${good.replace(' ', ' \t ')}\t olga's  old key \r\n`).comment).toBe(
+      "olga's  old key",
+    )
     expect(parsePublicKeyLine(good).comment).toBe('')
   })
 
-  const typeFirst = 'The line must start with the type of the key, such as ssh-ed25519; options before it are not allowed.'
+  const typeFirst =
+    'The line must start with the type of the key, such as ssh-ed25519; options before it are not allowed.'
   test.each([
     ['nothing', '', typeFirst],
     ['options before the type', `no-pty ${good}`, typeFirst],
@@ -146,7 +166,11 @@ describe('the line', () => {
     ['base64 without its padding', 'ssh-ed25519 AAAAC3NzaA', 'The key after its type is not base64.'],
     ['base64 with loose last bits', 'ssh-ed25519 AAAAC3NzaB==', 'The key after its type is not base64.'],
     ['two lines', `${good}\n${good}`, 'The key must be one line without control characters.'],
-    ['an escape sequence in the comment', `${good} \u001b]0;x\u0007`, 'The key must be one line without control characters.'],
+    [
+      'an escape sequence in the comment',
+      `${good} \u001b]0;x\u0007`,
+      'The key must be one line without control characters.',
+    ],
     ['a line separator', `${'x'.repeat(60_000)}\u2028x`, typeFirst],
     ['far too much', `${good} ${'x'.repeat(70_000)}`, 'The key is far too long.'],
   ])('%s is refused', (_, text, message) => expect(refusal(text)).toBe(message))
@@ -165,15 +189,31 @@ describe('the blob', () => {
   })
 
   test.each([
-    ['another type inside', line('ssh-rsa', e, n).replace('ssh-rsa', 'ssh-ed25519'), 'The key is not of the type that its line says.'],
+    [
+      'another type inside',
+      line('ssh-rsa', e, n).replace('ssh-rsa', 'ssh-ed25519'),
+      'The key is not of the type that its line says.',
+    ],
     ['an RSA key without a modulus', line('ssh-rsa', e), 'The key is cut short.'],
     ['an RSA key with a third number', line('ssh-rsa', e, n, e), 'There are bytes after the end of the key.'],
     ['an RSA exponent of one', line('ssh-rsa', Buffer.of(1), n), 'The exponent of the RSA key is too small.'],
     ['a number that is zero', line('ssh-rsa', e, ''), 'A number in the key is zero.'],
     ['a negative number', line('ssh-rsa', e, n.subarray(1)), 'A number in the key is negative.'],
-    ['needless zeros', line('ssh-rsa', Buffer.of(0, 1, 0, 1), n), 'A number in the key has needless leading zeros.'],
-    ['a zero written out', line('ssh-rsa', e, Buffer.of(0)), 'A number in the key has needless leading zeros.'],
-    ['a huge number', line('ssh-rsa', e, Buffer.alloc(2049, 1)), 'A number in the key has more than 16384 bits.'],
+    [
+      'needless zeros',
+      line('ssh-rsa', Buffer.of(0, 1, 0, 1), n),
+      'A number in the key has needless leading zeros.',
+    ],
+    [
+      'a zero written out',
+      line('ssh-rsa', e, Buffer.of(0)),
+      'A number in the key has needless leading zeros.',
+    ],
+    [
+      'a huge number',
+      line('ssh-rsa', e, Buffer.alloc(2049, 1)),
+      'A number in the key has more than 16384 bits.',
+    ],
     ['a DSA key with three numbers', line('ssh-dss', e, e, e), 'The key is cut short.'],
     ['a short Ed25519 key', line('ssh-ed25519', Buffer.alloc(31)), 'An Ed25519 key has 32 bytes.'],
     ['a long Ed25519 key', line('ssh-ed25519', Buffer.alloc(33)), 'An Ed25519 key has 32 bytes.'],
@@ -182,20 +222,36 @@ describe('the blob', () => {
       line('ecdsa-sha2-nistp384', 'nistp256', p256),
       'The curve of the ECDSA key is not the one that its type names.',
     ],
-    ['a point of another curve', line('ecdsa-sha2-nistp384', 'nistp384', p256), 'The point of the ECDSA key is not one of nistp384.'],
-    ['a point off the curve', line('ecdsa-sha2-nistp256', 'nistp256', offCurve), 'The point of the ECDSA key is not one of nistp256.'],
+    [
+      'a point of another curve',
+      line('ecdsa-sha2-nistp384', 'nistp384', p256),
+      'The point of the ECDSA key is not one of nistp384.',
+    ],
+    [
+      'a point off the curve',
+      line('ecdsa-sha2-nistp256', 'nistp256', offCurve),
+      'The point of the ECDSA key is not one of nistp256.',
+    ],
     [
       'a compressed point',
       line('ecdsa-sha2-nistp256', 'nistp256', Buffer.alloc(33, 2)),
       'The point of the ECDSA key is not one of nistp256.',
     ],
-    ['a security key without its application', line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32)), 'The key is cut short.'],
+    [
+      'a security key without its application',
+      line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32)),
+      'The key is cut short.',
+    ],
     [
       'NUL in an application',
       line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32), 'ssh:\0'),
       'The application of the security key has a NUL byte in it.',
     ],
-    ['a length past the end', publicKeyLine('ssh-rsa', Buffer.of(0xff, 0xff, 0xff, 0xff, 1)), 'The key is cut short.'],
+    [
+      'a length past the end',
+      publicKeyLine('ssh-rsa', Buffer.of(0xff, 0xff, 0xff, 0xff, 1)),
+      'The key is cut short.',
+    ],
     ['half a length', publicKeyLine('ssh-rsa', Buffer.of(0, 0)), 'The key is cut short.'],
   ])('%s is refused', (_, text, message) => expect(refusal(text)).toBe(message))
 })
@@ -222,7 +278,9 @@ describe('whatever arrives, the answer is a key or a KeyFormatError', () => {
   test('any text', () => fc.assert(fc.property(fc.string({ unit: 'binary' }), onlyKeys), { numRuns: 1000 }))
   test('any bytes after a type', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 300 }), (type, bytes) => onlyKeys(publicKeyLine(type, bytes))),
+      fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 300 }), (type, bytes) =>
+        onlyKeys(publicKeyLine(type, bytes)),
+      ),
       { numRuns: 1000 },
     )
   })
@@ -245,7 +303,10 @@ describe('whatever arrives, the answer is a key or a KeyFormatError', () => {
     const { type, blob } = parsePublicKeyLine(dsa.line)
     const keys = [
       { type, blob },
-      ...[line('ecdsa-sha2-nistp256', 'nistp256', point('prime256v1')), line('ssh-ed25519', randomBytes(32))].map(parsePublicKeyLine),
+      ...[
+        line('ecdsa-sha2-nistp256', 'nistp256', point('prime256v1')),
+        line('ssh-ed25519', randomBytes(32)),
+      ].map(parsePublicKeyLine),
     ]
     fc.assert(
       fc.property(

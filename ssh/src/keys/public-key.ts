@@ -1,9 +1,10 @@
-// Public keys as OpenSSH writes them: `ssh-ed25519 AAAAC3… comment`. Parsing is strict, because a key that is stored
-// here is later compared byte by byte with what a client sends: the blob must be complete, in its one canonical form,
-// with nothing after it, and of the type that the line says. Whether a key is strong enough is the caller's to decide.
+// Public keys as OpenSSH writes them: `ssh-ed25519 AAAAC3… comment`. Parsing is strict, because a key that is
+// stored here is later compared byte by byte with what a client sends: the blob must be complete, in its one
+// canonical form, with nothing after it, and of the type that the line says. Whether a key is strong enough
+// is the caller's to decide.
 //
-// A blob is a sequence of strings, each a 32-bit length and that many bytes (RFC 4251 section 5). The first names the
-// type; the rest depend on it:
+// A blob is a sequence of strings, each a 32-bit length and that many bytes (RFC 4251 section 5). The first
+// names the type; the rest depend on it:
 //   ssh-rsa             mpint e, mpint n                            RFC 4253 section 6.6
 //   ssh-dss             mpint p, mpint q, mpint g, mpint y          RFC 4253 section 6.6
 //   ecdsa-sha2-<curve>  string curve, string Q                      RFC 5656 section 3.1
@@ -58,22 +59,31 @@ export function parsePublicKeyLine(text: string): PublicKeyLine {
   if (text.length > longestLine) throw new KeyFormatError('The key is far too long.')
   const line = text.trim()
   if (line.startsWith('----')) {
-    throw new KeyFormatError('This is a PEM file, perhaps a private key; the public key is one line that starts with its type.')
+    throw new KeyFormatError(
+      'This is a PEM file, perhaps a private key; the public key is one line that starts with its type.',
+    )
   }
   // A comment ends up in lists and logs, where escape sequences would reach someone's terminal.
-  if (/[^\P{Cc}\t]/u.test(line)) throw new KeyFormatError('The key must be one line without control characters.')
-  // Matches every text at the first attempt; one that could fail would try every way to split the line in three.
+  if (/[^\P{Cc}\t]/u.test(line))
+    throw new KeyFormatError('The key must be one line without control characters.')
+  // Matches every text at the first attempt; one that could fail would try every way to split the line in
+  // three.
   const [, type = '', base64 = '', comment = ''] = /^(\S*)[ \t]*(\S*)([^]*)$/.exec(line) ?? []
   if (type.endsWith('-cert-v01@openssh.com')) {
-    throw new KeyFormatError('This is a certificate, not a public key; give the public key of the authority that signed it.')
+    throw new KeyFormatError(
+      'This is a certificate, not a public key; give the public key of the authority that signed it.',
+    )
   }
   if (!bodies.has(type)) {
-    throw new KeyFormatError('The line must start with the type of the key, such as ssh-ed25519; options before it are not allowed.')
+    throw new KeyFormatError(
+      'The line must start with the type of the key, such as ssh-ed25519; options before it are not allowed.',
+    )
   }
 
   const blob = Buffer.from(base64, 'base64')
   // Buffer skips what is not base64; only what encodes back to the same text was all of it.
-  if (base64 === '' || blob.toString('base64') !== base64) throw new KeyFormatError('The key after its type is not base64.')
+  if (base64 === '' || blob.toString('base64') !== base64)
+    throw new KeyFormatError('The key after its type is not base64.')
   const key = parsePublicKeyBlob(blob)
   if (key.type !== type) throw new KeyFormatError('The key is not of the type that its line says.')
   return { type, blob, comment: comment.trim(), bits: key.bits }
@@ -121,10 +131,13 @@ function read(blob: Buffer): Reader {
     const [first, second = 0] = bytes
     if (first === undefined) throw new KeyFormatError('A number in the key is zero.')
     if (first >= 0x80) throw new KeyFormatError('A number in the key is negative.')
-    // A zero byte may only stand where the number would else read as negative: one key, one blob, one fingerprint.
-    if (first === 0 && second < 0x80) throw new KeyFormatError('A number in the key has needless leading zeros.')
+    // A zero byte may only stand where the number would else read as negative: one key, one blob, one
+    // fingerprint.
+    if (first === 0 && second < 0x80)
+      throw new KeyFormatError('A number in the key has needless leading zeros.')
     const bits = first === 0 ? (bytes.length - 1) * 8 : bytes.length * 8 - (Math.clz32(first) - 24)
-    if (bits > largestNumber_bits) throw new KeyFormatError(`A number in the key has more than ${largestNumber_bits} bits.`)
+    if (bits > largestNumber_bits)
+      throw new KeyFormatError(`A number in the key has more than ${largestNumber_bits} bits.`)
     return bits
   }
   return {
@@ -161,7 +174,8 @@ function ecdsa(name: string): Body {
     }
     const point = reader.string()
     // 4 means uncompressed, the only form that SSH peers use (RFC 5656 section 3.1).
-    if (point.length !== 1 + 2 * bytes || point[0] !== 4) throw new KeyFormatError(`The point of the ECDSA key is not one of ${name}.`)
+    if (point.length !== 1 + 2 * bytes || point[0] !== 4)
+      throw new KeyFormatError(`The point of the ECDSA key is not one of ${name}.`)
     const x = point.subarray(1, 1 + bytes).toString('base64url')
     const y = point.subarray(1 + bytes).toString('base64url')
     try {
@@ -178,7 +192,8 @@ function ecdsa(name: string): Body {
 function withApplication(body: Body): Body {
   return (reader) => {
     const bits = body(reader)
-    if (reader.string().includes(0)) throw new KeyFormatError('The application of the security key has a NUL byte in it.')
+    if (reader.string().includes(0))
+      throw new KeyFormatError('The application of the security key has a NUL byte in it.')
     return bits
   }
 }

@@ -1,5 +1,5 @@
-// Signatures, with ssh-keygen as the judge: what it takes we take, what it refuses we refuse. Security keys are played by
-// plain ones, because only the bytes that are signed differ.
+// Signatures, with ssh-keygen as the judge: what it takes we take, what it refuses we refuse. Security keys
+// are played by plain ones, because only the bytes that are signed differ.
 import { createHash, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
@@ -17,8 +17,13 @@ afterAll(() => where[Symbol.dispose]())
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
 const text = Buffer.from('what was signed')
 
-/** The bytes that `ssh-keygen -Y sign` signs (OpenSSH's PROTOCOL.sshsig), and the file that it would write. */
-async function sshsig(blob: Buffer, signer: (data: Buffer) => Promise<Buffer>): Promise<{ data: Buffer; signature: Buffer; file: string }> {
+/**
+ * The bytes that `ssh-keygen -Y sign` signs (OpenSSH's PROTOCOL.sshsig), and the file that it would write.
+ */
+async function sshsig(
+  blob: Buffer,
+  signer: (data: Buffer) => Promise<Buffer>,
+): Promise<{ data: Buffer; signature: Buffer; file: string }> {
   const fields = (writer: Writer): Writer => writer.string('file').string('').string('sha512')
   const digest = createHash('sha512').update(text).digest()
   const data = Buffer.from(
@@ -30,7 +35,11 @@ async function sshsig(blob: Buffer, signer: (data: Buffer) => Promise<Buffer>): 
   const whole = fields(new Writer().raw(Buffer.from('SSHSIG')).uint32(1).string(blob))
     .string(signature)
     .bytes()
-  return { data, signature, file: `-----BEGIN SSH SIGNATURE-----\n${whole.toString('base64')}\n-----END SSH SIGNATURE-----\n` }
+  return {
+    data,
+    signature,
+    file: `-----BEGIN SSH SIGNATURE-----\n${whole.toString('base64')}\n-----END SSH SIGNATURE-----\n`,
+  }
 }
 
 async function sshKeygenAgrees(type: string, blob: Buffer, file: string): Promise<boolean> {
@@ -63,8 +72,15 @@ function token(kind: 'ed25519' | 'ecdsa'): Token {
     blob: Buffer.from(new Writer().string(type).raw(afterType).string(application).bytes()),
     sign(data, flags) {
       const counter = 7
-      const signed = new Writer().raw(sha256(application)).byte(flags).uint32(counter).raw(sha256(data)).bytes()
-      const raw = ed ? sign(null, signed, privateKey) : sign('sha256', signed, { key: privateKey, dsaEncoding: 'ieee-p1363' })
+      const signed = new Writer()
+        .raw(sha256(application))
+        .byte(flags)
+        .uint32(counter)
+        .raw(sha256(data))
+        .bytes()
+      const raw = ed
+        ? sign(null, signed, privateKey)
+        : sign('sha256', signed, { key: privateKey, dsaEncoding: 'ieee-p1363' })
       const bytes = ed ? raw : new Writer().mpint(raw.subarray(0, 32)).mpint(raw.subarray(32)).bytes()
       return Buffer.from(new Writer().string(type).string(bytes).byte(flags).uint32(counter).bytes())
     },
@@ -72,14 +88,17 @@ function token(kind: 'ed25519' | 'ecdsa'): Token {
 }
 
 describe('security keys', () => {
-  test.each(['ed25519', 'ecdsa'] as const)('%s: a touched token is taken, an untouched one is not', async (kind) => {
-    const key = token(kind)
-    const touched = await sshsig(key.blob, async (data) => key.sign(data, 0x01))
-    expect(await sshKeygenAgrees(key.type, key.blob, touched.file)).toBe(true)
-    expect(await verifySignature(key.blob, key.type, touched.data, touched.signature)).toBe(true)
-    const untouched = await sshsig(key.blob, async (data) => key.sign(data, 0x00))
-    expect(await verifySignature(key.blob, key.type, untouched.data, untouched.signature)).toBe(false)
-  })
+  test.each(['ed25519', 'ecdsa'] as const)(
+    '%s: a touched token is taken, an untouched one is not',
+    async (kind) => {
+      const key = token(kind)
+      const touched = await sshsig(key.blob, async (data) => key.sign(data, 0x01))
+      expect(await sshKeygenAgrees(key.type, key.blob, touched.file)).toBe(true)
+      expect(await verifySignature(key.blob, key.type, touched.data, touched.signature)).toBe(true)
+      const untouched = await sshsig(key.blob, async (data) => key.sign(data, 0x00))
+      expect(await verifySignature(key.blob, key.type, untouched.data, untouched.signature)).toBe(false)
+    },
+  )
 })
 
 describe('plain keys', () => {
@@ -102,24 +121,44 @@ describe('plain keys', () => {
   })
 
   test('whatever is changed, the answer is no and never an error', async () => {
-    const made = [generatePrivateKey('ed25519'), generatePrivateKey('ecdsa'), generatePrivateKey('rsa')].map(async (key) => ({
-      key,
-      signature: await key.sign(key.algorithms[0]!, text),
-    }))
+    const made = [generatePrivateKey('ed25519'), generatePrivateKey('ecdsa'), generatePrivateKey('rsa')].map(
+      async (key) => ({
+        key,
+        signature: await key.sign(key.algorithms[0]!, text),
+      }),
+    )
     const keys = await Promise.all(made)
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...keys), fc.nat(), fc.integer({ min: 1, max: 255 }), async ({ key, signature }, at, flip) => {
-        const changed = Buffer.from(signature)
-        changed[at % changed.length]! ^= flip
-        expect(await verifySignature(key.blob, key.algorithms[0]!, text, changed)).toBe(false)
-        expect(await verifySignature(key.blob, key.algorithms[0]!, text, signature.subarray(0, at % signature.length))).toBe(false)
-      }),
+      fc.asyncProperty(
+        fc.constantFrom(...keys),
+        fc.nat(),
+        fc.integer({ min: 1, max: 255 }),
+        async ({ key, signature }, at, flip) => {
+          const changed = Buffer.from(signature)
+          changed[at % changed.length]! ^= flip
+          expect(await verifySignature(key.blob, key.algorithms[0]!, text, changed)).toBe(false)
+          expect(
+            await verifySignature(
+              key.blob,
+              key.algorithms[0]!,
+              text,
+              signature.subarray(0, at % signature.length),
+            ),
+          ).toBe(false)
+        },
+      ),
       { numRuns: 500 },
     )
     await fc.assert(
-      fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uint8Array({ maxLength: 200 }), async (blob, signature) => {
-        expect(await verifySignature(Buffer.from(blob), 'ssh-ed25519', text, Buffer.from(signature))).toBe(false)
-      }),
+      fc.asyncProperty(
+        fc.uint8Array({ maxLength: 200 }),
+        fc.uint8Array({ maxLength: 200 }),
+        async (blob, signature) => {
+          expect(await verifySignature(Buffer.from(blob), 'ssh-ed25519', text, Buffer.from(signature))).toBe(
+            false,
+          )
+        },
+      ),
     )
   })
 })

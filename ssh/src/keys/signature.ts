@@ -4,11 +4,18 @@
 //   rsa-sha2-256, rsa-sha2-512   RSASSA-PKCS1-v1_5, as long as the modulus      RFC 8332 section 3
 //   ssh-ed25519                  64 bytes                                       RFC 8709 section 6
 //   ecdsa-sha2-…                 mpint r, mpint s                               RFC 5656 section 3.1.2
-// A security key appends byte flags and uint32 counter, and signs SHA-256(application), flags, counter, SHA-256(data)
-// (OpenSSH's PROTOCOL.u2f). SHA-1 (`ssh-rsa` as an algorithm) is neither made nor taken.
-// RSA and the larger curves take up to ten milliseconds and are left to other threads of the process; Ed25519 and P-256 take
-// a tenth of one, about what handing them over would cost, and are done at once.
-import { hash, sign, verify, type KeyObject, type SignKeyObjectInput, type VerifyKeyObjectInput } from 'node:crypto'
+// A security key appends byte flags and uint32 counter, and signs SHA-256(application), flags, counter,
+// SHA-256(data) (OpenSSH's PROTOCOL.u2f). SHA-1 (`ssh-rsa` as an algorithm) is neither made nor taken. RSA
+// and the larger curves take up to ten milliseconds and are left to other threads of the process; Ed25519 and
+// P-256 take a tenth of one, about what handing them over would cost, and are done at once.
+import {
+  hash,
+  sign,
+  verify,
+  type KeyObject,
+  type SignKeyObjectInput,
+  type VerifyKeyObjectInput,
+} from 'node:crypto'
 import { promisify } from 'node:util'
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
@@ -35,25 +42,37 @@ export function algorithmsOf(keyType: string): readonly string[] {
 
 const userPresent = 0x01
 
-const isCheap = (key: KeyObject): boolean => key.asymmetricKeyType === 'ed25519' || key.asymmetricKeyDetails?.namedCurve === 'prime256v1'
+const isCheap = (key: KeyObject): boolean =>
+  key.asymmetricKeyType === 'ed25519' || key.asymmetricKeyDetails?.namedCurve === 'prime256v1'
 
 const signing = async (name: string | null, data: Buffer, input: SignKeyObjectInput): Promise<Buffer> =>
   isCheap(input.key) ? sign(name, data, input) : promisify(sign)(name, data, input)
 
-const verifying = async (name: string | null, data: Buffer, input: VerifyKeyObjectInput, signature: Buffer): Promise<boolean> =>
+const verifying = async (
+  name: string | null,
+  data: Buffer,
+  input: VerifyKeyObjectInput,
+  signature: Buffer,
+): Promise<boolean> =>
   isCheap(input.key) ? verify(name, data, input, signature) : promisify(verify)(name, data, input, signature)
 
 export async function signData(key: KeyObject, algorithm: string, data: Buffer): Promise<Buffer> {
   const made = new Writer(600).string(algorithm)
   if (algorithm === 'ssh-ed25519') return made.string(await signing(null, data, { key })).bytes()
-  if (algorithm.startsWith('rsa-sha2-')) return made.string(await signing(rsaHash(algorithm), data, { key })).bytes()
+  if (algorithm.startsWith('rsa-sha2-'))
+    return made.string(await signing(rsaHash(algorithm), data, { key })).bytes()
   const pair = await signing(ecdsaHash(algorithm), data, { key, dsaEncoding: 'ieee-p1363' })
   const half = pair.length / 2
   return made.string(new Writer(160).mpint(pair.subarray(0, half)).mpint(pair.subarray(half)).bytes()).bytes()
 }
 
 /** Whether this is a signature of the data by the key with the algorithm; anything malformed is not. */
-export async function verifySignature(blob: Buffer, algorithm: string, data: Buffer, signature: Buffer): Promise<boolean> {
+export async function verifySignature(
+  blob: Buffer,
+  algorithm: string,
+  data: Buffer,
+  signature: Buffer,
+): Promise<boolean> {
   try {
     const key = knownKey(blob)
     if (!algorithmsOf(key.type).includes(algorithm)) return false
@@ -61,7 +80,9 @@ export async function verifySignature(blob: Buffer, algorithm: string, data: Buf
     // The name inside must be the one that was negotiated, or an attacker could choose a weaker one.
     if (reader.text() !== algorithm) return false
     const bytes = reader.string()
-    const good = await (key.application ? verifySecurityKey(key, bytes, data, reader) : verifyPlain(key, algorithm, bytes, data))
+    const good = await (key.application
+      ? verifySecurityKey(key, bytes, data, reader)
+      : verifyPlain(key, algorithm, bytes, data))
     return good && reader.done
   } catch (error) {
     if (error instanceof ProtocolError || error instanceof KeyFormatError) return false
@@ -78,12 +99,19 @@ async function verifyPlain(key: KnownKey, algorithm: string, bytes: Buffer, data
   }
   if (key.hash === null) return verifying(null, data, { key: key.object }, bytes)
   const numbers = new Reader(bytes)
-  const size = Math.ceil((key.object.asymmetricKeyDetails?.namedCurve === 'secp521r1' ? 521 : Number(key.hash.slice(3))) / 8)
+  const size = Math.ceil(
+    (key.object.asymmetricKeyDetails?.namedCurve === 'secp521r1' ? 521 : Number(key.hash.slice(3))) / 8,
+  )
   const pair = Buffer.concat([padded(numbers.mpint(), size), padded(numbers.mpint(), size)])
   return numbers.done && verifying(key.hash, data, { key: key.object, dsaEncoding: 'ieee-p1363' }, pair)
 }
 
-async function verifySecurityKey(key: KnownKey, bytes: Buffer, data: Buffer, reader: Reader): Promise<boolean> {
+async function verifySecurityKey(
+  key: KnownKey,
+  bytes: Buffer,
+  data: Buffer,
+  reader: Reader,
+): Promise<boolean> {
   const flags = reader.byte()
   const counter = reader.uint32()
   const signed = new Writer()

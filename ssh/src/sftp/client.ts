@@ -1,13 +1,23 @@
-// An SFTP client on a connection. Requests are pipelined: each has a number, answers may come in any order, and a whole file
-// is read or written with many requests on their way, so that a long line is kept full. How many is bounded, and with it
-// the memory.
+// An SFTP client on a connection. Requests are pipelined: each has a number, answers may come in any order,
+// and a whole file is read or written with many requests on their way, so that a long line is kept full. How
+// many is bounded, and with it the memory.
 import type { Channel } from '../connection/channel.ts'
 import type { Connection } from '../connection/connection.ts'
 import { startSession } from '../connection/session.ts'
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 import type { Entry } from './files.ts'
-import { Open, packetsOf, readAttributes, Sftp, SftpFailure, Status, version, writeAttributes, type Attributes } from './protocol.ts'
+import {
+  Open,
+  packetsOf,
+  readAttributes,
+  Sftp,
+  SftpFailure,
+  Status,
+  version,
+  writeAttributes,
+  type Attributes,
+} from './protocol.ts'
 
 export interface SftpClient extends AsyncDisposable {
   /** What the server said it knows beyond the standard. */
@@ -43,7 +53,8 @@ export async function openSftp(connection: Pick<Connection, 'open'>): Promise<Sf
   const first = await packets.next()
   if (first.done) throw new ProtocolError('The SFTP server said nothing.')
   const hello = new Reader(first.value)
-  if (hello.byte() !== Sftp.version || hello.uint32() < wantedVersion) throw new ProtocolError('The SFTP server is too old.')
+  if (hello.byte() !== Sftp.version || hello.uint32() < wantedVersion)
+    throw new ProtocolError('The SFTP server is too old.')
   const extensions = new Map<string, string>()
   while (!hello.done) extensions.set(hello.text(), hello.text())
   return clientOn(channel, packets, extensions)
@@ -51,7 +62,11 @@ export async function openSftp(connection: Pick<Connection, 'open'>): Promise<Sf
 
 type Answered = { readonly type: number; readonly fields: Reader }
 
-function clientOn(channel: Channel, packets: AsyncGenerator<Buffer>, extensions: ReadonlyMap<string, string>): SftpClient {
+function clientOn(
+  channel: Channel,
+  packets: AsyncGenerator<Buffer>,
+  extensions: ReadonlyMap<string, string>,
+): SftpClient {
   const waiting = new Map<number, PromiseWithResolvers<Answered>>()
   let nextId = 0
   let over: Error | undefined
@@ -117,14 +132,19 @@ function clientOn(channel: Channel, packets: AsyncGenerator<Buffer>, extensions:
     return fields.text()
   }
   const openHandle = async (path: string, flags: number, mode?: number): Promise<Buffer> => {
-    const asked = ask(Sftp.open, (writer) => writeAttributes(writer.string(path).uint32(flags), mode === undefined ? {} : { mode }))
+    const asked = ask(Sftp.open, (writer) =>
+      writeAttributes(writer.string(path).uint32(flags), mode === undefined ? {} : { mode }),
+    )
     return Buffer.from((await expecting(Sftp.handle, asked)).string())
   }
-  const closeHandle = async (handle: Buffer): Promise<void> => done(ask(Sftp.close, (writer) => writer.string(handle)))
+  const closeHandle = async (handle: Buffer): Promise<void> =>
+    done(ask(Sftp.close, (writer) => writer.string(handle)))
 
   /** One piece, whole but at the end of the file; empty there. */
   const piece = async (handle: Buffer, start: number, size: number): Promise<Buffer> => {
-    const answered = await ask(Sftp.read, (writer) => writer.string(handle).uint64(BigInt(start)).uint32(size))
+    const answered = await ask(Sftp.read, (writer) =>
+      writer.string(handle).uint64(BigInt(start)).uint32(size),
+    )
     if (answered.type !== Sftp.data) {
       const failure = failureOf(answered)
       if (failure.code === Status.eof) return Buffer.alloc(0)
@@ -158,7 +178,11 @@ function clientOn(channel: Channel, packets: AsyncGenerator<Buffer>, extensions:
     }
   }
 
-  const writeFile = async (path: string, bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, mode?: number): Promise<void> => {
+  const writeFile = async (
+    path: string,
+    bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    mode?: number,
+  ): Promise<void> => {
     const handle = await openHandle(path, Open.write | Open.create | Open.truncate, mode)
     const ahead = new Set<Promise<void>>()
     let failure: unknown
@@ -168,7 +192,9 @@ function clientOn(channel: Channel, packets: AsyncGenerator<Buffer>, extensions:
         if (failure !== undefined) break
         const part = chunk.subarray(at, at + piece_bytes)
         const start = BigInt(position + at)
-        const written: Promise<void> = done(ask(Sftp.write, (writer) => writer.string(handle).uint64(start).string(part), part.length + 64))
+        const written: Promise<void> = done(
+          ask(Sftp.write, (writer) => writer.string(handle).uint64(start).string(part), part.length + 64),
+        )
           .catch((error: unknown) => {
             failure ??= error
           })
@@ -214,12 +240,14 @@ function clientOn(channel: Channel, packets: AsyncGenerator<Buffer>, extensions:
     extensions,
     stat: async (path) => attributes(Sftp.stat, path),
     lstat: async (path) => attributes(Sftp.lstat, path),
-    change: async (path, changed) => done(ask(Sftp.setstat, (writer) => writeAttributes(writer.string(path), changed))),
+    change: async (path, changed) =>
+      done(ask(Sftp.setstat, (writer) => writeAttributes(writer.string(path), changed))),
     list: listFolder,
     read: readFile,
     write: writeFile,
     remove: async (path) => done(ask(Sftp.remove, (writer) => writer.string(path))),
-    makeFolder: async (path, mode = 0o777) => done(ask(Sftp.mkdir, (writer) => writeAttributes(writer.string(path), { mode }))),
+    makeFolder: async (path, mode = 0o777) =>
+      done(ask(Sftp.mkdir, (writer) => writeAttributes(writer.string(path), { mode }))),
     removeFolder: async (path) => done(ask(Sftp.rmdir, (writer) => writer.string(path))),
     rename: async (from, to) =>
       done(

@@ -1,5 +1,5 @@
-// The files that an SFTP server shows: a face, and the one implementation of it over the files of this machine, as far as
-// the user who runs it may see them. Whoever wants to show less wraps the face.
+// The files that an SFTP server shows: a face, and the one implementation of it over the files of this
+// machine, as far as the user who runs it may see them. Whoever wants to show less wraps the face.
 import { constants, type Dirent, type Stats } from 'node:fs'
 import * as fs from 'node:fs/promises'
 import path from 'node:path'
@@ -66,12 +66,14 @@ export function localFiles(home: string): FileSystem {
         await fs.truncate(where, size)
       }
       if (mode !== undefined) await (followLink ? fs.chmod : chmodItself)(where, mode & 0o7777)
-      if (atime !== undefined && mtime !== undefined) await (followLink ? fs.utimes : fs.lutimes)(where, atime, mtime)
+      if (atime !== undefined && mtime !== undefined)
+        await (followLink ? fs.utimes : fs.lutimes)(where, atime, mtime)
       if (uid !== undefined && gid !== undefined) await (followLink ? fs.chown : fs.lchown)(where, uid, gid)
     },
     async *list(folder) {
       const where = at(folder)
-      for (const name of ['.', '..']) yield { name, attributes: attributesOf(await fs.lstat(path.join(where, name))) }
+      for (const name of ['.', '..'])
+        yield { name, attributes: attributesOf(await fs.lstat(path.join(where, name))) }
       for await (const entry of await fs.opendir(where)) yield* entryOf(where, entry)
     },
     remove: async (file) => fs.unlink(at(file)),
@@ -88,7 +90,8 @@ export function localFiles(home: string): FileSystem {
     },
     async rename(from, to, overwrite) {
       if (overwrite) return fs.rename(at(from), at(to))
-      // Version 3 does not overwrite (section 6.5): a link fails where something is, and is not there half-way.
+      // Version 3 does not overwrite (section 6.5): a link fails where something is, and is not there
+      // half-way.
       const moved = await fs.lstat(at(from))
       if (moved.isDirectory()) {
         if (await exists(at(to))) throw Object.assign(new Error('The file exists.'), { code: 'EEXIST' })
@@ -98,7 +101,8 @@ export function localFiles(home: string): FileSystem {
       return fs.unlink(at(from))
     },
     readLink: async (file) => fs.readlink(at(file)),
-    link: async (target, file, symbolic) => (symbolic ? fs.symlink(target, at(file)) : fs.link(at(target), at(file))),
+    link: async (target, file, symbolic) =>
+      symbolic ? fs.symlink(target, at(file)) : fs.link(at(target), at(file)),
     async space(file) {
       const { bsize, blocks, bfree, bavail, files, ffree } = await fs.statfs(at(file))
       return { block_bytes: bsize, blocks, free: bfree, available: bavail, files, filesFree: ffree }
@@ -138,7 +142,8 @@ async function* entryOf(folder: string, entry: Dirent): AsyncGenerator<Entry> {
 }
 
 function openFlags(flags: number): number {
-  const access = flags & Open.write ? (flags & Open.read ? constants.O_RDWR : constants.O_WRONLY) : constants.O_RDONLY
+  const access =
+    flags & Open.write ? (flags & Open.read ? constants.O_RDWR : constants.O_WRONLY) : constants.O_RDONLY
   return (
     access |
     (flags & Open.append ? constants.O_APPEND : 0) |
@@ -153,7 +158,12 @@ function openFile(file: fs.FileHandle, appends: boolean): OpenFile {
     read: async (into, position) => (await file.read(into, 0, into.length, position)).bytesRead,
     async write(bytes, position) {
       for (let done = 0; done < bytes.length;) {
-        const { bytesWritten } = await file.write(bytes, done, bytes.length - done, appends ? null : position + done)
+        const { bytesWritten } = await file.write(
+          bytes,
+          done,
+          bytes.length - done,
+          appends ? null : position + done,
+        )
         done += bytesWritten
       }
     },

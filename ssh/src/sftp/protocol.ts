@@ -1,4 +1,5 @@
-// SFTP version 3 (draft-ietf-secsh-filexfer-02, with the extensions of OpenSSH's PROTOCOL file): what both sides share.
+// SFTP version 3 (draft-ietf-secsh-filexfer-02, with the extensions of OpenSSH's PROTOCOL file): what both
+// sides share.
 //   every packet   uint32 length, byte type, fields; all but INIT and VERSION begin with uint32 id
 //   attributes     uint32 flags, then as flagged: uint64 size; uint32 uid, gid; uint32 permissions; uint32 atime, mtime;
 //                  uint32 count of extended pairs of strings
@@ -99,7 +100,10 @@ export function writeAttributes(writer: Writer, attributes: Attributes): Writer 
   const owned = uid !== undefined && gid !== undefined
   const timed = atime !== undefined && mtime !== undefined
   writer.uint32(
-    (size === undefined ? 0 : Has.size) | (owned ? Has.owner : 0) | (mode === undefined ? 0 : Has.mode) | (timed ? Has.times : 0),
+    (size === undefined ? 0 : Has.size) |
+      (owned ? Has.owner : 0) |
+      (mode === undefined ? 0 : Has.mode) |
+      (timed ? Has.times : 0),
   )
   if (size !== undefined) writer.uint64(BigInt(size))
   if (owned) writer.uint32(uid).uint32(gid)
@@ -111,7 +115,10 @@ export function writeAttributes(writer: Writer, attributes: Attributes): Writer 
 /** What SFTP is spoken on: a channel, or something like it, such as the input and output of a process. */
 export type SftpLine = Pick<Channel, 'write' | typeof Symbol.asyncIterator> & Partial<Pick<Channel, 'closed'>>
 
-/** The packets of a line, each without its length. Pieces are put together once, in a buffer of the packet's size. */
+/**
+ * The packets of a line, each without its length. Pieces are put together once, in a buffer of the packet's
+ * size.
+ */
 export async function* packetsOf(line: Pick<SftpLine, typeof Symbol.asyncIterator>): AsyncGenerator<Buffer> {
   const head = Buffer.alloc(4)
   let headFilled = 0
@@ -127,7 +134,8 @@ export async function* packetsOf(line: Pick<SftpLine, typeof Symbol.asyncIterato
         at += copied
         if (headFilled < 4) break
         const length = head.readUInt32BE(0)
-        if (length < 1 || length > largestPacket_bytes) throw new ProtocolError('An SFTP packet has an impossible length.')
+        if (length < 1 || length > largestPacket_bytes)
+          throw new ProtocolError('An SFTP packet has an impossible length.')
         headFilled = 0
         if (bytes.length - at >= length) {
           yield bytes.subarray(at, at + length)

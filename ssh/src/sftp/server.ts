@@ -1,7 +1,8 @@
-// An SFTP server on a line, as a rule a channel, over a file system face. Requests are done one after the other, as they
-// came: the answers are in order, a write is on disk before the CLOSE behind it, and a client that sends many ahead of the
-// answers is held back by the channel's window. Handles are counted and all closed at the end, however it came. A copy, which can
-// take as long as it likes, stops when the client closes one of its files or is gone.
+// An SFTP server on a line, as a rule a channel, over a file system face. Requests are done one after the
+// other, as they came: the answers are in order, a write is on disk before the CLOSE behind it, and a client
+// that sends many ahead of the answers is held back by the channel's window. Handles are counted and all
+// closed at the end, however it came. A copy, which can take as long as it likes, stops when the client
+// closes one of its files or is gone.
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 import type { Entry, FileSystem, OpenFile } from './files.ts'
@@ -40,7 +41,9 @@ interface FileHandle {
   readonly file: OpenFile
 }
 
-type Handle = FileHandle | { readonly kind: 'folder'; readonly path: string; readonly entries: AsyncIterator<Entry> }
+type Handle =
+  | FileHandle
+  | { readonly kind: 'folder'; readonly path: string; readonly entries: AsyncIterator<Entry> }
 
 /** Resolves when the client has ended its requests. */
 export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void> {
@@ -55,13 +58,15 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
     gone = true
   })
 
-  const answer = (type: number, id: number, room = 64): Writer => new Writer(room + 9).uint32(0).byte(type).uint32(id)
+  const answer = (type: number, id: number, room = 64): Writer =>
+    new Writer(room + 9).uint32(0).byte(type).uint32(id)
   const send = async (written: Writer): Promise<void> => {
     const packet = written.bytes()
     packet.writeUInt32BE(packet.length - 4, 0)
     await line.write(packet)
   }
-  const status = (id: number, code: number, text = ''): Writer => answer(Sftp.status, id).uint32(code).string(text).string('')
+  const status = (id: number, code: number, text = ''): Writer =>
+    answer(Sftp.status, id).uint32(code).string(text).string('')
 
   const keep = (id: number, handle: Handle): Writer => {
     nextHandle = (nextHandle + 1) >>> 0
@@ -109,7 +114,8 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
     }
     if (found.length === 0) return status(id, Status.eof, 'End of folder')
     const written = answer(Sftp.name, id, 12_000).uint32(found.length)
-    for (const { name, attributes } of found) writeAttributes(written.string(name).string(longName(name, attributes)), attributes)
+    for (const { name, attributes } of found)
+      writeAttributes(written.string(name).string(longName(name, attributes)), attributes)
     return written
   }
 
@@ -143,7 +149,8 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
     const length = asked === 0 ? Number.MAX_SAFE_INTEGER : asked
     const [to, target] = [fileHandleOf(reader), Number(reader.uint64())]
     // As it grew it would be copied, without end.
-    if (from === to || (await isSame(files, from.path, to.path))) throw new SftpFailure(Status.failure, 'A file is not copied onto itself.')
+    if (from === to || (await isSame(files, from.path, to.path)))
+      throw new SftpFailure(Status.failure, 'A file is not copied onto itself.')
     const isAbandoned = abandoned(from, to)
     const room = Buffer.allocUnsafe(largestData_bytes)
     for (let done = 0; done < length;) {
@@ -171,7 +178,8 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
         return status(id, Status.ok)
       case 'lsetstat@openssh.com': {
         const [path, attributes] = [text(), readAttributes(reader)]
-        if (attributes.size !== undefined) throw new SftpFailure(Status.badMessage, 'A link has no size to be changed.')
+        if (attributes.size !== undefined)
+          throw new SftpFailure(Status.badMessage, 'A link has no size to be changed.')
         await files.change(path, attributes, false)
         return status(id, Status.ok)
       }
@@ -184,13 +192,26 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
         const { block_bytes, blocks, free, available, files: all, filesFree } = space
         const written = answer(Sftp.extendedReply, id, 100)
         // bsize, frsize, blocks, bfree, bavail, files, ffree, favail, fsid, flag, namemax
-        for (const field of [block_bytes, block_bytes, blocks, free, available, all, filesFree, filesFree, 0, 0, 255])
+        for (const field of [
+          block_bytes,
+          block_bytes,
+          blocks,
+          free,
+          available,
+          all,
+          filesFree,
+          filesFree,
+          0,
+          0,
+          255,
+        ])
           written.uint64(BigInt(field))
         return written
       }
       case 'limits@openssh.com': {
         const written = answer(Sftp.extendedReply, id)
-        for (const limit of [largestPacket_bytes, largestData_bytes, largestData_bytes, mostHandles]) written.uint64(BigInt(limit))
+        for (const limit of [largestPacket_bytes, largestData_bytes, largestData_bytes, mostHandles])
+          written.uint64(BigInt(limit))
         return written
       }
       default:
@@ -213,7 +234,11 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
       case Sftp.open: {
         requireRoom()
         const [path, flags] = [text(), reader.uint32()]
-        return keep(id, { kind: 'file', path, file: await files.open(path, flags, readAttributes(reader).mode ?? 0o666) })
+        return keep(id, {
+          kind: 'file',
+          path,
+          file: await files.open(path, flags, readAttributes(reader).mode ?? 0o666),
+        })
       }
       case Sftp.opendir: {
         requireRoom()
@@ -291,7 +316,11 @@ export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void
         continue
       }
       const id = reader.uint32()
-      await send(await perform(type, id, reader).catch((error: unknown) => failed(error, (code, text) => status(id, code, text))))
+      await send(
+        await perform(type, id, reader).catch((error: unknown) =>
+          failed(error, (code, text) => status(id, code, text)),
+        ),
+      )
     }
   } finally {
     void packets.return(undefined).catch(() => undefined)
@@ -313,7 +342,10 @@ async function release(handle: Handle): Promise<void> {
   else await handle.entries.return?.()
 }
 
-async function* startingWith(first: IteratorResult<Entry>, rest: AsyncIterator<Entry>): AsyncGenerator<Entry> {
+async function* startingWith(
+  first: IteratorResult<Entry>,
+  rest: AsyncIterator<Entry>,
+): AsyncGenerator<Entry> {
   try {
     for (let next = first; !next.done; next = await rest.next()) yield next.value
   } finally {

@@ -1,6 +1,6 @@
-// The key exchanges of one connection, the first and all later ones (RFC 4253 sections 7 and 9; strict key exchange:
-// OpenSSH's PROTOCOL file, section 1.10). Whose turn it is: from our KEXINIT to our NEWKEYS we may send nothing else
-// (`holding`). Each direction changes its keys at its own NEWKEYS.
+// The key exchanges of one connection, the first and all later ones (RFC 4253 sections 7 and 9; strict key
+// exchange: OpenSSH's PROTOCOL file, section 1.10). Whose turn it is: from our KEXINIT to our NEWKEYS we may
+// send nothing else (`holding`). Each direction changes its keys at its own NEWKEYS.
 import { quickCiphers, type Algorithms } from '../algorithms.ts'
 import type { Opener } from '../ciphers/cipher.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
@@ -8,7 +8,15 @@ import type { PrivateKey } from '../keys/private-key.ts'
 import { Message } from '../messages.ts'
 import { message, payloadOf, type Writer } from '../wire.ts'
 import { deriveKeys, keyExchange, type Exchanged, type KeyExchange } from './key-exchange.ts'
-import { extInfoMarker, negotiate, readKexInit, strictMarker, writeKexInit, type Negotiated, type Role } from './kexinit.ts'
+import {
+  extInfoMarker,
+  negotiate,
+  readKexInit,
+  strictMarker,
+  writeKexInit,
+  type Negotiated,
+  type Role,
+} from './kexinit.ts'
 import type { PacketReader, PacketWriter } from './packets.ts'
 
 export interface ExchangesOptions {
@@ -42,13 +50,19 @@ export interface Exchanges {
   readonly sessionId: Buffer | undefined
   readonly hostKey: Buffer | undefined
   readonly negotiated: Negotiated | undefined
-  /** Of the exchange under way, once both sides have said what they want: how many of the cheapest kind would take as long. */
+  /**
+   * Of the exchange under way, once both sides have said what they want: how many of the cheapest kind would
+   * take as long.
+   */
   readonly cost: number
   /** New keys would be for a cipher that costs less. */
   readonly couldBeQuicker: boolean
 }
 
-/** Exponents of thousands of bits take tens of times as long as a point on a curve, and so does a signature with RSA. */
+/**
+ * Exponents of thousands of bits take tens of times as long as a point on a curve, and so does a signature
+ * with RSA.
+ */
 const [groupCost, rsaCost] = [8, 2]
 
 function costOf({ kex, hostKey }: Negotiated): number {
@@ -78,7 +92,8 @@ export function exchanges(options: ExchangesOptions): Exchanges {
   const begin = (): void => {
     if (ours) return
     // The client's order decides, so that a server which knows the client's list offers the best of it alone.
-    const offered = role === 'server' && keyed && quick.length > 0 ? { ...algorithms, ciphers: quick } : algorithms
+    const offered =
+      role === 'server' && keyed && quick.length > 0 ? { ...algorithms, ciphers: quick } : algorithms
     const init = writeKexInit(role, offered)
     ours = Buffer.from(payloadOf(init))
     holding = true
@@ -98,7 +113,9 @@ export function exchanges(options: ExchangesOptions): Exchanges {
     }
     const agreed = negotiate(client, server)
     cost = costOf(agreed)
-    quick = quickCiphers.filter((name) => algorithms.ciphers.includes(name) && client.cipher.every((list) => list.includes(name)))
+    quick = quickCiphers.filter(
+      (name) => algorithms.ciphers.includes(name) && client.cipher.every((list) => list.includes(name)),
+    )
     ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
     exchange = keyExchange({
       role,
@@ -114,7 +131,8 @@ export function exchanges(options: ExchangesOptions): Exchanges {
 
   const onExchanged = (exchanged: Exchanged, agreed: Negotiated, wantsExtInfo: boolean): void => {
     const first = !sessionId
-    if (hostKey && !hostKey.equals(exchanged.hostKey)) throw new SshError(Reason.hostKeyNotVerifiable, 'The host key changed.')
+    if (hostKey && !hostKey.equals(exchanged.hostKey))
+      throw new SshError(Reason.hostKeyNotVerifiable, 'The host key changed.')
     sessionId ??= exchanged.digest
     hostKey = exchanged.hostKey
     negotiated = agreed
@@ -155,7 +173,9 @@ export function exchanges(options: ExchangesOptions): Exchanges {
       return holding
     },
     get couldBeQuicker() {
-      return role === 'server' && keyed && quick.length > 0 && !quick.includes(negotiated!.toClient.cipher.name)
+      return (
+        role === 'server' && keyed && quick.length > 0 && !quick.includes(negotiated!.toClient.cipher.name)
+      )
     },
     get keyed() {
       return keyed

@@ -1,4 +1,5 @@
-// Idents as they come over a wire: late, early, in pieces, with packets right behind them or with chatter before.
+// Idents as they come over a wire: late, early, in pieces, with packets right behind them or with chatter
+// before.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { identOf, identReader } from './ident.ts'
@@ -21,7 +22,10 @@ test('what follows the line is kept', () => {
 test('a server may say other lines before, a client may not', () => {
   const chatter = 'welcome\r\nto the quay\r\n'
   expect(read('server', `${chatter}SSH-2.0-Quay\r\n`)).toEqual({ ident: 'SSH-2.0-Quay', rest: '' })
-  expect(read('server', `${'long '.repeat(100)}\r\nSSH-1.99-Quay\r\n`)).toEqual({ ident: 'SSH-1.99-Quay', rest: '' })
+  expect(read('server', `${'long '.repeat(100)}\r\nSSH-1.99-Quay\r\n`)).toEqual({
+    ident: 'SSH-1.99-Quay',
+    rest: '',
+  })
   expect(() => read('client', chatter)).toThrow('This is not SSH.')
   expect(() => read('server', 'noise\r\n'.repeat(2_000))).toThrow('This is not SSH.')
 })

@@ -1,7 +1,7 @@
 // The first line of either side (RFC 4253 section 4.2):
 //   SSH-2.0-software comments CR LF        at most 255 bytes
-// A server may say other lines before it. What comes after the line, in the same chunk or not, belongs to the packets and
-// is handed on; what comes before it is bounded.
+// A server may say other lines before it. What comes after the line, in the same chunk or not, belongs to the
+// packets and is handed on; what comes before it is bounded.
 import { ProtocolError, Reason, SshError } from '../errors.ts'
 
 const longestLine_bytes = 255
@@ -24,7 +24,8 @@ export function identReader(from: 'client' | 'server'): IdentReader {
         if (end === -1) {
           // Lines before the ident are cut in pieces when they are long; an ident is not.
           const possible = held.subarray(0, 4).equals(Buffer.from('SSH-').subarray(0, held.length))
-          if (held.length > longestLine_bytes && (possible || from === 'client')) throw new ProtocolError('The ident is too long.')
+          if (held.length > longestLine_bytes && (possible || from === 'client'))
+            throw new ProtocolError('The ident is too long.')
           if (held.length <= longestLine_bytes) {
             if (from === 'client' && !possible) throw new ProtocolError('This is not SSH.')
             return undefined
@@ -50,7 +51,8 @@ export function identReader(from: 'client' | 'server'): IdentReader {
 
 function checked(line: string): string {
   // A server that still speaks version 1 too says 1.99 (section 5.1).
-  if (!/^SSH-(?:2\.0|1\.99)-/.test(line)) throw new SshError(Reason.versionNotSupported, 'Only version 2 of SSH is spoken here.')
+  if (!/^SSH-(?:2\.0|1\.99)-/.test(line))
+    throw new SshError(Reason.versionNotSupported, 'Only version 2 of SSH is spoken here.')
   return line
 }
 

@@ -1,4 +1,5 @@
-// What follows from two lists: the client's first that the server has, for each kind and direction (RFC 4253 section 7.1).
+// What follows from two lists: the client's first that the server has, for each kind and direction (RFC 4253
+// section 7.1).
 import { describe, expect, test } from 'vitest'
 import { allAlgorithms, serverAlgorithms, type Algorithms } from '../algorithms.ts'
 import { payloadOf } from '../wire.ts'
@@ -11,7 +12,10 @@ const agree = (client: Partial<Algorithms>, server: Partial<Algorithms>) =>
   )
 
 test('the order of the client decides', () => {
-  const agreed = agree({ kex: ['ecdh-sha2-nistp256', 'curve25519-sha256'] }, { kex: ['curve25519-sha256', 'ecdh-sha2-nistp256'] })
+  const agreed = agree(
+    { kex: ['ecdh-sha2-nistp256', 'curve25519-sha256'] },
+    { kex: ['curve25519-sha256', 'ecdh-sha2-nistp256'] },
+  )
   expect(agreed.kex.name).toBe('ecdh-sha2-nistp256')
   expect(agreed.wrongGuess).toBe(true)
 })
@@ -28,7 +32,9 @@ test('two of ours agree on the hybrid exchange and AES-GCM, without a MAC', () =
 
 test('a MAC that is not needed need not be common', () => {
   expect(agree({ macs: ['hmac-odd'] }, {}).toServer.mac).toBeUndefined()
-  expect(() => agree({ macs: ['hmac-odd'], ciphers: ['aes128-ctr'] }, {})).toThrow('There is no MAC that both sides know.')
+  expect(() => agree({ macs: ['hmac-odd'], ciphers: ['aes128-ctr'] }, {})).toThrow(
+    'There is no MAC that both sides know.',
+  )
 })
 
 describe('nothing in common', () => {

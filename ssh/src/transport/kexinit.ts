@@ -1,11 +1,13 @@
-// The lists that both sides send before each key exchange, and what follows from the two (RFC 4253 section 7.1).
+// The lists that both sides send before each key exchange, and what follows from the two (RFC 4253 section
+// 7.1).
 //   byte      20
 //   byte[16]  cookie
 //   name-list kex, host key, cipher →, cipher ←, mac →, mac ←, compression →, compression ←, language →, language ←
 //   boolean   a guessed kex message follows
 //   uint32    0
-// Among the kex names stand markers that are no algorithms: `ext-info-c` asks for RFC 8308, `kex-strict-c-v00@openssh.com`
-// and its -s- twin announce strict key exchange (OpenSSH's PROTOCOL file, section 1.10).
+// Among the kex names stand markers that are no algorithms: `ext-info-c` asks for RFC 8308,
+// `kex-strict-c-v00@openssh.com` and its -s- twin announce strict key exchange (OpenSSH's PROTOCOL file,
+// section 1.10).
 import { randomBytes } from 'node:crypto'
 import { ciphers, kexMethods, macs, type Algorithms } from '../algorithms.ts'
 import type { Cipher, Mac } from '../ciphers/cipher.ts'
@@ -79,7 +81,10 @@ export function negotiate(client: KexInit, server: KexInit): Negotiated {
   const direction = (at: 0 | 1): Direction => {
     const cipher = ciphers.get(first('cipher', client.cipher[at], server.cipher[at]))!
     first('compression', client.compression[at], server.compression[at])
-    return { cipher, mac: cipher.needsMac ? macs.get(first('MAC', client.mac[at], server.mac[at]))! : undefined }
+    return {
+      cipher,
+      mac: cipher.needsMac ? macs.get(first('MAC', client.mac[at], server.mac[at]))! : undefined,
+    }
   }
   const method = kexMethods.get(first('key exchange', client.kex, server.kex))
   // Only a marker that both sides sent could get here, and each side sends its own.

@@ -1,15 +1,23 @@
-// One key exchange, from the two KEXINIT messages to the secret, the hash and the server's signature over it, and the keys
-// that follow (RFC 4253 sections 7.2 and 8; group exchange RFC 4419 section 3). The hash covers
+// One key exchange, from the two KEXINIT messages to the secret, the hash and the server's signature over it,
+// and the keys that follow (RFC 4253 sections 7.2 and 8; group exchange RFC 4419 section 3). The hash covers
 //   string client ident, string server ident, string client KEXINIT, string server KEXINIT, string host key,
 //   [for group exchange: uint32 min, uint32 wanted, uint32 max, mpint p, mpint g,]
 //   string client value, string server value, secret
-// so that whoever signs or checks it has seen the same negotiation.
-// What takes long is computed by other threads: one message at a time, and nothing else may be taken until it is done.
+// so that whoever signs or checks it has seen the same negotiation. What takes long is computed by other
+// threads: one message at a time, and nothing else may be taken until it is done.
 import { createHash } from 'node:crypto'
 import { ownCopy, type Keys } from '../ciphers/cipher.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
 import { agreementOver, type Group } from '../kex/dh-group.ts'
-import { groupFor, ourWish, readGroup, readWish, requireKnownGroup, writeWish, type Wish } from '../kex/group-exchange.ts'
+import {
+  groupFor,
+  ourWish,
+  readGroup,
+  readWish,
+  requireKnownGroup,
+  writeWish,
+  type Wish,
+} from '../kex/group-exchange.ts'
 import type { Agreement, Hash, Started } from '../kex/method.ts'
 import { verifySignature } from '../keys/signature.ts'
 import type { PrivateKey } from '../keys/private-key.ts'
@@ -53,8 +61,18 @@ interface Chosen {
   readonly group: Group
 }
 
-function digestOf({ negotiated, idents, inits }: ExchangeInputs, hostKey: Buffer, chosen: Chosen | undefined, values: Values): Buffer {
-  const writer = new Writer(6_000).string(idents.client).string(idents.server).string(inits.client).string(inits.server).string(hostKey)
+function digestOf(
+  { negotiated, idents, inits }: ExchangeInputs,
+  hostKey: Buffer,
+  chosen: Chosen | undefined,
+  values: Values,
+): Buffer {
+  const writer = new Writer(6_000)
+    .string(idents.client)
+    .string(idents.server)
+    .string(inits.client)
+    .string(inits.server)
+    .string(hostKey)
   if (chosen) writeWish(writer, chosen.wish).mpint(chosen.group.prime).mpint(chosen.group.generator)
   writer.string(values.client).string(values.server).raw(values.secret)
   return createHash(negotiated.kex.hash).update(writer.bytes()).digest()
@@ -144,7 +162,12 @@ function serverSide(inputs: ExchangeInputs): KeyExchange {
 }
 
 /** The keys of one direction (RFC 4253 section 7.2). */
-export function deriveKeys(exchanged: Exchanged, sessionId: Buffer, towards: Role, { cipher, mac }: Direction): Keys {
+export function deriveKeys(
+  exchanged: Exchanged,
+  sessionId: Buffer,
+  towards: Role,
+  { cipher, mac }: Direction,
+): Keys {
   const derive = (letter: string, length: number): Buffer => {
     const hash = (...parts: (Buffer | string)[]): Buffer => {
       const digest = createHash(exchanged.hash).update(exchanged.secret).update(exchanged.digest)
@@ -156,5 +179,9 @@ export function deriveKeys(exchanged: Exchanged, sessionId: Buffer, towards: Rol
     return ownCopy(key.subarray(0, length))
   }
   const [iv, key, macKey] = towards === 'server' ? ['A', 'C', 'E'] : ['B', 'D', 'F']
-  return { iv: derive(iv, cipher.iv_bytes), key: derive(key, cipher.key_bytes), mac: derive(macKey, mac?.bytes ?? 0) }
+  return {
+    iv: derive(iv, cipher.iv_bytes),
+    key: derive(key, cipher.key_bytes),
+    mac: derive(macKey, mac?.bytes ?? 0),
+  }
 }

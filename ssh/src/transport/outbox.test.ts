@@ -1,5 +1,6 @@
-// What was pushed arrives as it was, in its order, although the memory that it lay in is used again and again: with sockets
-// that take their time, that fail, and with streams that must not be trusted to have let go of it.
+// What was pushed arrives as it was, in its order, although the memory that it lay in is used again and
+// again: with sockets that take their time, that fail, and with streams that must not be trusted to have let
+// go of it.
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
@@ -11,7 +12,10 @@ import { outbox, type Outbox } from './outbox.ts'
 const sizes = [40, 900, 4_096, 33_000, 131_200, 131_200, 200_000, 330_000]
 const anything = randomBytes(sizes.at(-1)!)
 
-/** Pushes so many packets of all sizes, a few in each turn, and waits where it has to; the sum of what was pushed. */
+/**
+ * Pushes so many packets of all sizes, a few in each turn, and waits where it has to; the sum of what was
+ * pushed.
+ */
 async function pushAll(near: Duplex, packets: number): Promise<string> {
   let goOn: (() => void) | undefined
   const out = outbox(near, () => goOn?.())
@@ -71,7 +75,9 @@ test('to a socket of the kernel', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
-  const [[far]] = (await Promise.all([once(server, 'connection'), once(near, 'connect')])) as unknown as [[Socket]]
+  const [[far]] = (await Promise.all([once(server, 'connection'), once(near, 'connect')])) as unknown as [
+    [Socket],
+  ]
   const hash = createHash('sha256')
   far.on('data', (chunk: Buffer) => hash.update(chunk))
   const [pushed] = await Promise.all([pushAll(near, 200), once(far, 'end')])
@@ -113,8 +119,11 @@ test('what a socket had when it failed is not written over', async () => {
 
 test('memory that was given back belongs to whoever took it next', () => {
   const dones: (() => void)[] = []
-  const socket = (): Duplex => Object.assign(new Duplex({ read() {}, write: (_, __, done) => void dones.push(done) }), { letsGo: true })
-  const [first, second, third] = [socket(), socket(), socket()].map((one) => outbox(one, () => undefined)) as [Outbox, Outbox, Outbox]
+  const socket = (): Duplex =>
+    Object.assign(new Duplex({ read() {}, write: (_, __, done) => void dones.push(done) }), { letsGo: true })
+  const [first, second, third] = [socket(), socket(), socket()].map((one) =>
+    outbox(one, () => undefined),
+  ) as [Outbox, Outbox, Outbox]
   first.push([first.room(200_000)])
   first.flush()
   // There is no room for this one behind the other.

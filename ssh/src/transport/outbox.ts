@@ -1,8 +1,9 @@
-// Sealed packets on their way to the socket. What is sent within one turn of the event loop leaves in one write, because
-// a write costs more than encrypting what is in it. Large packets are sealed one behind the other in memory that is used
-// again as soon as the socket has let go of it: taking new memory for each, and collecting it, costs more than the
-// encryption. `congested` tells those who can wait to wait; those who cannot (answers to the peer's own messages) are
-// bounded, so that a peer who asks without end and never reads is let go.
+// Sealed packets on their way to the socket. What is sent within one turn of the event loop leaves in one
+// write, because a write costs more than encrypting what is in it. Large packets are sealed one behind the
+// other in memory that is used again as soon as the socket has let go of it: taking new memory for each, and
+// collecting it, costs more than the encryption. `congested` tells those who can wait to wait; those who
+// cannot (answers to the peer's own messages) are bounded, so that a peer who asks without end and never
+// reads is let go.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ProtocolError } from '../errors.ts'
@@ -44,10 +45,11 @@ export interface Outbox {
 }
 
 /**
- * Whether nobody looks at bytes any more once their write was called done: true of sockets of the kernel and of streams that
- * say so of themselves. One that hands on what it was given is not like that.
+ * Whether nobody looks at bytes any more once their write was called done: true of sockets of the kernel and
+ * of streams that say so of themselves. One that hands on what it was given is not like that.
  */
-const letsGo = (socket: Duplex & { readonly letsGo?: boolean }): boolean => socket instanceof Socket || socket.letsGo === true
+const letsGo = (socket: Duplex & { readonly letsGo?: boolean }): boolean =>
+  socket instanceof Socket || socket.letsGo === true
 
 export function outbox(socket: Duplex, onRoom: () => void): Outbox {
   const reuse = letsGo(socket)
@@ -102,7 +104,8 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
     if (leaving.length === 1) socket.write(leaving[0], done)
     else {
       socket.cork()
-      for (const [index, part] of leaving.entries()) socket.write(part, index + 1 < leaving.length ? undefined : done)
+      for (const [index, part] of leaving.entries())
+        socket.write(part, index + 1 < leaving.length ? undefined : done)
       socket.uncork()
     }
     if (!isCongested()) onRoom()
@@ -138,7 +141,10 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
   }
 }
 
-/** As few pieces as possible: neighbours in memory as they are, small ones joined, because each waits as an object of its own. */
+/**
+ * As few pieces as possible: neighbours in memory as they are, small ones joined, because each waits as an
+ * object of its own.
+ */
 function inRuns(parts: readonly Buffer[]): Buffer[] {
   const runs: Buffer[] = []
   for (const part of parts) {

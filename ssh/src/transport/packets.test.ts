@@ -8,12 +8,19 @@ import { packetReader, packetWriter } from './packets.ts'
 
 const usualMac = 'hmac-sha2-256-etm@openssh.com'
 /** A cipher, and a MAC if it is not the usual one. */
-const suites = [...ciphers.keys(), ...[...macs.keys()].filter((name) => name !== usualMac).map((name) => `aes192-ctr ${name}`)]
+const suites = [
+  ...ciphers.keys(),
+  ...[...macs.keys()].filter((name) => name !== usualMac).map((name) => `aes192-ctr ${name}`),
+]
 
 function ends(suite: string) {
   const [name = '', macName = usualMac] = suite.split(' ')
   const [cipher, mac] = [ciphers.get(name)!, macs.get(macName)!]
-  const keys = { key: randomBytes(cipher.key_bytes), iv: randomBytes(cipher.iv_bytes), mac: randomBytes(mac.bytes) }
+  const keys = {
+    key: randomBytes(cipher.key_bytes),
+    iv: randomBytes(cipher.iv_bytes),
+    mac: randomBytes(mac.bytes),
+  }
   const [writer, reader] = [packetWriter(), packetReader()]
   writer.use(cipher.sealer(keys, mac), true)
   reader.use(cipher.opener(keys, mac), true)
@@ -48,11 +55,15 @@ describe.each(['none', ...suites])('%s', (name) => {
 
 describe.each(suites)('%s', (name) => {
   test('a changed, repeated or missing packet is noticed', () => {
-    const seal = (writer: ReturnType<typeof packetWriter>, text: string): Buffer => Buffer.concat(writer.seal(message(94).string(text)))
+    const seal = (writer: ReturnType<typeof packetWriter>, text: string): Buffer =>
+      Buffer.concat(writer.seal(message(94).string(text)))
     for (const spoil of [
       (packets: Buffer[]) => [packets[1]!, packets[0]!],
       (packets: Buffer[]) => [packets[0]!, packets[0]!],
-      (packets: Buffer[]) => [packets[0]!, Buffer.concat([packets[1]!.subarray(0, -1), Buffer.of(packets[1]!.at(-1)! ^ 1)])],
+      (packets: Buffer[]) => [
+        packets[0]!,
+        Buffer.concat([packets[1]!.subarray(0, -1), Buffer.of(packets[1]!.at(-1)! ^ 1)]),
+      ],
       (packets: Buffer[]) => [
         packets[0]!,
         Buffer.concat([packets[1]!.subarray(0, 9), Buffer.of(packets[1]![9]! ^ 1), packets[1]!.subarray(10)]),

@@ -2,9 +2,9 @@
 //   uint32 packet_length    of all that follows but the MAC
 //   byte   padding_length   at least 4
 //   payload, padding, MAC
-// Incoming bytes are used, and decrypted, where they lie, so that a chunk that was pushed belongs to the reader: only a packet
-// that spans chunks is put together in a buffer of its size.
-// Padding comes from a pool of random bytes, because asking for a few at a time costs more than encrypting them.
+// Incoming bytes are used, and decrypted, where they lie, so that a chunk that was pushed belongs to the
+// reader: only a packet that spans chunks is put together in a buffer of its size. Padding comes from a pool
+// of random bytes, because asking for a few at a time costs more than encrypting them.
 import { randomFillSync } from 'node:crypto'
 import { plainOpener, plainSealer } from '../ciphers/none.ts'
 import type { Opener, Room, Sealer } from '../ciphers/cipher.ts'
@@ -43,7 +43,8 @@ export function packetWriter(): PacketWriter {
       const counted = written.length - (sealer.padsLength ? 0 : 4)
       let padding = sealer.block - (counted % sealer.block)
       if (padding < shortestPadding_bytes) padding += sealer.block
-      // The shortest packet has 16 bytes (RFC 4253 section 6); with a block of eight bytes it could come out shorter.
+      // The shortest packet has 16 bytes (RFC 4253 section 6); with a block of eight bytes it could come out
+      // shorter.
       if (written.length + padding < 16) padding += sealer.block
       pad(written.gap(padding))
       const packet = written.bytes()
@@ -126,8 +127,10 @@ export function packetReader(): PacketReader {
         if (!head) return undefined
         const length = opener.length(head, sequence)
         // Five bytes of padding_length and padding are the least; the rest must be whole blocks.
-        if (length < 1 + shortestPadding_bytes || length > largest_bytes) throw new ProtocolError('A packet has an impossible length.')
-        if ((length + (opener.padsLength ? 4 : 0)) % opener.block !== 0) throw new ProtocolError('A packet is not padded to whole blocks.')
+        if (length < 1 + shortestPadding_bytes || length > largest_bytes)
+          throw new ProtocolError('A packet has an impossible length.')
+        if ((length + (opener.padsLength ? 4 : 0)) % opener.block !== 0)
+          throw new ProtocolError('A packet is not padded to whole blocks.')
         whole = 4 + length + opener.tag
       }
       const packet = gather(whole)
@@ -135,7 +138,8 @@ export function packetReader(): PacketReader {
       const body = opener.open(packet, sequence)
       consume(whole)
       const padding = body[0]!
-      if (padding < shortestPadding_bytes || padding > body.length - 2) throw new ProtocolError('A packet has an impossible padding.')
+      if (padding < shortestPadding_bytes || padding > body.length - 2)
+        throw new ProtocolError('A packet has an impossible padding.')
       sequence = (sequence + 1) >>> 0
       return body.subarray(1, body.length - padding)
     },

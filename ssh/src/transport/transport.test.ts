@@ -1,5 +1,5 @@
-// When the first KEXINIT of a server leaves: at once, or as the answer to the client's, but never too late for a client who
-// waits for it.
+// When the first KEXINIT of a server leaves: at once, or as the answer to the client's, but never too late
+// for a client who waits for it.
 import { duplexPair } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, expect, test, vi } from 'vitest'

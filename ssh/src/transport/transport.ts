@@ -1,8 +1,9 @@
-// The transport of one connection (RFC 4253): idents, packets, key exchanges, and the few messages that belong to no
-// service. Whoever is above sees messages in order, may send at any time, and is told when to hold data back.
-// Invariants: nothing but the exchange itself is sent between our KEXINIT and our NEWKEYS; with strict key exchange (the answer to the Terrapin attack) nothing else is taken at all before the first
-// keys, and packets are counted from zero after every NEWKEYS. Before the login there is one key exchange and no other. Every
-// wait here has a limit, and whatever waits is counted as the memory it takes.
+// The transport of one connection (RFC 4253): idents, packets, key exchanges, and the few messages that
+// belong to no service. Whoever is above sees messages in order, may send at any time, and is told when to
+// hold data back. Invariants: nothing but the exchange itself is sent between our KEXINIT and our NEWKEYS;
+// with strict key exchange (the answer to the Terrapin attack) nothing else is taken at all before the first
+// keys, and packets are counted from zero after every NEWKEYS. Before the login there is one key exchange and
+// no other. Every wait here has a limit, and whatever waits is counted as the memory it takes.
 import type { Duplex } from 'node:stream'
 import type { Algorithms } from '../algorithms.ts'
 import { ConnectionEnded, errorFrom, ProtocolError, Reason, SshError } from '../errors.ts'
@@ -50,8 +51,8 @@ export interface Transport {
   /** The next message, until somebody took over. */
   receive(): Promise<Buffer>
   /**
-   * Somebody is logged in. From now on messages go to this function as they arrive, and the peer may send large packets. When
-   * it returns a promise the messages after it wait.
+   * Somebody is logged in. From now on messages go to this function as they arrive, and the peer may send
+   * large packets. When it returns a promise the messages after it wait.
    */
   takeOver(receive: (payload: Buffer) => Promise<void> | void, onRoom: () => void): void
   send(written: Writer): void
@@ -61,7 +62,10 @@ export interface Transport {
   stopReading(): void
   readOn(): void
   readonly reading: boolean
-  /** So many bytes of a channel have reached whom they were for, on either side: what the peer pays for new keys with. */
+  /**
+   * So many bytes of a channel have reached whom they were for, on either side: what the peer pays for new
+   * keys with.
+   */
   delivered(bytes: number): void
   rekey(): void
   /** Says goodbye and ends. */
@@ -78,15 +82,19 @@ const exchange_ms = 300_000
 const kexInit_ms = 50
 /** A session that has moved so much will move more: it is worth the time for keys of a quicker cipher. */
 const worthQuicker_bytes = 1024 * 1024
-/** Under one key: the numbers of packets, which some ciphers take for their nonce, must not come round (RFC 4344 section 3.1). */
+/**
+ * Under one key: the numbers of packets, which some ciphers take for their nonce, must not come round (RFC
+ * 4344 section 3.1).
+ */
 const mostPackets = 2 ** 31
 /** How long the goodbye may take to leave. */
 const farewell_ms = 2_000
 /** Memory of answers that wait for the end of an exchange; data does not, it is held back. */
 const mostHeld_bytes = 1024 * 1024
 /**
- * New keys cost us a thousand times what they cost to ask for: so many of the cheapest kind for nothing, then for data that was
- * delivered, and now and then for the time that passed. OpenSSH with a RekeyLimit of 512K wants them after every packet of data.
+ * New keys cost us a thousand times what they cost to ask for: so many of the cheapest kind for nothing, then
+ * for data that was delivered, and now and then for the time that passed. OpenSSH with a RekeyLimit of 512K
+ * wants them after every packet of data.
  */
 const exchangesAtOnce = 64
 const exchangeEvery_ms = 500
@@ -131,7 +139,10 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   let rekeyLate = false
   /** The inbox is full, or whoever took over wants no more. */
   let [paused, stopped] = [false, false]
-  /** Of what came, so much is being computed: what comes meanwhile waits for it, so that packets keep their order. */
+  /**
+   * Of what came, so much is being computed: what comes meanwhile waits for it, so that packets keep their
+   * order.
+   */
   let computing = 0
   let deliver: ((payload: Buffer) => Promise<void> | void) | undefined
   let room: () => void = () => undefined
@@ -164,8 +175,9 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     },
     onDone() {
       watch(options.rekey_ms, rekey)
-      // Only now: the client has just sent its NEWKEYS, and what it sends next would wait for our kernel's late
-      // acknowledgement (40 ms) if there were nothing from us. It is still what follows our own NEWKEYS (RFC 8308 section 2.4).
+      // Only now: the client has just sent its NEWKEYS, and what it sends next would wait for our kernel's
+      // late acknowledgement (40 ms) if there were nothing from us. It is still what follows our own NEWKEYS
+      // (RFC 8308 section 2.4).
       sendExtInfo()
       established.resolve()
     },
@@ -209,7 +221,9 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
   }
 
   const rekeyIfDue = (): void => {
-    const limit_bytes = kex.couldBeQuicker ? Math.min(worthQuicker_bytes, options.rekey_bytes) : options.rekey_bytes
+    const limit_bytes = kex.couldBeQuicker
+      ? Math.min(worthQuicker_bytes, options.rekey_bytes)
+      : options.rekey_bytes
     const due = sinceKeys_bytes > limit_bytes || sinceKeys_packets > mostPackets
     if (due && loggedIn && kex.keyed && !kex.underWay) kex.begin()
   }
@@ -234,10 +248,11 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     if (type === Message.disconnect) return onDisconnect(payload)
     if (type === Message.kexInit && kex.keyed) return onRenewal(payload)
     if (isKexMessage(type)) return waitFor(kex.receive(payload))
-    if (!kex.keyed && (kex.strict || type > Message.debug)) throw new ProtocolError('A message came before the first keys.')
+    if (!kex.keyed && (kex.strict || type > Message.debug))
+      throw new ProtocolError('A message came before the first keys.')
     if (type === Message.ignore || type === Message.debug || type === Message.unimplemented) return
-    // After its KEXINIT the peer should send nothing else until its NEWKEYS (RFC 4253 section 7.1). Some do while keys are
-    // renewed; what comes is under the old keys and good, so it is taken, as OpenSSH does.
+    // After its KEXINIT the peer should send nothing else until its NEWKEYS (RFC 4253 section 7.1). Some do
+    // while keys are renewed; what comes is under the old keys and good, so it is taken, as OpenSSH does.
     if (type === Message.extInfo) return onExtInfo(payload)
     if (type === Message.ping) {
       const echoed = new Reader(payload, 1).string()
@@ -477,7 +492,11 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
 }
 
 function isServiceMessage(type: number): boolean {
-  return type === Message.serviceRequest || type === Message.serviceAccept || (type >= 50 && type <= Message.channelFailure)
+  return (
+    type === Message.serviceRequest ||
+    type === Message.serviceAccept ||
+    (type >= 50 && type <= Message.channelFailure)
+  )
 }
 
 /** RFC 8308 section 2.3. */

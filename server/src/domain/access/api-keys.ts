@@ -9,9 +9,11 @@ import type { Rules } from '../callers/rules.ts'
 
 export function apiKeys({ stores, clock }: { stores: Stores; clock: Clock }): Rules<'apiKeys'> {
   const mayGive = (own: Role, role: Role): void => {
-    if (rank(role) > rank(own)) throw new Failure('roleTooLow', { message: `A key may not have more than your own role, ${own}.` })
+    if (rank(role) > rank(own))
+      throw new Failure('roleTooLow', { message: `A key may not have more than your own role, ${own}.` })
   }
-  const taken = () => new Failure('conflict', { message: 'An API key with this name, or this very key, exists already.' })
+  const taken = () =>
+    new Failure('conflict', { message: 'An API key with this name, or this very key, exists already.' })
 
   async function orTaken(write: () => Promise<unknown>): Promise<void> {
     try {
@@ -38,7 +40,14 @@ export function apiKeys({ stores, clock }: { stores: Stores; clock: Clock }): Ru
       mayGive(caller.role, role)
       const key = body.key ?? newUuid()
       const now = iso(clock.now())
-      const row = { name: body.name, role, created_by: caller.id, expires_in: expiry(body.expires_at), created_at: now, updated_at: now }
+      const row = {
+        name: body.name,
+        role,
+        created_by: caller.id,
+        expires_in: expiry(body.expires_at),
+        created_at: now,
+        updated_at: now,
+      }
       await orTaken(() => stores.of(caller.tenant_id).apiKeys.insert({ ...row, hash: hashOf(key) }))
       return { ...row, id: key, tenant_id: caller.tenant_id, user_id: caller.id }
     },
@@ -49,8 +58,12 @@ export function apiKeys({ stores, clock }: { stores: Stores; clock: Clock }): Ru
       if (body.role !== undefined) mayGive(role, body.role)
       const mine = stores.of(tenant_id).apiKeys
       if (!(await mine.find(params.key))) throw new Failure('notFound')
-      const change = { ...(body.name === undefined ? {} : { name: body.name }), ...(body.role === undefined ? {} : { role: body.role }) }
-      if (Object.keys(change).length > 0) await orTaken(() => mine.save(params.key, { ...change, updated_at: iso(clock.now()) }))
+      const change = {
+        ...(body.name === undefined ? {} : { name: body.name }),
+        ...(body.role === undefined ? {} : { role: body.role }),
+      }
+      if (Object.keys(change).length > 0)
+        await orTaken(() => mine.save(params.key, { ...change, updated_at: iso(clock.now()) }))
     },
     async remove({ params }, { tenant_id }) {
       if (!(await stores.of(tenant_id).apiKeys.remove(params.key))) throw new Failure('notFound')

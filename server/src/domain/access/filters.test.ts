@@ -1,5 +1,5 @@
-// The filter grammar, by tables of examples, and by whatever else may arrive: it must end in checked groups or in a
-// failure that names what is wrong, never in another error.
+// The filter grammar, by tables of examples, and by whatever else may arrive: it must end in checked groups
+// or in a failure that names what is wrong, never in another error.
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
@@ -18,11 +18,15 @@ const properties: Properties = {
 }
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64')
-const property = (name: unknown, operator: unknown, value: unknown) => ({ type: 'property', params: { name, operator, value } })
+const property = (name: unknown, operator: unknown, value: unknown) => ({
+  type: 'property',
+  params: { name, operator, value },
+})
 const join = (name: unknown) => ({ type: 'operator', params: { name } })
 const parse = (...elements: unknown[]) => parseFilter(encode(elements), properties)
 /** The one condition that a filter of one element gives. */
-const one = (name: unknown, operator: unknown, value: unknown) => parse(property(name, operator, value))[0]!.conditions[0]!
+const one = (name: unknown, operator: unknown, value: unknown) =>
+  parse(property(name, operator, value))[0]!.conditions[0]!
 
 function refusal(run: () => unknown): string {
   try {
@@ -36,7 +40,8 @@ function refusal(run: () => unknown): string {
 
 describe('groups', () => {
   const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((value) => property('name', 'eq', value))
-  const shown = (...elements: unknown[]) => parse(...elements).map((group) => [group.join, ...group.conditions.map(({ value }) => value)])
+  const shown = (...elements: unknown[]) =>
+    parse(...elements).map((group) => [group.join, ...group.conditions.map(({ value }) => value)])
 
   test('no filter, an empty filter and an empty array ask for everything', () => {
     expect(parseFilter(undefined, properties)).toEqual([])
@@ -69,12 +74,18 @@ describe('groups', () => {
 describe('encoding', () => {
   // `~~~???` gives both `+` and `/` in base64.
   const elements = [property('name', 'contains', '~~~???>>>')]
-  const wanted = [{ join: 'or', conditions: [{ property: 'name', operator: 'contains', value: '~~~???>>>' }] }]
+  const wanted = [
+    { join: 'or', conditions: [{ property: 'name', operator: 'contains', value: '~~~???>>>' }] },
+  ]
   const standard = encode(elements)
 
   test('standard and url-safe base64, padded or not, and spaces that were plus signs', () => {
     expect(standard).toMatch(/\+.*\/|\/.*\+/)
-    const forms = [standard, standard.replaceAll('+', '-').replaceAll('/', '_'), standard.replaceAll('+', ' ')]
+    const forms = [
+      standard,
+      standard.replaceAll('+', '-').replaceAll('/', '_'),
+      standard.replaceAll('+', ' '),
+    ]
     for (const form of forms) {
       expect(parseFilter(form, properties)).toEqual(wanted)
       expect(parseFilter(form.replaceAll('=', ''), properties)).toEqual(wanted)
@@ -154,9 +165,24 @@ describe('values', () => {
     ['age', 'gt', '', 'filter: "gt" of "age" takes a number'],
     ['age', 'gt', '0x10', 'filter: "gt" of "age" takes a number'],
     ['age', 'gt', 'Infinity', 'filter: "gt" of "age" takes a number'],
-    ['last_seen', 'gt', 'yesterday 1', 'filter: "gt" of "last_seen" takes seconds since 1970 or a date such as 2026-01-31T12:00:00Z'],
-    ['last_seen', 'gt', '2024-13-01', 'filter: "gt" of "last_seen" takes seconds since 1970 or a date such as 2026-01-31T12:00:00Z'],
-    ['last_seen', 'lt', 1e15, 'filter: "lt" of "last_seen" takes seconds since 1970 or a date such as 2026-01-31T12:00:00Z'],
+    [
+      'last_seen',
+      'gt',
+      'yesterday 1',
+      'filter: "gt" of "last_seen" takes seconds since 1970 or a date such as 2026-01-31T12:00:00Z',
+    ],
+    [
+      'last_seen',
+      'gt',
+      '2024-13-01',
+      'filter: "gt" of "last_seen" takes seconds since 1970 or a date such as 2026-01-31T12:00:00Z',
+    ],
+    [
+      'last_seen',
+      'lt',
+      1e15,
+      'filter: "lt" of "last_seen" takes seconds since 1970 or a date such as 2026-01-31T12:00:00Z',
+    ],
     ['last_seen', 'contains', '2024', 'filter: "contains" cannot be asked of "last_seen"'],
     ['name', 'like', 'x', 'filter: "like" is not an operator; use contains, eq, ne, bool, gt, lt'],
     ['name', null, 'x', 'filter: null is not an operator; use contains, eq, ne, bool, gt, lt'],
@@ -171,7 +197,9 @@ describe('values', () => {
   })
 
   test('a number that JSON can spell and a computer cannot hold is refused', () => {
-    const text = Buffer.from('[{"type":"property","params":{"name":"age","operator":"gt","value":1e999}}]').toString('base64')
+    const text = Buffer.from(
+      '[{"type":"property","params":{"name":"age","operator":"gt","value":1e999}}]',
+    ).toString('base64')
     expect(refusal(() => parseFilter(text, properties))).toContain('takes a number')
   })
 })
@@ -180,8 +208,16 @@ describe('shape and limits', () => {
   test.each([
     ['an element that is no object', 'x', 'filter: each element must be an object with "type" and "params"'],
     ['an element without params', { type: 'property' }, 'filter: each element must have an object "params"'],
-    ['an unknown type', { type: 'group', params: {} }, 'filter: "group" is not a type of element; use "property" or "operator"'],
-    ['an unknown way to join', join('xor'), 'filter: "xor" is not a way to join conditions; use "and" or "or"'],
+    [
+      'an unknown type',
+      { type: 'group', params: {} },
+      'filter: "group" is not a type of element; use "property" or "operator"',
+    ],
+    [
+      'an unknown way to join',
+      join('xor'),
+      'filter: "xor" is not a way to join conditions; use "and" or "or"',
+    ],
   ])('%s is refused', (_, element, message) => {
     expect(refusal(() => parse(element))).toBe(message)
   })
@@ -190,7 +226,9 @@ describe('shape and limits', () => {
     const conditions = Array.from({ length: 33 }, () => property('name', 'eq', 'x'))
     expect(parse(...conditions.slice(1))[0]!.conditions).toHaveLength(32)
     expect(refusal(() => parse(...conditions))).toBe('filter: there may be at most 32 conditions')
-    expect(refusal(() => parse(...Array.from({ length: 65 }, () => join('and'))))).toBe('filter: there may be at most 64 elements')
+    expect(refusal(() => parse(...Array.from({ length: 65 }, () => join('and'))))).toBe(
+      'filter: there may be at most 64 elements',
+    )
   })
 
   test('a long name is clipped in the sentence that refuses it', () => {
@@ -205,13 +243,19 @@ describe('whatever arrives, the answer is groups or a named failure', () => {
         for (const { property: name } of conditions) expect(Object.keys(properties)).toContain(name)
       }
     } catch (error) {
-      if (!(error instanceof Failure && error.kind === 'invalid' && error.message.startsWith('filter: '))) throw error
+      if (!(error instanceof Failure && error.kind === 'invalid' && error.message.startsWith('filter: ')))
+        throw error
     }
   }
 
-  test('any text', () => fc.assert(fc.property(fc.string({ unit: 'binary' }), onlyFailures), { numRuns: 2000 }))
+  test('any text', () =>
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), onlyFailures), { numRuns: 2000 }))
   test('any bytes', () =>
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => onlyFailures(Buffer.from(bytes).toString('base64')))))
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) =>
+        onlyFailures(Buffer.from(bytes).toString('base64')),
+      ),
+    ))
   test('any JSON', () =>
     fc.assert(
       fc.property(fc.json(), (json) => onlyFailures(Buffer.from(json).toString('base64'))),
@@ -223,7 +267,10 @@ describe('whatever arrives, the answer is groups or a named failure', () => {
         type: fc.oneof(fc.constantFrom('property', 'operator'), fc.jsonValue()),
         params: fc.record(
           {
-            name: fc.oneof(fc.constantFrom(...Object.keys(properties), 'and', 'or', '__proto__', 'toString'), fc.jsonValue()),
+            name: fc.oneof(
+              fc.constantFrom(...Object.keys(properties), 'and', 'or', '__proto__', 'toString'),
+              fc.jsonValue(),
+            ),
             operator: fc.oneof(fc.constantFrom('contains', 'eq', 'ne', 'bool', 'gt', 'lt'), fc.jsonValue()),
             value: fc.oneof(
               fc.jsonValue(),

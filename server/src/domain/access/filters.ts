@@ -1,13 +1,13 @@
-// The filter grammar of lists. A filter arrives as base64 of a JSON array and leaves as groups of checked conditions
-// that a store can turn into a query without looking at them again: every property is one that the resource declares,
-// and every value has the type of its property. Nothing here touches a row or a query.
+// The filter grammar of lists. A filter arrives as base64 of a JSON array and leaves as groups of checked
+// conditions that a store can turn into a query without looking at them again: every property is one that the
+// resource declares, and every value has the type of its property. Nothing here touches a row or a query.
 //
 //   [ {"type":"property","params":{"name":"name","operator":"contains","value":"crane"}},
 //     {"type":"property","params":{"name":"online","operator":"eq","value":true}},
 //     {"type":"operator","params":{"name":"and"}} ]
 //
-// Conditions up to an operator element form one group, joined by it; conditions left without one are joined by `or`;
-// groups are joined by `and`.
+// Conditions up to an operator element form one group, joined by it; conditions left without one are joined
+// by `or`; groups are joined by `and`.
 import { Failure } from '@hawser/contract/failures'
 
 /** `texts` is a list of texts such as tags; `moment` is ISO 8601 text in UTC, which sorts as it reads. */
@@ -15,8 +15,9 @@ export type PropertyType = 'text' | 'number' | 'boolean' | 'moment' | 'texts'
 export type Properties = Readonly<Record<string, PropertyType>>
 
 /**
- * `contains` ignores letter case: on a text, the value is somewhere in it; on texts, a single value is somewhere in
- * one of them, and each of several values is one of them. `eq` and `ne` on texts: the value is, or is not, one of them.
+ * `contains` ignores letter case: on a text, the value is somewhere in it; on texts, a single value is
+ * somewhere in one of them, and each of several values is one of them. `eq` and `ne` on texts: the value is,
+ * or is not, one of them.
  */
 export interface Condition {
   readonly property: string
@@ -50,8 +51,10 @@ export function parseFilter(text: string | undefined, properties: Properties): G
       open.push(condition(params, properties))
     } else if (type === 'operator') {
       const join = params.name
-      if (join !== 'and' && join !== 'or') refuse(`${quoted(join)} is not a way to join conditions; use "and" or "or"`)
-      // An operator with nothing before it joins nothing: older clients send a lone one, which must not hide every row.
+      if (join !== 'and' && join !== 'or')
+        refuse(`${quoted(join)} is not a way to join conditions; use "and" or "or"`)
+      // An operator with nothing before it joins nothing: older clients send a lone one, which must not hide
+      // every row.
       if (open.length > 0) groups.push({ join, conditions: open })
       open = []
     } else {
@@ -63,7 +66,8 @@ export function parseFilter(text: string | undefined, properties: Properties): G
 }
 
 function decode(text: string): unknown[] {
-  // A `+` that was not percent-encoded in the address arrives as a space. Both alphabets are taken, padded or not.
+  // A `+` that was not percent-encoded in the address arrives as a space. Both alphabets are taken, padded or
+  // not.
   const digits = text
     .replaceAll(/[ -]/g, '+')
     .replaceAll('_', '/')
@@ -80,7 +84,9 @@ function decode(text: string): unknown[] {
   return value
 }
 
-/** Browsers' `btoa` encodes Latin-1, so a client that uses it bare sends `é` as one byte, which is not UTF-8. */
+/**
+ * Browsers' `btoa` encodes Latin-1, so a client that uses it bare sends `é` as one byte, which is not UTF-8.
+ */
 function decodeText(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -101,11 +107,17 @@ interface Reader {
 }
 
 const text: Reader = { takes: 'a text', read: readText }
-const textOrTexts: Reader = { takes: `a text, or 1 to ${mostValues} texts`, read: (value) => readText(value) ?? readTexts(value) }
+const textOrTexts: Reader = {
+  takes: `a text, or 1 to ${mostValues} texts`,
+  read: (value) => readText(value) ?? readTexts(value),
+}
 const number: Reader = { takes: 'a number', read: readNumber }
 const boolean: Reader = { takes: 'true or false', read: (value) => readBoolean(value, exactly) }
 const looseBoolean: Reader = { takes: 'true or false', read: (value) => readBoolean(value, loosely) }
-const moment: Reader = { takes: 'seconds since 1970 or a date such as 2026-01-31T12:00:00Z', read: readMoment }
+const moment: Reader = {
+  takes: 'seconds since 1970 or a date such as 2026-01-31T12:00:00Z',
+  read: readMoment,
+}
 
 /** Which operator can be asked of which type of property, and what it takes there. */
 const operators: ReadonlyMap<
@@ -150,13 +162,21 @@ function readTexts(value: unknown): string[] | undefined {
 }
 
 function readNumber(value: unknown): number | undefined {
-  const number = typeof value === 'string' && /^[+-]?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value
+  const number =
+    typeof value === 'string' && /^[+-]?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value
   // JSON allows 1e999, which is read as infinity.
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined
 }
 
 const exactly: Readonly<Record<string, boolean>> = { true: true, false: false }
-const loosely: Readonly<Record<string, boolean>> = { true: true, t: true, 1: true, false: false, f: false, 0: false }
+const loosely: Readonly<Record<string, boolean>> = {
+  true: true,
+  t: true,
+  1: true,
+  false: false,
+  f: false,
+  0: false,
+}
 
 function readBoolean(value: unknown, words: Readonly<Record<string, boolean>>): boolean | undefined {
   if (typeof value === 'boolean') return value
@@ -176,7 +196,10 @@ function readMoment(value: unknown): string | undefined {
   return ms >= earliest_ms && ms <= latest_ms ? new Date(ms).toISOString() : undefined
 }
 
-/** Not `Date.parse` alone: it takes almost any text that ends in a number, and reads a missing zone as the server's own. */
+/**
+ * Not `Date.parse` alone: it takes almost any text that ends in a number, and reads a missing zone as the
+ * server's own.
+ */
 function readDate(value: unknown): number {
   const parts = typeof value === 'string' ? dateForm.exec(value) : null
   if (!parts) return NaN

@@ -1,10 +1,14 @@
-// The firewall's decision and the fit of public keys, by tables of examples. Order of priority and the answer when
-// nothing matches are what an administrator relies on, so each has a test of its own.
+// The firewall's decision and the fit of public keys, by tables of examples. Order of priority and the answer
+// when nothing matches are what an administrator relies on, so each has a test of its own.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide, keyFits, type Connection, type Rule } from './firewall-rules.ts'
 
-const connection: Connection = { source_ip: '192.0.2.7', username: 'root', device: { name: 'crane-1', tags: ['pier', 'north'] } }
+const connection: Connection = {
+  source_ip: '192.0.2.7',
+  username: 'root',
+  device: { name: 'crane-1', tags: ['pier', 'north'] },
+}
 const rule = (changes: Partial<Rule> = {}): Rule => ({
   id: '1',
   priority: 1,
@@ -19,7 +23,8 @@ const open = { allowed: true, rule: null, unrunnable: [] }
 const denied = { allowed: false, rule: '1', unrunnable: [] }
 
 describe('one rule', () => {
-  test('without rules a connection is allowed', async () => expect(await decide([], connection)).toEqual(open))
+  test('without rules a connection is allowed', async () =>
+    expect(await decide([], connection)).toEqual(open))
 
   test.each<[string, Partial<Rule>, typeof open | typeof denied]>([
     ['that fits everything', {}, denied],
@@ -37,8 +42,14 @@ describe('one rule', () => {
     ['for other tags', { filter: { tags: ['south'] } }, open],
     ['for part of a tag', { filter: { tags: ['nor'] } }, open],
     ['for no tag at all', { filter: { tags: [] } }, open],
-    ['that fits in all but the address', { source_ip: '^10\\.', username: '^root$', filter: { tags: ['pier'] } }, open],
-  ])('%s', async (_, changes, decision) => expect(await decide([rule(changes)], connection)).toEqual(decision))
+    [
+      'that fits in all but the address',
+      { source_ip: '^10\\.', username: '^root$', filter: { tags: ['pier'] } },
+      open,
+    ],
+  ])('%s', async (_, changes, decision) =>
+    expect(await decide([rule(changes)], connection)).toEqual(decision),
+  )
 
   test('one that allows names itself', async () =>
     expect(await decide([rule({ action: 'allow' })], connection)).toEqual({ ...open, rule: '1' }))
@@ -46,13 +57,18 @@ describe('one rule', () => {
   test('an IPv4 address seen through an IPv6 socket is still that address', async () => {
     const mapped = { ...connection, source_ip: '::ffff:192.0.2.7' }
     expect(await decide([rule({ source_ip: '^192\\.0\\.2\\.' })], mapped)).toEqual(denied)
-    expect(await decide([rule({ source_ip: '^2001:db8::' })], { ...connection, source_ip: '2001:db8::ffff:7' })).toEqual(denied)
+    expect(
+      await decide([rule({ source_ip: '^2001:db8::' })], { ...connection, source_ip: '2001:db8::ffff:7' }),
+    ).toEqual(denied)
   })
 
   test('a pattern that cannot be run denies everybody or allows nobody, unless the rest of the rule does not fit', async () => {
     for (const username of ['(', 'a{1000}'.repeat(100), String.raw`\p{L}{0,450}`]) {
       expect(await decide([rule({ username })], connection)).toEqual({ ...denied, unrunnable: ['1'] })
-      expect(await decide([rule({ username, action: 'allow' })], connection)).toEqual({ ...open, unrunnable: ['1'] })
+      expect(await decide([rule({ username, action: 'allow' })], connection)).toEqual({
+        ...open,
+        unrunnable: ['1'],
+      })
       expect(await decide([rule({ username, filter: { hostname: '^winch' } })], connection)).toEqual(open)
       expect(await decide([rule({ username, filter: { tags: ['south'] } })], connection)).toEqual(open)
     }
@@ -61,7 +77,11 @@ describe('one rule', () => {
 
 describe('several rules', () => {
   test('the lowest priority number is asked first', async () => {
-    const rules = [rule({ id: '1', priority: 9 }), rule({ id: '2', priority: 2, action: 'allow' }), rule({ id: '3', priority: 5 })]
+    const rules = [
+      rule({ id: '1', priority: 9 }),
+      rule({ id: '2', priority: 2, action: 'allow' }),
+      rule({ id: '3', priority: 5 }),
+    ]
     expect(await decide(rules, connection)).toEqual({ allowed: true, rule: '2', unrunnable: [] })
   })
 

@@ -1,14 +1,16 @@
-// Which connections the firewall lets through, and which logins a public key is good for. Pure: the same rules and the
-// same connection always give the same answer, whatever order the rules come in. Strangers can ask, so the work is bounded:
-// what may be written together is (`requireRoom`), and a decision makes at most so many steps, a few milliseconds of them at
-// a time. A rule that cannot be run within the bound, because it was stored before there was one, denies all if it
-// denies and allows none if it allows.
+// Which connections the firewall lets through, and which logins a public key is good for. Pure: the same
+// rules and the same connection always give the same answer, whatever order the rules come in. Strangers can
+// ask, so the work is bounded: what may be written together is (`requireRoom`), and a decision makes at most
+// so many steps, a few milliseconds of them at a time. A rule that cannot be run within the bound, because it
+// was stored before there was one, denies all if it denies and allows none if it allows.
 import { setImmediate } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import { plainAddress } from '../../kit/address.ts'
 import { runnable, sizeOf, stepsToCompile } from './patterns.ts'
 
-/** Which devices a rule or a key is about: by a pattern on the name, or by having at least one of the tags. */
+/**
+ * Which devices a rule or a key is about: by a pattern on the name, or by having at least one of the tags.
+ */
 export type DeviceFilter = { readonly hostname: string } | { readonly tags: readonly string[] }
 
 export interface FilteredDevice {
@@ -47,38 +49,61 @@ const mostRules = 200
 const largestTogether = 10_000
 /** The longest text that is matched is a user's name. */
 const longestText = 128
-/** What rules that were written within the bounds can need at most, and be compiled. Their sources are of the same scale. */
+/**
+ * What rules that were written within the bounds can need at most, and be compiled. Their sources are of the
+ * same scale.
+ */
 const mostSteps = largestTogether * (longestText + 1 + 2 * stepsToCompile)
 /** In one go; about two milliseconds. */
 const stepsInOneGo = 100_000
 
 /** What a rule costs whenever somebody connects. */
-const sizeOfRule = ({ source_ip, username, filter }: Pick<Rule, 'source_ip' | 'username' | 'filter'>): number =>
+const sizeOfRule = ({
+  source_ip,
+  username,
+  filter,
+}: Pick<Rule, 'source_ip' | 'username' | 'filter'>): number =>
   sizeOf(source_ip) + sizeOf(username) + ('hostname' in filter ? sizeOf(filter.hostname) : 1)
 
 /** Refuses a rule that is too much beside the others of its namespace. */
-export function requireRoom(others: readonly Parameters<typeof sizeOfRule>[0][], rule: Parameters<typeof sizeOfRule>[0]): void {
+export function requireRoom(
+  others: readonly Parameters<typeof sizeOfRule>[0][],
+  rule: Parameters<typeof sizeOfRule>[0],
+): void {
   if (others.length >= mostRules) throw new Failure('firewallLimit')
   if (others.reduce((sum, other) => sum + sizeOfRule(other), sizeOfRule(rule)) > largestTogether)
     throw new Failure('firewallLimit', {
-      message: 'The firewall rules of the namespace are too large together; make them simpler or remove some.',
+      message:
+        'The firewall rules of the namespace are too large together; make them simpler or remove some.',
     })
 }
 
-/** Lowest priority number first, older rule first among equals; the first active rule that matches decides. */
+/**
+ * Lowest priority number first, older rule first among equals; the first active rule that matches decides.
+ */
 export async function decide(rules: readonly Rule[], connection: Connection): Promise<Decision> {
   const login = { ...connection, source_ip: plainAddress(connection.source_ip) }
   const work = new Work()
   const unrunnable: string[] = []
-  const asked = rules.filter(({ active }) => active).toSorted((a, b) => a.priority - b.priority || Number(a.id) - Number(b.id))
+  const asked = rules
+    .filter(({ active }) => active)
+    .toSorted((a, b) => a.priority - b.priority || Number(a.id) - Number(b.id))
   for (const rule of asked.slice(0, mostAsked)) {
-    const applies = await matchesAll([[rule.source_ip, login.source_ip], ...about(rule, login)], rule.filter, login.device, work)
+    const applies = await matchesAll(
+      [[rule.source_ip, login.source_ip], ...about(rule, login)],
+      rule.filter,
+      login.device,
+      work,
+    )
     if (applies === undefined) unrunnable.push(rule.id)
-    if (applies ?? rule.action === 'deny') return { allowed: rule.action === 'allow', rule: rule.id, unrunnable }
+    if (applies ?? rule.action === 'deny')
+      return { allowed: rule.action === 'allow', rule: rule.id, unrunnable }
   }
   // Any of those that nobody asked might deny.
   const next = asked[mostAsked]
-  return next ? { allowed: false, rule: next.id, unrunnable: [...unrunnable, next.id] } : { allowed: true, rule: null, unrunnable }
+  return next
+    ? { allowed: false, rule: next.id, unrunnable: [...unrunnable, next.id] }
+    : { allowed: true, rule: null, unrunnable }
 }
 
 /** May this key log in under this name on this device? Whether the key was proved is not asked here. */
@@ -100,8 +125,16 @@ function about(
   return 'hostname' in filter ? [...pairs, [filter.hostname, login.device.name]] : pairs
 }
 
-/** Whether all patterns match, and a tag does; undefined if nothing is known to differ and something cannot be told. */
-async function matchesAll(pairs: readonly Pair[], filter: DeviceFilter, device: FilteredDevice, work: Work): Promise<boolean | undefined> {
+/**
+ * Whether all patterns match, and a tag does; undefined if nothing is known to differ and something cannot be
+ * told.
+ */
+async function matchesAll(
+  pairs: readonly Pair[],
+  filter: DeviceFilter,
+  device: FilteredDevice,
+  work: Work,
+): Promise<boolean | undefined> {
   if ('tags' in filter && !filter.tags.some((tag) => device.tags.includes(tag))) return false
   let all: true | undefined = true
   for (const [source, text] of pairs) {

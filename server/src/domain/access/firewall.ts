@@ -6,7 +6,14 @@ import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { requireRoom } from './firewall-rules.ts'
 import { checkPattern } from './patterns.ts'
 import type { Rules } from '../callers/rules.ts'
-import { filterTags, noticeOf, readFilter, requireTags, type Deactivated, type StoredFilter } from './tag-use.ts'
+import {
+  filterTags,
+  noticeOf,
+  readFilter,
+  requireTags,
+  type Deactivated,
+  type StoredFilter,
+} from './tag-use.ts'
 
 interface Wanted {
   action: 'allow' | 'deny'
@@ -45,10 +52,21 @@ export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firew
       others.map((row) => ({ ...row, filter: readFilter(row.filter) })),
       wanted,
     )
-    return { action, priority, source_ip, username, active: active ? (1 as const) : (0 as const), filter: JSON.stringify(filter) }
+    return {
+      action,
+      priority,
+      source_ip,
+      username,
+      active: active ? (1 as const) : (0 as const),
+      filter: JSON.stringify(filter),
+    }
   }
 
-  async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, id: string): Promise<FirewallRow> {
+  async function mustFind(
+    inside: Pick<StoresInTransaction, 'of'>,
+    tenant_id: string,
+    id: string,
+  ): Promise<FirewallRow> {
     const row = await inside.of(tenant_id).firewall.find(Number(id))
     if (!row) throw new Failure('notFound')
     return row
@@ -61,7 +79,9 @@ export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firew
   ): Promise<void> {
     return stores.transaction(async (inside) => {
       const row = await mustFind(inside, tenant_id, id)
-      await inside.of(tenant_id).firewall.save(row.id, { filter: JSON.stringify(await next(inside, readFilter(row.filter))) })
+      await inside
+        .of(tenant_id)
+        .firewall.save(row.id, { filter: JSON.stringify(await next(inside, readFilter(row.filter))) })
     })
   }
 
@@ -92,15 +112,21 @@ export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firew
       if (!(await stores.of(tenant_id).firewall.remove(Number(params.id)))) throw new Failure('notFound')
     },
     addTag: ({ params, body }, { tenant_id }) =>
-      changeFilter(tenant_id, params.id, (inside, filter) => filterTags.add(inside, tenant_id, filter, body.tag)),
+      changeFilter(tenant_id, params.id, (inside, filter) =>
+        filterTags.add(inside, tenant_id, filter, body.tag),
+      ),
     setTags: ({ params, body }, { tenant_id }) =>
-      changeFilter(tenant_id, params.id, (inside, filter) => filterTags.set(inside, tenant_id, filter, body.tags)),
+      changeFilter(tenant_id, params.id, (inside, filter) =>
+        filterTags.set(inside, tenant_id, filter, body.tags),
+      ),
     async removeTag({ params, body: { tag } }, { tenant_id }) {
       const rules = await stores.transaction(async (inside) => {
         const row = await mustFind(inside, tenant_id, params.id)
         const filter = filterTags.remove(readFilter(row.filter), tag)
         const useless = row.active === 1 && 'tags' in filter && filter.tags.length === 0
-        await inside.of(tenant_id).firewall.save(row.id, { filter: JSON.stringify(filter), ...(useless ? { active: 0 } : {}) })
+        await inside
+          .of(tenant_id)
+          .firewall.save(row.id, { filter: JSON.stringify(filter), ...(useless ? { active: 0 } : {}) })
         return useless ? [String(row.id)] : []
       })
       if (rules.length > 0) onDeactivated({ tenant_id, tag, rules })

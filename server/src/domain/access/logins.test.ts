@@ -10,6 +10,9 @@ test.each([
   expect(parseTarget(sshid)).toEqual(target)
 })
 
-test.each(['', 'root', '@ns.dev', 'root@', `${'r'.repeat(129)}@ns.dev`, `root@${'d'.repeat(257)}`])('%j is no SSHID', (sshid) => {
-  expect(parseTarget(sshid)).toBeUndefined()
-})
+test.each(['', 'root', '@ns.dev', 'root@', `${'r'.repeat(129)}@ns.dev`, `root@${'d'.repeat(257)}`])(
+  '%j is no SSHID',
+  (sshid) => {
+    expect(parseTarget(sshid)).toBeUndefined()
+  },
+)

@@ -1,6 +1,7 @@
-// Who may log in to a device: which device a name means, whether the firewall lets the caller through, and what a public
-// key is good for. Each question stands alone and changes nothing, so that nothing which an earlier attempt brought about
-// can help a later one. What does not exist, is not accepted or belongs to somebody else is one and the same: not there.
+// Who may log in to a device: which device a name means, whether the firewall lets the caller through, and
+// what a public key is good for. Each question stands alone and changes nothing, so that nothing which an
+// earlier attempt brought about can help a later one. What does not exist, is not accepted or belongs to
+// somebody else is one and the same: not there.
 import type { Clock } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
@@ -42,7 +43,9 @@ export interface LoginKey extends KeyName {
     | undefined
 }
 
-export type KeyVerdict = { readonly allowed: true; readonly limits?: LoginLimits } | { readonly allowed: false; readonly because: string }
+export type KeyVerdict =
+  | { readonly allowed: true; readonly limits?: LoginLimits }
+  | { readonly allowed: false; readonly because: string }
 
 /** What a certificate takes away from a login. */
 export interface LoginLimits {
@@ -55,12 +58,15 @@ export interface LoginLimits {
 export interface Logins {
   find(data: string): Promise<Reachable | undefined>
   firewall(to: Reachable, username: string, source: string): Promise<boolean>
-  /** Whether the namespace has no more devices than it may have; when a subscription ends, it is for the owner to choose some. */
+  /**
+   * Whether the namespace has no more devices than it may have; when a subscription ends, it is for the owner
+   * to choose some.
+   */
   withinLimit(to: Reachable): Promise<boolean>
   key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyVerdict>
   /**
-   * Whether the namespace has such a key for such a name. It is not looked whether there is such a device, so that the answer
-   * tells nothing about that; the tags of a filter are for `key` to look at.
+   * Whether the namespace has such a key for such a name. It is not looked whether there is such a device, so
+   * that the answer tells nothing about that; the tags of a filter are for `key` to look at.
    */
   offered(target: Target, source: string, key: LoginKey): Promise<KeyVerdict>
   /** The line of a registered key, for those who only have its fingerprint. */
@@ -94,7 +100,9 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
   async function byName(data: string): Promise<Reachable | undefined> {
     const dot = data.indexOf('.')
     const namespace = await stores.namespaces.findByName(data.slice(0, dot).toLowerCase())
-    const device = await stores.of(namespace?.tenant_id ?? '').devices.findAcceptedByName(data.slice(dot + 1).toLowerCase())
+    const device = await stores
+      .of(namespace?.tenant_id ?? '')
+      .devices.findAcceptedByName(data.slice(dot + 1).toLowerCase())
     return namespace && device && { device, namespace }
   }
 
@@ -125,14 +133,18 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     fits: (rule: { username: string; filter: StoredFilter }) => Promise<boolean>,
   ): Promise<KeyVerdict> {
     const refuse = (because: string): KeyVerdict => ({ allowed: false, because })
-    if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa)) return refuse('The key is too weak.')
-    // A certificate is worth what the registered key that signed it is worth, and not more than it says of itself.
+    if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa))
+      return refuse('The key is too weak.')
+    // A certificate is worth what the registered key that signed it is worth, and not more than it says of
+    // itself.
     const { fingerprint, line } = key.certificate?.authority ?? key
     const row = await stores.of(tenant_id).publicKeys.find(fingerprint)
     if (!row || lineOf(row) !== line) return refuse('The namespace does not know the key.')
     // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
-    if (key.certificate && row.certificate_authority !== 1) return refuse('The key that signed it is no certificate authority.')
-    if (!key.certificate && row.certificate_authority === 1) return refuse('The key is a certificate authority, which only signs.')
+    if (key.certificate && row.certificate_authority !== 1)
+      return refuse('The key that signed it is no certificate authority.')
+    if (!key.certificate && row.certificate_authority === 1)
+      return refuse('The key is a certificate authority, which only signs.')
     if (!(await fits({ username: row.username, filter: readFilter(row.filter) })))
       return refuse('The key is not for this user on this device.')
     if (!key.certificate) return { allowed: true }
@@ -152,22 +164,41 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
         active: row.active === 1,
         filter: readFilter(row.filter),
       }))
-      const { allowed, unrunnable } = await decide(rules, { source_ip: source, username, device: filtered(device) })
+      const { allowed, unrunnable } = await decide(rules, {
+        source_ip: source,
+        username,
+        device: filtered(device),
+      })
       if (unrunnable.length > 0) onUnrunnable(device.tenant_id, unrunnable)
       return allowed
     },
 
     async withinLimit({ namespace: { tenant_id, max_devices } }) {
-      return !billed || max_devices <= 0 || !isOver({ accepted: await stores.namespaces.deviceCount(tenant_id), max_devices })
+      return (
+        !billed ||
+        max_devices <= 0 ||
+        !isOver({ accepted: await stores.namespaces.deviceCount(tenant_id), max_devices })
+      )
     },
 
     key: ({ device }, username, source, key) =>
-      judgeKey(device.tenant_id, username, source, key, (rule) => keyFits(rule, { username, device: filtered(device) })),
+      judgeKey(device.tenant_id, username, source, key, (rule) =>
+        keyFits(rule, { username, device: filtered(device) }),
+      ),
 
     async offered({ username, data }, source, key) {
       const { tenant_id, name } = await placeOf(data)
-      const fits = ({ username: pattern, filter }: { username: string; filter: StoredFilter }): Promise<boolean> =>
-        keyFits({ username: pattern, filter: 'tags' in filter ? { hostname: '.*' } : filter }, { username, device: { name, tags: [] } })
+      const fits = ({
+        username: pattern,
+        filter,
+      }: {
+        username: string
+        filter: StoredFilter
+      }): Promise<boolean> =>
+        keyFits(
+          { username: pattern, filter: 'tags' in filter ? { hostname: '.*' } : filter },
+          { username, device: { name, tags: [] } },
+        )
       return judgeKey(tenant_id, username, source, key, fits)
     },
 

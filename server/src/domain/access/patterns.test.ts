@@ -1,5 +1,6 @@
-// Users' regular expressions: what may be stored, what is refused before it costs anything, and that no pattern makes
-// the engine explode. Nothing here measures time; a pattern that exploded would simply never end.
+// Users' regular expressions: what may be stored, what is refused before it costs anything, and that no
+// pattern makes the engine explode. Nothing here measures time; a pattern that exploded would simply never
+// end.
 import fc from 'fast-check'
 import { RE2JS } from 're2js'
 import { describe, expect, test, vi } from 'vitest'
@@ -9,7 +10,8 @@ import { checkPattern, runnable } from './patterns.ts'
 // Thousands of examples may take a while on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 
-const matches = (source: string, text: string): boolean | undefined => runnable(source, () => undefined)?.isIn(text)
+const matches = (source: string, text: string): boolean | undefined =>
+  runnable(source, () => undefined)?.isIn(text)
 
 function refusal(source: string): string | undefined {
   try {
@@ -47,10 +49,22 @@ describe('what may be stored', () => {
     expect(refusal(`^(${names.join('|')})$`)).toBeUndefined()
   })
 
-  test.each(['(', ')', '[', '*', 'a**', '(?=a)', '(?<=a)', '(?!a)', '(a)\\1', 'a{1001}', '\\', '(?z)', '\\p{NoSuch}', 'a{2,1}'])(
-    '%s is refused',
-    (source) => expect(refusal(source)).toBe(notRe2),
-  )
+  test.each([
+    '(',
+    ')',
+    '[',
+    '*',
+    'a**',
+    '(?=a)',
+    '(?<=a)',
+    '(?!a)',
+    '(a)\\1',
+    'a{1001}',
+    '\\',
+    '(?z)',
+    '\\p{NoSuch}',
+    'a{2,1}',
+  ])('%s is refused', (source) => expect(refusal(source)).toBe(notRe2))
 
   test('a pattern of more than 1024 characters is refused', () => {
     expect(refusal('x'.repeat(1025))).toBe('username: a regular expression may have at most 1024 characters')
@@ -68,10 +82,25 @@ describe('what may be stored', () => {
     ['repetitions behind flags', `(${'x'.repeat(90)}){30}(?i){30}`],
     ['quoted text', '(\\Qabcdefgh\\E){1000}'],
     ['classes with brackets and braces in them', '[]{}]{1000}[^]\\]]{1000}[[:alpha:]]{1000}'],
-  ])('%s that would compile to a large program are refused', (_, source) => expect(refusal(source)).toBe(tooLarge))
+  ])('%s that would compile to a large program are refused', (_, source) =>
+    expect(refusal(source)).toBe(tooLarge),
+  )
 
   test('whatever is written, it is taken or refused by name', () => {
-    const pieces = ['{3}', '{1,}', '{40}', '\\Q', '\\E', '\\p', '(?', 'i)', 'P<n>', '🏗', '\ud800', ...'()[]{}\\*+?|^$.a0,:-']
+    const pieces = [
+      '{3}',
+      '{1,}',
+      '{40}',
+      '\\Q',
+      '\\E',
+      '\\p',
+      '(?',
+      'i)',
+      'P<n>',
+      '🏗',
+      '\ud800',
+      ...'()[]{}\\*+?|^$.a0,:-',
+    ]
     const piece = fc.constantFrom(...pieces)
     fc.assert(
       fc.property(
@@ -81,7 +110,8 @@ describe('what may be stored', () => {
         ),
         (source) => {
           const message = refusal(source)
-          if (message === undefined) expect(matches(source, 'crane')).toBe(RE2JS.compile(source).test('crane'))
+          if (message === undefined)
+            expect(matches(source, 'crane')).toBe(RE2JS.compile(source).test('crane'))
           else expect(message).toMatch(/^username: /)
         },
       ),
@@ -106,10 +136,19 @@ describe('matching', () => {
 
   test('patterns that ruin a backtracking engine come to an end', () => {
     const almost = `${'a'.repeat(50_000)}b`
-    for (const source of ['(a+)+$', '(a|aa)+$', '(.*a){12}$', '^(([a-z])+.)+[A-Z]([a-z])+$', '(a*)*c', '(x+x+)+y', '^(a?){30}a{30}$']) {
+    for (const source of [
+      '(a+)+$',
+      '(a|aa)+$',
+      '(.*a){12}$',
+      '^(([a-z])+.)+[A-Z]([a-z])+$',
+      '(a*)*c',
+      '(x+x+)+y',
+      '^(a?){30}a{30}$',
+    ]) {
       expect(matches(source, almost)).toBe(false)
     }
-    for (const source of ['(a+)+b$', '(a|aa)+b', '(a|a?)+$', '^(a*)*b']) expect(matches(source, almost)).toBe(true)
+    for (const source of ['(a+)+b$', '(a|aa)+b', '(a|a?)+$', '^(a*)*b'])
+      expect(matches(source, almost)).toBe(true)
   })
 
   test('an automaton with more states than it may remember still answers rightly', () => {
@@ -117,7 +156,9 @@ describe('matching', () => {
     const source = '^[ab]*a[ab]{14}$'
     const letters = (seed: number): string => {
       let state = seed
-      return Array.from({ length: 3000 }, () => ((state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) & 65_536 ? 'a' : 'b')).join('')
+      return Array.from({ length: 3000 }, () =>
+        (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) & 65_536 ? 'a' : 'b',
+      ).join('')
     }
     for (let seed = 1; seed <= 20; seed += 1) {
       const text = letters(seed)

@@ -1,8 +1,9 @@
-// Regular expressions that users wrote: host names, login names and addresses in firewall rules and public keys. They
-// are in RE2 syntax, unanchored, and run by an engine without backtracking: a match takes at most one step for each
-// instruction of the compiled program and each character of the text. So the size of the program is what a pattern costs, and
-// `(x{30}){30}` is 900 copies of x: the size is known before anything is compiled, and bounded. Programs are kept by
-// their source, so each is compiled once; those that nobody asked for longest go first.
+// Regular expressions that users wrote: host names, login names and addresses in firewall rules and public
+// keys. They are in RE2 syntax, unanchored, and run by an engine without backtracking: a match takes at most
+// one step for each instruction of the compiled program and each character of the text. So the size of the
+// program is what a pattern costs, and `(x{30}){30}` is 900 copies of x: the size is known before anything is
+// compiled, and bounded. Programs are kept by their source, so each is compiled once; those that nobody asked
+// for longest go first.
 import { RE2JSException, RE2Set } from 're2js'
 import { Failure } from '@hawser/contract/failures'
 
@@ -13,7 +14,10 @@ const largestProgram = 2000
 const numbersOfOne = 16
 /** The classes of Unicode have up to 1400 of them. */
 const unicodeClass = 100
-/** What it takes to compile a pattern, for each instruction and for each character of its source; found by measuring. */
+/**
+ * What it takes to compile a pattern, for each instruction and for each character of its source; found by
+ * measuring.
+ */
 export const stepsToCompile = 64
 const stepsToMeasure = 4
 const mostKept = 2000
@@ -25,22 +29,31 @@ export interface Pattern {
   isIn(text: string): boolean
 }
 
-/** Those that cannot be run are kept too, as undefined. Least recently used first, as a Map keeps its keys. */
+/**
+ * Those that cannot be run are kept too, as undefined. Least recently used first, as a Map keeps its keys.
+ */
 const kept = new Map<string, Pattern | undefined>()
 let sizeKept = 0
 
 /** Refuses a pattern that we could not run; `field` is the name that the caller knows it by. */
 export function checkPattern(field: string, source: string): void {
   if (source.length > longestSource) {
-    throw new Failure('invalid', { message: `${field}: a regular expression may have at most ${longestSource} characters` })
+    throw new Failure('invalid', {
+      message: `${field}: a regular expression may have at most ${longestSource} characters`,
+    })
   }
   try {
     if (patternOf(source)) return
   } catch (cause) {
     if (!(cause instanceof RE2JSException)) throw cause
-    throw new Failure('invalid', { message: `${field}: this is not a regular expression in RE2 syntax`, cause })
+    throw new Failure('invalid', {
+      message: `${field}: this is not a regular expression in RE2 syntax`,
+      cause,
+    })
   }
-  throw new Failure('invalid', { message: `${field}: the regular expression is too large once its repetitions are written out` })
+  throw new Failure('invalid', {
+    message: `${field}: the regular expression is too large once its repetitions are written out`,
+  })
 }
 
 /** The pattern, compiled; undefined if it is too large to be run. Throws a RE2JSException if it is none. */
@@ -61,8 +74,8 @@ function patternOf(source: string, charge?: (steps: number) => void): Pattern | 
 }
 
 /**
- * The pattern, compiled; undefined if it cannot be run, which no rule may take for "does not match". `charge` is told what
- * compiling took, in steps of a match.
+ * The pattern, compiled; undefined if it cannot be run, which no rule may take for "does not match". `charge`
+ * is told what compiling took, in steps of a match.
  */
 export function runnable(source: string, charge: (steps: number) => void): Pattern | undefined {
   try {
@@ -79,7 +92,8 @@ const anything: Pattern = { size: 1, isIn: () => true }
 function compile(source: string): Pattern | undefined {
   if (source === '.*') return anything
   if (source.length > longestSource || sizeOf(source) > largestProgram) return undefined
-  // A set, because it may be told to remember no states of an automaton: each new one costs more than many steps.
+  // A set, because it may be told to remember no states of an automaton: each new one costs more than many
+  // steps.
   const program = new RE2Set(RE2Set.UNANCHORED, 0, 0)
   program.add(source)
   program.compile()
@@ -89,9 +103,9 @@ function compile(source: string): Pattern | undefined {
 }
 
 /**
- * About how many instructions a pattern compiles to, found without compiling it: every atom counts one, a class by the size
- * of its table, a group two more, and a repetition multiplies what it repeats. It need only be right in scale; what is not
- * RE2 syntax gets some number and is refused later.
+ * About how many instructions a pattern compiles to, found without compiling it: every atom counts one, a
+ * class by the size of its table, a group two more, and a repetition multiplies what it repeats. It need only
+ * be right in scale; what is not RE2 syntax gets some number and is refused later.
  */
 export function sizeOf(source: string): number {
   const outer: number[] = []
@@ -134,8 +148,9 @@ export function sizeOf(source: string): number {
 const emptyQuote = /^\\(?:Q|Q\\E|E)$/
 
 /**
- * Flags alone; quoted text; an escape, perhaps with braces; a class, in which a leading `]` is literal; a counted repetition; any one
- * character. This one does run on a backtracking engine: a source of 1024 characters costs it at most their square.
+ * Flags alone; quoted text; an escape, perhaps with braces; a class, in which a leading `]` is literal; a
+ * counted repetition; any one character. This one does run on a backtracking engine: a source of 1024
+ * characters costs it at most their square.
  */
 const tokens =
   /^(?:\(\?[a-zA-Z-]*\)|\\Q[^]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[^]|\[\^?\]?(?:\[:[^\]]*:\]|\\[^]|[^\]\\])*\]|\{\d+(?:,\d*)?\}|[^])/

@@ -1,5 +1,5 @@
-// Public keys of a namespace. A key is parsed before it is kept; what cannot be parsed, DSA and short RSA keys are
-// refused, and so is a pattern that does not compile.
+// Public keys of a namespace. A key is parsed before it is kept; what cannot be parsed, DSA and short RSA
+// keys are refused, and so is a pattern that does not compile.
 import { Failure } from '@hawser/contract/failures'
 import type { PublicKey } from '@hawser/contract/public-keys'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -35,7 +35,11 @@ const present = (row: PublicKeyRow): PublicKey => ({
 })
 
 /** A key that is good enough to be kept, without its comment. Throws a Failure that names the field. */
-export function soundKey(keys: KeyReader, text: string, field: string): { line: string; fingerprint: string } {
+export function soundKey(
+  keys: KeyReader,
+  text: string,
+  field: string,
+): { line: string; fingerprint: string } {
   const refuse = (why: string) => new Failure('invalid', { message: `${field}: ${why}` })
   let key: ReturnType<KeyReader['parse']>
   try {
@@ -44,7 +48,8 @@ export function soundKey(keys: KeyReader, text: string, field: string): { line: 
     throw refuse(error instanceof Error ? error.message : 'not a public key')
   }
   if (key.type === 'ssh-dss') throw refuse('DSA keys are too weak')
-  if (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa) throw refuse(`RSA keys need at least ${shortest_rsa} bits`)
+  if (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa)
+    throw refuse(`RSA keys need at least ${shortest_rsa} bits`)
   return { line: keys.line(key.type, key.blob), fingerprint: keys.fingerprint(key.blob) }
 }
 
@@ -54,8 +59,20 @@ export function storableKey(keys: KeyReader, text: string): { data: string; fing
   return { data: Buffer.from(line).toString('base64'), fingerprint }
 }
 
-export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clock; keys: KeyReader }): Rules<'publicKeys'> {
-  async function checkFilter(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, filter: StoredFilter): Promise<void> {
+export function publicKeys({
+  stores,
+  clock,
+  keys,
+}: {
+  stores: Stores
+  clock: Clock
+  keys: KeyReader
+}): Rules<'publicKeys'> {
+  async function checkFilter(
+    inside: Pick<StoresInTransaction, 'of'>,
+    tenant_id: string,
+    filter: StoredFilter,
+  ): Promise<void> {
     if ('hostname' in filter) checkPattern('filter.hostname', filter.hostname)
     else await requireTags(inside, tenant_id, filter.tags)
   }
@@ -76,7 +93,9 @@ export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clo
 
   return {
     async list({ query }, { tenant_id }) {
-      const { items, total } = await stores.of(tenant_id).publicKeys.list(parseFilter(query.filter, filterable), query)
+      const { items, total } = await stores
+        .of(tenant_id)
+        .publicKeys.list(parseFilter(query.filter, filterable), query)
       return { items: items.map(present), total }
     },
     async create({ body }, { tenant_id }) {
@@ -96,7 +115,8 @@ export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clo
       try {
         await stores.of(tenant_id).publicKeys.insert(row)
       } catch (error) {
-        if (stores.isDuplicate(error)) throw new Failure('conflict', { message: 'The namespace has this key already.' })
+        if (stores.isDuplicate(error))
+          throw new Failure('conflict', { message: 'The namespace has this key already.' })
         throw error
       }
       return present(row)
@@ -113,7 +133,9 @@ export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clo
           name,
           username,
           filter: JSON.stringify(body.filter),
-          ...(certificate_authority === undefined ? {} : { certificate_authority: certificate_authority ? 1 : 0 }),
+          ...(certificate_authority === undefined
+            ? {}
+            : { certificate_authority: certificate_authority ? 1 : 0 }),
         })
         return present((await mine.find(params.fingerprint))!)
       })
@@ -122,9 +144,13 @@ export function publicKeys({ stores, clock, keys }: { stores: Stores; clock: Clo
       if (!(await stores.of(tenant_id).publicKeys.remove(params.fingerprint))) throw new Failure('notFound')
     },
     addTag: ({ params, body }, { tenant_id }) =>
-      changeFilter(tenant_id, params.fingerprint, (inside, filter) => filterTags.add(inside, tenant_id, filter, body.tag)),
+      changeFilter(tenant_id, params.fingerprint, (inside, filter) =>
+        filterTags.add(inside, tenant_id, filter, body.tag),
+      ),
     setTags: ({ params, body }, { tenant_id }) =>
-      changeFilter(tenant_id, params.fingerprint, (inside, filter) => filterTags.set(inside, tenant_id, filter, body.tags)),
+      changeFilter(tenant_id, params.fingerprint, (inside, filter) =>
+        filterTags.set(inside, tenant_id, filter, body.tags),
+      ),
     removeTag: ({ params }, { tenant_id }) =>
       changeFilter(tenant_id, params.fingerprint, (_, filter) => filterTags.remove(filter, params.tag)),
   }

@@ -12,7 +12,13 @@ const pair = generateKeyPairSync('rsa', {
 })
 const device = { uid: 'a'.repeat(64), tenant_id: '00000000-0000-4000-8000-000000000001' }
 const fingerprint = '19:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f'
-const login: Login = { tenant_id: device.tenant_id, device_uid: device.uid, username: 'root', fingerprint, privateKey: pair.privateKey }
+const login: Login = {
+  tenant_id: device.tenant_id,
+  device_uid: device.uid,
+  username: 'root',
+  fingerprint,
+  privateKey: pair.privateKey,
+}
 const data = JSON.stringify({ Username: 'root', Namespace: 'crane-1' })
 
 let now: number
@@ -54,7 +60,8 @@ test('two logins that go on together get one signature each', async () => {
 })
 
 test('a login that ends with its signature leaves the other its own', async () => {
-  // An agent does not say for which of two equal logins it asks: the first signature may be for either of them.
+  // An agent does not say for which of two equal logins it asks: the first signature may be for either of
+  // them.
   using one = signing.open(login)
   const two = signing.open(login)
   expect(await signs()).toBe(true)
@@ -65,7 +72,8 @@ test('a login that ends with its signature leaves the other its own', async () =
 
 test('in whatever order many equal logins ask and end, each is signed for', async () => {
   const rounds = 500
-  // A walk that is the same every time: some begin, some are asked for, some end, and whoever ends has been asked for.
+  // A walk that is the same every time: some begin, some are asked for, some end, and whoever ends has been
+  // asked for.
   let seed = 7
   const chance = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below
   const begun: Disposable[] = []
@@ -104,10 +112,20 @@ test('a login that is too old leaves the younger one its signature', async () =>
 describe('a login is not good for', () => {
   test.each<[string, typeof device, string, string]>([
     ['another device', { ...device, uid: 'b'.repeat(64) }, fingerprint, data],
-    ['the same device of another namespace', { ...device, tenant_id: '00000000-0000-4000-8000-000000000002' }, fingerprint, data],
+    [
+      'the same device of another namespace',
+      { ...device, tenant_id: '00000000-0000-4000-8000-000000000002' },
+      fingerprint,
+      data,
+    ],
     ['another key', device, fingerprint.replace('19', '20'), data],
     ['another user name', device, fingerprint, JSON.stringify({ Username: 'deploy', Namespace: 'crane-1' })],
-    ['a user name in other letters', device, fingerprint, JSON.stringify({ Username: 'Root', Namespace: 'crane-1' })],
+    [
+      'a user name in other letters',
+      device,
+      fingerprint,
+      JSON.stringify({ Username: 'Root', Namespace: 'crane-1' }),
+    ],
     ['data without a user name', device, fingerprint, JSON.stringify({ Namespace: 'crane-1' })],
     ['a user name that is no text', device, fingerprint, JSON.stringify({ Username: ['root'] })],
     ['data that is no JSON', device, fingerprint, 'root'],

@@ -1,9 +1,10 @@
-// Auth SSH public key: an agent asks the server to prove that a public-key login comes from it. The server signs only
-// for a login that it is making on that very device at that moment, with a key that was made for it: the gateway opens
-// such a login here, and each is good for one device, one user name, one signature and some seconds. An agent does not say
-// which of several equal logins it asks for, so signatures are counted: as many as logins were opened, never more than are
-// going on. A key lives in memory only. Without an open login there is nothing to sign with, and the answer is 404. The agent
-// may ask another node than the one that makes the login; that one is found by the key.
+// Auth SSH public key: an agent asks the server to prove that a public-key login comes from it. The server
+// signs only for a login that it is making on that very device at that moment, with a key that was made for
+// it: the gateway opens such a login here, and each is good for one device, one user name, one signature and
+// some seconds. An agent does not say which of several equal logins it asks for, so signatures are counted:
+// as many as logins were opened, never more than are going on. A key lives in memory only. Without an open
+// login there is nothing to sign with, and the answer is 404. The agent may ask another node than the one
+// that makes the login; that one is found by the key.
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
@@ -31,7 +32,10 @@ export interface Signer {
 
 const login_ms = 30_000
 const mostHeld = 3
-/** Of one device: real agents ask only for logins that are being made. After these, other nodes are not asked any more. */
+/**
+ * Of one device: real agents ask only for logins that are being made. After these, other nodes are not asked
+ * any more.
+ */
 const refusalsPerDevice = { max: 30, window_ms: minute_ms }
 
 interface Question {
@@ -55,7 +59,11 @@ const nameOfEquals = ({ tenant_id, device_uid, username, fingerprint }: Omit<Log
 /** As a name on the bus. */
 const nameOf = (fingerprint: string): string => `login.${hashOf(fingerprint)}`
 
-export function signer(clock: Clock, bus: Bus, onRefused: (device: string, fingerprint: string) => void = () => undefined): Signer {
+export function signer(
+  clock: Clock,
+  bus: Bus,
+  onRefused: (device: string, fingerprint: string) => void = () => undefined,
+): Signer {
   const refusals = limiter(clock, refusalsPerDevice)
   let refused = 0
   const logins = new Map<string, EqualLogins>()
@@ -78,7 +86,11 @@ export function signer(clock: Clock, bus: Bus, onRefused: (device: string, finge
   }
 
   /** The login is spent before its signature is made, by another thread. */
-  async function signHere({ uid, tenant_id }: Question['caller'], fingerprint: string, data: string): Promise<string | undefined> {
+  async function signHere(
+    { uid, tenant_id }: Question['caller'],
+    fingerprint: string,
+    data: string,
+  ): Promise<string | undefined> {
     const username = usernameIn(data)
     if (username === undefined) return undefined
     const name = nameOfEquals({ tenant_id, device_uid: uid, username, fingerprint })
@@ -87,7 +99,8 @@ export function signer(clock: Clock, bus: Bus, onRefused: (device: string, finge
     for (const login of equals.open) if (login.expires_at <= clock.now()) close(name, equals, login)
     if (equals.left === 0) return undefined
     equals.left -= 1
-    const key = typeof equals.privateKey === 'string' ? createPrivateKey(equals.privateKey) : equals.privateKey
+    const key =
+      typeof equals.privateKey === 'string' ? createPrivateKey(equals.privateKey) : equals.privateKey
     return (await promisify(sign)('sha256', Buffer.from(data), key)).toString('base64')
   }
 
@@ -112,7 +125,8 @@ export function signer(clock: Clock, bus: Bus, onRefused: (device: string, finge
     async sign({ uid, tenant_id }, fingerprint, data) {
       const question: Question = { caller: { uid, tenant_id }, fingerprint, data }
       const wait_s = refusals.peek(uid)
-      const elsewhere = async () => (wait_s > 0 ? undefined : bus.seek(nameOf(fingerprint), JSON.stringify(question)))
+      const elsewhere = async () =>
+        wait_s > 0 ? undefined : bus.seek(nameOf(fingerprint), JSON.stringify(question))
       const signature = (await signHere(question.caller, fingerprint, data)) ?? (await elsewhere())
       if (signature !== undefined) return signature
       refused += 1
@@ -127,11 +141,17 @@ export function signer(clock: Clock, bus: Bus, onRefused: (device: string, finge
   }
 }
 
-/** Agents send {"Username": …, "Namespace": …}; the namespace there may be out of date, so only the name counts. */
+/**
+ * Agents send {"Username": …, "Namespace": …}; the namespace there may be out of date, so only the name
+ * counts.
+ */
 function usernameIn(data: string): string | undefined {
   try {
     const parsed: unknown = JSON.parse(data)
-    return typeof parsed === 'object' && parsed !== null && 'Username' in parsed && typeof parsed.Username === 'string'
+    return typeof parsed === 'object' &&
+      parsed !== null &&
+      'Username' in parsed &&
+      typeof parsed.Username === 'string'
       ? parsed.Username
       : undefined
   } catch {

@@ -1,5 +1,5 @@
-// Where tags are used. A filter may only name tags that something in the namespace carries, and a tag is renamed or
-// removed everywhere at once: on devices, in public keys and in firewall rules.
+// Where tags are used. A filter may only name tags that something in the namespace carries, and a tag is
+// renamed or removed everywhere at once: on devices, in public keys and in firewall rules.
 import type { StoredFilter } from '@hawser/contract/fields'
 import { Failure } from '@hawser/contract/failures'
 import type { StoresInTransaction } from '../../storage/stores.ts'
@@ -25,18 +25,26 @@ export function readFilter(text: string): StoredFilter {
 
 export async function tagsInUse(inside: Inside, tenant_id: string): Promise<Set<string>> {
   const { devices, publicKeys, firewall } = inside.of(tenant_id)
-  const filters = [...(await publicKeys.all()), ...(await firewall.all())].map((row) => readFilter(row.filter))
-  return new Set([...(await devices.tags()), ...filters.flatMap((filter) => ('tags' in filter ? filter.tags : []))])
+  const filters = [...(await publicKeys.all()), ...(await firewall.all())].map((row) =>
+    readFilter(row.filter),
+  )
+  return new Set([
+    ...(await devices.tags()),
+    ...filters.flatMap((filter) => ('tags' in filter ? filter.tags : [])),
+  ])
 }
 
 export async function requireTags(inside: Inside, tenant_id: string, tags: readonly string[]): Promise<void> {
   const used = await tagsInUse(inside, tenant_id)
-  for (const tag of tags) if (!used.has(tag)) throw new Failure('notFound', { message: `Nothing in the namespace has the tag ${tag}.` })
+  for (const tag of tags)
+    if (!used.has(tag))
+      throw new Failure('notFound', { message: `Nothing in the namespace has the tag ${tag}.` })
 }
 
 /** The tags of a filter that is by tags; one by host name takes no tag operations. */
 function tagsOf(filter: StoredFilter): string[] {
-  if (!('tags' in filter)) throw new Failure('invalid', { message: 'This filter is by host name; it has no tags.' })
+  if (!('tags' in filter))
+    throw new Failure('invalid', { message: 'This filter is by host name; it has no tags.' })
   return filter.tags
 }
 
@@ -49,12 +57,19 @@ export const filterTags = {
     await requireTags(inside, tenant_id, [tag])
     return { tags: [...tags, tag] }
   },
-  async set(inside: Inside, tenant_id: string, filter: StoredFilter, tags: readonly string[]): Promise<StoredFilter> {
+  async set(
+    inside: Inside,
+    tenant_id: string,
+    filter: StoredFilter,
+    tags: readonly string[],
+  ): Promise<StoredFilter> {
     tagsOf(filter)
     await requireTags(inside, tenant_id, tags)
     return { tags: [...tags] }
   },
-  /** May leave no tag at all; such a filter matches no device, and a firewall rule with it must not be active. */
+  /**
+   * May leave no tag at all; such a filter matches no device, and a firewall rule with it must not be active.
+   */
   remove(filter: StoredFilter, tag: string): StoredFilter {
     const tags = tagsOf(filter)
     if (!tags.includes(tag)) throw new Failure('notFound')

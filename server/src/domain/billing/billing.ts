@@ -1,6 +1,7 @@
-// Billing: the namespace as a customer of the payment provider. Everything is asked of the provider first and written down
-// after it agreed, so that nothing of ours changes when it refuses or is away. A customer, and what belongs to it, is only ever
-// that of the caller's own namespace. Without a provider nothing is limited, and every operation says that there is none.
+// Billing: the namespace as a customer of the payment provider. Everything is asked of the provider first and
+// written down after it agreed, so that nothing of ours changes when it refuses or is away. A customer, and
+// what belongs to it, is only ever that of the caller's own namespace. Without a provider nothing is limited,
+// and every operation says that there is none.
 import { Failure } from '@hawser/contract/failures'
 import type { Customer, Provider } from '../../billing/provider.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -11,7 +12,14 @@ import type { MemberCaller } from '../callers/callers.ts'
 import { hasRoom, isOver } from './device-limit.ts'
 import { countingEmail } from '../people/identity.ts'
 import type { Rules } from '../callers/rules.ts'
-import { isActive, isUnpaid, place_ms, readBilling, type BillingRecord, type Subscriptions } from './subscriptions.ts'
+import {
+  isActive,
+  isUnpaid,
+  place_ms,
+  readBilling,
+  type BillingRecord,
+  type Subscriptions,
+} from './subscriptions.ts'
 import type { Usage } from './usage.ts'
 
 export interface BillingParts {
@@ -24,14 +32,23 @@ export interface BillingParts {
   url: string
 }
 
-const noCustomer = () => new Failure('notFound', { message: 'The namespace is no customer yet.', code: 'no_customer' })
-const noMethod = () => new Failure('notFound', { message: 'There is no such payment method.', code: 'no_payment_method' })
-const noSubscription = () => new Failure('notFound', { message: 'There is no subscription yet.', code: 'no_subscription' })
+const noCustomer = () =>
+  new Failure('notFound', { message: 'The namespace is no customer yet.', code: 'no_customer' })
+const noMethod = () =>
+  new Failure('notFound', { message: 'There is no such payment method.', code: 'no_payment_method' })
+const noSubscription = () =>
+  new Failure('notFound', { message: 'There is no subscription yet.', code: 'no_subscription' })
 const openInvoices = () =>
-  new Failure('paymentRequired', { message: 'An invoice is open; it has to be paid first.', code: 'open_invoices' })
+  new Failure('paymentRequired', {
+    message: 'An invoice is open; it has to be paid first.',
+    code: 'open_invoices',
+  })
 
 export const noProvider = () =>
-  new Failure('providerFailed', { message: 'This server has no payment provider.', code: 'provider_not_configured' })
+  new Failure('providerFailed', {
+    message: 'This server has no payment provider.',
+    code: 'provider_not_configured',
+  })
 
 export function noBilling(): Rules<'billing'> {
   const none = (): never => {
@@ -52,7 +69,14 @@ export function noBilling(): Rules<'billing'> {
   }
 }
 
-export function billing({ stores, clock, provider, subscriptions, usage, url }: BillingParts): Rules<'billing'> {
+export function billing({
+  stores,
+  clock,
+  provider,
+  subscriptions,
+  usage,
+  url,
+}: BillingParts): Rules<'billing'> {
   async function namespaceOf({ tenant_id }: MemberCaller): Promise<NamespaceRow> {
     const row = await stores.namespaces.find(tenant_id)
     if (!row) throw new Failure('notFound')
@@ -81,7 +105,10 @@ export function billing({ stores, clock, provider, subscriptions, usage, url }: 
     return record
   }
 
-  /** A call that makes something: tried again after an answer was lost it makes nothing more, after a refusal it may. */
+  /**
+   * A call that makes something: tried again after an answer was lost it makes nothing more, after a refusal
+   * it may.
+   */
   async function once<T>(tenant_id: string, what: string, make: (key: string) => Promise<T>): Promise<T> {
     const key = await stores.billing.attempt(tenant_id, what, newUuid())
     try {
@@ -89,7 +116,8 @@ export function billing({ stores, clock, provider, subscriptions, usage, url }: 
       await stores.billing.endAttempt(tenant_id, what, key)
       return made
     } catch (error) {
-      if (error instanceof Failure && !provider.isPassing(error)) await stores.billing.endAttempt(tenant_id, what, key)
+      if (error instanceof Failure && !provider.isPassing(error))
+        await stores.billing.endAttempt(tenant_id, what, key)
       throw error
     }
   }
@@ -117,7 +145,10 @@ export function billing({ stores, clock, provider, subscriptions, usage, url }: 
       if (known) return shown(known)
       const owner = await stores.users.find(row.owner)
       const made = await once(tenant_id, 'customer', async (key) => {
-        const customer = await provider.createCustomer({ tenant_id, name: row.name, email: owner ? countingEmail(owner) : '' }, key)
+        const customer = await provider.createCustomer(
+          { tenant_id, name: row.name, email: owner ? countingEmail(owner) : '' },
+          key,
+        )
         await subscriptions.begin(tenant_id, customer.id, clock.now())
         return customer
       })
@@ -139,11 +170,17 @@ export function billing({ stores, clock, provider, subscriptions, usage, url }: 
       const state = await present(tenant_id, customer_id)
       if (state && isUnpaid(state.status)) throw openInvoices()
       if (state && (isActive(state.status) || state.status === 'paused'))
-        throw new Failure('conflict', { message: 'There is a subscription already.', code: 'subscription_exists' })
+        throw new Failure('conflict', {
+          message: 'There is a subscription already.',
+          code: 'subscription_exists',
+        })
       const customer = await provider.findCustomer(customer_id)
       if (!customer) throw noCustomer()
       if (customer.default_method === undefined)
-        throw new Failure('notFound', { message: 'There is no payment method to charge yet.', code: 'no_payment_method' })
+        throw new Failure('notFound', {
+          message: 'There is no payment method to charge yet.',
+          code: 'no_payment_method',
+        })
       if (await provider.hasOpenInvoices(customer_id)) throw openInvoices()
       await once(tenant_id, 'subscription', async (key) => {
         const quantity = Math.max(1, await stores.namespaces.deviceCount(tenant_id))
@@ -185,20 +222,30 @@ export function billing({ stores, clock, provider, subscriptions, usage, url }: 
       const { tenant_id, max_devices } = await namespaceOf(caller)
       const accepted = await stores.namespaces.deviceCount(tenant_id)
       const kept = (await stores.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))).length
-      return { can_accept: hasRoom({ accepted, kept, max_devices }), can_connect: !isOver({ accepted, max_devices }) }
+      return {
+        can_accept: hasRoom({ accepted, kept, max_devices }),
+        can_connect: !isOver({ accepted, max_devices }),
+      }
     },
 
     async report({ query }, caller) {
       const { subscription_id, active, customer_id } = await recordOf(caller)
       if (subscription_id === null) throw noSubscription()
-      if (!active) throw new Failure('paymentRequired', { message: 'The subscription is not active.', code: 'subscription_inactive' })
+      if (!active)
+        throw new Failure('paymentRequired', {
+          message: 'The subscription is not active.',
+          code: 'subscription_inactive',
+        })
       if (query.action === 'device_accept') return usage.report(subscription_id, caller.tenant_id)
       await provider.cancel(subscription_id)
       await present(caller.tenant_id, customer_id)
       return undefined
     },
 
-    /** An event only says that something happened; what is true now is asked. So it may come twice, late and in any order. */
+    /**
+     * An event only says that something happened; what is true now is asked. So it may come twice, late and
+     * in any order.
+     */
     async webhook({ body }) {
       const event = provider.readEvent(body.payload, body.signature, clock.now())
       if (event.customer_id === undefined || !/^(customer|invoice)\./.test(event.type)) return

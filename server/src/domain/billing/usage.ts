@@ -1,6 +1,7 @@
-// Tells the payment provider for how many devices a subscription is, and that its namespace has gone. That there is news
-// stands in a table that triggers write; what is told is what is true at that moment, so a report that comes twice or late
-// does no harm. While the provider is away reports wait, longer each time; one that it refuses is dropped and logged.
+// Tells the payment provider for how many devices a subscription is, and that its namespace has gone. That
+// there is news stands in a table that triggers write; what is told is what is true at that moment, so a
+// report that comes twice or late does no harm. While the provider is away reports wait, longer each time;
+// one that it refuses is dropped and logged.
 import type { Provider } from '../../billing/provider.ts'
 import { hour_ms, iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
@@ -25,13 +26,24 @@ export interface Usage extends AsyncDisposable {
   report(subscription_id: string, tenant_id: string): Promise<void>
 }
 
-export function usage({ stores, provider, clock, log }: { stores: Stores; provider: Provider; clock: Clock; log: Log }): Usage {
+export function usage({
+  stores,
+  provider,
+  clock,
+  log,
+}: {
+  stores: Stores
+  provider: Provider
+  clock: Clock
+  log: Log
+}): Usage {
   let running: Promise<void> | undefined
   let again = false
   let stopped = false
 
   /** A subscription is for one device at least. */
-  const quantity = async (tenant_id: string): Promise<number> => Math.max(1, await stores.namespaces.deviceCount(tenant_id))
+  const quantity = async (tenant_id: string): Promise<number> =>
+    Math.max(1, await stores.namespaces.deviceCount(tenant_id))
 
   async function tell({ subscription_id, tenant_id, wanted }: UsageReport): Promise<void> {
     if (wanted === 'cancel') await provider.cancel(subscription_id)

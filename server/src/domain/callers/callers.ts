@@ -1,6 +1,7 @@
-// The gate: turns what a request carries into a caller that the operation admits, or into a refusal. Denied unless
-// declared. The order is the same everywhere: who are you (401), may you (403), and only then does anyone look at the
-// input or at what exists. Roles are read from the database on every request; a token only says who asks.
+// The gate: turns what a request carries into a caller that the operation admits, or into a refusal. Denied
+// unless declared. The order is the same everywhere: who are you (401), may you (403), and only then does
+// anyone look at the input or at what exists. Roles are read from the database on every request; a token only
+// says who asks.
 import { rank, type Access, type Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Clock } from '../../kit/clock.ts'
@@ -29,7 +30,9 @@ export interface UserCaller extends From {
   readonly token_id: string
   /** The user's when that token was made. */
   readonly epoch: number
-  /** When that token ends, and when what is issued for it has to, if that is settled; in seconds since 1970. */
+  /**
+   * When that token ends, and when what is issued for it has to, if that is settled; in seconds since 1970.
+   */
   readonly exp: number
   readonly until?: number | undefined
   readonly username: string
@@ -60,7 +63,9 @@ export interface Credentials {
 
 export interface Gate {
   admit(access: Access, credentials: Credentials, from: From): Promise<Caller>
-  /** Whose device token it is, by its signature alone: whether the device is still there, nobody has looked. */
+  /**
+   * Whose device token it is, by its signature alone: whether the device is still there, nobody has looked.
+   */
   signedFor(bearer: string | undefined): Promise<SignedDevice>
 }
 
@@ -72,18 +77,28 @@ export interface SignedDevice {
 }
 
 /** A token is as old as the password it was made under, or is the one that asked for the present password. */
-export function outlivesPasswords(standing: Pick<UserStanding, 'epoch' | 'kept_token'>, epoch: number, token_id: string): boolean {
+export function outlivesPasswords(
+  standing: Pick<UserStanding, 'epoch' | 'kept_token'>,
+  epoch: number,
+  token_id: string,
+): boolean {
   return standing.epoch === epoch || standing.kept_token === token_id
 }
 
 /** The user who calls. Refuses a token that has ended since the gate looked. */
-export async function callingUser(stores: Pick<Stores, 'users'>, { id, epoch, token_id }: UserCaller): Promise<UserRow> {
+export async function callingUser(
+  stores: Pick<Stores, 'users'>,
+  { id, epoch, token_id }: UserCaller,
+): Promise<UserRow> {
   const user = await stores.users.find(id)
   if (!user || !outlivesPasswords(user, epoch, token_id)) throw new Failure('unauthenticated')
   return user
 }
 
-/** When what is issued for the caller has to end: a token that outlived a password, or a copy of it, is not made to last. */
+/**
+ * When what is issued for the caller has to end: a token that outlived a password, or a copy of it, is not
+ * made to last.
+ */
 export function endOfIssued(user: UserRow, caller: UserCaller): number | undefined {
   return user.epoch === caller.epoch ? caller.until : caller.exp
 }
@@ -100,9 +115,17 @@ export interface GateParts {
 export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
   async function keyCaller(apiKey: string, from: From): Promise<KeyCaller> {
     const key = await stores.callers.key(hashOf(apiKey))
-    if (!key || (key.expires_in > 0 && key.expires_in * 1000 <= clock.now())) throw new Failure('unauthenticated')
+    if (!key || (key.expires_in > 0 && key.expires_in * 1000 <= clock.now()))
+      throw new Failure('unauthenticated')
     const role = rank(key.role) <= rank(key.creator_role) ? key.role : key.creator_role
-    return { ...from, kind: 'key', name: key.name, created_by: key.created_by, tenant_id: key.tenant_id, role }
+    return {
+      ...from,
+      kind: 'key',
+      name: key.name,
+      created_by: key.created_by,
+      tenant_id: key.tenant_id,
+      role,
+    }
   }
 
   async function userCaller(bearer: string, access: Access, from: From): Promise<UserCaller | DeviceCaller> {
@@ -111,7 +134,8 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
     if (claims.claims === 'device') return deviceCaller(claims, from)
     const standing = await stores.callers.user(claims.id, claims.tenant)
     const [epoch, member_epoch] = claims.ver.split('.', 2)
-    if (!standing || !outlivesPasswords(standing, Number(epoch), claims.jti)) throw new Failure('unauthenticated')
+    if (!standing || !outlivesPasswords(standing, Number(epoch), claims.jti))
+      throw new Failure('unauthenticated')
     // The token's namespace counts only while the membership it was made for is the present one.
     const current = claims.tenant !== '' && standing.role !== null && standing.member_epoch === member_epoch
     // A role change leaves a way to a fresh token; the end of the membership leaves none.
@@ -132,8 +156,9 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
   }
 
   /**
-   * A device with the token of the ShellHub that it has moved from. Agents ask for signatures with the token they began with for
-   * as long as they run, so it counts for that call of theirs, also when they have a newer one; and for no other operation.
+   * A device with the token of the ShellHub that it has moved from. Agents ask for signatures with the token
+   * they began with for as long as they run, so it counts for that call of theirs, also when they have a
+   * newer one; and for no other operation.
    */
   async function movedCaller(bearer: string, access: Access, from: From): Promise<DeviceCaller> {
     const signed = access.who === 'device' ? await shellHub.verify(bearer) : undefined
@@ -147,7 +172,10 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
     return { ...from, kind: 'device', uid: claims.uid, tenant_id: claims.tenant }
   }
 
-  /** The caller as a member of the namespace that the path names: there, not in the token's, must the role be held. */
+  /**
+   * The caller as a member of the namespace that the path names: there, not in the token's, must the role be
+   * held.
+   */
   async function inNamespace(caller: UserCaller | KeyCaller, tenant: string): Promise<MemberCaller> {
     if (caller.kind === 'key') {
       if (caller.tenant_id !== tenant) throw new Failure('notFound')
@@ -163,16 +191,22 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
       if (access.who === 'anyone') return { ...from, kind: 'nobody' }
       // A key goes first: when both come, the key is used.
       const caller =
-        apiKey !== undefined ? await keyCaller(apiKey, from) : bearer !== undefined ? await userCaller(bearer, access, from) : undefined
+        apiKey !== undefined
+          ? await keyCaller(apiKey, from)
+          : bearer !== undefined
+            ? await userCaller(bearer, access, from)
+            : undefined
       if (!caller) throw new Failure('unauthenticated')
       if (caller.kind === 'device') {
         if (access.who === 'device' || access.who === 'device-or-member') return caller
         throw new Failure('deviceRefused')
       }
       if (access.who === 'device') throw new Failure('forbidden', { message: onlyDevices })
-      if (caller.kind === 'key' && (access.who === 'user' || ('apiKey' in access && !access.apiKey))) throw new Failure('apiKeyRefused')
+      if (caller.kind === 'key' && (access.who === 'user' || ('apiKey' in access && !access.apiKey)))
+        throw new Failure('apiKeyRefused')
       if (access.who === 'user' || access.who === 'user-or-key') return caller
-      const member = access.who === 'member' && access.of === 'path' ? await inNamespace(caller, tenant ?? '') : caller
+      const member =
+        access.who === 'member' && access.of === 'path' ? await inNamespace(caller, tenant ?? '') : caller
       if (member.tenant_id === null || member.role === null) throw new Failure('noNamespace')
       if (rank(member.role) < rank(access.role)) throw new Failure('roleTooLow')
       return member

@@ -1,5 +1,6 @@
-// The face of every noun's rules: for each operation of the contract one function from its input and its caller to its
-// answer. The types come from the contract, so a rule that does not keep its promise does not compile.
+// The face of every noun's rules: for each operation of the contract one function from its input and its
+// caller to its answer. The types come from the contract, so a rule that does not keep its promise does not
+// compile.
 import type { Access } from '@hawser/contract/access'
 import type { Contract } from '@hawser/contract'
 import type { Input, Operation, Output } from '@hawser/contract/operation'
@@ -17,7 +18,10 @@ export type CallerFor<A extends Access> = A extends { who: 'anyone' }
           ? DeviceCaller
           : MemberCaller | DeviceCaller
 
-export type Rule<O extends Operation> = (input: Input<O>, caller: CallerFor<O['access']>) => Promise<Output<O>> | Output<O>
+export type Rule<O extends Operation> = (
+  input: Input<O>,
+  caller: CallerFor<O['access']>,
+) => Promise<Output<O>> | Output<O>
 
 export type Rules<N extends keyof Contract> = {
   readonly [V in keyof Contract[N]]: Contract[N][V] extends Operation ? Rule<Contract[N][V]> : never

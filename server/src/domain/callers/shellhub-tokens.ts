@@ -1,7 +1,8 @@
-// Device tokens that a ShellHub signed, for devices that have moved from there. Running agents never ask for a new token
-// while they have no tunnel, so without this a moved device stays away until its agent is restarted. Such a token is worth
-// less than one of ours: it counts only in namespaces for which an administrator has given ShellHub's public key, only for
-// a device of that very namespace, and only at the gate's two doors for agents (see callers.ts). It is never a user's token.
+// Device tokens that a ShellHub signed, for devices that have moved from there. Running agents never ask for
+// a new token while they have no tunnel, so without this a moved device stays away until its agent is
+// restarted. Such a token is worth less than one of ours: it counts only in namespaces for which an
+// administrator has given ShellHub's public key, only for a device of that very namespace, and only at the
+// gate's two doors for agents (see callers.ts). It is never a user's token.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import { Failure } from '@hawser/contract/failures'
@@ -28,7 +29,10 @@ export interface ShellHubTokens {
 export interface ShellHubTokensParts {
   stores: Pick<Stores, 'shellHubKeys' | 'callers'>
   clock: Clock
-  /** After a key was added its tokens count for so long; undefined: until each device has come with a token of ours. */
+  /**
+   * After a key was added its tokens count for so long; undefined: until each device has come with a token of
+   * ours.
+   */
   days: number | undefined
 }
 
@@ -43,7 +47,8 @@ const reload_ms = 1000
 const skew_s = 600
 const least_bits = 2048
 
-const fits = (pattern: string, text: unknown): text is string => typeof text === 'string' && new RegExp(pattern, 'u').test(text)
+const fits = (pattern: string, text: unknown): text is string =>
+  typeof text === 'string' && new RegExp(pattern, 'u').test(text)
 
 export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): ShellHubTokens {
   let loaded: { readonly at: number; readonly keys: Promise<readonly TrustedKey[]> } | undefined
@@ -51,14 +56,19 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
   async function load(): Promise<readonly TrustedKey[]> {
     const found = new Map<string, { key: KeyObject; namespaces: Map<string, number> }>()
     for (const { fingerprint, public_key, tenant_id, added_at } of await stores.shellHubKeys.list()) {
-      const trusted = found.get(fingerprint) ?? { key: createPublicKey(public_key), namespaces: new Map<string, number>() }
+      const trusted = found.get(fingerprint) ?? {
+        key: createPublicKey(public_key),
+        namespaces: new Map<string, number>(),
+      }
       trusted.namespaces.set(tenant_id, Date.parse(added_at))
       found.set(fingerprint, trusted)
     }
     return [...found.values()]
   }
 
-  /** Read anew once a second at most: a key that was taken back on another node counts no longer than that. */
+  /**
+   * Read anew once a second at most: a key that was taken back on another node counts no longer than that.
+   */
   function trusted(): Promise<readonly TrustedKey[]> {
     const now = clock.now()
     if (!loaded || now - loaded.at >= reload_ms) {
@@ -71,7 +81,8 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
     return loaded.keys
   }
 
-  const counts = (since: number | undefined): boolean => since !== undefined && (days === undefined || clock.now() < since + days * day_ms)
+  const counts = (since: number | undefined): boolean =>
+    since !== undefined && (days === undefined || clock.now() < since + days * day_ms)
 
   return {
     async verify(token) {
@@ -80,7 +91,9 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
         if (!claims) continue
         // Early tokens do not name the namespace; the uid does, being made of it.
         const tenant_id = claims.tenant ?? (await stores.callers.namespaceOfDevice(claims.uid))
-        return tenant_id !== undefined && counts(namespaces.get(tenant_id)) ? { uid: claims.uid, tenant_id } : undefined
+        return tenant_id !== undefined && counts(namespaces.get(tenant_id))
+          ? { uid: claims.uid, tenant_id }
+          : undefined
       }
       return undefined
     },
@@ -94,11 +107,19 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
   }
 }
 
-async function deviceClaims(token: string, key: KeyObject, currentDate: Date): Promise<{ uid: string; tenant?: string } | undefined> {
+async function deviceClaims(
+  token: string,
+  key: KeyObject,
+  currentDate: Date,
+): Promise<{ uid: string; tenant?: string } | undefined> {
   try {
     // ShellHub names no key; whoever names one means one of ours.
     if (decodeProtectedHeader(token).kid !== undefined) return undefined
-    const { payload } = await jwtVerify(token, key, { algorithms: ['RS256'], currentDate, clockTolerance: skew_s })
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: ['RS256'],
+      currentDate,
+      clockTolerance: skew_s,
+    })
     const { claims, uid, tenant } = payload
     if (claims !== 'device' || !fits(patterns.hex64, uid)) return undefined
     if (tenant === undefined) return { uid }
@@ -114,7 +135,8 @@ export function readShellHubKey(text: string): { readonly fingerprint: string; r
   const refuse = (message: string, cause?: unknown): never => {
     throw new Failure('invalid', { message, cause })
   }
-  if (text.includes('PRIVATE KEY')) refuse('This is a private key: give ShellHub’s public one, the file api_public_key.')
+  if (text.includes('PRIVATE KEY'))
+    refuse('This is a private key: give ShellHub’s public one, the file api_public_key.')
   let key: KeyObject
   try {
     key = createPublicKey(text)

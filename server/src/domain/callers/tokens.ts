@@ -1,7 +1,7 @@
-// Tokens: RS256 JWTs for users (72 hours) and devices (no end: agents never renew the one they use). The signing key is
-// kept sealed in the database, so that tokens outlive a restart; older keys still verify. Verifying costs far more than
-// remembering, so verified tokens are remembered in a bounded map, by which nothing is granted: the gate asks the
-// database about the user or device every time.
+// Tokens: RS256 JWTs for users (72 hours) and devices (no end: agents never renew the one they use). The
+// signing key is kept sealed in the database, so that tokens outlive a restart; older keys still verify.
+// Verifying costs far more than remembering, so verified tokens are remembered in a bounded map, by which
+// nothing is granted: the gate asks the database about the user or device every time.
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
@@ -24,7 +24,10 @@ export interface UserClaims {
   readonly ver: string
   /** In seconds since 1970. */
   readonly exp: number
-  /** When whatever is issued for it has to end: it comes from a token that outlived a password. In seconds since 1970. */
+  /**
+   * When whatever is issued for it has to end: it comes from a token that outlived a password. In seconds
+   * since 1970.
+   */
   readonly until?: number
 }
 export interface DeviceClaims {
@@ -46,7 +49,15 @@ const reload_ms = 1000
 /** Clocks of nodes differ; a token that another one made a moment ago is not from the future. */
 const skew_s = 600
 
-export async function tokens({ stores, vault, clock }: { stores: Stores; vault: Vault; clock: Clock }): Promise<Tokens> {
+export async function tokens({
+  stores,
+  vault,
+  clock,
+}: {
+  stores: Stores
+  vault: Vault
+  clock: Clock
+}): Promise<Tokens> {
   let keys = await loadKeys(stores, vault, clock)
   const publicKeys = new Map(keys.map((key) => [key.kid, key.publicKey]))
   let loaded_at = clock.now()
@@ -68,12 +79,17 @@ export async function tokens({ stores, vault, clock }: { stores: Stores; vault: 
       .setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid: signing.kid })
       .setJti(newUuid())
       .setIssuedAt(iat)
-    return (exp === undefined ? token : token.setNotBefore(iat).setExpirationTime(exp)).sign(signing.privateKey)
+    return (exp === undefined ? token : token.setNotBefore(iat).setExpirationTime(exp)).sign(
+      signing.privateKey,
+    )
   }
 
   return {
     forUser: (claims) =>
-      sign({ ...claims, claims: 'user' }, Math.min(claims.until ?? Infinity, Math.floor(clock.now() / 1000) + user_token_hours * 3600)),
+      sign(
+        { ...claims, claims: 'user' },
+        Math.min(claims.until ?? Infinity, Math.floor(clock.now() / 1000) + user_token_hours * 3600),
+      ),
     forDevice: (claims) => sign({ ...claims, claims: 'device' }),
 
     async verify(token) {
@@ -89,12 +105,20 @@ export async function tokens({ stores, vault, clock }: { stores: Stores; vault: 
   }
 }
 
-async function readToken(token: string, keyOf: (kid: string) => Promise<KeyObject | undefined>, currentDate: Date) {
+async function readToken(
+  token: string,
+  keyOf: (kid: string) => Promise<KeyObject | undefined>,
+  currentDate: Date,
+) {
   try {
     const { kid } = decodeProtectedHeader(token)
     const key = await keyOf(kid ?? '')
     if (!key) return undefined
-    const { payload } = await jwtVerify(token, key, { algorithms: ['RS256'], currentDate, clockTolerance: skew_s })
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: ['RS256'],
+      currentDate,
+      clockTolerance: skew_s,
+    })
     const claims = payload as unknown as Claims
     // The tolerance is for the beginning of its time, not for the end.
     if (payload.exp !== undefined && payload.exp <= currentDate.getTime() / 1000) return undefined

@@ -1,6 +1,7 @@
-// Devices without an agent, as they join. Whose key it was that let them sign in says to which namespace they come; who they
-// are says the host key of their own SSH server, which the gateway has seen proved. So a device is the same one whichever
-// enrolment key it comes with, and a host key is a device of its own in every namespace. New ones wait as pending.
+// Devices without an agent, as they join. Whose key it was that let them sign in says to which namespace they
+// come; who they are says the host key of their own SSH server, which the gateway has seen proved. So a
+// device is the same one whichever enrolment key it comes with, and a host key is a device of its own in
+// every namespace. New ones wait as pending.
 import { Failure } from '@hawser/contract/failures'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { neighbourhood } from '../../kit/address.ts'
@@ -33,7 +34,9 @@ export interface Host {
 }
 
 export interface AgentlessRules {
-  /** The name of the namespace, if this very key may bring devices there. One answer for all that is not so. */
+  /**
+   * The name of the namespace, if this very key may bring devices there. One answer for all that is not so.
+   */
   welcome(tenant_id: string, key: { fingerprint: string; line: string }): Promise<string | undefined>
   /** Whether the key that was good still is. */
   isWelcome(tenant_id: string, enrolment_key: string): Promise<boolean>
@@ -59,7 +62,8 @@ export function agentless({ stores, clock, newPerSource, isFull }: AgentlessPart
       // The fingerprint finds it; whether it is the very key, the key itself says.
       return key?.public_key === line ? (await stores.namespaces.find(tenant_id))?.name : undefined
     },
-    isWelcome: async (tenant_id, enrolment_key) => (await stores.of(tenant_id).enrolmentKeys.find(enrolment_key)) !== undefined,
+    isWelcome: async (tenant_id, enrolment_key) =>
+      (await stores.of(tenant_id).enrolmentKeys.find(enrolment_key)) !== undefined,
 
     async join({ tenant_id, enrolment_key, name, source }, { public_key, fingerprint, software }) {
       const uid = hostKeyUid(tenant_id, public_key)
@@ -76,13 +80,20 @@ export function agentless({ stores, clock, newPerSource, isFull }: AgentlessPart
       const device = { uid, tenant_id, public_key, mustProve: true }
       const row = await mine.find(uid)
       if (row) {
-        if (row.status === 'rejected') throw new Failure('forbidden', { message: 'The device was rejected in this namespace.' })
-        if ((Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])) await mine.save(uid, told)
+        if (row.status === 'rejected')
+          throw new Failure('forbidden', { message: 'The device was rejected in this namespace.' })
+        if ((Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key]))
+          await mine.save(uid, told)
         return { device, status: row.status }
       }
-      if (isFull()) throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
+      if (isFull())
+        throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
       const wait_s = newPerSource.take(neighbourhood(source))
-      if (wait_s > 0) throw new Failure('tooMany', { message: 'Too many new devices from one address; wait a little.', retryAfter: wait_s })
+      if (wait_s > 0)
+        throw new Failure('tooMany', {
+          message: 'Too many new devices from one address; wait a little.',
+          retryAfter: wait_s,
+        })
       try {
         await mine.insert({
           ...told,

@@ -1,5 +1,6 @@
-// Connectors as members manage them, and as their supervisor sees them. TLS material is sealed at rest and its private key
-// never sent back. An engine that cannot be reached is no error of the caller: the status says so.
+// Connectors as members manage them, and as their supervisor sees them. TLS material is sealed at rest and
+// its private key never sent back. An engine that cannot be reached is no error of the caller: the status
+// says so.
 import { createPrivateKey, generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
@@ -33,7 +34,8 @@ const mostConnectors = 100
 const sealedIdentity = 'connector identity'
 
 export function connectors({ stores, vault, engine, bus, clock, leave }: ConnectorParts): ConnectorRules {
-  const sealTls = ({ ca, cert, key }: ConnectorTls): string => vault.seal('connector tls', JSON.stringify({ ca, cert, key }))
+  const sealTls = ({ ca, cert, key }: ConnectorTls): string =>
+    vault.seal('connector tls', JSON.stringify({ ca, cert, key }))
   const openTls = (row: ConnectorRow): ConnectorTls | undefined =>
     row.tls === null ? undefined : (JSON.parse(vault.open('connector tls', row.tls)) as ConnectorTls)
 
@@ -96,7 +98,8 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
       accept: (wanted.accept ?? row.accept === 1) ? 1 : 0,
       tls: wanted.tls === undefined ? row.tls : wanted.tls === null ? null : sealTls(wanted.tls),
     }
-    if (next.secure === 1 && next.tls === null) throw new Failure('invalid', { message: 'tls: a secure connection needs ca, cert and key' })
+    if (next.secure === 1 && next.tls === null)
+      throw new Failure('invalid', { message: 'tls: a secure connection needs ca, cert and key' })
     if (next.secure === 1 && next.address.startsWith('unix://'))
       throw new Failure('invalid', { message: 'secure: a socket of the machine itself has no TLS' })
     return next
@@ -129,7 +132,8 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
       }
       const wanted = apply(blank, body)
       const mine = stores.of(tenant_id).connectors
-      if ((await mine.list({ page: 1, per_page: 1 }, undefined)).total >= mostConnectors) throw new Failure('connectorLimit')
+      if ((await mine.list({ page: 1, per_page: 1 }, undefined)).total >= mostConnectors)
+        throw new Failure('connectorLimit')
       const row = await withStatus(wanted)
       await mine.insert(row)
       bus.tell('connector.changed', { tenant_id, uid: row.uid })
@@ -159,7 +163,10 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
       try {
         return await askEngine(row)
       } catch (error) {
-        throw new Failure('engineFailed', { ...(error instanceof Error ? { message: error.message } : {}), cause: error })
+        throw new Failure('engineFailed', {
+          ...(error instanceof Error ? { message: error.message } : {}),
+          cause: error,
+        })
       }
     },
 
@@ -173,7 +180,8 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
         const key = createPrivateKey(vault.open(sealedIdentity, identity))
         return { uid, tenant_id, engine: addressOf(row), accept: row.accept === 1, identity: key }
       },
-      state: async ({ tenant_id, uid }, state, message) => void (await stores.of(tenant_id).connectors.saveState(uid, state, message)),
+      state: async ({ tenant_id, uid }, state, message) =>
+        void (await stores.of(tenant_id).connectors.saveState(uid, state, message)),
     },
   }
 }

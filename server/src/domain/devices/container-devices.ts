@@ -1,6 +1,7 @@
-// Containers as devices. Each container of a connector is a device of the namespace, known by its id and the connector's key:
-// it appears pending, or accepted if the connector says so, and is reached while it runs, unless somebody rejected it. When
-// its container is gone for good a device goes too, but not one that has a history: what was recorded is not ours to delete.
+// Containers as devices. Each container of a connector is a device of the namespace, known by its id and the
+// connector's key: it appears pending, or accepted if the connector says so, and is reached while it runs,
+// unless somebody rejected it. When its container is gone for good a device goes too, but not one that has a
+// history: what was recorded is not ours to delete.
 import type { ContainerDevice, ContainerDevices, WatchedConnector } from '../../connectors/supervisor.ts'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -68,7 +69,8 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
         }
         const name = row?.name ?? nameFrom(container.name.replaceAll('.', '_'), mac)
         if (!row) await enter(connector, { ...told, uid, mac, public_key, name })
-        else if ((Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])) await devices.save(uid, told)
+        else if ((Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key]))
+          await devices.save(uid, told)
         if (container.running && row?.status !== 'rejected')
           reached.push({ container, name, device: { uid, tenant_id, public_key, mustProve: true } })
       }
@@ -84,7 +86,12 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
 
   type Told = Pick<
     DeviceRow,
-    'uid' | 'mac' | 'public_key' | 'name' | 'remote_addr' | `info_${'id' | 'pretty_name' | 'version' | 'arch' | 'platform'}`
+    | 'uid'
+    | 'mac'
+    | 'public_key'
+    | 'name'
+    | 'remote_addr'
+    | `info_${'id' | 'pretty_name' | 'version' | 'arch' | 'platform'}`
   >
 
   async function enter({ tenant_id, uid: connector, accept }: WatchedConnector, told: Told): Promise<void> {

@@ -52,53 +52,87 @@ describe('accepting', () => {
 
   test('one that is connected is not replaced, and is named', () => {
     const around = { ...alone, sameMac: { ...other, connected: true } }
-    expect(() => change(device('pending'), 'accept', around)).toThrow(/^crane has the same MAC address and is connected/)
+    expect(() => change(device('pending'), 'accept', around)).toThrow(
+      /^crane has the same MAC address and is connected/,
+    )
     expect(change(device('accepted'), 'accept', around)).toMatchObject({ kind: 'change' })
   })
 
   test('the one it replaces may have its name', () => {
-    expect(change(device('pending'), 'accept', { ...alone, sameMac: other, sameName: other })).toMatchObject({ replaces: 'other' })
+    expect(change(device('pending'), 'accept', { ...alone, sameMac: other, sameName: other })).toMatchObject({
+      replaces: 'other',
+    })
   })
 
   test('a third one may not', () => {
-    expect(refusal(() => change(device('pending'), 'accept', { ...alone, sameMac: other, sameName: third }))).toBe('conflict')
+    expect(
+      refusal(() => change(device('pending'), 'accept', { ...alone, sameMac: other, sameName: third })),
+    ).toBe('conflict')
   })
 
   test('a full namespace refuses', () => {
-    expect(refusal(() => change(device('pending'), 'accept', { ...alone, accepted: 3, max_devices: 3 }))).toBe('deviceLimit')
-    expect(change(device('pending'), 'accept', { ...alone, accepted: 2, max_devices: 3 })).toMatchObject({ status: 'accepted' })
+    expect(
+      refusal(() => change(device('pending'), 'accept', { ...alone, accepted: 3, max_devices: 3 })),
+    ).toBe('deviceLimit')
+    expect(change(device('pending'), 'accept', { ...alone, accepted: 2, max_devices: 3 })).toMatchObject({
+      status: 'accepted',
+    })
   })
 
   test('where more can be paid for, a full namespace asks for that, and says so when deleted devices keep the places', () => {
     const billed = { ...alone, accepted: 3, max_devices: 3, billed: true }
     expect(refusal(() => change(device('pending'), 'accept', billed))).toBe('paymentRequired')
-    expect(() => change(device('pending'), 'accept', billed)).toThrow(/^Without a subscription a namespace has 3 devices\.$/)
-    expect(() => change(device('pending'), 'accept', { ...billed, accepted: 2, kept: 1 })).toThrow('keep their place for 30 days')
-    expect(change(device('pending'), 'accept', { ...billed, accepted: 2, kept: 0 })).toMatchObject({ status: 'accepted' })
-    expect(change(device('pending'), 'accept', { ...billed, kept: 9, max_devices: -1 })).toMatchObject({ status: 'accepted' })
+    expect(() => change(device('pending'), 'accept', billed)).toThrow(
+      /^Without a subscription a namespace has 3 devices\.$/,
+    )
+    expect(() => change(device('pending'), 'accept', { ...billed, accepted: 2, kept: 1 })).toThrow(
+      'keep their place for 30 days',
+    )
+    expect(change(device('pending'), 'accept', { ...billed, accepted: 2, kept: 0 })).toMatchObject({
+      status: 'accepted',
+    })
+    expect(change(device('pending'), 'accept', { ...billed, kept: 9, max_devices: -1 })).toMatchObject({
+      status: 'accepted',
+    })
   })
 
   test('a taken name is said before a full namespace', () => {
-    expect(refusal(() => change(device('pending'), 'accept', { sameMac: undefined, sameName: other, accepted: 3, max_devices: 3 }))).toBe(
-      'conflict',
-    )
+    expect(
+      refusal(() =>
+        change(device('pending'), 'accept', {
+          sameMac: undefined,
+          sameName: other,
+          accepted: 3,
+          max_devices: 3,
+        }),
+      ),
+    ).toBe('conflict')
   })
 
   test('replacing needs no room, because the number stays the same', () => {
-    expect(change(device('pending'), 'accept', { ...alone, sameMac: other, accepted: 3, max_devices: 3 })).toMatchObject({
+    expect(
+      change(device('pending'), 'accept', { ...alone, sameMac: other, accepted: 3, max_devices: 3 }),
+    ).toMatchObject({
       kind: 'replace',
     })
   })
 
   test('an accepted device stays accepted, whatever its surroundings', () => {
     const around = { sameMac: other, sameName: third, accepted: 9, max_devices: 3 }
-    expect(change(device('accepted'), 'accept', around)).toEqual({ kind: 'change', status: 'accepted', endsSessions: false })
+    expect(change(device('accepted'), 'accept', around)).toEqual({
+      kind: 'change',
+      status: 'accepted',
+      endsSessions: false,
+    })
   })
 
   test.each(['reject', 'pending', 'unused'] as const)('%s asks for neither name nor room', (wish) => {
     const around = { sameMac: other, sameName: third, accepted: 9, max_devices: 3 }
     for (const status of deviceStatuses)
-      expect(change(device(status), wish, around)).toMatchObject({ kind: 'change', status: statusChanges[wish] })
+      expect(change(device(status), wish, around)).toMatchObject({
+        kind: 'change',
+        status: statusChanges[wish],
+      })
   })
 })
 
@@ -110,20 +144,27 @@ describe('room', () => {
     [0, 1, true],
     [1, 1, false],
     [2, 1, false],
-  ])('%i accepted of %i allowed: %s', (accepted, max_devices, room) => expect(hasRoom({ accepted, max_devices })).toBe(room))
+  ])('%i accepted of %i allowed: %s', (accepted, max_devices, room) =>
+    expect(hasRoom({ accepted, max_devices })).toBe(room),
+  )
 
   test.each([
     [3, 3, false],
     [4, 3, true],
     [9, -1, false],
     [9, 0, false],
-  ])('%i accepted of %i allowed are too many: %s', (accepted, max_devices, over) => expect(isOver({ accepted, max_devices })).toBe(over))
+  ])('%i accepted of %i allowed are too many: %s', (accepted, max_devices, over) =>
+    expect(isOver({ accepted, max_devices })).toBe(over),
+  )
 
   test('devices that are accepted one after the other end exactly at the limit', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 50 }), (max_devices) => {
         let accepted = 0
-        while (refusal(() => change(device('pending'), 'accept', { ...alone, accepted, max_devices })) === 'none') accepted += 1
+        while (
+          refusal(() => change(device('pending'), 'accept', { ...alone, accepted, max_devices })) === 'none'
+        )
+          accepted += 1
         expect(accepted).toBe(max_devices)
       }),
     )

@@ -1,12 +1,16 @@
-// What may become of a device. Pure: given the device, the wish and what stands in its way, the outcome; the caller
-// reads and writes. Accepting works from any state; leaving `accepted` ends the device's live sessions.
+// What may become of a device. Pure: given the device, the wish and what stands in its way, the outcome; the
+// caller reads and writes. Accepting works from any state; leaving `accepted` ends the device's live
+// sessions.
 import type { DeviceStatus, StatusChange } from '@hawser/contract/devices'
 import { statusChanges } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { hasRoom } from '../billing/device-limit.ts'
 
 export interface Surroundings {
-  /** Another accepted device of the namespace with the same MAC: the same machine, installed anew, or somebody who says so. */
+  /**
+   * Another accepted device of the namespace with the same MAC: the same machine, installed anew, or somebody
+   * who says so.
+   */
   readonly sameMac: { readonly uid: string; readonly name: string; readonly connected: boolean } | undefined
   /** Another accepted device of the namespace with the same name. */
   readonly sameName: { readonly uid: string } | undefined
@@ -24,14 +28,20 @@ export type Outcome =
   /** The device takes the place of an older one: its name, tags and history. */
   | { readonly kind: 'replace'; readonly status: 'accepted'; readonly replaces: string }
 
-export function change(device: { uid: string; status: DeviceStatus }, wish: StatusChange, around: Surroundings): Outcome {
+export function change(
+  device: { uid: string; status: DeviceStatus },
+  wish: StatusChange,
+  around: Surroundings,
+): Outcome {
   const status = statusChanges[wish]
   if (wish !== 'accept' || device.status === 'accepted') {
     return { kind: 'change', status, endsSessions: device.status === 'accepted' && status !== 'accepted' }
   }
   const { sameMac, sameName } = around
   if (sameName && sameName.uid !== sameMac?.uid)
-    throw new Failure('conflict', { message: 'Another accepted device of the namespace has this name; rename one of them.' })
+    throw new Failure('conflict', {
+      message: 'Another accepted device of the namespace has this name; rename one of them.',
+    })
   if (sameMac?.connected)
     throw new Failure('conflict', {
       message:
@@ -41,7 +51,8 @@ export function change(device: { uid: string; status: DeviceStatus }, wish: Stat
   if (sameMac) return { kind: 'replace', status: 'accepted', replaces: sameMac.uid }
   if (!hasRoom(around)) {
     if (!around.billed) throw new Failure('deviceLimit')
-    const keeping = around.accepted < around.max_devices ? ' Devices that were deleted keep their place for 30 days.' : ''
+    const keeping =
+      around.accepted < around.max_devices ? ' Devices that were deleted keep their place for 30 days.' : ''
     throw new Failure('paymentRequired', {
       message: `Without a subscription a namespace has ${around.max_devices} devices.${keeping}`,
       code: 'device_limit',

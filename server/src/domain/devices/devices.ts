@@ -1,5 +1,5 @@
-// Devices as members see and manage them. Enrolment by agents is in enrolment.ts, presence in presence.ts, the rules of
-// status in device-status.ts.
+// Devices as members see and manage them. Enrolment by agents is in enrolment.ts, presence in presence.ts,
+// the rules of status in device-status.ts.
 import { createHash } from 'node:crypto'
 import { statusChanges, type Device, type StatusChange } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
@@ -71,7 +71,9 @@ const filterable = {
 } as const
 
 const columnOf = (sort: string) =>
-  (sort === 'status_updated_at' ? 'status_update_at' : sort.replace('identity.', '').replace('info.', 'info_')) as Parameters<
+  (sort === 'status_updated_at'
+    ? 'status_update_at'
+    : sort.replace('identity.', '').replace('info.', 'info_')) as Parameters<
     ReturnType<Stores['of']>['devices']['list']
   >[0]['sort']
 
@@ -81,10 +83,21 @@ export interface DeviceView {
 }
 
 /** Deleted devices that still keep a place in the namespace. */
-const keptPlaces = (inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, clock: Clock): Promise<string[]> =>
-  inside.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))
+const keptPlaces = (
+  inside: Pick<StoresInTransaction, 'of'>,
+  tenant_id: string,
+  clock: Clock,
+): Promise<string[]> => inside.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))
 
-export function deviceView({ stores, presence, clock }: { stores: Stores; presence: Presence; clock: Clock }): DeviceView {
+export function deviceView({
+  stores,
+  presence,
+  clock,
+}: {
+  stores: Stores
+  presence: Presence
+  clock: Clock
+}): DeviceView {
   return {
     async many(tenant_id, rows) {
       if (rows.length === 0) return []
@@ -94,7 +107,8 @@ export function deviceView({ stores, presence, clock }: { stores: Stores; presen
       const accepted = max_devices > 0 ? await stores.namespaces.deviceCount(tenant_id) : 0
       const kept = max_devices > 0 ? await keptPlaces(stores, tenant_id, clock) : []
       const holders = await macHolders(tenant_id, rows)
-      const roomFor = (uid: string) => hasRoom({ accepted, kept: kept.filter((other) => other !== uid).length, max_devices })
+      const roomFor = (uid: string) =>
+        hasRoom({ accepted, kept: kept.filter((other) => other !== uid).length, max_devices })
       const shown = (row: DeviceRow): Device => ({
         uid: row.uid,
         name: row.name,
@@ -129,8 +143,13 @@ export function deviceView({ stores, presence, clock }: { stores: Stores; presen
   }
 
   /** The accepted devices that those of these rows which are not accepted would replace, by MAC. */
-  async function macHolders(tenant_id: string, rows: readonly DeviceRow[]): Promise<Map<string, { uid: string; name: string }>> {
-    const macs = new Set(rows.filter(({ status, mac }) => status !== 'accepted' && mac !== '').map(({ mac }) => mac))
+  async function macHolders(
+    tenant_id: string,
+    rows: readonly DeviceRow[],
+  ): Promise<Map<string, { uid: string; name: string }>> {
+    const macs = new Set(
+      rows.filter(({ status, mac }) => status !== 'accepted' && mac !== '').map(({ mac }) => mac),
+    )
     const accepted = await stores.of(tenant_id).devices.acceptedByMacs([...macs])
     return new Map(accepted.map(({ mac, uid, name }) => [mac, { uid, name }]))
   }
@@ -145,13 +164,18 @@ export function devices(parts: DeviceParts): DeviceRules {
   const { stores, presence, bus, clock, auth, signer, billed } = parts
   const view = deviceView({ stores, presence, clock })
 
-  async function mustFind(inside: Pick<StoresInTransaction, 'of'>, tenant_id: string, uid: string): Promise<DeviceRow> {
+  async function mustFind(
+    inside: Pick<StoresInTransaction, 'of'>,
+    tenant_id: string,
+    uid: string,
+  ): Promise<DeviceRow> {
     const row = await inside.of(tenant_id).devices.find(uid)
     if (!row) throw new Failure('notFound')
     return row
   }
 
-  const nameTaken = () => new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
+  const nameTaken = () =>
+    new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
 
   /** A transaction that may give a device an accepted name; another one may have taken it a moment ago. */
   async function orNameTaken<T>(work: (inside: StoresInTransaction) => Promise<T>): Promise<T> {
@@ -163,15 +187,27 @@ export function devices(parts: DeviceParts): DeviceRules {
     }
   }
 
-  /** The accepted device that this one would replace, and whether somebody holds it. Asks other nodes, so never in a transaction. */
-  async function wouldReplace(tenant_id: string, uid: string): Promise<{ uid: string; connected: boolean } | undefined> {
+  /**
+   * The accepted device that this one would replace, and whether somebody holds it. Asks other nodes, so
+   * never in a transaction.
+   */
+  async function wouldReplace(
+    tenant_id: string,
+    uid: string,
+  ): Promise<{ uid: string; connected: boolean } | undefined> {
     const { mac, status } = await mustFind(stores, tenant_id, uid)
-    const holder = mac && status !== 'accepted' ? await stores.of(tenant_id).devices.findAcceptedByMac(mac) : undefined
+    const holder =
+      mac && status !== 'accepted' ? await stores.of(tenant_id).devices.findAcceptedByMac(mac) : undefined
     return holder && { uid: holder.uid, connected: await parts.isConnected(holder.uid) }
   }
 
   /** Gives the name of the device that this one replaced, if it did. */
-  async function setStatus(uid: string, wish: StatusChange, tenant_id: string, by: string): Promise<string | undefined> {
+  async function setStatus(
+    uid: string,
+    wish: StatusChange,
+    tenant_id: string,
+    by: string,
+  ): Promise<string | undefined> {
     const now = iso(clock.now())
     const known = wish === 'accept' ? await wouldReplace(tenant_id, uid) : undefined
     const replaced = await orNameTaken(async (inside) => {
@@ -200,8 +236,19 @@ export function devices(parts: DeviceParts): DeviceRules {
       await sessions.closeOfDevice(outcome.replaces)
       await sessions.moveToDevice(outcome.replaces, uid)
       await mine.remove(outcome.replaces)
-      await mine.save(uid, { status: 'accepted', status_update_at: now, name: sameMac!.name, tags: sameMac!.tags })
-      return { tenant_id, uid, before: device.name, replaced: { uid: outcome.replaces, name: sameMac!.name }, by }
+      await mine.save(uid, {
+        status: 'accepted',
+        status_update_at: now,
+        name: sameMac!.name,
+        tags: sameMac!.tags,
+      })
+      return {
+        tenant_id,
+        uid,
+        before: device.name,
+        replaced: { uid: outcome.replaces, name: sameMac!.name },
+        by,
+      }
     })
     if (replaced) {
       presence.forget(replaced.replaced.uid)
@@ -212,10 +259,18 @@ export function devices(parts: DeviceParts): DeviceRules {
     return replaced?.replaced.name
   }
 
-  const nameOf = (caller: MemberCaller) => (caller.kind === 'key' ? `API key ${caller.name}` : caller.username)
-  const answered = (replaced: string | undefined) => ({ answer: undefined, headers: replaced ? { 'x-replaced-device': replaced } : {} })
+  const nameOf = (caller: MemberCaller) =>
+    caller.kind === 'key' ? `API key ${caller.name}` : caller.username
+  const answered = (replaced: string | undefined) => ({
+    answer: undefined,
+    headers: replaced ? { 'x-replaced-device': replaced } : {},
+  })
 
-  async function update(uid: string, wanted: { name?: string; public_url?: boolean }, caller: MemberCaller): Promise<void> {
+  async function update(
+    uid: string,
+    wanted: { name?: string; public_url?: boolean },
+    caller: MemberCaller,
+  ): Promise<void> {
     const { tenant_id } = caller
     await orNameTaken(async (inside) => {
       const device = await mustFind(inside, tenant_id, uid)
@@ -223,22 +278,33 @@ export function devices(parts: DeviceParts): DeviceRules {
       const name = wanted.name?.toLowerCase() ?? device.name
       if (name !== device.name && (await mine.findAcceptedByName(name))) throw nameTaken()
       const public_url = wanted.public_url ?? device.public_url === 1
-      const address = public_url && !device.public_url_address ? createHash('md5').update(uid).digest('hex') : device.public_url_address
+      const address =
+        public_url && !device.public_url_address
+          ? createHash('md5').update(uid).digest('hex')
+          : device.public_url_address
       await mine.save(uid, { name, public_url: public_url ? 1 : 0, public_url_address: address })
     })
     bus.tell('device.changed', { tenant_id, uid, status: (await mustFind(stores, tenant_id, uid)).status })
   }
 
-  async function setTags(uid: string, caller: MemberCaller, next: (tags: string[]) => string[]): Promise<void> {
+  async function setTags(
+    uid: string,
+    caller: MemberCaller,
+    next: (tags: string[]) => string[],
+  ): Promise<void> {
     await stores.transaction(async (inside) => {
       const device = await mustFind(inside, caller.tenant_id, uid)
-      await inside.of(caller.tenant_id).devices.save(uid, { tags: JSON.stringify(next(JSON.parse(device.tags) as string[])) })
+      await inside
+        .of(caller.tenant_id)
+        .devices.save(uid, { tags: JSON.stringify(next(JSON.parse(device.tags) as string[])) })
     })
   }
 
   return {
     auth,
-    authSsh: async ({ body }, caller) => ({ signature: await signer.sign(caller, body.fingerprint, body.data) }),
+    authSsh: async ({ body }, caller) => ({
+      signature: await signer.sign(caller, body.fingerprint, body.data),
+    }),
 
     async offline({ params }, caller) {
       const device = await mustFind(stores, caller.tenant_id, params.uid)
@@ -276,7 +342,8 @@ export function devices(parts: DeviceParts): DeviceRules {
         if (!namespace || namespace.max_devices <= 0 || device.status !== 'accepted') return
         const kept = (await keptPlaces(inside, tenant_id, clock)).length
         const accepted = await mine.countWithStatus('accepted')
-        if (hasRoom({ accepted, kept, max_devices: namespace.max_devices })) await removedDevices.keep(uid, iso(clock.now()))
+        if (hasRoom({ accepted, kept, max_devices: namespace.max_devices }))
+          await removedDevices.keep(uid, iso(clock.now()))
       })
       presence.forget(uid)
       bus.tell('device.changed', { tenant_id, uid, status: 'gone' })
@@ -286,16 +353,20 @@ export function devices(parts: DeviceParts): DeviceRules {
     rename: ({ params, body }, caller) => update(params.uid, body, caller),
 
     acceptFor: async (tenant_id, uid) => void (await setStatus(uid, 'accept', tenant_id, '')),
-    accept: async ({ params }, caller) => answered(await setStatus(params.uid, 'accept', caller.tenant_id, nameOf(caller))),
+    accept: async ({ params }, caller) =>
+      answered(await setStatus(params.uid, 'accept', caller.tenant_id, nameOf(caller))),
     async setStatus({ params }, caller) {
       if (!Object.hasOwn(statusChanges, params.status))
         throw new Failure('invalid', { message: 'status: one of accept, reject, pending, unused' })
-      return answered(await setStatus(params.uid, params.status as StatusChange, caller.tenant_id, nameOf(caller)))
+      return answered(
+        await setStatus(params.uid, params.status as StatusChange, caller.tenant_id, nameOf(caller)),
+      )
     },
 
     addTag: ({ params, body }, caller) =>
       setTags(params.uid, caller, (tags) => {
-        if (tags.includes(body.tag)) throw new Failure('conflict', { message: 'The device has this tag already.' })
+        if (tags.includes(body.tag))
+          throw new Failure('conflict', { message: 'The device has this tag already.' })
         if (tags.length >= most_tags) throw new Failure('tooManyTags')
         return [...tags, body.tag]
       }),
@@ -318,7 +389,8 @@ export function devices(parts: DeviceParts): DeviceRules {
       if (!billed) throw noProvider()
       const demoted = await stores.transaction(async (inside) => {
         const mine = inside.of(tenant_id).devices
-        for (const uid of choices) if ((await mine.find(uid))?.status !== 'accepted') throw new Failure('notFound')
+        for (const uid of choices)
+          if ((await mine.find(uid))?.status !== 'accepted') throw new Failure('notFound')
         const uids = await mine.keepAccepted(choices, iso(clock.now()))
         for (const uid of uids) await inside.of(tenant_id).sessions.closeOfDevice(uid)
         return uids

@@ -1,6 +1,6 @@
-// Enrolment keys as members manage them, and the login key of a namespace. An enrolment key is parsed before it is kept and
-// held to the same strength as a public key. The login key is made when it is first needed and kept sealed; only its public
-// half ever leaves the server.
+// Enrolment keys as members manage them, and the login key of a namespace. An enrolment key is parsed before
+// it is kept and held to the same strength as a public key. The login key is made when it is first needed and
+// kept sealed; only its public half ever leaves the server.
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
@@ -29,7 +29,14 @@ export interface EnrolmentKeyRules extends Rules<'enrolmentKeys'> {
 
 const sealed = 'login key'
 
-export function enrolmentKeys({ stores, vault, bus, clock, keys, shown }: EnrolmentKeyParts): EnrolmentKeyRules {
+export function enrolmentKeys({
+  stores,
+  vault,
+  bus,
+  clock,
+  keys,
+  shown,
+}: EnrolmentKeyParts): EnrolmentKeyRules {
   async function loginKeyOf(tenant_id: string): Promise<KeyObject> {
     const mine = stores.of(tenant_id).loginKeys
     const kept = await mine.find()
@@ -47,12 +54,14 @@ export function enrolmentKeys({ stores, vault, bus, clock, keys, shown }: Enrolm
     async create({ body }, { tenant_id }) {
       const { line, fingerprint } = soundKey(keys, body.public_key, 'public_key')
       const mine = stores.of(tenant_id).enrolmentKeys
-      if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentKeys) throw new Failure('enrolmentKeyLimit')
+      if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentKeys)
+        throw new Failure('enrolmentKeyLimit')
       const row = { fingerprint, name: body.name, public_key: line, created_at: iso(clock.now()) }
       try {
         await mine.insert(row)
       } catch (error) {
-        if (stores.isDuplicate(error)) throw new Failure('conflict', { message: 'The namespace has this enrolment key already.' })
+        if (stores.isDuplicate(error))
+          throw new Failure('conflict', { message: 'The namespace has this enrolment key already.' })
         throw error
       }
       return { ...row, tenant_id }

@@ -1,6 +1,7 @@
-// Auth device, the hottest call: every agent makes it again and again. The first sight of a device inserts it as
-// pending; after that, while nothing about the device changed, the answer comes from memory (its token is signed once)
-// and only its presence is noted. News of a change to the device or its namespace drops what is remembered.
+// Auth device, the hottest call: every agent makes it again and again. The first sight of a device inserts it
+// as pending; after that, while nothing about the device changed, the answer comes from memory (its token is
+// signed once) and only its presence is noted. News of a change to the device or its namespace drops what is
+// remembered.
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../../bus/bus.ts'
@@ -66,7 +67,8 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
   const { stores, tokens, presence, bus, clock } = parts
   const known = new Map<string, Known>()
   const namespaceNames = new Map<string, string>()
-  // What was read before some news must not be remembered after it: it may be about the very device that is gone.
+  // What was read before some news must not be remembered after it: it may be about the very device that is
+  // gone.
   let news = 0
   bus.hear('device.changed', ({ uid }) => {
     news++
@@ -87,7 +89,8 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
   return async function auth({ body }, caller) {
     const mac = body.identity?.mac ?? ''
     const hostname = body.hostname ?? ''
-    if (!mac && !hostname) throw new Failure('invalid', { message: 'hostname or identity.mac: one of them is needed' })
+    if (!mac && !hostname)
+      throw new Failure('invalid', { message: 'hostname or identity.mac: one of them is needed' })
     const { tenant_id } = body
     const uid = deviceUid({ mac: body.identity ? mac : undefined, public_key: body.public_key, tenant_id })
     const wait = parts.callsPerDevice.take(uid)
@@ -131,9 +134,14 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         const changed = (Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])
         if (changed) await devices.save(uid, told)
       } else {
-        if (parts.isFull()) throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
+        if (parts.isFull())
+          throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
         const full = parts.newPerSource.take(neighbourhood(caller.source))
-        if (full > 0) throw new Failure('tooMany', { message: 'Too many new devices from one address; wait a little.', retryAfter: full })
+        if (full > 0)
+          throw new Failure('tooMany', {
+            message: 'Too many new devices from one address; wait a little.',
+            retryAfter: full,
+          })
         try {
           await devices.insert({
             ...told,
@@ -154,7 +162,12 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
           }
         }
       }
-      return { token: known.get(uid)?.token ?? (await tokens.forDevice({ uid, tenant: tenant_id })), name, tenant_id, facts }
+      return {
+        token: known.get(uid)?.token ?? (await tokens.forDevice({ uid, tenant: tenant_id })),
+        name,
+        tenant_id,
+        facts,
+      }
     }
   }
 }

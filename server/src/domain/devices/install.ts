@@ -1,5 +1,6 @@
-// The script that puts an agent on a device: it fetches the agent from this very server, unpacks it and lets it install
-// itself (`hawser-agent install`), with systemd, OpenRC or neither. Nothing else is needed on the device.
+// The script that puts an agent on a device: it fetches the agent from this very server, unpacks it and lets
+// it install itself (`hawser-agent install`), with systemd, OpenRC or neither. Nothing else is needed on the
+// device.
 
 export interface Install {
   server: string

@@ -1,5 +1,6 @@
-// Presence with a clock that the test moves and a real database: who counts as online, what is written when, and that
-// nothing is lost on the way. Turns of writing come once a second by a real timer, so tests await what they bring.
+// Presence with a clock that the test moves and a real database: who counts as online, what is written when,
+// and that nothing is lost on the way. Turns of writing come once a second by a real timer, so tests await
+// what they bring.
 import { localBus } from '../../bus/local.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,7 +25,12 @@ async function start(devices = 1) {
   const clock = { now: () => ms, forward: (by: number) => void (ms += by) }
   const errors: unknown[] = []
   const opened = stack.use(
-    await openDatabase({ url: '', folder, now: () => iso(clock.now()), onError: (error) => void errors.push(error) }),
+    await openDatabase({
+      url: '',
+      folder,
+      now: () => iso(clock.now()),
+      onError: (error) => void errors.push(error),
+    }),
   )
   const stores = openStores(opened)
   const long_ago = '2026-01-01T00:00:00.000Z'
@@ -80,7 +86,13 @@ async function start(devices = 1) {
         online: 0,
       })
   })
-  const presence = startPresence({ stores, clock, bus: localBus(), node: '', onError: (error) => void errors.push(error) })
+  const presence = startPresence({
+    stores,
+    clock,
+    bus: localBus(),
+    node: '',
+    onError: (error) => void errors.push(error),
+  })
   const stop = stack.move()
   return {
     clock,
@@ -125,7 +137,8 @@ test('a device is online for two minutes after its last sign, and then it is not
   here.presence.seen(uidOf(0))
   const last_seen = iso(here.clock.now())
   here.clock.forward(online_ms - 1)
-  // The other one's sign is written by a turn that came after the clock was moved, so a turn has looked at both.
+  // The other one's sign is written by a turn that came after the clock was moved, so a turn has looked at
+  // both.
   here.presence.seen(uidOf(1))
   await vi.waitFor(async () => expect((await here.written(1)).online).toBe(true), turn)
   expect((await here.now()).online).toBe(true)
@@ -264,7 +277,8 @@ test('what waits is written when presence ends, however much it is', async () =>
 
 test('a failed write is reported and made up for by a later turn', async () => {
   await using here = await start()
-  const rename = (from: string, to: string) => sql.raw(`alter table ${from} rename to ${to}`).execute(here.opened.db)
+  const rename = (from: string, to: string) =>
+    sql.raw(`alter table ${from} rename to ${to}`).execute(here.opened.db)
   await rename('devices', 'elsewhere')
   here.presence.seen(uidOf(0))
   await here.presence.settle()

@@ -1,9 +1,9 @@
-// Who is there. Heartbeats come tens of thousands a second, so presence lives here in memory and is written in batches:
-// coming and going at once, the time of the last sign in turn, at most `batch` devices a second or a 300th of those that
-// wait, whichever is more. Answers read memory first, so they are never behind; lists order by what was written.
-// A device is online for two minutes after its last sign.
-// With several nodes a device belongs to the one that has its tunnel. Only that one's memory counts then, and what the
-// others know is what was written: coming and going is written within a second. Signs by calls may come to any node.
+// Who is there. Heartbeats come tens of thousands a second, so presence lives here in memory and is written
+// in batches: coming and going at once, the time of the last sign in turn, at most `batch` devices a second
+// or a 300th of those that wait, whichever is more. Answers read memory first, so they are never behind;
+// lists order by what was written. A device is online for two minutes after its last sign. With several nodes
+// a device belongs to the one that has its tunnel. Only that one's memory counts then, and what the others
+// know is what was written: coming and going is written within a second. Signs by calls may come to any node.
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { PresenceRow } from '../../storage/presence.ts'
@@ -35,7 +35,10 @@ export interface Presence extends AsyncDisposable {
   /** Gone, until the next sign; written before this resolves. */
   offline(uid: string): Promise<void>
   /** The present truth about a stored device. */
-  of(row: { uid: string; last_seen: string; online: 0 | 1; node: string }): { last_seen: string; online: boolean }
+  of(row: { uid: string; last_seen: string; online: 0 | 1; node: string }): {
+    last_seen: string
+    online: boolean
+  }
   /** The device was deleted, or is another node's now. */
   forget(uid: string): void
   /** Writes again who is here by a tunnel: it was written that they are gone. */
@@ -54,7 +57,8 @@ export interface PresenceParts {
 }
 
 export function presence({ stores, clock, bus, node, onError }: PresenceParts): Presence {
-  // In the order of their last sign: re-inserting moves a device to the end, so the stale ones are at the front.
+  // In the order of their last sign: re-inserting moves a device to the end, so the stale ones are at the
+  // front.
   const signs = new Map<string, Sign>()
   // Those whose coming or going is not written yet go first; the others are merely late.
   const urgent = new Set<string>()
@@ -85,7 +89,8 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
 
   async function write(rows: PresenceRow[]): Promise<void> {
     try {
-      for (let start = 0; start < rows.length; start += batch) await stores.presence.write(rows.slice(start, start + batch), node)
+      for (let start = 0; start < rows.length; start += batch)
+        await stores.presence.write(rows.slice(start, start + batch), node)
     } catch (error) {
       // Nothing is lost: they wait for the next turn.
       for (const row of rows) if (signs.has(row.uid)) late.add(row.uid)
@@ -151,13 +156,17 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
   return {
     adopt(rows) {
       for (const { uid, last_seen } of rows)
-        if (!signs.has(uid)) signs.set(uid, { last_seen: Date.parse(last_seen), online: true, tunnel: false, number: 0 })
+        if (!signs.has(uid))
+          signs.set(uid, { last_seen: Date.parse(last_seen), online: true, tunnel: false, number: 0 })
     },
     seen: (uid) => note(uid, false),
     up: (uid, number) => note(uid, true, number),
     async down(uid, number) {
       const last_seen = await leave(uid)
-      await stores.presence.write([{ uid, last_seen: last_seen ?? iso(clock.now()), online: false, tunnel: true, number }], node)
+      await stores.presence.write(
+        [{ uid, last_seen: last_seen ?? iso(clock.now()), online: false, tunnel: true, number }],
+        node,
+      )
       bus.tell('device.offline', { node, uid })
     },
     async offline(uid) {

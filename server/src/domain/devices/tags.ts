@@ -1,6 +1,7 @@
-// Tags of the whole namespace: what there is, and renaming or removing one everywhere in one transaction. An active
-// firewall rule whose last tag is deleted would match nothing and silently stop denying: it becomes inactive, and that is
-// said; so only those may delete the tag who may write the rule. A tag that no device carries any more still exists in the rule, which matches the next device that gets it.
+// Tags of the whole namespace: what there is, and renaming or removing one everywhere in one transaction. An
+// active firewall rule whose last tag is deleted would match nothing and silently stop denying: it becomes
+// inactive, and that is said; so only those may delete the tag who may write the rule. A tag that no device
+// carries any more still exists in the rule, which matches the next device that gets it.
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
@@ -13,7 +14,10 @@ export interface TagParts {
 }
 
 export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
-  /** Applies a change to every list that has the tag; gives the ids of the firewall rules that it made inactive. */
+  /**
+   * Applies a change to every list that has the tag; gives the ids of the firewall rules that it made
+   * inactive.
+   */
   async function everywhere(
     inside: StoresInTransaction,
     tenant_id: string,
@@ -52,13 +56,18 @@ export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
         const used = await tagsInUse(inside, tenant_id)
         if (!used.has(params.tag)) throw new Failure('notFound')
         if (body.tag === params.tag) return
-        if (used.has(body.tag)) throw new Failure('conflict', { message: 'A tag with this name exists already.' })
-        await everywhere(inside, tenant_id, params.tag, (tags) => tags.map((tag) => (tag === params.tag ? body.tag : tag)))
+        if (used.has(body.tag))
+          throw new Failure('conflict', { message: 'A tag with this name exists already.' })
+        await everywhere(inside, tenant_id, params.tag, (tags) =>
+          tags.map((tag) => (tag === params.tag ? body.tag : tag)),
+        )
       }),
     async remove({ params: { tag } }, { tenant_id, role }) {
       const rules = await stores.transaction(async (inside) => {
         if (!(await tagsInUse(inside, tenant_id)).has(tag)) throw new Failure('notFound')
-        const deactivated = await everywhere(inside, tenant_id, tag, (tags) => tags.filter((other) => other !== tag))
+        const deactivated = await everywhere(inside, tenant_id, tag, (tags) =>
+          tags.filter((other) => other !== tag),
+        )
         // Thrown inside, so that nothing is changed.
         if (deactivated.length > 0 && rank(role) < rank('administrator'))
           throw new Failure('roleTooLow', {

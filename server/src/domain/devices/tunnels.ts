@@ -1,5 +1,5 @@
-// Which devices may hold a tunnel, and what a tunnel says about a device: while one is up the device is online. Pending
-// devices may hold one, so that they can be reached the moment they are accepted.
+// Which devices may hold a tunnel, and what a tunnel says about a device: while one is up the device is
+// online. Pending devices may hold one, so that they can be reached the moment they are accepted.
 import { Failure } from '@hawser/contract/failures'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -14,14 +14,18 @@ export interface TunnelDevice {
   readonly public_key: string
   /** Its agent has proved once that it holds the private key; one that does not is somebody else. */
   readonly mustProve: boolean
-  /** It came from a ShellHub, and this is a token of ours: once its agent has proved itself, ShellHub's is not taken any more. */
+  /**
+   * It came from a ShellHub, and this is a token of ours: once its agent has proved itself, ShellHub's is not
+   * taken any more.
+   */
   readonly renewed?: boolean
 }
 
 export interface TunnelRules {
   /**
-   * Throws a Failure unless the token is that of a device which may connect. `inTurn` is asked in between, as soon as it is known
-   * whose token it is: after a restart most of those who come must wait, and cost no look into the database.
+   * Throws a Failure unless the token is that of a device which may connect. `inTurn` is asked in between, as
+   * soon as it is known whose token it is: after a restart most of those who come must wait, and cost no look
+   * into the database.
    */
   admit(bearer: string | undefined, inTurn: (uid: string) => void): Promise<TunnelDevice>
   /** By a signature: from now on it must. */
@@ -46,22 +50,37 @@ export interface TunnelParts {
   clustered: boolean
 }
 
-export function tunnelRules({ stores, gate, shellHub, presence, clock, clustered }: TunnelParts): TunnelRules {
+export function tunnelRules({
+  stores,
+  gate,
+  shellHub,
+  presence,
+  clock,
+  clustered,
+}: TunnelParts): TunnelRules {
   let claimed = 0
   return {
     async admit(bearer, inTurn) {
       const { uid, tenant_id, byShellHub } = await gate.signedFor(bearer)
       inTurn(uid)
       const row = await stores.of(tenant_id).devices.find(uid)
-      if (!row || row.status === 'rejected' || (byShellHub && shellHub.replaced(row))) throw new Failure('unauthenticated')
+      if (!row || row.status === 'rejected' || (byShellHub && shellHub.replaced(row)))
+        throw new Failure('unauthenticated')
       const renewed = !byShellHub && row.token_at === null && (await shellHub.countIn(tenant_id))
-      return { uid: row.uid, tenant_id: row.tenant_id, public_key: row.public_key, mustProve: row.proved === 1, renewed }
+      return {
+        uid: row.uid,
+        tenant_id: row.tenant_id,
+        public_key: row.public_key,
+        mustProve: row.proved === 1,
+        renewed,
+      }
     },
     async proved({ tenant_id, uid, mustProve }) {
       if (!mustProve) await stores.of(tenant_id).devices.save(uid, { proved: 1 })
     },
     async recognised({ tenant_id, uid, renewed }) {
-      // Not before: whoever knows what a device is called can get a token for it, and would lock out its agent.
+      // Not before: whoever knows what a device is called can get a token for it, and would lock out its
+      // agent.
       if (renewed) await stores.of(tenant_id).devices.save(uid, { token_at: iso(clock.now()) })
     },
     // Numbers of one node alone are not in the database.

@@ -1,5 +1,6 @@
-// Namespaces and their members. Nobody grants, edits or removes an owner. A changed or ended membership takes effect
-// at once: its epoch changes, and with it every token made for it is worth nothing; its API keys are removed.
+// Namespaces and their members. Nobody grants, edits or removes an owner. A changed or ended membership takes
+// effect at once: its epoch changes, and with it every token made for it is worth nothing; its API keys are
+// removed.
 import { mayManage, type Role } from '@hawser/contract/access'
 import { neverPasses } from '@hawser/contract/environment'
 import { Failure } from '@hawser/contract/failures'
@@ -47,13 +48,22 @@ export interface NamespaceParts {
 /** What no namespace can let pass is refused by its name, so that nobody believes it does. */
 function acceptable(names: readonly string[]): string[] {
   const never = names.find(neverPasses)
-  if (never !== undefined) throw new Failure('invalid', { message: `settings.accept_env: ${never} never reaches a device` })
+  if (never !== undefined)
+    throw new Failure('invalid', { message: `settings.accept_env: ${never} never reaches a device` })
   return [...new Set(names)]
 }
 
-export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rules<'namespaces'> & { admin: NamespaceAdministration } {
+export function namespaces({
+  stores,
+  bus,
+  clock,
+  billed,
+}: NamespaceParts): Rules<'namespaces'> & { admin: NamespaceAdministration } {
   async function present(row: NamespaceRow): Promise<Namespace> {
-    const [members, count] = await Promise.all([stores.namespaces.members(row.tenant_id), stores.namespaces.deviceCount(row.tenant_id)])
+    const [members, count] = await Promise.all([
+      stores.namespaces.members(row.tenant_id),
+      stores.namespaces.deviceCount(row.tenant_id),
+    ])
     return {
       name: row.name,
       owner: row.owner,
@@ -110,7 +120,13 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
       await orNameTaken(() =>
         stores.transaction(async (inside) => {
           await inside.namespaces.insert(row)
-          await inside.namespaces.addMember({ tenant_id, user_id: owner, role: 'owner', epoch: newUuid(), created_at })
+          await inside.namespaces.addMember({
+            tenant_id,
+            user_id: owner,
+            role: 'owner',
+            epoch: newUuid(),
+            created_at,
+          })
         }),
       )
       return row
@@ -121,9 +137,16 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
     },
     async join(tenant_id, user_id, role) {
       try {
-        await stores.namespaces.addMember({ tenant_id, user_id, role, epoch: newUuid(), created_at: iso(clock.now()) })
+        await stores.namespaces.addMember({
+          tenant_id,
+          user_id,
+          role,
+          epoch: newUuid(),
+          created_at: iso(clock.now()),
+        })
       } catch (error) {
-        if (stores.isDuplicate(error)) throw new Failure('conflict', { message: 'This user is a member already.' })
+        if (stores.isDuplicate(error))
+          throw new Failure('conflict', { message: 'This user is a member already.' })
         throw error
       }
     },
@@ -146,7 +169,8 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
   }
 
   const mayGrant = (own: Role, role: Role): void => {
-    if (!mayManage(own, role)) throw new Failure('forbidden', { message: `You may not grant the role ${role}.` })
+    if (!mayManage(own, role))
+      throw new Failure('forbidden', { message: `You may not grant the role ${role}.` })
   }
 
   async function setRecording(tenant_id: string, on: boolean): Promise<void> {
@@ -160,7 +184,11 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
 
     async list({ query }, caller) {
       const whose = caller.kind === 'key' ? { tenant_id: caller.tenant_id } : { user_id: caller.id }
-      const { items, total } = await stores.namespaces.list(whose, parseFilter(query.filter, filterable), query)
+      const { items, total } = await stores.namespaces.list(
+        whose,
+        parseFilter(query.filter, filterable),
+        query,
+      )
       return { items: await Promise.all(items.map(present)), total }
     },
 
@@ -182,11 +210,18 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
       const change = {
         ...(name === undefined ? {} : { name: name.toLowerCase() }),
         ...(settings?.session_record === undefined ? {} : { session_record: flag(settings.session_record) }),
-        ...(settings?.continue_unrecorded === undefined ? {} : { continue_unrecorded: flag(settings.continue_unrecorded) }),
-        ...(settings?.accept_env === undefined ? {} : { accept_env: JSON.stringify(acceptable(settings.accept_env)) }),
-        ...(settings?.connection_announcement === undefined ? {} : { connection_announcement: settings.connection_announcement }),
+        ...(settings?.continue_unrecorded === undefined
+          ? {}
+          : { continue_unrecorded: flag(settings.continue_unrecorded) }),
+        ...(settings?.accept_env === undefined
+          ? {}
+          : { accept_env: JSON.stringify(acceptable(settings.accept_env)) }),
+        ...(settings?.connection_announcement === undefined
+          ? {}
+          : { connection_announcement: settings.connection_announcement }),
       }
-      if (Object.keys(change).length > 0) await orNameTaken(() => stores.namespaces.save(params.tenant, change))
+      if (Object.keys(change).length > 0)
+        await orNameTaken(() => stores.namespaces.save(params.tenant, change))
       bus.tell('namespace.changed', { tenant_id: params.tenant })
       return present(await mustFind(params.tenant))
     },
@@ -197,7 +232,8 @@ export function namespaces({ stores, bus, clock, billed }: NamespaceParts): Rule
 
     async addMember({ params, body }, caller) {
       const identifier = body.identifier ?? body.username ?? body.email
-      if (identifier === undefined) throw new Failure('invalid', { message: 'identifier: a username or an e-mail address is needed' })
+      if (identifier === undefined)
+        throw new Failure('invalid', { message: 'identifier: a username or an e-mail address is needed' })
       mayGrant(caller.role, body.role)
       const user = await findOther(stores, identifier)
       if (!user) throw new Failure('notFound', { message: 'There is no such user.' })

@@ -1,5 +1,5 @@
-// Passwords: the format that is kept, that only the right one matches, that hashes of other strengths are still read,
-// and that a line which is too long is refused rather than lengthened.
+// Passwords: the format that is kept, that only the right one matches, that hashes of other strengths are
+// still read, and that a line which is too long is refused rather than lengthened.
 import { argon2Sync, createHash } from 'node:crypto'
 import { hashSync } from 'bcryptjs'
 import { describe, expect, test } from 'vitest'
@@ -11,7 +11,14 @@ const shape = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$([A-Za-z0-9+/]{22})\$([A-Za-z
 /** A hash that costs next to nothing to check. */
 function cheap(password: string): string {
   const nonce = Buffer.alloc(16, 1)
-  const hash = argon2Sync('argon2id', { message: password, nonce, tagLength: 32, memory: 8, passes: 1, parallelism: 1 })
+  const hash = argon2Sync('argon2id', {
+    message: password,
+    nonce,
+    tagLength: 32,
+    memory: 8,
+    passes: 1,
+    parallelism: 1,
+  })
   const text = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
   return `$argon2id$v=19$m=8,t=1,p=1$${text(nonce)}$${text(hash)}`
 }
@@ -55,19 +62,27 @@ describe('checking', () => {
     expect(await passwordMatches('Password', stored)).toBe(false)
   })
 
-  test.each([undefined, '', 'rope-and-anchor', '$2b$10$abcdefghijklmnopqrstuv', '$argon2i$v=19$m=8,t=1,p=1$AAAA$AAAA'])(
-    'nothing matches %j, not even itself',
-    async (stored) => {
-      for (const password of ['', 'rope-and-anchor', stored ?? 'undefined']) expect(await passwordMatches(password, stored)).toBe(false)
-    },
-  )
+  test.each([
+    undefined,
+    '',
+    'rope-and-anchor',
+    '$2b$10$abcdefghijklmnopqrstuv',
+    '$argon2i$v=19$m=8,t=1,p=1$AAAA$AAAA',
+  ])('nothing matches %j, not even itself', async (stored) => {
+    for (const password of ['', 'rope-and-anchor', stored ?? 'undefined'])
+      expect(await passwordMatches(password, stored)).toBe(false)
+  })
 })
 
 describe('the line', () => {
   test('two hundred wait; one more is told to come back, whether or not there is such a user; later there is room again', async () => {
     const stored = cheap('rope')
     const waiting = Array.from({ length: 202 }, () => passwordMatches('rope', stored))
-    for (const late of [() => passwordMatches('rope', stored), () => passwordMatches('rope', undefined), () => hashPassword('rope')]) {
+    for (const late of [
+      () => passwordMatches('rope', stored),
+      () => passwordMatches('rope', undefined),
+      () => hashPassword('rope'),
+    ]) {
       const refusal: unknown = await late().catch((error: unknown) => error)
       expect(refusal).toBeInstanceOf(Failure)
       expect(refusal).toMatchObject({ kind: 'tooMany', headers: { 'retry-after': '5' } })
@@ -81,17 +96,22 @@ describe('hashes from elsewhere', () => {
   /** Of the lowest cost, so that the test is quick. */
   const bcrypt = hashSync('rope-and-anchor', 4)
 
-  test.each(['2a', '2b', '2y'])('a bcrypt hash with the prefix %s matches its own password and no other', async (prefix) => {
-    const stored = bcrypt.replace(/^\$2\w/, `$${prefix}`)
-    expect(await adoptHash(stored)).toBe(stored)
-    expect(isForeign(stored)).toBe(true)
-    expect(await passwordMatches('rope-and-anchor', stored, true)).toBe(true)
-    expect(await passwordMatches('rope-and-anchor ', stored, true)).toBe(false)
-    expect(await passwordMatches(stored, stored)).toBe(false)
-  })
+  test.each(['2a', '2b', '2y'])(
+    'a bcrypt hash with the prefix %s matches its own password and no other',
+    async (prefix) => {
+      const stored = bcrypt.replace(/^\$2\w/, `$${prefix}`)
+      expect(await adoptHash(stored)).toBe(stored)
+      expect(isForeign(stored)).toBe(true)
+      expect(await passwordMatches('rope-and-anchor', stored, true)).toBe(true)
+      expect(await passwordMatches('rope-and-anchor ', stored, true)).toBe(false)
+      expect(await passwordMatches(stored, stored)).toBe(false)
+    },
+  )
 
   test('the published bcrypt vector is read', async () => {
-    expect(await passwordMatches('U*U', '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW')).toBe(true)
+    expect(await passwordMatches('U*U', '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW')).toBe(
+      true,
+    )
   })
 
   test('SHA-256 is kept only inside Argon2id, and matches the password, not itself', async () => {
@@ -101,7 +121,8 @@ describe('hashes from elsewhere', () => {
     expect(stored).not.toContain(hash)
     expect(isForeign(stored)).toBe(true)
     expect(await passwordMatches('rope-and-anchor', stored)).toBe(true)
-    for (const wrong of ['rope-and-anchors', hash, stored, '']) expect(await passwordMatches(wrong, stored)).toBe(false)
+    for (const wrong of ['rope-and-anchors', hash, stored, ''])
+      expect(await passwordMatches(wrong, stored)).toBe(false)
   })
 
   test.each(['', 'plain', '$2a$31$' + '.'.repeat(53), '$2a$10$short', '$6$salt$hash', 'g'.repeat(64)])(

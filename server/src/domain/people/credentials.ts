@@ -1,9 +1,10 @@
-// Passwords: Argon2id, kept in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are hashed at a time
-// (each takes 19 MiB and a core), the others wait in a bounded line. Checking a password of nobody costs the same as
-// checking somebody's, so that time does not tell who exists.
+// Passwords: Argon2id, kept in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are hashed
+// at a time (each takes 19 MiB and a core), the others wait in a bounded line. Checking a password of nobody
+// costs the same as checking somebody's, so that time does not tell who exists.
 //
-// People who came from elsewhere (decision 25) bring hashes of other kinds, which are accepted until their first sign-in and
-// replaced then: bcrypt as it is, and SHA-256 wrapped in Argon2id as `$sha256$argon2id$…`, since bare it protects nothing.
+// People who came from elsewhere (decision 25) bring hashes of other kinds, which are accepted until their
+// first sign-in and replaced then: bcrypt as it is, and SHA-256 wrapped in Argon2id as `$sha256$argon2id$…`,
+// since bare it protects nothing.
 import { argon2, createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
@@ -18,7 +19,8 @@ const line = turns({ atOnce: 2, waiting: 200 })
 
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   const turn = line.take(work)
-  if (!turn) throw new Failure('tooMany', { message: 'Too many sign-ins at this moment; try again.', retryAfter: 5 })
+  if (!turn)
+    throw new Failure('tooMany', { message: 'Too many sign-ins at this moment; try again.', retryAfter: 5 })
   return turn
 }
 
@@ -26,11 +28,19 @@ const base64 = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/
 
 export async function hashPassword(password: string): Promise<string> {
   const nonce = randomBytes(16)
-  const hash = await inTurn(() => derive('argon2id', { message: password, nonce, tagLength: tag_bytes, ...cost }))
+  const hash = await inTurn(() =>
+    derive('argon2id', { message: password, nonce, tagLength: tag_bytes, ...cost }),
+  )
   return `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${base64(nonce)}$${base64(hash)}`
 }
 
-const nobody = { memory: cost.memory, passes: cost.passes, parallelism: cost.parallelism, nonce: Buffer.alloc(16), tagLength: tag_bytes }
+const nobody = {
+  memory: cost.memory,
+  passes: cost.passes,
+  parallelism: cost.parallelism,
+  nonce: Buffer.alloc(16),
+  tagLength: tag_bytes,
+}
 
 /** The lowest cost that bcrypt has, and the highest for which somebody would still wait. */
 const bcrypt = /^\$2[aby]\$(?:0[4-9]|1[0-4])\$[./A-Za-z0-9]{53}$/
@@ -43,7 +53,9 @@ const bcryptOfNobody = `$2a$10$${'.'.repeat(53)}`
 
 function bcryptMatches(password: string, hash: string): Promise<boolean> {
   return inTurn(async () => {
-    const worker = new Worker(new URL('./bcrypt-worker.ts', import.meta.url), { workerData: { password, hash } })
+    const worker = new Worker(new URL('./bcrypt-worker.ts', import.meta.url), {
+      workerData: { password, hash },
+    })
     const [answer] = (await once(worker, 'message')) as [boolean]
     return answer
   })
@@ -61,8 +73,9 @@ export function isForeign(stored: string): boolean {
 }
 
 /**
- * Whether the password is the one that was hashed; without a hash, the same work and always false. While somebody still has
- * a bcrypt hash (`bcryptAround`), every check does the work of both kinds: else time would tell who has one, and so exists.
+ * Whether the password is the one that was hashed; without a hash, the same work and always false. While
+ * somebody still has a bcrypt hash (`bcryptAround`), every check does the work of both kinds: else time would
+ * tell who has one, and so exists.
  */
 export async function passwordMatches(password: string, stored = '', bcryptAround = false): Promise<boolean> {
   if (bcrypt.test(stored)) {

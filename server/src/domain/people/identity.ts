@@ -1,8 +1,9 @@
-// What proves who somebody is (the addresses and the second factor), and what a token alone may do to it. A changed address
-// is shown at once, but counts only when it is confirmed by the link that goes there: until then the e-mails that let one
-// in go to the former one. Every change is told at once to the addresses that count, with a link that for 72 hours puts
-// everything back as it was before: the addresses, the second factor, and no token stays good. A password that was set
-// since then stops working, too, because it may have been set with a link that went to a stranger's address.
+// What proves who somebody is (the addresses and the second factor), and what a token alone may do to it. A
+// changed address is shown at once, but counts only when it is confirmed by the link that goes there: until
+// then the e-mails that let one in go to the former one. Every change is told at once to the addresses that
+// count, with a link that for 72 hours puts everything back as it was before: the addresses, the second
+// factor, and no token stays good. A password that was set since then stops working, too, because it may have
+// been set with a link that went to a stranger's address.
 //
 // The first recovery address counts at once: there is none before it to which anything could go.
 import { Failure } from '@hawser/contract/failures'
@@ -36,10 +37,15 @@ const addresses = ['email', 'recovery_email'] as const
 
 /** The address to which everything goes that lets one in. */
 export const countingEmail = (user: UserRow): string => user.former_email ?? user.email
-export const countingRecoveryEmail = (user: UserRow): string | null => user.former_recovery_email ?? user.recovery_email
+export const countingRecoveryEmail = (user: UserRow): string | null =>
+  user.former_recovery_email ?? user.recovery_email
 
-/** What becomes of the former address when another one is shown: it goes on counting, unless the new one is the same. */
-const formerOf = (counting: string | null, shown: string | null): string | null => (counting === shown ? null : counting)
+/**
+ * What becomes of the former address when another one is shown: it goes on counting, unless the new one is
+ * the same.
+ */
+const formerOf = (counting: string | null, shown: string | null): string | null =>
+  counting === shown ? null : counting
 
 /** The columns that change with the addresses that are shown. */
 export function withFormer(user: UserRow, columns: Partial<UserRow>): Partial<UserRow> {
@@ -56,27 +62,36 @@ export function withFormer(user: UserRow, columns: Partial<UserRow>): Partial<Us
 const proofs = ['email', 'former_email', 'recovery_email', 'former_recovery_email', 'mfa_secret'] as const
 
 /**
- * Locks a user who was read before the transaction, and refuses to go on when they are not as they were: a request that was
- * on its way when all tokens ended must not write over what ended them.
+ * Locks a user who was read before the transaction, and refuses to go on when they are not as they were: a
+ * request that was on its way when all tokens ended must not write over what ended them.
  */
 export async function lockAsRead(inside: StoresInTransaction, user: UserRow): Promise<void> {
   const now = await inside.users.lock(user.id)
   if (now?.epoch !== user.epoch) throw new Failure('unauthenticated')
   if (proofs.some((proof) => now[proof] !== user[proof]))
-    throw new Failure('conflict', { message: 'Another request changed the same at this moment; look, and try again.' })
+    throw new Failure('conflict', {
+      message: 'Another request changed the same at this moment; look, and try again.',
+    })
 }
 
 /** Sets the password of a user who is locked. What was on its way for the old one is worth nothing now. */
-export async function setPassword(inside: StoresInTransaction, id: string, password: string, kept_token?: string): Promise<void> {
+export async function setPassword(
+  inside: StoresInTransaction,
+  id: string,
+  password: string,
+  kept_token?: string,
+): Promise<void> {
   await inside.users.savePassword(id, password, kept_token)
-  for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const) await inside.tokens.removeOf(id, kind)
+  for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const)
+    await inside.tokens.removeOf(id, kind)
 }
 
 const address = new RegExp(patterns.email, 'u')
 
 /**
- * Whom others mean by a name that they typed: a user name, or a confirmed e-mail. An address never matches a user name, and
- * one that nobody has confirmed matches nobody: else whoever typed it first would get what is meant for its owner.
+ * Whom others mean by a name that they typed: a user name, or a confirmed e-mail. An address never matches a
+ * user name, and one that nobody has confirmed matches nobody: else whoever typed it first would get what is
+ * meant for its owner.
  */
 export function findOther(stores: Pick<Stores, 'users'>, identifier: string): Promise<UserRow | undefined> {
   const name = identifier.toLowerCase()
@@ -92,7 +107,8 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
   async function sendConfirmation(user_id: string, which: Address): Promise<void> {
     const kind = kinds[which]
     const { token, expires_at } = issued(undo_ms)
-    // Locked, so that the link goes to the very address that it confirms: whoever changes the address ends the link.
+    // Locked, so that the link goes to the very address that it confirms: whoever changes the address ends
+    // the link.
     const about = await stores.transaction(async (inside) => {
       const user = await inside.users.lock(user_id)
       const waiting = which === 'email' ? user?.former_email : user?.former_recovery_email
@@ -115,7 +131,9 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
   return {
     /** Whether the columns change an address; if so, it is counted. */
     async changed(user: UserRow, columns: Partial<UserRow>): Promise<Address[]> {
-      const found = addresses.filter((which) => columns[which] !== undefined && columns[which] !== user[which])
+      const found = addresses.filter(
+        (which) => columns[which] !== undefined && columns[which] !== user[which],
+      )
       if (found.length > 0) await countChange(user.id)
       return found
     },
@@ -123,8 +141,9 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
     countChange,
 
     /**
-     * Keeps what is before a change, inside the transaction that makes it. What it gives is called after the commit and
-     * tells those whom it concerns: the addresses that count now, and new ones that wait to be confirmed.
+     * Keeps what is before a change, inside the transaction that makes it. What it gives is called after the
+     * commit and tells those whom it concerns: the addresses that count now, and new ones that wait to be
+     * confirmed.
      */
     async keep(inside: StoresInTransaction, user: UserRow, changed: readonly Changed[]): Promise<() => void> {
       const { token, expires_at } = issued(undo_ms)
@@ -159,9 +178,14 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
           const hash = vault.mark(kinds[which], token)
           const found = await inside.tokens.find(kinds[which], hash, iso(clock.now()))
           if (!found?.user_id || !(await inside.tokens.spend(kinds[which], hash, iso(clock.now())))) continue
-          await inside.users.save(found.user_id, which === 'email' ? { former_email: null } : { former_recovery_email: null })
+          await inside.users.save(
+            found.user_id,
+            which === 'email' ? { former_email: null } : { former_recovery_email: null },
+          )
           // What is on its way to the former address is worth nothing now.
-          for (const kind of which === 'email' ? (['recovery', 'mfa-reset-main'] as const) : (['mfa-reset-recovery'] as const))
+          for (const kind of which === 'email'
+            ? (['recovery', 'mfa-reset-main'] as const)
+            : (['mfa-reset-recovery'] as const))
             await inside.tokens.removeOf(found.user_id, kind)
           return
         }
@@ -170,8 +194,9 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
     },
 
     /**
-     * Puts everything back as it was before the change that the link is about; tells whether a new password is needed. The
-     * addresses that are no longer the account's are told, too: the link may be in the hands of a stranger.
+     * Puts everything back as it was before the change that the link is about; tells whether a new password
+     * is needed. The addresses that are no longer the account's are told, too: the link may be in the hands
+     * of a stranger.
      */
     async undo(token: string): Promise<{ user_id: string; passwordGone: boolean }> {
       const { user, before, passwordGone } = await stores.transaction(async (inside) => {

@@ -1,5 +1,6 @@
-// The lock-out as a rule: the tables of both policies, how long counts live, that attempts of one subject are judged one
-// after the other, and what clears a count. With a real database and a clock that stands still until it is moved.
+// The lock-out as a rule: the tables of both policies, how long counts live, that attempts of one subject are
+// judged one after the other, and what clears a count. With a real database and a clock that stands still
+// until it is moved.
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -21,9 +22,12 @@ describe('the policies', () => {
     [6, 60, 60],
     [7, 60, 60],
     [100, 60, 60],
-  ])('sign-in: after attempt %i a lock of %i minutes, and the count lives for %i', (wrong, lock, remember) => {
-    expect(signInPolicy.after(wrong)).toEqual({ lock, remember })
-  })
+  ])(
+    'sign-in: after attempt %i a lock of %i minutes, and the count lives for %i',
+    (wrong, lock, remember) => {
+      expect(signInPolicy.after(wrong)).toEqual({ lock, remember })
+    },
+  )
 
   test.each([
     [1, 0],
@@ -51,7 +55,12 @@ async function judge() {
   const rule = lockout({ stores, clock })
   const wrongFailure = (headers: Record<string, string>) => new Failure('wrongCredentials', { headers })
   /** One attempt: what came of it, and the minutes of lock that it tells. */
-  async function attempt(right: boolean, subject = 'vera', policy: Policy = signInPolicy, keep = false): Promise<string> {
+  async function attempt(
+    right: boolean,
+    subject = 'vera',
+    policy: Policy = signInPolicy,
+    keep = false,
+  ): Promise<string> {
     try {
       await rule.judge(
         subject,
@@ -89,7 +98,10 @@ async function judge() {
 describe('judging', () => {
   test('locks for 1, 4, 16 and 60 minutes from the third wrong attempt on, and tells it at once', async () => {
     await using court = await judge()
-    expect([await court.attempt(false), await court.attempt(false)]).toEqual(['wrongCredentials 0', 'wrongCredentials 0'])
+    expect([await court.attempt(false), await court.attempt(false)]).toEqual([
+      'wrongCredentials 0',
+      'wrongCredentials 0',
+    ])
     for (const minutes of [1, 4, 16, 60]) {
       expect(await court.attempt(false)).toBe(`locked ${minutes}`)
       court.clock.forward(minutes * minute_ms - 1)
@@ -99,24 +111,29 @@ describe('judging', () => {
     expect(await court.attempt(true)).toBe('in')
   })
 
-  test.each([1, 2, 3, 4, 5])('the count after attempt %i lives as long as the table says, and not longer', async (count) => {
-    const { remember } = signInPolicy.after(count)
-    const next = signInPolicy.after(count + 1)
-    {
+  test.each([1, 2, 3, 4, 5])(
+    'the count after attempt %i lives as long as the table says, and not longer',
+    async (count) => {
+      const { remember } = signInPolicy.after(count)
+      const next = signInPolicy.after(count + 1)
+      {
+        await using court = await judge()
+        await court.miss(count)
+        court.clock.forward(remember * minute_ms - second_ms)
+        expect(await court.attempt(false)).toBe(
+          next.lock === 0 ? 'wrongCredentials 0' : `locked ${next.lock}`,
+        )
+      }
       await using court = await judge()
       await court.miss(count)
-      court.clock.forward(remember * minute_ms - second_ms)
-      expect(await court.attempt(false)).toBe(next.lock === 0 ? 'wrongCredentials 0' : `locked ${next.lock}`)
-    }
-    await using court = await judge()
-    await court.miss(count)
-    court.clock.forward(remember * minute_ms)
-    expect([await court.attempt(false), await court.attempt(false), await court.attempt(false)]).toEqual([
-      'wrongCredentials 0',
-      'wrongCredentials 0',
-      'locked 1',
-    ])
-  })
+      court.clock.forward(remember * minute_ms)
+      expect([await court.attempt(false), await court.attempt(false), await court.attempt(false)]).toEqual([
+        'wrongCredentials 0',
+        'wrongCredentials 0',
+        'locked 1',
+      ])
+    },
+  )
 
   test('the longest lock and its count end together', async () => {
     await using court = await judge()
@@ -142,7 +159,9 @@ describe('judging', () => {
     let tried = 0
     const peek = async () => void tried++
     for (let i = 0; i < 10; i++) {
-      const outcome: unknown = await court.rule.judge('vera', signInPolicy, () => new Failure('wrongCode'), peek).catch((e: unknown) => e)
+      const outcome: unknown = await court.rule
+        .judge('vera', signInPolicy, () => new Failure('wrongCode'), peek)
+        .catch((e: unknown) => e)
       expect(outcome).toMatchObject({ kind: 'locked' })
     }
     expect(tried).toBe(0)
@@ -214,9 +233,13 @@ describe('guesses at once', () => {
       return undefined
     }
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 100 }, () => court.rule.judge('vera', signInPolicy, () => new Failure('wrongCredentials'), guess)),
+      Array.from({ length: 100 }, () =>
+        court.rule.judge('vera', signInPolicy, () => new Failure('wrongCredentials'), guess),
+      ),
     )
-    const kinds = outcomes.map((outcome) => (outcome.status === 'rejected' ? (outcome.reason as Failure).kind : 'in'))
+    const kinds = outcomes.map((outcome) =>
+      outcome.status === 'rejected' ? (outcome.reason as Failure).kind : 'in',
+    )
     expect(tried).toBe(3)
     expect(kinds.filter((kind) => kind === 'wrongCredentials')).toHaveLength(2)
     // Those that found the line full were told to come back; the others met the lock.

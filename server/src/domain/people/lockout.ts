@@ -1,7 +1,8 @@
-// Lock-out: three wrong attempts of one subject lead to a lock of 1, 4, 16 and then 60 minutes, of which the third
-// attempt is told already; other counted operations answer five tries and then rest for fifteen minutes. While a lock lasts nothing is tried and nothing is
-// counted, not even a right password. One subject's attempts are judged one after the other: a hundred guesses sent at
-// once are still a hundred attempts.
+// Lock-out: three wrong attempts of one subject lead to a lock of 1, 4, 16 and then 60 minutes, of which the
+// third attempt is told already; other counted operations answer five tries and then rest for fifteen
+// minutes. While a lock lasts nothing is tried and nothing is counted, not even a right password. One
+// subject's attempts are judged one after the other: a hundred guesses sent at once are still a hundred
+// attempts.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { turnsByKey } from '../../kit/concurrency.ts'
@@ -17,7 +18,10 @@ export interface Policy {
 export const signInPolicy: Policy = {
   after(wrong) {
     const minutes = Math.min(4 ** (wrong - 3), 60)
-    return { lock: wrong < 3 ? 0 : Math.trunc(minutes), remember: Math.trunc(Math.max(Math.min(2.5 * minutes, 60), 2)) }
+    return {
+      lock: wrong < 3 ? 0 : Math.trunc(minutes),
+      remember: Math.trunc(Math.max(Math.min(2.5 * minutes, 60), 2)),
+    }
   },
   tellsAtOnce: true,
 }
@@ -29,9 +33,9 @@ export const fiveTries: Policy = {
 
 export interface Lockout {
   /**
-   * Runs one attempt. `attempt` gives a value when it succeeded and undefined when it was wrong; a wrong one is counted
-   * and refused with `wrong`, or with `locked` once it is one too many. A success clears the count unless `keep` is set
-   * (a first factor alone must not refill the tries for the second).
+   * Runs one attempt. `attempt` gives a value when it succeeded and undefined when it was wrong; a wrong one
+   * is counted and refused with `wrong`, or with `locked` once it is one too many. A success clears the count
+   * unless `keep` is set (a first factor alone must not refill the tries for the second).
    */
   judge<T>(
     subject: string,
@@ -58,17 +62,26 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
       const turn = perSubject.take(subject, async () => {
         const now = clock.now()
         const known = await stores.attempts.find(subject, iso(now))
-        if (known?.locked_until && Date.parse(known.locked_until) > now) refuse(Date.parse(known.locked_until))
+        if (known?.locked_until && Date.parse(known.locked_until) > now)
+          refuse(Date.parse(known.locked_until))
         const value = await attempt()
         if (value !== undefined) {
           if (known && !keep?.(value)) await stores.attempts.clear(subject)
           return value
         }
         const after = clock.now()
-        const count = await stores.attempts.count(subject, iso(after), iso(after + policy.after(1).remember * minute_ms))
+        const count = await stores.attempts.count(
+          subject,
+          iso(after),
+          iso(after + policy.after(1).remember * minute_ms),
+        )
         const { lock, remember } = policy.after(count)
         const until = lock === 0 ? 0 : after + lock * minute_ms
-        await stores.attempts.lock(subject, until === 0 ? null : iso(until), iso(after + Math.max(remember, lock) * minute_ms))
+        await stores.attempts.lock(
+          subject,
+          until === 0 ? null : iso(until),
+          iso(after + Math.max(remember, lock) * minute_ms),
+        )
         if (until !== 0 && policy.tellsAtOnce) refuse(until)
         throw wrong(header(until))
       })

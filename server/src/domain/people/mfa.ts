@@ -1,7 +1,7 @@
-// The second factor. TOTP with SHA-1, 6 digits, 30 s, one step either side; a code works once, because the step it
-// belongs to is remembered. Recovery codes and reset codes are single use and kept only as marks. Every wrong code is
-// counted: at sign-in towards the sign-in lock, elsewhere per operation, and where no token is needed per source, so that
-// strangers lock out themselves and not the person whose name they know.
+// The second factor. TOTP with SHA-1, 6 digits, 30 s, one step either side; a code works once, because the
+// step it belongs to is remembered. Recovery codes and reset codes are single use and kept only as marks.
+// Every wrong code is counted: at sign-in towards the sign-in lock, elsewhere per operation, and where no
+// token is needed per source, so that strangers lock out themselves and not the person whose name they know.
 import { Secret, TOTP } from 'otpauth'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
@@ -38,18 +38,30 @@ const recovered_ms = 10 * minute_ms
 const resets_per_hour = 5
 /** From all sources together: whoever has the password and many addresses gets no more. */
 const wrong_codes_per_hour = 20
-/** From all sources together, on one day; then both codes of a reset end. Whoever has one of them must guess 40 bits. */
+/**
+ * From all sources together, on one day; then both codes of a reset end. Whoever has one of them must guess
+ * 40 bits.
+ */
 const wrong_resets = 1000
 
 const resetKinds = ['mfa-reset-main', 'mfa-reset-recovery'] as const
 
 function totp(secret: string, label = ''): TOTP {
-  return new TOTP({ issuer: 'Hawser', label, secret: Secret.fromBase32(secret), algorithm: 'SHA1', digits: 6, period: period_s })
+  return new TOTP({
+    issuer: 'Hawser',
+    label,
+    secret: Secret.fromBase32(secret),
+    algorithm: 'SHA1',
+    digits: 6,
+    period: period_s,
+  })
 }
 
 /** The time step whose code this is, if it is one of the present three. */
 function stepOf(secret: string, code: string, now_ms: number): number | undefined {
-  const delta = /^\d{6}$/.test(code) ? totp(secret).validate({ token: code, window: 1, timestamp: now_ms }) : null
+  const delta = /^\d{6}$/.test(code)
+    ? totp(secret).validate({ token: code, window: 1, timestamp: now_ms })
+    : null
   return delta === null ? undefined : Math.floor(now_ms / 1000 / period_s) + delta
 }
 
@@ -58,10 +70,21 @@ export function recoveryMark(vault: Vault, user_id: string, code: string): strin
   return vault.mark('recovery code', `${user_id} ${code.trim().toUpperCase()}`)
 }
 
-export function mfa({ stores, vault, clock, lockout, signIn, post, letters, identity, background }: MfaParts): Rules<'mfa'> {
+export function mfa({
+  stores,
+  vault,
+  clock,
+  lockout,
+  signIn,
+  post,
+  letters,
+  identity,
+  background,
+}: MfaParts): Rules<'mfa'> {
   const wrongCode = () => new Failure('wrongCode')
   const codeMark = (user_id: string, code: string) => recoveryMark(vault, user_id, code)
-  const resetMark = (kind: string, user_id: string, code: string) => vault.mark(kind, `${user_id} ${code.trim().toUpperCase()}`)
+  const resetMark = (kind: string, user_id: string, code: string) =>
+    vault.mark(kind, `${user_id} ${code.trim().toUpperCase()}`)
 
   /** True for a code of the user's secret that was not used before; it is used by this. */
   async function spendCode(user: UserRow, code: string): Promise<boolean> {
@@ -91,7 +114,8 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
       await lockout.judge(signInSubject(caller.source, user.id), signInPolicy, wrongCode, async () => {
         if (await spendCode(user, body.code)) return true
         await stores.attempts.count(everywhere, iso(clock.now()), iso(clock.now() + hour_ms))
-        if ((await stores.tokens.miss(kind, hash)) >= wrong_codes_per_sign_in) await stores.tokens.spend(kind, hash, iso(clock.now()))
+        if ((await stores.tokens.miss(kind, hash)) >= wrong_codes_per_sign_in)
+          await stores.tokens.spend(kind, hash, iso(clock.now()))
         return undefined
       })
       if (!(await stores.tokens.spend(kind, hash, iso(clock.now())))) throw wrongCode()
@@ -105,15 +129,27 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
       const hash = codeMark(user?.id ?? '', body.recovery_code)
       const expires_ms = clock.now() + recovered_ms
       // For nobody the same look-up is made, so that time does not tell who exists.
-      await lockout.judge(`mfa recover ${neighbourhood(source)} ${user?.id ?? identifier}`, fiveTries, wrongCode, () =>
-        stores.transaction(async (inside) => {
-          if (!(await inside.users.spendRecoveryCode(user?.id ?? '', hash)) || !user) return undefined
-          await inside.tokens.removeOf(user.id, 'mfa-recovered')
-          await inside.tokens.insert({ kind: 'mfa-recovered', hash, user_id: user.id, expires_at: iso(expires_ms) })
-          return true
-        }),
+      await lockout.judge(
+        `mfa recover ${neighbourhood(source)} ${user?.id ?? identifier}`,
+        fiveTries,
+        wrongCode,
+        () =>
+          stores.transaction(async (inside) => {
+            if (!(await inside.users.spendRecoveryCode(user?.id ?? '', hash)) || !user) return undefined
+            await inside.tokens.removeOf(user.id, 'mfa-recovered')
+            await inside.tokens.insert({
+              kind: 'mfa-recovered',
+              hash,
+              user_id: user.id,
+              expires_at: iso(expires_ms),
+            })
+            return true
+          }),
       )
-      return { answer: await signIn.signedIn(user!), headers: { 'x-expires-at': String(Math.floor(expires_ms / 1000)) } }
+      return {
+        answer: await signIn.signedIn(user!),
+        headers: { 'x-expires-at': String(Math.floor(expires_ms / 1000)) },
+      }
     },
 
     requestReset({ body }) {
@@ -123,9 +159,14 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
         if (!found?.mfa_secret || !countingRecoveryEmail(found)) return
         const { id } = found
         const now = clock.now()
-        if ((await stores.attempts.count(`letter mfa-reset ${id}`, iso(now), iso(now + hour_ms))) > resets_per_hour) return
+        if (
+          (await stores.attempts.count(`letter mfa-reset ${id}`, iso(now), iso(now + hour_ms))) >
+          resets_per_hour
+        )
+          return
         const codes = { main: newLegibleCode(8), recovery: newLegibleCode(8) }
-        // Locked, so that the codes go to the addresses that count when they begin to work: an undo ends them.
+        // Locked, so that the codes go to the addresses that count when they begin to work: an undo ends
+        // them.
         const to = await stores.transaction(async (inside) => {
           const user = await inside.users.lock(id)
           const recovery = user && countingRecoveryEmail(user)
@@ -134,7 +175,12 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
           for (const which of ['main', 'recovery'] as const) {
             const kind = `mfa-reset-${which}` as const
             await inside.tokens.removeOf(id, kind)
-            await inside.tokens.insert({ kind, hash: resetMark(kind, id, codes[which]), user_id: id, expires_at: iso(now + day_ms) })
+            await inside.tokens.insert({
+              kind,
+              hash: resetMark(kind, id, codes[which]),
+              user_id: id,
+              expires_at: iso(now + day_ms),
+            })
           }
           return { main: countingEmail(user), recovery, name: user.name }
         })
@@ -146,35 +192,44 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
 
     async reset({ params, body }, { source }) {
       const id = params.user_id
-      const user = await lockout.judge(`mfa reset ${neighbourhood(source)} ${id}`, fiveTries, wrongCode, async () => {
-        const now = iso(clock.now())
-        const main = resetMark('mfa-reset-main', id, body.main_email_code)
-        const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
-        // Both or none: one right code alone is not used up, and does not show that it was right.
-        if (!(await stores.tokens.find('mfa-reset-main', main, now)) || !(await stores.tokens.find('mfa-reset-recovery', recovery, now))) {
-          const missed = await stores.attempts.count(`mfa reset ${id}`, now, iso(clock.now() + day_ms))
-          if (missed >= wrong_resets) for (const kind of resetKinds) await stores.tokens.removeOf(id, kind)
-          return undefined
-        }
-        return stores.transaction(async (inside) => {
-          const locked = await inside.users.lock(id)
+      const user = await lockout.judge(
+        `mfa reset ${neighbourhood(source)} ${id}`,
+        fiveTries,
+        wrongCode,
+        async () => {
+          const now = iso(clock.now())
+          const main = resetMark('mfa-reset-main', id, body.main_email_code)
+          const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
+          // Both or none: one right code alone is not used up, and does not show that it was right.
           if (
-            !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
-            !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
-          )
-            // Another request was quicker. Thrown, so that this one spends neither code.
-            throw wrongCode()
-          await switchOff(inside, id)
-          return locked && { ...locked, mfa_secret: null }
-        })
-      })
+            !(await stores.tokens.find('mfa-reset-main', main, now)) ||
+            !(await stores.tokens.find('mfa-reset-recovery', recovery, now))
+          ) {
+            const missed = await stores.attempts.count(`mfa reset ${id}`, now, iso(clock.now() + day_ms))
+            if (missed >= wrong_resets) for (const kind of resetKinds) await stores.tokens.removeOf(id, kind)
+            return undefined
+          }
+          return stores.transaction(async (inside) => {
+            const locked = await inside.users.lock(id)
+            if (
+              !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
+              !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
+            )
+              // Another request was quicker. Thrown, so that this one spends neither code.
+              throw wrongCode()
+            await switchOff(inside, id)
+            return locked && { ...locked, mfa_secret: null }
+          })
+        },
+      )
       // As they were then: what happens from here on, an undo too, ends this token.
       return signIn.signedIn(user)
     },
 
     async generate(_, caller) {
       const user = await callingUser(stores, caller)
-      if (user.mfa_secret !== null) throw new Failure('conflict', { message: 'The second factor is on already.' })
+      if (user.mfa_secret !== null)
+        throw new Failure('conflict', { message: 'The second factor is on already.' })
       const secret = newBase32(32)
       const codes = Array.from({ length: recovery_codes }, () => newBase32(16))
       await stores.users.saveDraft({
@@ -188,13 +243,21 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
 
     async enable({ body }, caller) {
       const user = await callingUser(stores, caller)
-      if (user.mfa_secret !== null) throw new Failure('conflict', { message: 'The second factor is on already.' })
-      if (user.recovery_email === null) throw new Failure('invalid', { message: 'Set a recovery e-mail address first.' })
+      if (user.mfa_secret !== null)
+        throw new Failure('conflict', { message: 'The second factor is on already.' })
+      if (user.recovery_email === null)
+        throw new Failure('invalid', { message: 'Set a recovery e-mail address first.' })
       const draft = await stores.users.findDraft(user.id)
       const given = body.recovery_codes.map((code) => codeMark(user.id, code)).toSorted()
       const known = draft ? (JSON.parse(draft.code_hashes) as string[]).toSorted() : []
-      if (!draft || !sameText(vault.open('mfa draft', draft.secret), body.secret) || given.join() !== known.join())
-        throw new Failure('invalid', { message: 'secret and recovery_codes must be those that Generate MFA credentials gave last.' })
+      if (
+        !draft ||
+        !sameText(vault.open('mfa draft', draft.secret), body.secret) ||
+        given.join() !== known.join()
+      )
+        throw new Failure('invalid', {
+          message: 'secret and recovery_codes must be those that Generate MFA credentials gave last.',
+        })
       const step = await lockout.judge(`mfa enable ${user.id}`, fiveTries, wrongCode, async () =>
         stepOf(body.secret, body.code, clock.now()),
       )
@@ -202,7 +265,10 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
       const tell = await stores.transaction(async (inside) => {
         await lockAsRead(inside, user)
         const told = await identity.keep(inside, user, ['second factor'])
-        await inside.users.save(user.id, { mfa_secret: vault.seal('mfa secret', body.secret), mfa_step: step })
+        await inside.users.save(user.id, {
+          mfa_secret: vault.seal('mfa secret', body.secret),
+          mfa_step: step,
+        })
         await inside.users.setRecoveryCodes(user.id, known)
         await inside.users.removeDraft(user.id)
         return told
@@ -212,9 +278,11 @@ export function mfa({ stores, vault, clock, lockout, signIn, post, letters, iden
 
     async disable({ body }, caller) {
       const user = await callingUser(stores, caller)
-      if (user.mfa_secret === null) throw new Failure('conflict', { message: 'The second factor is off already.' })
+      if (user.mfa_secret === null)
+        throw new Failure('conflict', { message: 'The second factor is off already.' })
       const { code, recovery_code } = body
-      if (!code && !recovery_code) throw new Failure('invalid', { message: 'code or recovery_code: one of them is needed' })
+      if (!code && !recovery_code)
+        throw new Failure('invalid', { message: 'code or recovery_code: one of them is needed' })
       await lockout.judge(`mfa disable ${user.id}`, fiveTries, wrongCode, async () => {
         if (code) return (await spendCode(user, code)) || undefined
         const hash = codeMark(user.id, recovery_code!)

@@ -1,5 +1,5 @@
-// Who someone is, and the token that says so. Shared by users (password), MFA (second factor) and set-up: all of them
-// end in `session`, which picks the namespace and signs the token.
+// Who someone is, and the token that says so. Shared by users (password), MFA (second factor) and set-up: all
+// of them end in `session`, which picks the namespace and signs the token.
 import type { UserSession } from '@hawser/contract/users'
 import { neighbourhood } from '../../kit/address.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -9,8 +9,9 @@ import type { Tokens } from '../callers/tokens.ts'
 
 export interface SignIn {
   /**
-   * A fresh token and the profile; for the asked namespace, else the preferred one, else the oldest membership. The token ends
-   * no later than `until`, and nor does any that is issued for it; in seconds since 1970.
+   * A fresh token and the profile; for the asked namespace, else the preferred one, else the oldest
+   * membership. The token ends no later than `until`, and nor does any that is issued for it; in seconds
+   * since 1970.
    */
   session(user: UserRow, tenant?: string, until?: number): Promise<UserSession | undefined>
   /** The same, and remembers when it happened. */
@@ -29,7 +30,8 @@ export function signIn({ stores, tokens, clock }: { stores: Stores; tokens: Toke
     const found = memberships.find((membership) => membership.tenant_id === wanted)
     if (tenant !== undefined && !found) return undefined
     const chosen = found ?? memberships[0]
-    if (chosen && chosen.tenant_id !== user.preferred_tenant) await stores.users.save(user.id, { preferred_tenant: chosen.tenant_id })
+    if (chosen && chosen.tenant_id !== user.preferred_tenant)
+      await stores.users.save(user.id, { preferred_tenant: chosen.tenant_id })
     const token = await tokens.forUser({
       id: user.id,
       tenant: chosen?.tenant_id ?? '',

@@ -1,5 +1,5 @@
-// Users: sign-in with a password, tokens, the profile, registration and the ways back in. Answers and timing do not
-// tell whether a user exists, except where the interface wants a 409 at registration.
+// Users: sign-in with a password, tokens, the profile, registration and the ways back in. Answers and timing
+// do not tell whether a user exists, except where the interface wants a 409 at registration.
 import { Failure } from '@hawser/contract/failures'
 import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { newUserId, newUuid } from '../../kit/ids.ts'
@@ -51,11 +51,13 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       signInSubject(source, found?.id ?? identifier),
       signInPolicy,
       (headers) => new Failure('wrongCredentials', { headers }),
-      async () => ((await passwordMatches(password, found?.password, await bcryptAround())) ? found : undefined),
+      async () =>
+        (await passwordMatches(password, found?.password, await bcryptAround())) ? found : undefined,
       // The count goes on to the second factor: else knowing the password would buy any number of codes.
       (row) => row.mfa_secret !== null,
     )
-    if (isForeign(user.password)) await stores.users.replaceHash(user.id, user.password, await hashPassword(password))
+    if (isForeign(user.password))
+      await stores.users.replaceHash(user.id, user.password, await hashPassword(password))
     const headers = { 'x-account-lockout': '0' }
     if (user.confirmed === 0) throw new Failure('unconfirmed', { headers })
     if (user.mfa_secret !== null) {
@@ -69,20 +71,40 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   }
 
   /** A new single-use token of which only the mark is kept. */
-  async function issue(inside: StoresInTransaction, kind: TokenKind, user_id: string, lives_ms: number): Promise<string> {
+  async function issue(
+    inside: StoresInTransaction,
+    kind: TokenKind,
+    user_id: string,
+    lives_ms: number,
+  ): Promise<string> {
     const token = newUuid()
-    await inside.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at: iso(clock.now() + lives_ms) })
+    await inside.tokens.insert({
+      kind,
+      hash: vault.mark(kind, token),
+      user_id,
+      expires_at: iso(clock.now() + lives_ms),
+    })
     return token
   }
 
   /** Counts a letter to a person; false when there were too many in this hour. */
   async function mayWrite(kind: string, user: UserRow): Promise<boolean> {
     const now = clock.now()
-    return (await stores.attempts.count(`letter ${kind} ${user.id}`, iso(now), iso(now + hour_ms))) <= letters_per_hour
+    return (
+      (await stores.attempts.count(`letter ${kind} ${user.id}`, iso(now), iso(now + hour_ms))) <=
+      letters_per_hour
+    )
   }
 
-  /** A link by letter. It happens after the answer, so that the answer takes as long for a stranger as for a user. */
-  function sendLink(kind: 'activation' | 'recovery', identifier: string, wanted: (user: UserRow) => boolean): void {
+  /**
+   * A link by letter. It happens after the answer, so that the answer takes as long for a stranger as for a
+   * user.
+   */
+  function sendLink(
+    kind: 'activation' | 'recovery',
+    identifier: string,
+    wanted: (user: UserRow) => boolean,
+  ): void {
     background.later(`letter.${kind}`, async () => {
       const found = await stores.users.findByIdentifier(identifier.toLowerCase())
       if (!found || !wanted(found) || !(await mayWrite(kind, found))) return
@@ -118,8 +140,10 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   /** The columns that a change of the profile writes, and no others: somebody else may be writing those. */
   function columnsOf(user: UserRow, change: Profile): Partial<UserRow> {
     const email = change.email?.toLowerCase() ?? user.email
-    const recovery_email = change.recovery_email === undefined ? user.recovery_email : change.recovery_email.toLowerCase() || null
-    if (change.recovery_email === '' && user.recovery_email !== null) throw new Failure('invalidFields', { fields: ['recovery_email'] })
+    const recovery_email =
+      change.recovery_email === undefined ? user.recovery_email : change.recovery_email.toLowerCase() || null
+    if (change.recovery_email === '' && user.recovery_email !== null)
+      throw new Failure('invalidFields', { fields: ['recovery_email'] })
     if (recovery_email !== null && (recovery_email === email || recovery_email === user.email))
       throw new Failure('invalidFields', { fields: ['email', 'recovery_email'] })
     return {
@@ -131,7 +155,11 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   }
 
   /** All or nothing: an address that is refused must not leave a new password behind. */
-  async function change(caller: UserCaller, profile: Profile, passwords?: { current: string | undefined; next: string }): Promise<void> {
+  async function change(
+    caller: UserCaller,
+    profile: Profile,
+    passwords?: { current: string | undefined; next: string },
+  ): Promise<void> {
     const user = await callingUser(stores, caller)
     const { id } = user
     const columns = withFormer(user, columnsOf(user, profile))
@@ -152,11 +180,18 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   async function newHash(user: UserRow, current: string | undefined, next: string): Promise<string> {
     const wrong = () => new Failure('invalidFields', { fields: ['current_password'] })
     if (!current) throw wrong()
-    await lockout.judge(`password ${user.id}`, fiveTries, wrong, async () => (await passwordMatches(current, user.password)) || undefined)
+    await lockout.judge(
+      `password ${user.id}`,
+      fiveTries,
+      wrong,
+      async () => (await passwordMatches(current, user.password)) || undefined,
+    )
     return hashPassword(next)
   }
 
-  /** Refuses with the names of the fields that others hold; also when another request took them a moment ago. */
+  /**
+   * Refuses with the names of the fields that others hold; also when another request took them a moment ago.
+   */
   async function orTaken(
     fields: { username?: string; email?: string },
     except: string | undefined,
@@ -175,7 +210,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     }
   }
 
-  /** Who is confirmed from the beginning was made by set-up or by the administrator; others have registered. */
+  /**
+   * Who is confirmed from the beginning was made by set-up or by the administrator; others have registered.
+   */
   async function create(fields: NewUser, confirmed: boolean): Promise<UserRow> {
     const row: UserRow = {
       id: newUserId(),
@@ -217,7 +254,11 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
 
     update({ body }, caller) {
       const { password, current_password, ...profile } = body
-      return change(caller, profile, password === undefined ? undefined : { current: current_password, next: password })
+      return change(
+        caller,
+        profile,
+        password === undefined ? undefined : { current: current_password, next: password },
+      )
     },
     async updateData({ params, body }, caller) {
       if (params.id !== caller.id) throw new Failure('forbidden')
@@ -237,7 +278,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       sendLink('activation', body.username, (user) => user.confirmed === 0)
       background.later('letter.confirm-email', async () => {
         const user = await stores.users.findByIdentifier(body.username.toLowerCase())
-        if (user?.former_email && (await mayWrite('confirm-email', user))) await identity.sendConfirmation(user.id, 'email')
+        if (user?.former_email && (await mayWrite('confirm-email', user)))
+          await identity.sendConfirmation(user.id, 'email')
       })
     },
     confirmEmail: ({ body }) => identity.confirm(body.token),
@@ -260,7 +302,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     },
     recover({ body }) {
       const identifier = body.username ?? body.email
-      if (identifier === undefined) throw new Failure('invalid', { message: 'username or email: one of them is needed' })
+      if (identifier === undefined)
+        throw new Failure('invalid', { message: 'username or email: one of them is needed' })
       sendLink('recovery', identifier, () => true)
     },
     async resetPassword({ params, body }) {

@@ -1,6 +1,7 @@
-// The record of a session while it goes on. It is made when somebody is authenticated on a device, never before, and ends
-// with the connection whatever happens: what could not be written because the database was away is written when it is back,
-// and what a crash left open is closed by the sweeps. The time of the last sign is written for all sessions together.
+// The record of a session while it goes on. It is made when somebody is authenticated on a device, never
+// before, and ends with the connection whatever happens: what could not be written because the database was
+// away is written when it is back, and what a crash left open is closed by the sweeps. The time of the last
+// sign is written for all sessions together.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -117,7 +118,8 @@ export function liveSessions({ stores, clock, node, hold, onError }: LiveSession
       held.set(uid, { tenant_id, name: hold(sessionName(uid)), change: undefined, over: false })
       return {
         uid,
-        note: ({ term, ...change }) => note(uid, { ...change, ...(term === undefined ? {} : { term: term.slice(0, longest_term) }) }),
+        note: ({ term, ...change }) =>
+          note(uid, { ...change, ...(term === undefined ? {} : { term: term.slice(0, longest_term) }) }),
         finish() {
           const session = held.get(uid)
           if (!session || session.over) return

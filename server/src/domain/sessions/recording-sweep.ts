@@ -1,5 +1,6 @@
-// Removes recordings that nobody may see any more: those whose session is gone with its device or namespace, and those that
-// are older than the installation keeps them. Safe to repeat; what fails is tried again at the next sweep.
+// Removes recordings that nobody may see any more: those whose session is gone with its device or namespace,
+// and those that are older than the installation keeps them. Safe to repeat; what fails is tried again at the
+// next sweep.
 import { day_ms, iso, type Clock } from '../../kit/clock.ts'
 import type { Recordings } from '../../recording/recordings.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -14,7 +15,12 @@ export interface RecordingSweepParts {
   days: number
 }
 
-export function recordingSweep({ stores, recordings, clock, days }: RecordingSweepParts): () => Promise<void> {
+export function recordingSweep({
+  stores,
+  recordings,
+  clock,
+  days,
+}: RecordingSweepParts): () => Promise<void> {
   async function unwanted(): Promise<number> {
     const found = await stores.recordings.unwanted(batch)
     for (const { tenant_id, session_uid, exists } of found) {

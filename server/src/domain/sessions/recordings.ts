@@ -1,4 +1,5 @@
-// Recordings as a player reads them, in the caller's namespace: what there is of a session, a part of it, where a text is.
+// Recordings as a player reads them, in the caller's namespace: what there is of a session, a part of it,
+// where a text is.
 import { Failure } from '@hawser/contract/failures'
 import type { JournalName } from '../../recording/journal.ts'
 import type { Recordings } from '../../recording/recordings.ts'
@@ -15,7 +16,10 @@ export function recordingRules({ stores, recordings }: RecordingParts): Rules<'r
     if (!(await stores.of(tenant_id).sessions.find(uid))) throw new Failure('notFound')
     return recordings.channels(tenant_id, uid)
   }
-  async function one({ uid, channel }: { uid: string; channel: string }, tenant_id: string): Promise<JournalName> {
+  async function one(
+    { uid, channel }: { uid: string; channel: string },
+    tenant_id: string,
+  ): Promise<JournalName> {
     const name = (await terminals(uid, tenant_id)).find((terminal) => terminal.channel === Number(channel))
     if (!name) throw new Failure('notFound', { message: 'The session has no such recorded terminal.' })
     return name
@@ -35,12 +39,18 @@ export function recordingRules({ stores, recordings }: RecordingParts): Rules<'r
         width: size.width,
         height: size.height,
         screen: screen.toString('base64'),
-        events: events.map((event) => ('bytes' in event ? { time_ms: event.time_ms, bytes: event.bytes.toString('base64') } : event)),
+        events: events.map((event) =>
+          'bytes' in event ? { time_ms: event.time_ms, bytes: event.bytes.toString('base64') } : event,
+        ),
         next: next ?? null,
       }
     },
     async search({ params, query }, { tenant_id }) {
-      const { hits, next } = await recordings.search(await one(params, tenant_id), query.text, query.from ?? 0)
+      const { hits, next } = await recordings.search(
+        await one(params, tenant_id),
+        query.text,
+        query.from ?? 0,
+      )
       return { found: [...hits], next: next ?? null }
     },
   }

@@ -72,7 +72,9 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
     async setAuthenticated({ params, body }, caller) {
       await mustFind(params.uid, caller)
       if (body.authenticated !== undefined)
-        await stores.of(caller.tenant_id).sessions.save(params.uid, { authenticated: body.authenticated ? 1 : 0 })
+        await stores
+          .of(caller.tenant_id)
+          .sessions.save(params.uid, { authenticated: body.authenticated ? 1 : 0 })
     },
     async play({ params }, caller) {
       await mustFind(params.uid, caller)
@@ -86,8 +88,10 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
     async cast({ params, query }, caller) {
       const { started_at } = await mustFind(params.uid, caller)
       const channels = await recordings.channels(caller.tenant_id, params.uid)
-      const one = query.channel === undefined ? channels[0] : channels.find(({ channel }) => channel === query.channel)
-      if (!one && query.channel !== undefined) throw new Failure('notFound', { message: 'The session has no such recorded terminal.' })
+      const one =
+        query.channel === undefined ? channels[0] : channels.find(({ channel }) => channel === query.channel)
+      if (!one && query.channel !== undefined)
+        throw new Failure('notFound', { message: 'The session has no such recorded terminal.' })
       return {
         answer: one ? recordings.cast(one) : nothing(parts.emptyCast(Date.parse(started_at))),
         headers: { 'content-disposition': `attachment; filename="${params.uid.slice(0, 12)}.cast"` },
@@ -104,11 +108,13 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
       const session = await mustFind(params.uid, caller)
       if (session.device_uid !== body.device) throw new Failure('notFound')
       const { tenant_id } = caller
-      if (session.active === 1) await stores.of(tenant_id).sessions.save(params.uid, { active: 0, last_seen: iso(clock.now()) })
+      if (session.active === 1)
+        await stores.of(tenant_id).sessions.save(params.uid, { active: 0, last_seen: iso(clock.now()) })
       bus.tell('session.closed', { tenant_id, uid: params.uid })
     },
     async record({ params, body }, caller) {
-      if (body.uid !== params.uid) throw new Failure('unprocessable', { message: 'uid: the path names another session' })
+      if (body.uid !== params.uid)
+        throw new Failure('unprocessable', { message: 'uid: the path names another session' })
       const { device_uid, username, term, recorded } = await mustFind(params.uid, caller)
       const { tenant_id } = caller
       if ((await stores.namespaces.find(tenant_id))?.session_record !== 1) return
@@ -117,7 +123,9 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
       const { message, width, height } = body
       const about = { tenant_id, session_uid: params.uid, device_uid, username, term }
       await recordings.post(about, { message, width, height }).catch((cause: unknown) => {
-        throw isFull(cause) ? new Failure('unavailable', { message: 'The disk of the server is full.', cause }) : cause
+        throw isFull(cause)
+          ? new Failure('unavailable', { message: 'The disk of the server is full.', cause })
+          : cause
       })
     },
     async removeRecording({ params }, caller) {
@@ -135,7 +143,11 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
   }
 }
 
-const frameOf = ({ session_uid, tenant_id }: JournalName, frame: PlayedFrame): Frame => ({ uid: session_uid, tenant_id, ...frame })
+const frameOf = ({ session_uid, tenant_id }: JournalName, frame: PlayedFrame): Frame => ({
+  uid: session_uid,
+  tenant_id,
+  ...frame,
+})
 
 async function* nothing(text: string): AsyncGenerator<string> {
   yield text

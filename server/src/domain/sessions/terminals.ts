@@ -1,6 +1,7 @@
-// Tickets for terminals in a browser. Who is signed in, and a member of the device's namespace, gets one; it is good once,
-// for half a minute, and holds what the login on the device needs, so that no password stands in an address. All of it is in
-// memory: nothing of a ticket is written anywhere. A terminal lasts as long as its person's sign-in does.
+// Tickets for terminals in a browser. Who is signed in, and a member of the device's namespace, gets one; it
+// is good once, for half a minute, and holds what the login on the device needs, so that no password stands
+// in an address. All of it is in memory: nothing of a ticket is written anywhere. A terminal lasts as long as
+// its person's sign-in does.
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../../bus/bus.ts'
 import { newUid } from '../../kit/ids.ts'
@@ -61,8 +62,17 @@ export interface TerminalParts {
 export const ticketName = (token: string): string => `ticket.${hashOf(token)}`
 const terminalName = (session_uid: string): string => `terminal.${session_uid}`
 
-export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Rules<'terminals'> & { tickets: TerminalTickets } {
-  const given = new Map<string, { readonly ticket: TerminalTicket; readonly ends_at: number; forget(): void }>()
+export function terminals({
+  stores,
+  clock,
+  keys,
+  bus,
+  hold,
+}: TerminalParts): Rules<'terminals'> & { tickets: TerminalTickets } {
+  const given = new Map<
+    string,
+    { readonly ticket: TerminalTicket; readonly ends_at: number; forget(): void }
+  >()
   const open = new Map<string, Holder>()
 
   function holderOf(caller: MemberCaller): Holder {
@@ -75,7 +85,8 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
   function give(ticket: TerminalTicket): { token: string } {
     let own = 0
     for (const one of given.values()) if (one.ticket.user_id === ticket.user_id) own += 1
-    if (own >= mostOfOne || given.size >= mostOfAll) throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
+    if (own >= mostOfOne || given.size >= mostOfAll)
+      throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
     const token = newUid()
     // What nobody came for is forgotten, and with it the password.
     const name = hold(ticketName(token))
@@ -92,14 +103,17 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
   /** A device of the caller's namespace to which one can connect. */
   async function requireDevice(tenant_id: string, uid: string): Promise<void> {
     const device = await stores.of(tenant_id).devices.find(uid)
-    if (device?.status !== 'accepted') throw new Failure('notFound', { message: 'There is no such device to connect to.' })
+    if (device?.status !== 'accepted')
+      throw new Failure('notFound', { message: 'There is no such device to connect to.' })
   }
 
   function fingerprintOf(line: string): string {
     try {
       return keys.fingerprint(keys.parse(line.trim()).blob)
     } catch (error) {
-      throw new Failure('invalid', { message: `public_key: ${error instanceof Error ? error.message : 'not a public key'}` })
+      throw new Failure('invalid', {
+        message: `public_key: ${error instanceof Error ? error.message : 'not a public key'}`,
+      })
     }
   }
 
@@ -114,27 +128,45 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
   return {
     async open({ body }, caller) {
       const { password, public_key } = body
-      const fingerprint = body.fingerprint ?? (public_key === undefined ? undefined : fingerprintOf(public_key))
+      const fingerprint =
+        body.fingerprint ?? (public_key === undefined ? undefined : fingerprintOf(public_key))
       if ((password === undefined) === (fingerprint === undefined))
-        throw new Failure('invalid', { message: 'Either a password, or a fingerprint or public_key is needed.' })
+        throw new Failure('invalid', {
+          message: 'Either a password, or a fingerprint or public_key is needed.',
+        })
       await requireDevice(caller.tenant_id, body.device)
       const proof = password === undefined ? { fingerprint: fingerprint! } : { password }
-      return give({ ...holderOf(caller), kind: 'terminal', device_uid: body.device, login: body.username, proof })
+      return give({
+        ...holderOf(caller),
+        kind: 'terminal',
+        device_uid: body.device,
+        login: body.username,
+        proof,
+      })
     },
     async openOld({ body }, caller) {
       const { password } = body
       if (body.signature !== undefined || body.fingerprint !== undefined)
         throw new Failure('invalid', {
-          message: 'A signature of the user name alone could be used again by others; sign in with a key at /ws/ssh/session.',
+          message:
+            'A signature of the user name alone could be used again by others; sign in with a key at /ws/ssh/session.',
         })
       if (password === undefined) throw new Failure('invalid', { message: 'password: it is needed' })
       await requireDevice(caller.tenant_id, body.device)
-      return give({ ...holderOf(caller), kind: 'old terminal', device_uid: body.device, login: body.username, proof: { password } })
+      return give({
+        ...holderOf(caller),
+        kind: 'old terminal',
+        device_uid: body.device,
+        login: body.username,
+        proof: { password },
+      })
     },
     async files({ body }, caller) {
       const holder = holderOf(caller)
       // The terminal may be on another node, which then gives the ticket.
-      const token = filesTicket(body.session, holder) ?? (await bus.seek(terminalName(body.session), JSON.stringify(holder)))
+      const token =
+        filesTicket(body.session, holder) ??
+        (await bus.seek(terminalName(body.session), JSON.stringify(holder)))
       if (token === undefined) throw new Failure('notFound', { message: 'You have no such terminal open.' })
       return { token }
     },
@@ -148,11 +180,15 @@ export function terminals({ stores, clock, keys, bus, hold }: TerminalParts): Ru
       },
       async holds({ user_id, tenant_id, epoch, token_id }) {
         const standing = await stores.callers.user(user_id, tenant_id)
-        return standing !== undefined && standing.role !== null && outlivesPasswords(standing, epoch, token_id)
+        return (
+          standing !== undefined && standing.role !== null && outlivesPasswords(standing, epoch, token_id)
+        )
       },
       opened(holder, session_uid) {
         open.set(session_uid, holder)
-        const name = bus.hold(terminalName(session_uid), (asking) => filesTicket(session_uid, JSON.parse(asking) as Holder))
+        const name = bus.hold(terminalName(session_uid), (asking) =>
+          filesTicket(session_uid, JSON.parse(asking) as Holder),
+        )
         return {
           [Symbol.dispose]() {
             name[Symbol.dispose]()

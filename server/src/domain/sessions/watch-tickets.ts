@@ -1,7 +1,7 @@
-// Tickets for watching a session from a browser, which cannot set headers, so that no sign-in stands in an address. A ticket is
-// good once, for half a minute and for one session. It is sealed under the master key, which all nodes have: the node on which
-// the session runs can read it without asking the one that gave it, and since no other node takes it, it is the one
-// that remembers which were taken.
+// Tickets for watching a session from a browser, which cannot set headers, so that no sign-in stands in an
+// address. A ticket is good once, for half a minute and for one session. It is sealed under the master key,
+// which all nodes have: the node on which the session runs can read it without asking the one that gave it,
+// and since no other node takes it, it is the one that remembers which were taken.
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import { second_ms, type Clock } from '../../kit/clock.ts'
@@ -70,7 +70,15 @@ function recent(most: number) {
   }
 }
 
-export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: Vault; clock: Clock }): WatchTickets {
+export function watchTickets({
+  stores,
+  vault,
+  clock,
+}: {
+  stores: Stores
+  vault: Vault
+  clock: Clock
+}): WatchTickets {
   /** Those that we gave and that nobody brought to us. */
   const given = recent(mostGiven)
   const taken = recent(mostTaken)
@@ -89,7 +97,15 @@ export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: 
       if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
       const { id: user_id, tenant_id, epoch, token_id } = caller
       const now = clock.now()
-      const ticket: Ticket = { id: newUid(), session_uid, user_id, tenant_id, epoch, token_id, ends_at: now + life_ms }
+      const ticket: Ticket = {
+        id: newUid(),
+        session_uid,
+        user_id,
+        tenant_id,
+        epoch,
+        token_id,
+        ends_at: now + life_ms,
+      }
       given.add(ticket, now)
       return Buffer.from(vault.seal(purpose, JSON.stringify(ticket)), 'base64').toString('base64url')
     },
@@ -98,15 +114,27 @@ export function watchTickets({ stores, vault, clock }: { stores: Stores; vault: 
       const ticket = opened(sealed)
       const { id, user_id, tenant_id, epoch, token_id } = ticket
       const now = clock.now()
-      if (ticket.session_uid !== session_uid || ticket.ends_at <= now || taken.has(id)) throw new Failure('wrongToken')
+      if (ticket.session_uid !== session_uid || ticket.ends_at <= now || taken.has(id))
+        throw new Failure('wrongToken')
       taken.add(ticket, now)
       given.drop(id)
       return async (from) => {
         const standing = await stores.callers.user(user_id, tenant_id)
-        if (!standing || !outlivesPasswords(standing, epoch, token_id) || standing.role === null) throw new Failure('unauthenticated')
+        if (!standing || !outlivesPasswords(standing, epoch, token_id) || standing.role === null)
+          throw new Failure('unauthenticated')
         if (rank(standing.role) < rank('administrator')) throw new Failure('roleTooLow')
         const { username, role } = standing
-        return { ...from, kind: 'user', id: user_id, token_id, epoch, exp: ticket.ends_at / second_ms, username, tenant_id, role }
+        return {
+          ...from,
+          kind: 'user',
+          id: user_id,
+          token_id,
+          epoch,
+          exp: ticket.ends_at / second_ms,
+          username,
+          tenant_id,
+          role,
+        }
       }
     },
   }

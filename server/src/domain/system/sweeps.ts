@@ -1,5 +1,5 @@
-// Sweeps: what has run out is removed, and devices that a crash left marked as online are marked as gone. Every sweep
-// is safe to repeat and to run on several nodes at once.
+// Sweeps: what has run out is removed, and devices that a crash left marked as online are marked as gone.
+// Every sweep is safe to repeat and to run on several nodes at once.
 import { day_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { stale_ms } from '../sessions/live-sessions.ts'

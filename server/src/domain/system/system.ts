@@ -1,5 +1,5 @@
-// The server about itself: what agents ask first, how to install one, health, figures of a namespace, and the first
-// set-up, which needs the one-time code that the first start printed.
+// The server about itself: what agents ask first, how to install one, health, figures of a namespace, and the
+// first set-up, which needs the one-time code that the first start printed.
 import { interfaceVersion } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
@@ -46,7 +46,12 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
   }
   const addressOf = (from: From): string => parts.url || `${from.secure ? 'https' : 'http'}://${hostOf(from)}`
 
-  const setupToken = (hash: string) => ({ kind: 'setup' as const, hash, user_id: null, expires_at: iso(clock.now() + 365 * day_ms) })
+  const setupToken = (hash: string) => ({
+    kind: 'setup' as const,
+    hash,
+    user_id: null,
+    expires_at: iso(clock.now() + 365 * day_ms),
+  })
 
   return {
     async info(_, from) {
@@ -83,11 +88,18 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
     async setup({ body }, { source }) {
       const hash = vault.mark('setup', body.code)
       const wrong = () => new Failure('wrongToken')
-      const right = !(await stores.users.anyFounder()) && (await stores.tokens.find('setup', hash, iso(clock.now())))
-      // Wrong codes are counted for whoever sends them. The right one is never locked, however many others guess from the
-      // same address: it has 122 random bits, which nobody guesses.
-      if (!right) await parts.lockout.judge(`setup ${neighbourhood(source)}`, fiveTries, wrong, () => Promise.resolve(undefined))
-      const taken = body.namespace === undefined ? undefined : await stores.namespaces.findByName(body.namespace.toLowerCase())
+      const right =
+        !(await stores.users.anyFounder()) && (await stores.tokens.find('setup', hash, iso(clock.now())))
+      // Wrong codes are counted for whoever sends them. The right one is never locked, however many others
+      // guess from the same address: it has 122 random bits, which nobody guesses.
+      if (!right)
+        await parts.lockout.judge(`setup ${neighbourhood(source)}`, fiveTries, wrong, () =>
+          Promise.resolve(undefined),
+        )
+      const taken =
+        body.namespace === undefined
+          ? undefined
+          : await stores.namespaces.findByName(body.namespace.toLowerCase())
       if (taken) throw new Failure('takenFields', { fields: ['namespace'] })
       if (!(await stores.tokens.spend('setup', hash, iso(clock.now())))) throw wrong()
       try {
@@ -95,13 +107,17 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
         await parts.namespaces.create(user.id, body.namespace ?? nameOf(user.username))
         return await parts.signIn.signedIn(user)
       } catch (error) {
-        // Nobody was made, so the code is good for another try; once there is a user it is worth nothing anyway.
+        // Nobody was made, so the code is good for another try; once there is a user it is worth nothing
+        // anyway.
         await stores.tokens.insert(setupToken(hash))
         throw error
       }
     },
 
-    /** A fresh set-up code while nobody but strangers has an account; the code of an earlier start ends with it. */
+    /**
+     * A fresh set-up code while nobody but strangers has an account; the code of an earlier start ends with
+     * it.
+     */
     async setupCode() {
       if (await stores.users.anyFounder()) return undefined
       const code = newUuid()

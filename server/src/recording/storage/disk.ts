@@ -1,6 +1,19 @@
-// Journals in a folder: `<tenant>/<first two of the session>/<session>/<channel>.journal`. For one that is being written there
-// is an empty file of its name in `unfinished`, so that a start after a crash need not look at all of them.
-import { access, mkdir, open, readdir, rename, rm, rmdir, stat, unlink, writeFile, type FileHandle } from 'node:fs/promises'
+// Journals in a folder: `<tenant>/<first two of the session>/<session>/<channel>.journal`. For one that is
+// being written there is an empty file of its name in `unfinished`, so that a start after a crash need not
+// look at all of them.
+import {
+  access,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  unlink,
+  writeFile,
+  type FileHandle,
+} from 'node:fs/promises'
 import path from 'node:path'
 import type { JournalName } from '../journal.ts'
 import type { Appending, Keep, Reading } from './storage.ts'
@@ -19,11 +32,13 @@ export interface DiskKeep extends Keep {
 export function diskKeep(folder: string): DiskKeep {
   const folderOf = ({ tenant_id, session_uid }: Omit<JournalName, 'channel'>): string => {
     // They come from our own tables; what is not of their form must all the same never become a path.
-    if (!namePattern.test(`${tenant_id}.${session_uid}.0`)) throw new Error('a journal needs a namespace and a session')
+    if (!namePattern.test(`${tenant_id}.${session_uid}.0`))
+      throw new Error('a journal needs a namespace and a session')
     return path.join(folder, tenant_id, session_uid.slice(0, 2), session_uid)
   }
   const fileOf = (name: JournalName): string => path.join(folderOf(name), `${name.channel}${ending}`)
-  const markOf = (name: JournalName): string => path.join(folder, marks, `${name.tenant_id}.${name.session_uid}.${name.channel}`)
+  const markOf = (name: JournalName): string =>
+    path.join(folder, marks, `${name.tenant_id}.${name.session_uid}.${name.channel}`)
 
   function appending(name: JournalName, file: FileHandle, length: number): Appending {
     return {
@@ -32,7 +47,8 @@ export function diskKeep(folder: string): DiskKeep {
         const total = bytes.reduce((sum, piece) => sum + piece.length, 0)
         const { bytesWritten } = await file.writev(bytes, length)
         // A disk that has room for a part takes that part.
-        if (bytesWritten < total) throw Object.assign(new Error('the disk took only a part'), { code: 'ENOSPC' })
+        if (bytesWritten < total)
+          throw Object.assign(new Error('the disk took only a part'), { code: 'ENOSPC' })
         length += total
       },
       sync: () => file.datasync(),
@@ -96,7 +112,8 @@ export function diskKeep(folder: string): DiskKeep {
         await writeFile(markOf(name), '', { mode: 0o600 })
         try {
           const file = await open(fileOf(name), 'wx', 0o600)
-          // The name of a file is in its folder: without this a loss of power could take both away with all that was synced.
+          // The name of a file is in its folder: without this a loss of power could take both away with all
+          // that was synced.
           await Promise.all([where, path.join(folder, marks)].map(syncFolder))
           return appending(name, file, 0)
         } catch (error) {
@@ -107,7 +124,11 @@ export function diskKeep(folder: string): DiskKeep {
     },
     read: async (name) => reading(await open(fileOf(name), 'r')),
     async list(tenant_id, session_uid) {
-      return (await channels(folderOf({ tenant_id, session_uid }))).map((channel) => ({ tenant_id, session_uid, channel }))
+      return (await channels(folderOf({ tenant_id, session_uid }))).map((channel) => ({
+        tenant_id,
+        session_uid,
+        channel,
+      }))
     },
     async used(tenant_id) {
       const where = path.join(folder, path.basename(tenant_id))
@@ -128,7 +149,8 @@ export function diskKeep(folder: string): DiskKeep {
       await rm(where, { recursive: true, force: true })
       for (const channel of found) await rm(markOf({ tenant_id, session_uid, channel }), { force: true })
       // The last of its folder, or of its namespace, takes that along; another one may come in between.
-      for (const parent of [path.dirname(where), path.dirname(path.dirname(where))]) await rmdir(parent).catch(() => undefined)
+      for (const parent of [path.dirname(where), path.dirname(path.dirname(where))])
+        await rmdir(parent).catch(() => undefined)
       return found.length
     },
     async unfinished() {
@@ -166,7 +188,8 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)
+const codeOf = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined
 
 function orGone(error: unknown): void {
   if (codeOf(error) !== 'ENOENT') throw error

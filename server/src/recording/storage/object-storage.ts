@@ -1,12 +1,14 @@
-// Journals in an S3-compatible store. While one is being written it lies in a folder here, the spool, as it would without a
-// store; when it is finished it is sent there in parts, and its file goes once the store has all of it. So a session never
-// waits for the store: what cannot be sent waits on the disk and is tried again, ever more slowly, and what a crash left is
-// sent after the next start. Reading asks for ranges; a journal is never whole in memory. Loaded only when a store is set.
+// Journals in an S3-compatible store. While one is being written it lies in a folder here, the spool, as it
+// would without a store; when it is finished it is sent there in parts, and its file goes once the store has
+// all of it. So a session never waits for the store: what cannot be sent waits on the disk and is tried
+// again, ever more slowly, and what a crash left is sent after the next start. Reading asks for ranges; a
+// journal is never whole in memory. Loaded only when a store is set.
 //
-// Of several nodes each has a spool of its own. A journal that goes on has a shadow in the store (see shadows.ts) and a line in
-// the ledger that says whose it is; when its node is lost another one takes the line, brings the shadow into its own spool and
-// finishes it there. Whoever has the line sends, and only who could strike it out afterwards removes the shadow and its file: a
-// node that comes back finds that its journal was finished without it, and keeps what it has beyond that beside it.
+// Of several nodes each has a spool of its own. A journal that goes on has a shadow in the store (see
+// shadows.ts) and a line in the ledger that says whose it is; when its node is lost another one takes the
+// line, brings the shadow into its own spool and finishes it there. Whoever has the line sends, and only who
+// could strike it out afterwards removes the shadow and its file: a node that comes back finds that its
+// journal was finished without it, and keeps what it has beyond that beside it.
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { JournalName } from '../journal.ts'
@@ -47,7 +49,10 @@ const theirs_ms = 10_000
 const ledger_ms = 2_000
 /** Journals of lost nodes that are taken over at a time. */
 const mostInherited = 20
-/** What a lost node has beyond the shadow of its journal is kept if it is more than this; less is the shadow's delay. */
+/**
+ * What a lost node has beyond the shadow of its journal is kept if it is more than this; less is the shadow's
+ * delay.
+ */
 const spare_ms = 5_000
 /** Uploads that are under way when the server stops get so long. */
 const farewell_ms = 5_000
@@ -84,9 +89,11 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
   let timer: NodeJS.Timeout | undefined
   let over = false
 
-  const idOf = ({ tenant_id, session_uid, channel }: JournalName): string => `${tenant_id}/${session_uid}/${channel}`
+  const idOf = ({ tenant_id, session_uid, channel }: JournalName): string =>
+    `${tenant_id}/${session_uid}/${channel}`
   const keyOf = (name: JournalName): string => `${idOf(name)}.journal`
-  const shadows = ledger && openShadows({ store, keyOf: idOf, fileOf: disk.fileOf, onDelayed: parts.onDelayed })
+  const shadows =
+    ledger && openShadows({ store, keyOf: idOf, fileOf: disk.fileOf, onDelayed: parts.onDelayed })
 
   function remember({ session_uid, channel }: JournalName): void {
     counts.delete(session_uid)
@@ -139,7 +146,8 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
     const [our, their] = [await readEnd(ours), await readEnd(theirs)]
     if (!our || !their || our.duration_ms - their.duration_ms <= spare_ms) return false
     const from = placeBefore(our.index, ({ time_ms }) => time_ms <= their.duration_ms)
-    for await (const { time_ms } of events(ours, from)) if (time_ms > their.duration_ms) return our.duration_ms - time_ms > spare_ms
+    for await (const { time_ms } of events(ours, from))
+      if (time_ms > their.duration_ms) return our.duration_ms - time_ms > spare_ms
     return false
   }
 
@@ -262,7 +270,8 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
 
   async function inherited(): Promise<JournalName[]> {
     if (!ledger || over || performance.now() < inheritAgain_at) return []
-    if (inheriting.size < mostInherited) for (const name of await ledger.inherit(mostInherited)) inheriting.set(idOf(name), name)
+    if (inheriting.size < mostInherited)
+      for (const name of await ledger.inherit(mostInherited)) inheriting.set(idOf(name), name)
     const here: JournalName[] = []
     for (const [id, name] of inheriting) {
       try {
@@ -305,7 +314,8 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
     },
     async create(name, isOld) {
       const { tenant_id, session_uid } = name
-      const known = counts.get(session_uid) ?? (isOld ? Math.max(-1, ...(await listed(tenant_id, session_uid))) + 1 : 0)
+      const known =
+        counts.get(session_uid) ?? (isOld ? Math.max(-1, ...(await listed(tenant_id, session_uid))) + 1 : 0)
       for (let channel = Math.max(name.channel, known); ; channel += 1) {
         const file = await disk.create({ ...name, channel })
         ;({ channel } = file.name)
@@ -339,7 +349,8 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
       return sent.reduce((sum, { bytes }) => sum + bytes, await disk.used(tenant_id))
     },
     async remove(tenant_id, session_uid) {
-      for (const [id, name] of waiting) if (name.session_uid === session_uid && name.tenant_id === tenant_id) waiting.delete(id)
+      for (const [id, name] of waiting)
+        if (name.session_uid === session_uid && name.tenant_id === tenant_id) waiting.delete(id)
       for (const [id, { abort, done }] of sending) {
         if (!id.startsWith(`${tenant_id}/${session_uid}/`)) continue
         abort.abort()
@@ -387,7 +398,9 @@ async function spooled(folder: string): Promise<JournalName[]> {
   const files = await readdir(folder, { recursive: true }).catch(() => [])
   return files.flatMap((file) => {
     const [, tenant_id, session_uid, channel] =
-      /^([0-9a-f-]{36})\/[0-9a-f]{2}\/([0-9a-f]{64})\/(\d{1,9})\.journal$/.exec(file.split(path.sep).join('/')) ?? []
+      /^([0-9a-f-]{36})\/[0-9a-f]{2}\/([0-9a-f]{64})\/(\d{1,9})\.journal$/.exec(
+        file.split(path.sep).join('/'),
+      ) ?? []
     return tenant_id && session_uid ? [{ tenant_id, session_uid, channel: Number(channel) }] : []
   })
 }

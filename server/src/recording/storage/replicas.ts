@@ -1,8 +1,9 @@
-// The shadow of a journal that goes on: what was written of it so far, in the store, so that another node can bring it to its
-// end when the one that writes it is lost. Once a second what has come since is put there, as pieces
-// `<tenant>/<session>/<channel>.part/<offset>`. A small piece is put again with what follows until it is worth an object of its
-// own, so that a journal costs at most one request a second, none while nothing is shown, and few objects. A store that is away
-// slows nobody: the shadow falls behind, and the journal is whole on its node's disk all the same.
+// The shadow of a journal that goes on: what was written of it so far, in the store, so that another node can
+// bring it to its end when the one that writes it is lost. Once a second what has come since is put there, as
+// pieces `<tenant>/<session>/<channel>.part/<offset>`. A small piece is put again with what follows until it
+// is worth an object of its own, so that a journal costs at most one request a second, none while nothing is
+// shown, and few objects. A store that is away slows nobody: the shadow falls behind, and the journal is
+// whole on its node's disk all the same.
 import { open } from 'node:fs/promises'
 import type { JournalName } from '../journal.ts'
 import { part_bytes, type ObjectStore } from './s3.ts'
@@ -100,7 +101,8 @@ export function shadows({ store, keyOf, fileOf, onDelayed }: ShadowParts): Shado
   const pieces = (name: JournalName) => store.list(folderOf(name), true)
 
   return {
-    follow: (name, ready) => void followed.set(keyOf(name), { name, ready, length: 0, stored: 0, piece: 0, putting: undefined }),
+    follow: (name, ready) =>
+      void followed.set(keyOf(name), { name, ready, length: 0, stored: 0, piece: 0, putting: undefined }),
     grown(name, length) {
       const one = followed.get(keyOf(name))
       if (!one) return

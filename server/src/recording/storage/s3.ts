@@ -1,5 +1,5 @@
-// The few things that are asked of an S3-compatible store, by keys below the prefix. What is asked while somebody waits fails
-// with a name; what is sent in the background fails as it failed, for the log.
+// The few things that are asked of an S3-compatible store, by keys below the prefix. What is asked while
+// somebody waits fails with a name; what is sent in the background fails as it failed, for the log.
 import { createReadStream } from 'node:fs'
 import {
   DeleteObjectCommand,
@@ -46,14 +46,17 @@ export function objectStore(parts: StoreParts): ObjectStore {
   const store = new S3Client({
     region: parts.region,
     ...(parts.endpoint ? { endpoint: parts.endpoint, forcePathStyle: true } : {}),
-    ...(parts.accessKey ? { credentials: { accessKeyId: parts.accessKey, secretAccessKey: parts.secretKey } } : {}),
+    ...(parts.accessKey
+      ? { credentials: { accessKeyId: parts.accessKey, secretAccessKey: parts.secretKey } }
+      : {}),
     // Stores that are not Amazon's know no checksums in trailers.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 30_000 },
   })
   const at = (key: string) => ({ Bucket, Key: `${before}${key}` })
-  const size = async (key: string): Promise<number> => (await asked(() => store.send(new HeadObjectCommand(at(key))))).ContentLength ?? 0
+  const size = async (key: string): Promise<number> =>
+    (await asked(() => store.send(new HeadObjectCommand(at(key))))).ContentLength ?? 0
 
   return {
     size,
@@ -71,7 +74,8 @@ export function objectStore(parts: StoreParts): ObjectStore {
             }),
           ),
         )
-        for (const { Key = '', Size = 0 } of page.Contents ?? []) found.push({ key: Key.slice(before.length), bytes: Size })
+        for (const { Key = '', Size = 0 } of page.Contents ?? [])
+          found.push({ key: Key.slice(before.length), bytes: Size })
         token = page.IsTruncated ? page.NextContinuationToken : undefined
       } while (token !== undefined)
       return found
@@ -86,7 +90,9 @@ export function objectStore(parts: StoreParts): ObjectStore {
       }
     },
     async read(key, from, end) {
-      const { Body } = await asked(() => store.send(new GetObjectCommand({ ...at(key), Range: `bytes=${from}-${end - 1}` })))
+      const { Body } = await asked(() =>
+        store.send(new GetObjectCommand({ ...at(key), Range: `bytes=${from}-${end - 1}` })),
+      )
       return Buffer.from(await Body!.transformToByteArray())
     },
     async remove(key) {
@@ -99,7 +105,13 @@ export function objectStore(parts: StoreParts): ObjectStore {
       const Body = createReadStream(file, { highWaterMark: 1024 * 1024 })
       try {
         const params = { ...at(key), Body, ContentType }
-        await new Upload({ client: store, params, partSize: part_bytes, queueSize: 1, abortController }).done()
+        await new Upload({
+          client: store,
+          params,
+          partSize: part_bytes,
+          queueSize: 1,
+          abortController,
+        }).done()
       } finally {
         Body.destroy()
       }
@@ -110,7 +122,8 @@ export function objectStore(parts: StoreParts): ObjectStore {
   }
 }
 
-export const isGone = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT'
+export const isGone = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ENOENT'
 
 /** What the store answers; what it does not is a failure with a name. */
 async function asked<T>(ask: () => Promise<T>): Promise<T> {
@@ -118,7 +131,12 @@ async function asked<T>(ask: () => Promise<T>): Promise<T> {
     return await ask()
   } catch (cause) {
     const status = (cause as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode
-    if (status === 404) throw Object.assign(new Error('the store has no such recording', { cause }), { code: 'ENOENT' })
-    throw new Failure('unavailable', { message: 'The store of recordings cannot be reached.', retryAfter: 10, cause })
+    if (status === 404)
+      throw Object.assign(new Error('the store has no such recording', { cause }), { code: 'ENOENT' })
+    throw new Failure('unavailable', {
+      message: 'The store of recordings cannot be reached.',
+      retryAfter: 10,
+      cause,
+    })
   }
 }

@@ -1,11 +1,11 @@
-// Where journals are kept, as the rest of the room sees it: bytes that are appended to, read at any place, listed by session,
-// and removed. A journal that was begun and not finished is known as such after a crash.
+// Where journals are kept, as the rest of the room sees it: bytes that are appended to, read at any place,
+// listed by session, and removed. A journal that was begun and not finished is known as such after a crash.
 import type { JournalName } from '../journal.ts'
 
 export interface Keep {
   /**
-   * A new, empty journal; the channel is the first number that is free from the given one on. `isOld`: the session may have
-   * journals from before this start.
+   * A new, empty journal; the channel is the first number that is free from the given one on. `isOld`: the
+   * session may have journals from before this start.
    */
   create(name: JournalName, isOld?: boolean): Promise<Appending>
   read(name: JournalName): Promise<Reading>
@@ -21,7 +21,10 @@ export interface Keep {
   reopen(name: JournalName): Promise<Appending & Reading>
   /** Forgets one in which nothing can be read. */
   discard(name: JournalName): Promise<void>
-  /** Brings here, to be brought to their ends, some that nodes which are gone have left in a place that all share. */
+  /**
+   * Brings here, to be brought to their ends, some that nodes which are gone have left in a place that all
+   * share.
+   */
   inherited?(): Promise<JournalName[]>
   /** Goes on with what was under way before this start. */
   resume?(): Promise<void>

@@ -1,5 +1,5 @@
-// What the rest of storage needs to know about a database beyond Kysely's own face. The differences between SQLite and
-// PostgreSQL live in this folder and in the migrations, nowhere else.
+// What the rest of storage needs to know about a database beyond Kysely's own face. The differences between
+// SQLite and PostgreSQL live in this folder and in the migrations, nowhere else.
 import type { Kysely } from 'kysely'
 import type { Tables } from '../tables.ts'
 
@@ -17,8 +17,13 @@ export interface Opened extends AsyncDisposable {
   isDuplicate(error: unknown): boolean
 }
 
-/** PostgreSQL cannot keep the character NUL in a text, and SQLite's search stops at it: both get the sign for a lost one. */
+/**
+ * PostgreSQL cannot keep the character NUL in a text, and SQLite's search stops at it: both get the sign for
+ * a lost one.
+ */
 export function storable(parameters: readonly unknown[]): readonly unknown[] {
   const hasNul = (value: unknown): value is string => typeof value === 'string' && value.includes('\0')
-  return parameters.some(hasNul) ? parameters.map((value) => (hasNul(value) ? value.replaceAll('\0', '\ufffd') : value)) : parameters
+  return parameters.some(hasNul)
+    ? parameters.map((value) => (hasNul(value) ? value.replaceAll('\0', '\ufffd') : value))
+    : parameters
 }

@@ -1,7 +1,7 @@
-// PostgreSQL through pg. Every statement text gets a name, so the server prepares it once per connection. Lists use
-// connections of their own with custom plans: a cached generic plan can be forty times slower on filters.
-// A server that is away is told as the failure `unavailable`, here and nowhere else, and nothing waits for it without
-// end; when it is back, the pools connect again by themselves.
+// PostgreSQL through pg. Every statement text gets a name, so the server prepares it once per connection.
+// Lists use connections of their own with custom plans: a cached generic plan can be forty times slower on
+// filters. A server that is away is told as the failure `unavailable`, here and nowhere else, and nothing
+// waits for it without end; when it is back, the pools connect again by themselves.
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
@@ -19,7 +19,10 @@ const parsers: pg.CustomTypesConfig = {
 /** Any number: two nodes that start together take turns on it. */
 const migration_lock = 727_469_001
 
-/** An answer that takes longer than this may be slow or lost; whether the server is there at all is then asked anew. */
+/**
+ * An answer that takes longer than this may be slow or lost; whether the server is there at all is then asked
+ * anew.
+ */
 const silence_ms = 5000
 /** How long a new connection, or the answer to that question, may take. */
 const connect_ms = 5000
@@ -36,14 +39,21 @@ function pool(url: string, max: number, options: string): pg.Pool {
     idleTimeoutMillis: 60_000,
     application_name: 'hawser',
   })
-  // A connection tells its end by an event, also when nobody is using it or about to; unheard, that would end the process.
+  // A connection tells its end by an event, also when nobody is using it or about to; unheard, that would end
+  // the process.
   made.on('connect', (client) => void client.on('error', () => undefined))
   return made
 }
 
-/** From the server: too many connections, no memory or disk, shutting down, starting up (appendix A of its manual). */
+/**
+ * From the server: too many connections, no memory or disk, shutting down, starting up (appendix A of its
+ * manual).
+ */
 const not_now = /^(08|53|57P)/
-/** A table got another column, from a newer node: what was prepared before gives the old ones and is of no use. */
+/**
+ * A table got another column, from a newer node: what was prepared before gives the old ones and is of no
+ * use.
+ */
 const outdated = '0A000'
 /** It ended one of two transactions that waited for each other, or would not fit one after the other. */
 const passing: readonly unknown[] = ['40P01', '40001', outdated]
@@ -56,7 +66,11 @@ function isAway(error: unknown): boolean {
 }
 
 function away(cause: unknown): Failure {
-  return new Failure('unavailable', { message: 'The database cannot be reached at the moment; try again.', retryAfter: 5, cause })
+  return new Failure('unavailable', {
+    message: 'The database cannot be reached at the moment; try again.',
+    retryAfter: 5,
+    cause,
+  })
 }
 
 /** Tries again what failed in passing, after a pause that differs, so that two who met do not meet again. */
@@ -93,10 +107,17 @@ function namer() {
   }
 }
 
-/** Rejects when the server does not answer a new connection either. Those who wonder at the same time ask once. */
+/**
+ * Rejects when the server does not answer a new connection either. Those who wonder at the same time ask
+ * once.
+ */
 function pulse(connectionString: string): () => Promise<void> {
   async function ask(): Promise<void> {
-    const client = new pg.Client({ connectionString, connectionTimeoutMillis: connect_ms, query_timeout: connect_ms })
+    const client = new pg.Client({
+      connectionString,
+      connectionTimeoutMillis: connect_ms,
+      query_timeout: connect_ms,
+    })
     client.on('error', () => undefined)
     try {
       await client.connect()
@@ -140,7 +161,9 @@ function guarded(source: pg.Pool, alive: () => Promise<void>): PostgresPool {
         // Nothing more is asked of a connection that may still be busy with a question that was given up.
         if (broken !== undefined) throw away(broken)
         try {
-          return await answer(values?.length ? { text, name: names.of(text), values: storable(values) as unknown[] } : { text })
+          return await answer(
+            values?.length ? { text, name: names.of(text), values: storable(values) as unknown[] } : { text },
+          )
         } catch (error) {
           if (codeOf(error) === outdated) names.renew()
           if (!isAway(error)) throw error
@@ -151,8 +174,11 @@ function guarded(source: pg.Pool, alive: () => Promise<void>): PostgresPool {
 
       return {
         query: ((text: string, values?: unknown[]) =>
-          // A statement by itself is its own transaction; one inside a transaction ends with it, and that is run again.
-          client.getTransactionStatus() === 'I' ? again(() => ask(text, values)) : ask(text, values)) as never,
+          // A statement by itself is its own transaction; one inside a transaction ends with it, and that is
+          // run again.
+          client.getTransactionStatus() === 'I'
+            ? again(() => ask(text, values))
+            : ask(text, values)) as never,
         release(discard?: boolean) {
           client.off('error', onError)
           client.release(broken !== undefined || discard === true)
@@ -164,7 +190,11 @@ function guarded(source: pg.Pool, alive: () => Promise<void>): PostgresPool {
 
 export function openPostgres(url: string, onError: (error: Error) => void): Opened {
   const writing = pool(url, 10, '-c timezone=UTC')
-  const reading = pool(url, 4, '-c timezone=UTC -c plan_cache_mode=force_custom_plan -c statement_timeout=30000')
+  const reading = pool(
+    url,
+    4,
+    '-c timezone=UTC -c plan_cache_mode=force_custom_plan -c statement_timeout=30000',
+  )
   // An idle connection that the server closes must not end the process; the pool opens another when asked.
   writing.on('error', onError)
   reading.on('error', onError)
@@ -181,7 +211,9 @@ export function openPostgres(url: string, onError: (error: Error) => void): Open
         await client.query('select pg_advisory_lock($1)', [migration_lock])
         return await work()
       } finally {
-        const unlocked = await client.query('select pg_advisory_unlock($1)', [migration_lock]).catch(() => undefined)
+        const unlocked = await client
+          .query('select pg_advisory_unlock($1)', [migration_lock])
+          .catch(() => undefined)
         // With the connection the lock would go, too.
         client.release(unlocked === undefined)
       }

@@ -1,4 +1,5 @@
-// A copy of a SQLite database that may be in use: a consistent picture of one moment, in one file, whole or not at all.
+// A copy of a SQLite database that may be in use: a consistent picture of one moment, in one file, whole or
+// not at all.
 import { renameSync, rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 

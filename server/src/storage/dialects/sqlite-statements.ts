@@ -1,5 +1,5 @@
-// Prepared statements on one SQLite connection, and the settings of every connection. Apart from the dialect, so that
-// the reading worker loads nothing else.
+// Prepared statements on one SQLite connection, and the settings of every connection. Apart from the dialect,
+// so that the reading worker loads nothing else.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 
 export interface Statements {
@@ -9,7 +9,10 @@ export interface Statements {
 /** How many prepared statements are kept; lists with filters make many shapes, the hot ones stay. */
 const cached_statements = 500
 
-/** Prepared statements by their text. Kysely builds the same text for the same query, so almost every call is a hit. */
+/**
+ * Prepared statements by their text. Kysely builds the same text for the same query, so almost every call is
+ * a hit.
+ */
 export function statements(database: DatabaseSync): Statements {
   const cache = new Map<string, { statement: StatementSync; reads: boolean }>()
   return {
@@ -29,4 +32,5 @@ export function statements(database: DatabaseSync): Statements {
 }
 
 /** Settings of every connection to the file. */
-export const pragmas = 'pragma busy_timeout = 10000; pragma foreign_keys = on; pragma cache_size = -32768; pragma temp_store = memory;'
+export const pragmas =
+  'pragma busy_timeout = 10000; pragma foreign_keys = on; pragma cache_size = -32768; pragma temp_store = memory;'

@@ -1,7 +1,8 @@
-// SQLite through node:sqlite: one file, one writing connection on the main thread, one read-only connection in a
-// worker. WAL and synchronous=FULL: what was committed survives kill -9 and power loss. node:sqlite is synchronous, so
-// only point queries run here; lists and counts go to the worker (see sqlite-reader.ts). For the same reason SQLite does
-// not wait by itself while another process writes: that would stop everything else; waiting is done between tries.
+// SQLite through node:sqlite: one file, one writing connection on the main thread, one read-only connection
+// in a worker. WAL and synchronous=FULL: what was committed survives kill -9 and power loss. node:sqlite is
+// synchronous, so only point queries run here; lists and counts go to the worker (see sqlite-reader.ts). For
+// the same reason SQLite does not wait by itself while another process writes: that would stop everything
+// else; waiting is done between tries.
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
@@ -36,12 +37,18 @@ const isBusy = (error: unknown): boolean => isCode(error, 5)
 function toldApart(error: unknown, onFull: () => void): unknown {
   if (!isCode(error, 13)) return error
   onFull()
-  return new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60, cause: error })
+  return new Failure('unavailable', {
+    message: 'The disk of the server is full.',
+    retryAfter: 60,
+    cause: error,
+  })
 }
 
 type Patiently = <T>(work: () => T) => Promise<T>
 
-/** Waiting is for all together: when one has waited in vain, those behind it do not each wait as long again. */
+/**
+ * Waiting is for all together: when one has waited in vain, those behind it do not each wait as long again.
+ */
 function patience(onFull: () => void): Patiently {
   let since = 0
   let seen = -Infinity
@@ -57,7 +64,11 @@ function patience(onFull: () => void): Patiently {
         if (now - seen > gap_ms) since = now
         seen = now
         if (now - since >= patience_ms)
-          throw new Failure('unavailable', { message: 'The database is held by another program; try again.', retryAfter: 5, cause: error })
+          throw new Failure('unavailable', {
+            message: 'The database is held by another program; try again.',
+            retryAfter: 5,
+            cause: error,
+          })
         await pause(retry_ms)
       }
     }
@@ -66,9 +77,12 @@ function patience(onFull: () => void): Patiently {
 
 type Execute = (sql: string, parameters: readonly unknown[]) => Promise<{ rows: unknown[]; changes: number }>
 
-function dialect(execute: Execute, control: { begin(): Promise<void>; commit(): Promise<void>; rollback(): void } | null): Dialect {
-  // One connection, handed from one user to the next: a transaction holds it from begin to commit, so no other
-  // request's statement can slip into it.
+function dialect(
+  execute: Execute,
+  control: { begin(): Promise<void>; commit(): Promise<void>; rollback(): void } | null,
+): Dialect {
+  // One connection, handed from one user to the next: a transaction holds it from begin to commit, so no
+  // other request's statement can slip into it.
   let free: Promise<void> = Promise.resolve()
   let release: () => void = () => undefined
   const connection: DatabaseConnection = {
@@ -109,7 +123,10 @@ function dialect(execute: Execute, control: { begin(): Promise<void>; commit(): 
   }
 }
 
-/** Sends queries to the worker and matches its answers to them by number. A worker that died is replaced at the next. */
+/**
+ * Sends queries to the worker and matches its answers to them by number. A worker that died is replaced at
+ * the next.
+ */
 function readerWorker(file: string): { execute: Execute; close(): Promise<void> } {
   interface Asked {
     readonly waiting: Map<number, PromiseWithResolvers<unknown[]>>
@@ -161,7 +178,11 @@ export async function openSqlite(file: string, onFull: () => void = () => undefi
   const database = new DatabaseSync(file, { enableForeignKeyConstraints: true })
   // Of two that open a new file, one makes it a WAL file, and SQLite does not let the other wait for that.
   const patiently = patience(onFull)
-  await patiently(() => database.exec(`pragma journal_mode = wal; pragma synchronous = full; ${pragmas} pragma busy_timeout = 0;`))
+  await patiently(() =>
+    database.exec(
+      `pragma journal_mode = wal; pragma synchronous = full; ${pragmas} pragma busy_timeout = 0;`,
+    ),
+  )
   const prepared = statements(database)
   const db = new Kysely<Tables>({
     dialect: dialect((sql, parameters) => patiently(() => prepared.run(sql, parameters)), {
@@ -181,7 +202,8 @@ export async function openSqlite(file: string, onFull: () => void = () => undefi
     exclusively: (work) => work(),
     // Whoever wants to write waits for its turn at `begin`, so nobody meets anybody later.
     again: (transaction) => transaction(),
-    isDuplicate: (error) => error instanceof Error && 'errcode' in error && (error.errcode === 2067 || error.errcode === 1555),
+    isDuplicate: (error) =>
+      error instanceof Error && 'errcode' in error && (error.errcode === 2067 || error.errcode === 1555),
     async [Symbol.asyncDispose]() {
       await worker.close()
       await reader.destroy()

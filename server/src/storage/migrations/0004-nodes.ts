@@ -1,5 +1,5 @@
-// Several nodes on one database: who they are, which of them has a device's tunnel or runs a session, and the number of a
-// device's tunnel, of which the highest counts.
+// Several nodes on one database: who they are, which of them has a device's tunnel or runs a session, and the
+// number of a device's tunnel, of which the highest counts.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const nodes = {

@@ -1,7 +1,8 @@
-// Billing: how many devices a namespace has without a subscription, who it is at the payment provider, places that deleted
-// devices keep for a while, and what the provider is still to be told. That last list is written by triggers, so that no way
-// in which a device becomes accepted, stops being it or goes with its namespace can forget to report it. It has one row for
-// each subscription and says only that there is news; what is told is what is true when it is told.
+// Billing: how many devices a namespace has without a subscription, who it is at the payment provider, places
+// that deleted devices keep for a while, and what the provider is still to be told. That last list is written
+// by triggers, so that no way in which a device becomes accepted, stops being it or goes with its namespace
+// can forget to report it. It has one row for each subscription and says only that there is news; what is
+// told is what is true when it is told.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const billing = {
@@ -22,7 +23,10 @@ export const billing = {
         `select ${field('', 'subscription_id')}, tenant_id, 'quantity', 1, 0, '' from namespaces
           where tenant_id = ${row}.tenant_id and ${field('', 'subscription_id')} is not null and ${field('', 'active')} = ${yes}`,
       )
-    const gone = news(`'cancel'`, `values (${field('old.', 'subscription_id')}, old.tenant_id, 'cancel', 1, 0, '')`)
+    const gone = news(
+      `'cancel'`,
+      `values (${field('old.', 'subscription_id')}, old.tenant_id, 'cancel', 1, 0, '')`,
+    )
     const triggers: [name: string, event: string, when: string, body: string][] = [
       ['usage_of_new_device', 'insert on devices', `new.status = 'accepted'`, changed('new')],
       [
@@ -32,7 +36,12 @@ export const billing = {
         changed('new'),
       ],
       ['usage_of_deleted_device', 'delete on devices', `old.status = 'accepted'`, changed('old')],
-      ['usage_of_deleted_namespace', 'delete on namespaces', `${field('old.', 'subscription_id')} is not null`, gone],
+      [
+        'usage_of_deleted_namespace',
+        'delete on namespaces',
+        `${field('old.', 'subscription_id')} is not null`,
+        gone,
+      ],
     ]
     return [
       'alter table namespaces add column free_devices integer',

@@ -1,5 +1,5 @@
-// A namespace may choose that sessions go on when they cannot be recorded, and a session says so when it did. Besides, an
-// index for the sessions of one namespace that are going on: the console shows them apart.
+// A namespace may choose that sessions go on when they cannot be recorded, and a session says so when it did.
+// Besides, an index for the sessions of one namespace that are going on: the console shows them apart.
 
 export const unrecorded = {
   name: 'unrecorded',

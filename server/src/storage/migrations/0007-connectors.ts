@@ -1,5 +1,5 @@
-// Containers become devices: a device remembers which connector it is of, and a connector has the key by which its
-// containers are known, and whether they are accepted at once.
+// Containers become devices: a device remembers which connector it is of, and a connector has the key by
+// which its containers are known, and whether they are accepted at once.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const connectors = {

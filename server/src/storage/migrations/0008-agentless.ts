@@ -1,5 +1,5 @@
-// Devices without an agent: the keys with which they may join a namespace, the key with which we log in there for those who
-// come with a public key, and a device remembers that it is one of them.
+// Devices without an agent: the keys with which they may join a namespace, the key with which we log in there
+// for those who come with a public key, and a device remembers that it is one of them.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const agentless = {

@@ -1,5 +1,5 @@
-// Recordings that are being written or wait to be sent, each with the node that has it: of several nodes it alone may put it
-// into the store that they share, and when it is lost one of the others takes its place.
+// Recordings that are being written or wait to be sent, each with the node that has it: of several nodes it
+// alone may put it into the store that they share, and when it is lost one of the others takes its place.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const unfinishedRecordings = {

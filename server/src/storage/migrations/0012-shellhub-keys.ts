@@ -1,5 +1,6 @@
-// Moved from a ShellHub: the public keys that its device tokens are signed with, each with a namespace that it counts for;
-// a namespace remembers that it was imported, and a device when it was first given a token here.
+// Moved from a ShellHub: the public keys that its device tokens are signed with, each with a namespace that
+// it counts for; a namespace remembers that it was imported, and a device when it was first given a token
+// here.
 import type { Opened } from '../dialects/dialect.ts'
 
 export const shellHubKeys = {

@@ -1,5 +1,5 @@
-// Migrations: numbered without gaps, forward only, each in one transaction. A database that is ahead of this program
-// by one step is served (the other node of a rolling upgrade made it so); further ahead is refused.
+// Migrations: numbered without gaps, forward only, each in one transaction. A database that is ahead of this
+// program by one step is served (the other node of a rolling upgrade made it so); further ahead is refused.
 import { sql, type Kysely } from 'kysely'
 import type { Opened } from '../dialects/dialect.ts'
 import type { Tables } from '../tables.ts'

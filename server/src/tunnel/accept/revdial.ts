@@ -1,8 +1,9 @@
-// Version 1 of the tunnel: a WebSocket with lines of JSON. For each stream we send the address of a pick-up; the agent
-// connects to it with a WebSocket of its own and is an HTTP server on that, of which we ask `GET /ssh/<id>`: from there
-// on the bytes are SSH. A pick-up's address is a secret that works once and for some seconds; a late one finds nobody.
-// Two rules of real agents: the end of the request's head is the end of a message (what follows in the same message is
-// lost), and nothing is said before the agent's SSH server has spoken.
+// Version 1 of the tunnel: a WebSocket with lines of JSON. For each stream we send the address of a pick-up;
+// the agent connects to it with a WebSocket of its own and is an HTTP server on that, of which we ask `GET
+// /ssh/<id>`: from there on the bytes are SSH. A pick-up's address is a secret that works once and for some
+// seconds; a late one finds nobody. Two rules of real agents: the end of the request's head is the end of a
+// message (what follows in the same message is lost), and nothing is said before the agent's SSH server has
+// spoken.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelLine } from '@hawser/contract/tunnel'
@@ -59,14 +60,16 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
   const ended = Promise.withResolvers<void>()
   const say = (line: TunnelLine): void => {
     if (control.destroyed) return
-    if (control.writableLength > mostUnsaid_bytes) return void control.destroy(new Error('The agent does not read its tunnel.'))
+    if (control.writableLength > mostUnsaid_bytes)
+      return void control.destroy(new Error('The agent does not read its tunnel.'))
     control.write(`${JSON.stringify(line)}\n`)
   }
 
   const timer = setInterval(() => say({ command: 'keep-alive' }), keepAlive_ms)
   say({ command: 'keep-alive' })
   readLines(control, (line) => {
-    if (line.command === 'pickup-failed') refusals.get(line.connPath)?.(new Unreachable('The agent could not connect back.'))
+    if (line.command === 'pickup-failed')
+      refusals.get(line.connPath)?.(new Unreachable('The agent could not connect back.'))
   })
   control.on('error', () => undefined)
   control.once('close', () => {
@@ -82,7 +85,8 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
     using expected = waiting.expect(arrived.resolve)
     const connPath = `${tunnelPaths.pickUp}?revdial.dialer=${expected.id}`
     const limit = AbortSignal.any([signal, AbortSignal.timeout(pickUp_ms)])
-    const stop = (): void => arrived.reject(new Unreachable('The agent did not connect back.', { cause: limit.reason }))
+    const stop = (): void =>
+      arrived.reject(new Unreachable('The agent did not connect back.', { cause: limit.reason }))
     limit.addEventListener('abort', stop, { once: true })
     refusals.set(connPath, arrived.reject)
     try {
@@ -105,7 +109,9 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
       stream.on('error', () => undefined)
       // In a message of its own: the promise resolves when that message has left.
       await new Promise<void>((resolve, reject) => {
-        stream.write(`GET /ssh/${id} HTTP/1.1\r\nHost: \r\nUser-Agent: Hawser\r\n\r\n`, (error) => (error ? reject(error) : resolve()))
+        stream.write(`GET /ssh/${id} HTTP/1.1\r\nHost: \r\nUser-Agent: Hawser\r\n\r\n`, (error) =>
+          error ? reject(error) : resolve(),
+        )
       })
       return stream
     },

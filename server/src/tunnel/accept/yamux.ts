@@ -1,7 +1,8 @@
-// Version 2 of the tunnel: one WebSocket, yamux on it, a stream for every SSH connection. The agent is yamux's server: we
-// open, it accepts. Negotiation costs no round trip: the names of the protocols and the JSON line leave with the opening.
-// The agent's replies are read off the stream before anybody else sees it, and nothing is said on it until the agent's SSH
-// server has spoken, because some agents read the line with a buffer that they throw away.
+// Version 2 of the tunnel: one WebSocket, yamux on it, a stream for every SSH connection. The agent is
+// yamux's server: we open, it accepts. Negotiation costs no round trip: the names of the protocols and the
+// JSON line leave with the opening. The agent's replies are read off the stream before anybody else sees it,
+// and nothing is said on it until the agent's SSH server has spoken, because some agents read the line with a
+// buffer that they throw away.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { mostStreams, ping_ms, pong_ms, protocols, type Proof } from '@hawser/contract/tunnel'
@@ -21,7 +22,9 @@ export function yamuxTunnel(device: TunnelDevice, carrier: Duplex, seen: () => v
 
   /** Undefined when the agent does not know the protocol. */
   async function open(protocol: string, head: object, signal: AbortSignal): Promise<Duplex | undefined> {
-    const stream = mux.open(Buffer.concat([multistream.propose(protocol), Buffer.from(`${JSON.stringify(head)}\n`)]))
+    const stream = mux.open(
+      Buffer.concat([multistream.propose(protocol), Buffer.from(`${JSON.stringify(head)}\n`)]),
+    )
     const stop = (): void => void stream.destroy()
     signal.addEventListener('abort', stop, { once: true })
     // Whoever gets the stream hears of later errors; until then they are heard here.
@@ -52,7 +55,9 @@ export function yamuxTunnel(device: TunnelDevice, carrier: Duplex, seen: () => v
       const stream = await open(protocols.proof, { nonce }, signal)
       if (!stream) return undefined
       try {
-        const { signature } = JSON.parse(await multistream.readLine(stream, longestProof_bytes, signal)) as Partial<Proof>
+        const { signature } = JSON.parse(
+          await multistream.readLine(stream, longestProof_bytes, signal),
+        ) as Partial<Proof>
         return typeof signature === 'string' && proves(device, nonce, signature)
       } finally {
         stream.destroy()
