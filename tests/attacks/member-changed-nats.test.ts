@@ -1,5 +1,5 @@
 // Somebody loses a role while a terminal and a viewer of theirs are open, on another node than the one where
-// it is taken away. Both end with the news of it, not at the next of the looks that come every half minute.
+// it is taken away. Both end with the news of it.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { Kind } from '@hawser/contract/terminals'
@@ -10,7 +10,6 @@ import { startOldAgent } from '../harness/old-agent.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** Half of the time after which the server looks by itself. */
 const soon = { timeout: 15_000, interval: 30 }
 
 test('a viewer ends when its role changes, a terminal when its membership ends', async () => {

@@ -98,13 +98,16 @@ test('news of others ask nobody for a viewer, and a database that is away shows 
   const { shell, uid, ticket } = await going()
   using _ = shell
   const { stores, bus } = service.rooms
-  const socket = await dialWebSocket(
-    `${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${await ticket()}`,
-  )
+  const looked = vi.spyOn(stores.callers, 'user')
+  const address = `${service.url.replace('http', 'ws')}/api/sessions/${uid}/live?ticket=${await ticket()}`
+  looked.mockClear()
+  const socket = await dialWebSocket(address)
+  // At the door, and once the viewer would hear of a change.
+  await vi.waitFor(() => expect(looked).toHaveBeenCalledTimes(2))
+  looked.mockClear()
   let closed = false
   socket.once('close', () => (closed = true)).resume()
   const own = { tenant_id: sample.tenant, user_id: sample.owner.id }
-  const looked = vi.spyOn(stores.callers, 'user')
   bus.tell('member.changed', { ...own, tenant_id: sample.otherTenant })
   bus.tell('member.changed', { ...own, user_id: sample.operator.id })
   expect(looked).not.toHaveBeenCalled()

@@ -11,6 +11,10 @@ export interface News {
   'namespace.changed': { tenant_id: string }
   /** Somebody has another role in a namespace, or none any more. */
   'member.changed': { tenant_id: string; user_id: string }
+  /** Tokens of this person ended: another password, an undone change, or the account is gone. */
+  'user.changed': { user_id: string }
+  /** An API key of the namespace has another role, or is gone. */
+  'apiKey.changed': { tenant_id: string }
   /** Its settings changed, or it is gone. */
   'connector.changed': { tenant_id: string; uid: string }
   /** Devices may not join with it any more. */

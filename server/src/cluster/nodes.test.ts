@@ -42,8 +42,8 @@ test('what a node had is written off once, and a node that returns takes back wh
 
 test('a node whose row is gone gives its sign anew, and leads when it is the only one', async () => {
   await using service = await startService({ database: await freshDatabase() })
-  const { stores, node } = service.rooms
-  expect(node!.leading).toBe(true)
+  const { stores, nodes } = service.rooms
+  expect(nodes!.leading).toBe(true)
   const first = await stores.nodes.first()
   await stores.nodes.leave(first!)
   await vi.waitFor(async () => expect(await stores.nodes.first()).toBe(first), {

@@ -85,6 +85,7 @@ export const commands: readonly Command[] = [
           })
         await setPassword(inside, user.id, hash)
       })
+      rooms.bus.tell('user.changed', { user_id: user.id })
       return ['User password changed successfully', `Username: ${user.username}`]
     },
   },
@@ -99,6 +100,7 @@ export const commands: readonly Command[] = [
       for (const { tenant_id } of await rooms.stores.namespaces.memberships(user.id))
         await rooms.namespaces.leave(tenant_id, user.id)
       await rooms.stores.users.remove(user.id)
+      rooms.bus.tell('user.changed', { user_id: user.id })
       return ['User deleted successfully', `Username: ${user.username}`]
     },
   },

@@ -34,12 +34,12 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
       () => rooms.bus.refused,
     )
   }
-  const { node } = rooms
-  if (node)
+  const { nodes } = rooms
+  if (nodes)
     figures.gauge(
       'hawser_database_silence_seconds',
       'Since the database last took this node’s sign of life.',
-      () => Math.round((performance.now() - node.signed_at) / 1000),
+      () => Math.round((performance.now() - nodes.signed_at) / 1000),
     )
   const { disks } = rooms
   if (disks) {

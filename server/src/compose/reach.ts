@@ -1,7 +1,6 @@
-// Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, and the
-// news that end them; devices that join by SSH instead; containers that are reached by way of their engine;
-// what is recorded of sessions, and who watches them. A device that is no longer accepted has no sessions,
-// one that is rejected or gone has no tunnel either.
+// Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, devices
+// that join by SSH instead, containers that are reached by way of their engine, what is recorded of sessions,
+// and who watches them.
 import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'
@@ -23,7 +22,7 @@ import type { Doors, Upgrade } from '../http/upgrade.ts'
 import { iso, minute_ms, second_ms } from '../kit/clock.ts'
 import { limiter as ownLimiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
-import { sessionRecorder, type Wish } from '../recording/tap.ts'
+import { sessionRecorder } from '../recording/tap.ts'
 import type { Rooms } from './rooms.ts'
 import { acceptMessageSocket } from '../http/message-socket.ts'
 import { admission } from '../tunnel/admission.ts'
@@ -89,13 +88,6 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
   })
   const wayTo: WayTo = async (device) => tunnels.find(device.uid, device.tunnel) ?? neighbours?.wayTo(device)
-  const wanted = async (tenant_id: string): Promise<Wish> => {
-    const namespace = await stores.namespaces.find(tenant_id)
-    return {
-      record: namespace?.session_record === 1,
-      continueUnrecorded: namespace?.continue_unrecorded === 1,
-    }
-  }
   const failures = rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT)
   const agentless = agentlessDoor({
     rules: rooms.agentless,
@@ -131,7 +123,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     voucher: vouchers(),
     loginKey: rooms.loginKeyOf,
     recording: {
-      wanted,
+      wanted: rooms.revocation.recordingOf,
       recorder: ({ record, tenant_id, device_uid, username }, onFailed) =>
         sessionRecorder({
           recordings: rooms.recordings,
@@ -155,65 +147,11 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
         return false
       }
     },
-    leading: () => rooms.node?.leading ?? true,
+    leading: () => rooms.nodes?.leading ?? true,
     log,
   })
   rooms.background.later('connectors.start', () => supervisor.start())
-  rooms.node?.onLeading(() => rooms.background.later('connectors.start', () => supervisor.start()))
-
-  const endSessions = (device_uid: string): void => {
-    for (const session of gateway.sessions.values())
-      if (session.device_uid === device_uid) session.end('The device is no longer available.')
-  }
-  const leave = (uid: string): void => {
-    endSessions(uid)
-    tunnels.drop(uid, 'The device may not connect any more.')
-  }
-  /** News that were missed are found in the database. */
-  async function lookAgain(): Promise<void> {
-    await agentless.lookAgain()
-    for (const { device } of tunnels.all()) {
-      const row = await stores.of(device.tenant_id).devices.find(device.uid)
-      if (!row || row.status === 'rejected') leave(device.uid)
-      else tunnels.yield(device.uid, row.tunnel)
-    }
-    for (const session of gateway.sessions.values()) {
-      const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
-      if (device?.status !== 'accepted') session.end('The device is no longer available.')
-      const record = await stores.of(session.tenant_id).sessions.find(session.uid)
-      // One that was written off with its node, while we were cut off, names none; it is written again by
-      // whoever has it.
-      if (record?.active === 0 && record.node !== '')
-        session.end('The session was closed by an administrator.')
-    }
-  }
-  const hearing = [
-    bus.hear('session.closed', ({ uid }) =>
-      gateway.sessions.get(uid)?.end('The session was closed by an administrator.'),
-    ),
-    bus.hear('device.changed', ({ tenant_id, uid, status }) => {
-      if (status === 'rejected' || status === 'gone') leave(uid)
-      else if (status !== 'accepted') endSessions(uid)
-      supervisor.poke(tenant_id)
-    }),
-    bus.hear('enrolmentKey.removed', ({ tenant_id, fingerprint }) => agentless.left(tenant_id, fingerprint)),
-    bus.hear('tunnel.taken', ({ uid, number }) => tunnels.yield(uid, number)),
-    bus.missed(() => rooms.background.later('news.missed', lookAgain)),
-    bus.hear('connector.changed', ({ tenant_id, uid }) => supervisor.changed(tenant_id, uid)),
-    bus.hear('namespace.changed', ({ tenant_id }) => {
-      rooms.background.later('tunnels.left', async () => {
-        if (await stores.namespaces.find(tenant_id)) return
-        supervisor.forget(tenant_id)
-        for (const { device } of tunnels.all()) if (device.tenant_id === tenant_id) leave(device.uid)
-      })
-      rooms.background.later('recording.switched', async () => {
-        const sessions = [...gateway.sessions.values()].filter((session) => session.tenant_id === tenant_id)
-        if (sessions.length === 0) return
-        const wish = await wanted(tenant_id)
-        for (const session of sessions) session.record(wish)
-      })
-    }),
-  ]
+  rooms.nodes?.onLeading(() => rooms.background.later('connectors.start', () => supervisor.start()))
 
   // What a crash has cut off is closed while people already work.
   const closed: Parameters<Rooms['recordings']['recover']>[0] = async (
@@ -224,7 +162,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
   }
   rooms.background.later('recording.recovery', () => rooms.recordings.recover(closed))
-  rooms.node?.onMourning(() =>
+  rooms.nodes?.onMourning(() =>
     rooms.background.later('recording.inheritance', () => rooms.recordings.inherit(closed)),
   )
 
@@ -243,12 +181,16 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     onOpened: (about) => log.info({ event: 'terminal.opened', ...about }),
     onError: (err) => log.error({ event: 'terminal.failed', err }),
   })
-  hearing.push(
-    bus.hear('member.changed', (member) => {
-      watching.judge(member)
-      terminals.judge(member)
-    }),
-  )
+  const applying = rooms.revocation.apply({
+    sessions: gateway.sessions,
+    tunnels,
+    joined: agentless,
+    connectors: supervisor,
+    recheckPeople(whose) {
+      terminals.recheck(whose)
+      watching.recheck(whose)
+    },
+  })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
     return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.inTurn), path, upgrade)
@@ -294,7 +236,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     },
     async stop() {
       stopping = true
-      for (const ear of hearing) ear[Symbol.dispose]()
+      applying[Symbol.dispose]()
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
       await supervisor.stop()
       watching.close()

@@ -64,9 +64,9 @@ export interface ConnectorSupervisor {
   /** The connector's settings changed, or it is gone. */
   changed(tenant_id: string, uid: string): void
   /** Something about a device of the namespace changed: containers are looked at again. */
-  poke(tenant_id: string): void
+  deviceChanged(tenant_id: string): void
   /** The namespace is gone. */
-  forget(tenant_id: string): void
+  namespaceRemoved(tenant_id: string): void
   stop(): Promise<void>
 }
 
@@ -106,10 +106,10 @@ export function connectorSupervisor(parts: SupervisorParts): ConnectorSupervisor
       for (const { tenant_id, uid } of await parts.connectors.enabled()) changed(tenant_id, uid)
     },
     changed,
-    poke(tenant_id) {
+    deviceChanged(tenant_id) {
       for (const each of running.values()) if (each.tenant_id === tenant_id) each.supervised.poke()
     },
-    forget(tenant_id) {
+    namespaceRemoved(tenant_id) {
       for (const [uid, each] of running) if (each.tenant_id === tenant_id) changed(tenant_id, uid)
     },
     async stop() {

@@ -61,9 +61,9 @@ export interface Agentless {
   /** Resolves when the connection is the tunnel of its device, or is over. */
   bring(near: Connection, newcomer: Newcomer): Promise<void>
   /** The key was removed: what came with it goes. */
-  left(tenant_id: string, enrolment_key: string): void
+  removed(tenant_id: string, enrolment_key: string): void
   /** Looks at every key again. */
-  lookAgain(): Promise<void>
+  recheck(): Promise<void>
 }
 
 type Forward = ReturnType<typeof readListen>
@@ -158,11 +158,11 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
         await near.end(Reason.byApplication, error.message)
       }
     },
-    left(tenant_id, enrolment_key) {
+    removed(tenant_id, enrolment_key) {
       for (const [near, newcomer] of here)
         if (newcomer.tenant_id === tenant_id && newcomer.enrolment_key === enrolment_key) gone(near)
     },
-    async lookAgain() {
+    async recheck() {
       for (const [near, { tenant_id, enrolment_key }] of here)
         if (!(await rules.isWelcome(tenant_id, enrolment_key))) gone(near)
     },

@@ -15,6 +15,7 @@ import {
 import type { Holder, TerminalTicket, TerminalTickets } from '../domain/sessions/terminals.ts'
 import type { Terminal, TerminalSize, TerminalWish } from '../gateway/terminal.ts'
 import type { Message, MessageSocket } from './message-socket.ts'
+import { permission, type Permission } from './permission.ts'
 import { serveFiles } from './terminal-files.ts'
 import type { Upgrade } from './upgrade.ts'
 
@@ -32,7 +33,6 @@ export interface TerminalDoorParts {
 const Close = { done: 1000, leaving: 1001, refused: 1008 } as const
 /** For a signature; the browser has it in a moment. */
 const sign_ms = 60_000
-const judge_ms = 30_000
 /** Of input: what may wait before the socket does, and at the very most. */
 const fewWaiting_bytes = 256 * 1024
 const mostWaiting_bytes = 16 * 1024 * 1024
@@ -49,7 +49,7 @@ export function terminalDoor(parts: TerminalDoorParts) {
   const lines = new Set<MessageSocket>()
   const open = new Map<
     string,
-    { readonly terminal: Terminal; readonly holder: Holder; judge(): void; files: number }
+    { readonly terminal: Terminal; readonly holder: Holder; readonly permission: Permission; files: number }
   >()
 
   async function enter(upgrade: Upgrade): Promise<void> {
@@ -105,10 +105,11 @@ export function terminalDoor(parts: TerminalDoorParts) {
       sentence ??= why
       void terminal.end()
     }
-    const judge = (): void => whileHeld(ticket, () => stop('You may not use this terminal any more.'))
-    open.set(session_uid, { terminal, holder: ticket, judge, files: 0 })
-    // News of a change may be missed, and an account changes without any.
-    const judging = setInterval(judge, judge_ms)
+    using allowed = permission({
+      holds: () => tickets.holds(ticket),
+      onLost: () => stop('You may not use this terminal any more.'),
+    })
+    open.set(session_uid, { terminal, holder: ticket, permission: allowed, files: 0 })
     try {
       await talk.begun(session_uid)
       void passInput(line, talk, terminal).catch((error: unknown) => {
@@ -117,23 +118,12 @@ export function terminalDoor(parts: TerminalDoorParts) {
       })
       await passOutput(talk, terminal)
     } finally {
-      clearInterval(judging)
       open.delete(session_uid)
       await terminal.end()
     }
     sentence ??= await terminal.ended
     if (sentence !== undefined) await talk.error(sentence)
     line.close(Close.done)
-  }
-
-  function whileHeld(holder: Holder, lost: () => void): void {
-    tickets.holds(holder).then(
-      (held) => {
-        if (!held) lost()
-      },
-      // The database is away: nobody is thrown out for that.
-      () => undefined,
-    )
   }
 
   async function serveBeside(line: MessageSocket, ticket: TerminalTicket & { kind: 'files' }): Promise<void> {
@@ -158,10 +148,9 @@ export function terminalDoor(parts: TerminalDoorParts) {
 
   return {
     enter,
-    /** Somebody's role in a namespace has changed. */
-    judge({ tenant_id, user_id }: Pick<Holder, 'tenant_id' | 'user_id'>): void {
-      for (const { holder, judge } of open.values())
-        if (holder.user_id === user_id && holder.tenant_id === tenant_id) judge()
+    /** Asks again whether these people may keep their terminals. */
+    recheck(whose: (holder: Holder) => boolean): void {
+      for (const { holder, permission } of open.values()) if (whose(holder)) permission.recheck()
     },
     /** When the sessions are over and the server stops. */
     close(): void {

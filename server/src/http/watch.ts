@@ -4,8 +4,7 @@
 //   {"kind":"resize","width":…,"height":…}   the terminal has another size from here on
 //   {"kind":"end","message":…}               the last one: the session is over, or the viewer was too slow
 // What a viewer sends is ignored. Browsers cannot set headers: they come with a ticket, `?ticket=`, which is
-// good once. Who loses the right to watch is shown out at once, or, when the news of it did not come, within
-// half a minute.
+// good once. Who loses the right to watch is shown out at once.
 import { contract } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
@@ -13,12 +12,12 @@ import { acceptWebSocket, keepPinging, UpgradeFailed } from '@hawser/mux'
 import type { Gate, MemberCaller } from '../domain/callers/callers.ts'
 import type { SessionWatching } from '../domain/sessions/sessions.ts'
 import type { WatchTickets } from '../domain/sessions/watch-tickets.ts'
+import { permission, type Permission } from './permission.ts'
 import type { Upgrade } from './upgrade.ts'
 import type { Viewer } from '../recording/live.ts'
 
 export const watchPath = livePath
 
-const judge_ms = 30_000
 const ping = { every_ms: 30_000, timeout_ms: 15_000 }
 /** Who asks may not; anything else says nothing about them. */
 const refusals = new Set([401, 403])
@@ -36,7 +35,11 @@ export interface WatchParts {
 
 export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
   const sockets = new Set<Socket>()
-  const judges = new Set<{ readonly user_id: string; readonly tenant_id: string; judge(): void }>()
+  const viewers = new Set<{
+    readonly user_id: string
+    readonly tenant_id: string
+    readonly permission: Permission
+  }>()
 
   /** Who watches, as often as it is asked: rights may end. */
   function admission({ bearer, apiKey, query, params, from }: Upgrade): () => Promise<MemberCaller> {
@@ -66,24 +69,30 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
     )
     sockets.add(socket)
     // From here on nobody may be answered over HTTP any more.
-    const judge = (): void => {
-      admit().catch((error: unknown) => {
-        // Nobody is shown out because the database is away.
-        if (error instanceof Failure && refusals.has(error.status))
-          viewer.end('You may not watch this session any more.')
-      })
-    }
-    const judging = setInterval(judge, judge_ms)
-    // A key may do what its maker may.
-    const judged = {
+    using stack = new DisposableStack()
+    const allowed = stack.use(
+      permission({
+        async holds() {
+          try {
+            await admit()
+            return true
+          } catch (error) {
+            if (error instanceof Failure && refusals.has(error.status)) return false
+            throw error
+          }
+        },
+        onLost: () => viewer.end('You may not watch this session any more.'),
+        ends_at: query.has('ticket') ? undefined : endOf(caller),
+      }),
+    )
+    // An API key may do what its maker may.
+    const watcher = {
       user_id: caller.kind === 'key' ? caller.created_by : caller.id,
       tenant_id: caller.tenant_id,
-      judge,
+      permission: allowed,
     }
-    judges.add(judged)
-    using stack = new DisposableStack()
-    stack.defer(() => clearInterval(judging))
-    stack.defer(() => judges.delete(judged))
+    viewers.add(watcher)
+    stack.defer(() => viewers.delete(watcher))
     stack.use(keepPinging(socket, ping))
     socket.on('error', () => undefined)
     socket.resume()
@@ -105,15 +114,19 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
 
   return {
     enter,
-    /** Somebody's role in a namespace has changed. */
-    judge(changed: { readonly user_id: string; readonly tenant_id: string }): void {
-      for (const { user_id, tenant_id, judge } of judges)
-        if (user_id === changed.user_id && tenant_id === changed.tenant_id) judge()
+    /** Asks again whether these people may go on watching. */
+    recheck(whose: (person: { readonly user_id: string; readonly tenant_id: string }) => boolean): void {
+      for (const viewer of viewers) if (whose(viewer)) viewer.permission.recheck()
     },
     close(): void {
       for (const socket of sockets) socket.close(goingAway, 'The server is stopping.')
     },
   }
+}
+
+/** When what the caller came with ends, in milliseconds since 1970. A ticket has done its work by now. */
+function endOf(caller: MemberCaller): number | undefined {
+  return caller.exp === undefined ? undefined : caller.exp * 1000
 }
 
 function channelOf(query: URLSearchParams): number | undefined {

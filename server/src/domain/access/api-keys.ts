@@ -4,10 +4,17 @@ import { Failure } from '@hawser/contract/failures'
 import { day_ms, iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
+import type { Bus } from '../../bus/bus.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { Rules } from '../callers/rules.ts'
 
-export function apiKeys({ stores, clock }: { stores: Stores; clock: Clock }): Rules<'apiKeys'> {
+export interface ApiKeyParts {
+  stores: Stores
+  bus: Bus
+  clock: Clock
+}
+
+export function apiKeys({ stores, bus, clock }: ApiKeyParts): Rules<'apiKeys'> {
   const mayGive = (own: Role, role: Role): void => {
     if (rank(role) > rank(own))
       throw new Failure('roleTooLow', { message: `A key may not have more than your own role, ${own}.` })
@@ -64,9 +71,11 @@ export function apiKeys({ stores, clock }: { stores: Stores; clock: Clock }): Ru
       }
       if (Object.keys(change).length > 0)
         await orTaken(() => mine.save(params.key, { ...change, updated_at: iso(clock.now()) }))
+      if (change.role !== undefined) bus.tell('apiKey.changed', { tenant_id })
     },
     async remove({ params }, { tenant_id }) {
       if (!(await stores.of(tenant_id).apiKeys.remove(params.key))) throw new Failure('notFound')
+      bus.tell('apiKey.changed', { tenant_id })
     },
   }
 }

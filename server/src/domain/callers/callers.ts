@@ -43,6 +43,8 @@ export interface KeyCaller extends From {
   readonly kind: 'key'
   readonly name: string
   readonly created_by: string
+  /** When the key ends, in seconds since 1970. */
+  readonly exp: number | undefined
   readonly tenant_id: string
   readonly role: Role
 }
@@ -123,6 +125,7 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
       kind: 'key',
       name: key.name,
       created_by: key.created_by,
+      exp: key.expires_in > 0 ? key.expires_in : undefined,
       tenant_id: key.tenant_id,
       role,
     }

@@ -1,6 +1,7 @@
 // Users: sign-in with a password, tokens, the profile, registration and the ways back in. Answers and timing
 // do not tell whether a user exists, except where the interface wants a 409 at registration.
 import { Failure } from '@hawser/contract/failures'
+import type { Bus } from '../../bus/bus.ts'
 import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { newUserId, newUuid } from '../../kit/ids.ts'
 import type { Lifetime } from '../../kit/lifetime.ts'
@@ -19,6 +20,7 @@ import { signInSubject, type SignIn } from './sign-in.ts'
 
 export interface UserParts {
   stores: Stores
+  bus: Bus
   vault: Vault
   clock: Clock
   lockout: Lockout
@@ -35,7 +37,7 @@ const letters_per_hour = 5
 const mfa_token_ms = 30 * minute_ms
 
 export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministration } {
-  const { stores, vault, clock, lockout, signIn, identity, background } = parts
+  const { stores, bus, vault, clock, lockout, signIn, identity, background } = parts
 
   let bcryptGone = false
   /** Asked until the last one is gone: more come only by an import, while the server stands still. */
@@ -175,6 +177,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       }),
     )
     tell()
+    if (password !== undefined) bus.tell('user.changed', { user_id: id })
   }
 
   async function newHash(user: UserRow, current: string | undefined, next: string): Promise<string> {
@@ -285,6 +288,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     confirmEmail: ({ body }) => identity.confirm(body.token),
     async undoChange({ body }) {
       const { user_id, passwordGone } = await identity.undo(body.token)
+      bus.tell('user.changed', { user_id })
       const user = passwordGone && (await stores.users.find(user_id))
       if (user) sendLink('recovery', user.username, () => true)
     },
@@ -318,6 +322,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
         if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
         await setPassword(inside, params.uid, password)
       })
+      bus.tell('user.changed', { user_id: params.uid })
     },
   }
 }

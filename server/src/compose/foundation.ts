@@ -1,0 +1,157 @@
+// The ground that everything else stands on: the database, secrets, the bus, shared limits and the disks.
+// What is opened here belongs to `background`, which closes it in reverse order.
+import { mkdirSync } from 'node:fs'
+import { Failure } from '@hawser/contract/failures'
+import type { Bus } from '../bus/bus.ts'
+import { localBus } from '../bus/local.ts'
+import { sharedLimits } from '../cluster/shared-limits.ts'
+import { ConfigError, type Config } from '../config.ts'
+import type { Clock } from '../kit/clock.ts'
+import { watchDisk, type Disk } from '../kit/disk.ts'
+import { newUuid } from '../kit/ids.ts'
+import type { Lifetime } from '../kit/lifetime.ts'
+import { limiter as ownLimiter, type Limiter } from '../kit/limiter.ts'
+import type { Log } from '../kit/log.ts'
+import { hashOf, masterKey as readMasterKey, vault as openVault, type Vault } from '../kit/secrets.ts'
+import { openDatabase } from '../storage/database.ts'
+import { stores as openStores, type Stores } from '../storage/stores.ts'
+
+/** What is known before anything is opened. */
+export interface Setting {
+  readonly config: Config
+  readonly log: Log
+  readonly clock: Clock
+  /** Work that goes on after an answer, and everything that is closed when the server stops. */
+  readonly background: Lifetime
+  /**
+   * Whether this process listens, and so is one of the nodes on PostgreSQL. A command of the administrator
+   * does not.
+   */
+  readonly serving: boolean
+}
+
+export interface Foundation extends Setting {
+  readonly database: Awaited<ReturnType<typeof openDatabase>>
+  readonly stores: Stores
+  readonly masterKey: Buffer
+  readonly vault: Vault
+  readonly bus: Bus
+  /** Whether several nodes share the database and meet on NATS. */
+  readonly clustered: boolean
+  /** This process among those on the database; empty on SQLite, which one process has to itself. */
+  readonly node: string
+  /** What is known of this node only once it listens. */
+  readonly self: {
+    /** Where the other nodes reach it. */
+    address?: { readonly host: string; readonly port: number }
+    /** Whether it has the tunnel of this device. */
+    hasTunnel?: (uid: string) => boolean
+  }
+  /** Lets other nodes find what is here under this name. */
+  hold(name: string): Disposable
+  /** A limit that all nodes count together. */
+  limiter(name: string, options: Parameters<typeof ownLimiter>[1]): Limiter
+  /** Watched only by a process that serves. */
+  readonly disks: { readonly data: Disk; readonly recordings: Disk } | undefined
+  /** Whether the disk with the data is full. */
+  isFull(): boolean
+  /** The address that e-mails name. */
+  readonly url: string
+}
+
+export async function openFoundation(setting: Setting): Promise<Foundation> {
+  const { config, log, clock, background, serving } = setting
+  const folder = config.HAWSER_DATA
+  if (config.HAWSER_NATS && !(config.HAWSER_DATABASE && config.HAWSER_NODE_ADDRESS))
+    throw new ConfigError(
+      'HAWSER_NATS: several nodes also need HAWSER_DATABASE, a PostgreSQL that they share, and a HAWSER_NODE_ADDRESS each.',
+    )
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const disks = serving ? await watchDisks(background, config, log) : undefined
+  const database = background.own(
+    await openDatabase({
+      url: config.HAWSER_DATABASE,
+      folder,
+      now: () => new Date(clock.now()).toISOString(),
+      onError: (err) => log.error({ event: 'database.failed', err }),
+      onFull: () => disks?.data.wasFull(),
+    }),
+  )
+  for (const name of database.migrated) log.info({ event: 'schema.migrated', name })
+  const stores = openStores(database)
+  const masterKey = readMasterKey(folder, config.HAWSER_SECRET)
+  const clustered = config.HAWSER_NATS !== ''
+  /** Nobody else can be on a SQLite file. */
+  const node = database.name === 'postgres' ? newUuid() : ''
+  const bus = clustered
+    ? background.own(await busBetweenNodes(config.HAWSER_NATS, masterKey, node, log))
+    : localBus()
+  const self: Foundation['self'] = {}
+  const shared = clustered ? background.own(sharedLimits(bus, node)) : undefined
+
+  return {
+    ...setting,
+    database,
+    stores,
+    masterKey,
+    vault: openVault(masterKey),
+    bus,
+    clustered,
+    node,
+    self,
+    hold: (name) => bus.hold(name, () => self.address && JSON.stringify(self.address)),
+    limiter(name, options) {
+      const own = ownLimiter(clock, options)
+      return shared ? shared.share(name, own) : own
+    },
+    disks,
+    isFull: () => disks?.data.state === 'full',
+    url: config.HAWSER_URL || `http://localhost:${config.HAWSER_HTTP.port}`,
+  }
+}
+
+/** Loaded only where it is used: one node alone needs no NATS. */
+async function busBetweenNodes(
+  servers: string,
+  key: Buffer,
+  node: string,
+  log: Log,
+): Promise<Bus & AsyncDisposable> {
+  const { natsBus } = await import('../bus/nats.ts')
+  try {
+    return await natsBus({
+      servers,
+      prefix: `hawser.${hashOf(`sealed bus ${key.toString('hex')}`).slice(0, 16)}`,
+      name: node,
+      masterKey: key,
+      onEvent: (event, err) => (event === 'nats.connected' ? log.info({ event }) : log.error({ event, err })),
+    })
+  } catch (cause) {
+    throw new Failure('unavailable', {
+      message: `NATS does not answer (${(cause as Error).message}); see HAWSER_NATS.`,
+      cause,
+    })
+  }
+}
+
+/** The disk with the data folder, and the one with the recordings, where that is another. */
+async function watchDisks(
+  background: Lifetime,
+  config: Config,
+  log: Log,
+): Promise<{ data: Disk; recordings: Disk }> {
+  const watch = async (folder: string, reserve_bytes: number): Promise<Disk> =>
+    background.own(
+      await watchDisk({
+        folder,
+        low_bytes: config.HAWSER_DISK_LOW,
+        reserve_bytes,
+        onChange: (state, free_bytes) =>
+          log[state === 'ok' ? 'info' : 'warn']({ event: `disk.${state}`, folder, free_bytes }),
+        onError: (err) => log.error({ event: 'disk.failed', folder, err }),
+      }),
+    )
+  const data = await watch(config.HAWSER_DATA, config.HAWSER_DATABASE ? 0 : config.HAWSER_DISK_RESERVE)
+  const { HAWSER_RECORDINGS: place } = config
+  return { data, recordings: place && !place.startsWith('s3:') ? await watch(place, 0) : data }
+}

@@ -1,0 +1,91 @@
+// Composition of what is recorded: the key that signs recordings, where they are stored, their quota, and the
+// sweep that removes old ones and those of devices and namespaces that are gone.
+import path from 'node:path'
+import type { Config } from '../config.ts'
+import { recordingSweep } from '../domain/sessions/recording-sweep.ts'
+import { iso } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { recordingKey } from '../recording/key.ts'
+import { recordingRoom } from '../recording/quota.ts'
+import { recordings, type Recordings } from '../recording/recordings.ts'
+import { diskKeep } from '../recording/storage/disk.ts'
+import type { Ledger } from '../recording/storage/object-storage.ts'
+import type { Foundation } from './foundation.ts'
+
+export interface RecordingRooms {
+  readonly recordings: Recordings
+  /** The public half of the key that signs them. */
+  readonly recordingKey: string
+  /** Removes what is too old or belongs to nobody any more. */
+  readonly sweepRecordings: () => Promise<void>
+}
+
+export async function openRecordings(foundation: Foundation): Promise<RecordingRooms> {
+  const { config, log, clock, stores, vault, background, disks, clustered, node, serving } = foundation
+  const key = await recordingKey({
+    kept: stores.recordingKeys,
+    vault,
+    now: () => iso(clock.now()),
+  })
+  const unfinished = stores.unfinishedRecordings
+  const ledger: Ledger | undefined =
+    clustered && serving
+      ? {
+          take: (name) => unfinished.take(name, node),
+          end: (name) => unfinished.end(name, node),
+          release: (name) => unfinished.release(name, node),
+          inherit: (limit) => unfinished.inherit(node, limit),
+          forget: unfinished.forget,
+        }
+      : undefined
+  const keep = await recordingKeep(config, log, ledger)
+  // Before the recordings: they close what is open when the server stops, and then it may still be sent.
+  if (Symbol.asyncDispose in keep) background.own(keep)
+  const recorded = background.own(
+    recordings({
+      keep,
+      key,
+      clock,
+      room: recordingRoom({
+        isLow: () => disks !== undefined && disks.recordings.state !== 'ok',
+        quota_bytes: config.HAWSER_RECORDING_QUOTA,
+        used: keep.used,
+        onUsedUp: (tenant) =>
+          log.warn({
+            event: 'recording.quota',
+            tenant,
+            message: 'nothing more of this namespace is recorded',
+          }),
+        onUnmeasured: (tenant, err) => log.warn({ event: 'recording.unmeasured', tenant, err }),
+      }),
+      onFailed: (err, { session_uid, channel }) =>
+        log.error({ event: 'recording.failed', session: session_uid, channel, err }),
+    }),
+  )
+  const sweepRecordings = recordingSweep({
+    stores,
+    recordings: recorded,
+    clock,
+    days: config.HAWSER_RECORDING_DAYS,
+  })
+  return { recordings: recorded, recordingKey: key.public_key, sweepRecordings }
+}
+
+/** A folder, or a store, whose code is loaded only then. */
+async function recordingKeep(config: Config, log: Log, ledger: Ledger | undefined) {
+  const folder = path.join(config.HAWSER_DATA, 'recordings')
+  const { HAWSER_RECORDINGS: place } = config
+  if (!place.startsWith('s3:')) return diskKeep(place || folder)
+  const { objectKeep } = await import('../recording/storage/object-storage.ts')
+  return objectKeep({
+    address: place,
+    endpoint: config.HAWSER_S3_ENDPOINT,
+    region: config.HAWSER_S3_REGION,
+    accessKey: config.HAWSER_S3_ACCESS_KEY,
+    secretKey: config.HAWSER_S3_SECRET_KEY,
+    folder,
+    ledger,
+    onDelayed: (err, { session_uid, channel }, again_ms) =>
+      log.warn({ event: 'recording.unsent', session: session_uid, channel, again_ms, err }),
+  })
+}

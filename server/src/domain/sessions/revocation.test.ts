@@ -1,0 +1,201 @@
+// The table of news and effects, on a real database and a real bus; what is open is a list that writes down
+// what is asked of it.
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  databases,
+  device,
+  namespace,
+  openFresh,
+  session,
+  type Storage,
+} from '../../../../tests/storage/databases.ts'
+import type { Bus } from '../../bus/bus.ts'
+import { localBus } from '../../bus/local.ts'
+import { lifetime } from '../../kit/lifetime.ts'
+import { reasons, revocation, type Connections, type OpenSession, type Person } from './revocation.ts'
+
+let storage: Storage
+beforeAll(async () => {
+  storage = await openFresh(databases[0]!)
+})
+afterAll(() => storage[Symbol.asyncDispose]())
+
+/** Everything open belongs to one namespace with an accepted and a rejected device. */
+async function start() {
+  const { stores } = storage
+  const { tenant_id, here } = await namespace(storage)
+  const [accepted, rejected] = [device({ status: 'accepted', tunnel: 7 }), device({ status: 'rejected' })]
+  for (const row of [accepted, rejected]) await here.devices.insert(row)
+  const record = session(accepted.uid, { active: 1 })
+  await here.sessions.insert(record)
+
+  const done: unknown[][] = []
+  const failed: unknown[] = []
+  const background = lifetime((_, error) => void failed.push(error))
+  let missed = (): void => undefined
+  const bus: Bus = { ...localBus(), missed: (hearer) => ((missed = hearer), { [Symbol.dispose]() {} }) }
+  const openSession = (uid: string, device_uid: string): [string, OpenSession] => [
+    uid,
+    {
+      uid,
+      tenant_id,
+      device_uid,
+      end: (why) => void done.push(['end', uid, why]),
+      record: (wish) => void done.push(['record', uid, wish]),
+    },
+  ]
+  const people: readonly Person[] = [
+    { user_id: 'olga', tenant_id },
+    { user_id: 'paul', tenant_id },
+    { user_id: 'olga', tenant_id: 'another' },
+  ]
+  const open: Connections = {
+    sessions: new Map([openSession(record.uid, accepted.uid), openSession('b', rejected.uid)]),
+    tunnels: {
+      all: () => [accepted, rejected].map(({ uid }) => ({ device: { uid, tenant_id } })),
+      drop: (uid, why) => void done.push(['drop', uid, why]),
+      yield: (uid, number) => void done.push(['yield', uid, number]),
+    },
+    joined: {
+      removed: (...about) => void done.push(['joined removed', ...about]),
+      recheck: async () => void done.push(['joined recheck']),
+    },
+    connectors: {
+      deviceChanged: (...about) => void done.push(['connectors', ...about]),
+      changed: (...about) => void done.push(['connector changed', ...about]),
+      namespaceRemoved: (...about) => void done.push(['connectors removed', ...about]),
+    },
+    recheckPeople: (whose) =>
+      void done.push(['recheck', ...people.filter(whose).map((one) => people.indexOf(one))]),
+  }
+  const rules = revocation({
+    bus,
+    stores,
+    later: background.later,
+    sweepRecordings: async () => void done.push(['sweep']),
+  })
+  const applying = rules.apply(open)
+  /** What was done since the last time. */
+  async function effects(): Promise<unknown[][]> {
+    await background.settled()
+    expect(failed).toEqual([])
+    return done.splice(0)
+  }
+  return {
+    stores,
+    bus,
+    rules,
+    applying,
+    effects,
+    tenant_id,
+    accepted: accepted.uid,
+    rejected: rejected.uid,
+    session: record.uid,
+    missed: () => missed(),
+  }
+}
+
+test('a session that is closed ends, and no other', async () => {
+  const { bus, effects, tenant_id, session } = await start()
+  bus.tell('session.closed', { tenant_id, uid: session })
+  bus.tell('session.closed', { tenant_id, uid: 'elsewhere' })
+  expect(await effects()).toEqual([['end', session, reasons.closed]])
+})
+
+test.each([
+  ['accepted', { ends: false, drops: false, sweeps: false }],
+  ['pending', { ends: true, drops: false, sweeps: false }],
+  ['rejected', { ends: true, drops: true, sweeps: false }],
+  ['gone', { ends: true, drops: true, sweeps: true }],
+] as const)('a device that is %s: %j', async (status, { ends, drops, sweeps }) => {
+  const { bus, effects, tenant_id, accepted, session } = await start()
+  bus.tell('device.changed', { tenant_id, uid: accepted, status })
+  expect(await effects()).toEqual(
+    expect.arrayContaining([
+      ...(ends ? [['end', session, reasons.unavailable]] : []),
+      ...(drops ? [['drop', accepted, reasons.refused]] : []),
+      ...(sweeps ? [['sweep']] : []),
+      ['connectors', tenant_id],
+    ]),
+  )
+  bus.tell('device.changed', { tenant_id, uid: accepted, status })
+  expect(await effects()).toHaveLength(1 + Number(ends) + Number(drops) + Number(sweeps))
+})
+
+test('who loses a role, a sign-in or an API key is asked again, and nobody else', async () => {
+  const { bus, effects, tenant_id } = await start()
+  bus.tell('member.changed', { tenant_id, user_id: 'olga' })
+  expect(await effects()).toEqual([['recheck', 0]])
+  bus.tell('user.changed', { user_id: 'olga' })
+  expect(await effects()).toEqual([['recheck', 0, 2]])
+  bus.tell('apiKey.changed', { tenant_id })
+  expect(await effects()).toEqual([['recheck', 0, 1]])
+})
+
+test('tunnels, enrolment keys and connectors hear of what concerns them', async () => {
+  const { bus, effects, tenant_id } = await start()
+  bus.tell('tunnel.taken', { uid: 'u', number: 3 })
+  bus.tell('enrolmentKey.removed', { tenant_id, fingerprint: 'f' })
+  bus.tell('connector.changed', { tenant_id, uid: 'c' })
+  expect(await effects()).toEqual([
+    ['yield', 'u', 3],
+    ['joined removed', tenant_id, 'f'],
+    ['connector changed', tenant_id, 'c'],
+  ])
+})
+
+test('a namespace that changes its wish switches the recording of its sessions', async () => {
+  const { stores, rules, bus, effects, tenant_id, session } = await start()
+  await stores.namespaces.save(tenant_id, { session_record: 0, continue_unrecorded: 1 })
+  const wish = { record: false, continueUnrecorded: true }
+  expect(await rules.recordingOf(tenant_id)).toEqual(wish)
+  bus.tell('namespace.changed', { tenant_id })
+  expect(await effects()).toEqual(
+    expect.arrayContaining([['record', session, wish], ['record', 'b', wish], ['sweep']]),
+  )
+})
+
+test('a namespace that is gone takes tunnels, sessions, connectors, viewers and recordings along', async () => {
+  const { stores, bus, effects, tenant_id, accepted, rejected, session } = await start()
+  await stores.transaction((inside) => inside.namespaces.remove(tenant_id))
+  bus.tell('namespace.changed', { tenant_id })
+  const found = await effects()
+  expect(found).toHaveLength(7)
+  expect(found).toEqual(
+    expect.arrayContaining([
+      ['connectors removed', tenant_id],
+      ['end', session, reasons.unavailable],
+      ['drop', accepted, reasons.refused],
+      ['end', 'b', reasons.unavailable],
+      ['drop', rejected, reasons.refused],
+      ['recheck', 0, 1],
+      ['sweep'],
+    ]),
+  )
+})
+
+test('after news were missed everything is held against the database', async () => {
+  const { stores, missed, effects, tenant_id, accepted, rejected, session } = await start()
+  missed()
+  expect(await effects()).toEqual([
+    ['joined recheck'],
+    ['yield', accepted, 7],
+    ['end', 'b', reasons.unavailable],
+    ['drop', rejected, reasons.refused],
+    ['end', 'b', reasons.unavailable],
+    ['recheck', 0, 1, 2],
+  ])
+  await stores.of(tenant_id).sessions.save(session, { active: 0, node: 'n' })
+  missed()
+  expect(await effects()).toContainEqual(['end', session, reasons.closed])
+})
+
+test('nothing takes effect any more once it was disposed; recordings are swept until the end', async () => {
+  const { bus, applying, rules, effects, tenant_id, accepted } = await start()
+  applying[Symbol.dispose]()
+  bus.tell('device.changed', { tenant_id, uid: accepted, status: 'gone' })
+  expect(await effects()).toEqual([['sweep']])
+  rules[Symbol.dispose]()
+  bus.tell('device.changed', { tenant_id, uid: accepted, status: 'gone' })
+  expect(await effects()).toEqual([])
+})

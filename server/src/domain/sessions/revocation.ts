@@ -1,0 +1,173 @@
+// What a change takes away from those who are connected: one table from news to effects. A device that is no
+// longer accepted has no sessions; one that is rejected or gone has no tunnel either. Whoever loses a role, a
+// sign-in or an API key loses the terminals and the live views that it opened. What is deleted takes its
+// recordings along. When news may have been missed, everything that is open is held against the database.
+//
+// The news are told by whoever makes the change, on any node; the effects happen on the node that has the
+// connection.
+import type { Bus, News } from '../../bus/bus.ts'
+import type { Stores } from '../../storage/stores.ts'
+
+export interface OpenSession {
+  readonly uid: string
+  readonly tenant_id: string
+  readonly device_uid: string
+  end(why: string): void
+  /** Begins or ends recording, from now on. */
+  record(wish: RecordingWish): void
+}
+
+export interface RecordingWish {
+  readonly record: boolean
+  /** Whether what cannot be recorded goes on all the same. */
+  readonly continueUnrecorded: boolean
+}
+
+/** Somebody who has a terminal or a live view open, in which namespace. */
+export interface Person {
+  readonly user_id: string
+  readonly tenant_id: string
+}
+
+/** What is open on this node. */
+export interface Connections {
+  readonly sessions: ReadonlyMap<string, OpenSession>
+  readonly tunnels: {
+    all(): Iterable<{ readonly device: { readonly uid: string; readonly tenant_id: string } }>
+    drop(device_uid: string, why: string): void
+    /** Gives the device up if another node has a newer tunnel than this. */
+    yield(device_uid: string, number: number): void
+  }
+  /** Devices that joined by SSH, with an enrolment key. */
+  readonly joined: {
+    removed(tenant_id: string, fingerprint: string): void
+    recheck(): Promise<void>
+  }
+  readonly connectors: {
+    deviceChanged(tenant_id: string): void
+    changed(tenant_id: string, uid: string): void
+    namespaceRemoved(tenant_id: string): void
+  }
+  /** Terminals and live views of these people: each asks the database whether it may stay open. */
+  recheckPeople(whose: (person: Person) => boolean): void
+}
+
+export const reasons = {
+  unavailable: 'The device is no longer available.',
+  refused: 'The device may not connect any more.',
+  closed: 'The session was closed by an administrator.',
+} as const
+
+export interface RevocationParts {
+  bus: Bus
+  stores: Stores
+  /** Runs work that nobody waits for, one of these names in the log if it fails. */
+  later(name: string, work: () => Promise<void>): void
+  /** Removes the recordings of what is gone. */
+  sweepRecordings(): Promise<void>
+}
+
+export interface Revocation extends Disposable {
+  /** From now on changes take effect on what is open here, until this is disposed. */
+  apply(open: Connections): Disposable
+  /** What the namespace wants to be recorded now. */
+  recordingOf(tenant_id: string): Promise<RecordingWish>
+}
+
+type Table = { readonly [K in keyof News]?: (news: News[K], open: Connections) => void }
+
+export function revocation({ bus, stores, later, sweepRecordings }: RevocationParts): Revocation {
+  async function recordingOf(tenant_id: string): Promise<RecordingWish> {
+    const namespace = await stores.namespaces.find(tenant_id)
+    return {
+      record: namespace?.session_record === 1,
+      continueUnrecorded: namespace?.continue_unrecorded === 1,
+    }
+  }
+
+  function endSessionsOf(device_uid: string, open: Connections): void {
+    for (const session of open.sessions.values())
+      if (session.device_uid === device_uid) session.end(reasons.unavailable)
+  }
+
+  function disconnect(device_uid: string, open: Connections): void {
+    endSessionsOf(device_uid, open)
+    open.tunnels.drop(device_uid, reasons.refused)
+  }
+
+  async function namespaceChanged(tenant_id: string, open: Connections): Promise<void> {
+    if (!(await stores.namespaces.find(tenant_id))) {
+      open.connectors.namespaceRemoved(tenant_id)
+      for (const { device } of open.tunnels.all())
+        if (device.tenant_id === tenant_id) disconnect(device.uid, open)
+      open.recheckPeople((person) => person.tenant_id === tenant_id)
+      return
+    }
+    const sessions = [...open.sessions.values()].filter((session) => session.tenant_id === tenant_id)
+    if (sessions.length === 0) return
+    const wish = await recordingOf(tenant_id)
+    for (const session of sessions) session.record(wish)
+  }
+
+  /** News were missed: everything that is open is held against the database. */
+  async function recheckAll(open: Connections): Promise<void> {
+    await open.joined.recheck()
+    for (const { device } of open.tunnels.all()) {
+      const row = await stores.of(device.tenant_id).devices.find(device.uid)
+      if (!row || row.status === 'rejected') disconnect(device.uid, open)
+      else open.tunnels.yield(device.uid, row.tunnel)
+    }
+    for (const session of open.sessions.values()) {
+      const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
+      if (device?.status !== 'accepted') session.end(reasons.unavailable)
+      const record = await stores.of(session.tenant_id).sessions.find(session.uid)
+      // A session that was written off together with this node, while it was cut off, names no node. It is
+      // not closed by anybody: the node that has it writes its record again.
+      if (record?.active === 0 && record.node !== '') session.end(reasons.closed)
+    }
+    open.recheckPeople(() => true)
+  }
+
+  const table: Table = {
+    'session.closed': ({ uid }, { sessions }) => sessions.get(uid)?.end(reasons.closed),
+    'device.changed': ({ tenant_id, uid, status }, open) => {
+      if (status === 'rejected' || status === 'gone') disconnect(uid, open)
+      else if (status !== 'accepted') endSessionsOf(uid, open)
+      open.connectors.deviceChanged(tenant_id)
+    },
+    'tunnel.taken': ({ uid, number }, { tunnels }) => tunnels.yield(uid, number),
+    'enrolmentKey.removed': ({ tenant_id, fingerprint }, { joined }) =>
+      joined.removed(tenant_id, fingerprint),
+    'connector.changed': ({ tenant_id, uid }, { connectors }) => connectors.changed(tenant_id, uid),
+    'namespace.changed': ({ tenant_id }, open) =>
+      later('namespace.change', () => namespaceChanged(tenant_id, open)),
+    'member.changed': ({ tenant_id, user_id }, open) =>
+      open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id),
+    'user.changed': ({ user_id }, open) => open.recheckPeople((person) => person.user_id === user_id),
+    'apiKey.changed': ({ tenant_id }, open) => open.recheckPeople((person) => person.tenant_id === tenant_id),
+  }
+
+  // Whoever deletes a device or a namespace expects its recordings to be gone then, not at the next sweep.
+  // This concerns the database, so it happens where the change was made, also when nothing is open there.
+  const sweep = (): void => later('sweep', sweepRecordings)
+  const sweeping = [
+    bus.hear('device.changed', ({ status }) => void (status === 'gone' && sweep())),
+    bus.hear('namespace.changed', sweep),
+  ]
+
+  return {
+    recordingOf,
+    apply(open) {
+      const hear = <K extends keyof News>(what: K): Disposable | undefined => {
+        const effect = table[what]
+        return effect && bus.hear(what, (news) => effect(news, open))
+      }
+      const hearing = [
+        ...(Object.keys(table) as (keyof News)[]).map(hear),
+        bus.missed(() => later('news.missed', () => recheckAll(open))),
+      ]
+      return { [Symbol.dispose]: () => hearing.forEach((one) => one?.[Symbol.dispose]()) }
+    },
+    [Symbol.dispose]: () => sweeping.forEach((one) => one[Symbol.dispose]()),
+  }
+}

@@ -1,0 +1,55 @@
+// The permission to keep a WebSocket open. It is asked for again whenever news say that it may have ended, and
+// at the moment when what it rests on runs out. While the database does not answer nobody is shown out; the
+// question is repeated until there is an answer.
+
+export interface PermissionParts {
+  /** Whether it still holds. Rejects when that cannot be found out. */
+  holds(): Promise<boolean>
+  onLost(): void
+  /** When the token or key that it rests on ends, in milliseconds since 1970. */
+  ends_at?: number | undefined
+}
+
+export interface Permission extends Disposable {
+  recheck(): void
+}
+
+const retry_ms = 5_000
+/** The longest time that a timer of Node takes. */
+const longest_ms = 2 ** 31 - 1
+
+export function permission({ holds, onLost, ends_at }: PermissionParts): Permission {
+  let over = false
+  let retry: NodeJS.Timeout | undefined
+  let asking = false
+  /** Something changed since the question under way was asked. */
+  let again = false
+
+  async function ask(): Promise<void> {
+    if (over) return
+    if (asking) return void (again = true)
+    clearTimeout(retry)
+    asking = true
+    again = false
+    const answer = await holds().catch(() => undefined)
+    asking = false
+    if (over) return
+    if (answer === false) return onLost()
+    if (again) await ask()
+    else if (answer === undefined) retry = setTimeout(() => void ask(), retry_ms).unref()
+  }
+
+  const left_ms = ends_at === undefined ? Infinity : ends_at - Date.now()
+  const ending =
+    left_ms < longest_ms ? setTimeout(() => void ask(), Math.max(left_ms, 0) + 1_000).unref() : undefined
+  // What changed while the socket was being opened counts, too.
+  void ask()
+  return {
+    recheck: () => void ask(),
+    [Symbol.dispose]() {
+      over = true
+      clearTimeout(retry)
+      clearTimeout(ending)
+    },
+  }
+}
