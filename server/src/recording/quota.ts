@@ -4,6 +4,7 @@
 // there, and when one fails, what is known counts: the place where recordings are kept may be away, and
 // sessions do not wait for it. Whoever is refused decides what becomes of the session.
 import { Failure } from '@hawser/contract/failures'
+import { BoundedMap } from '../kit/bounded-map.ts'
 import { minute_ms, second_ms } from '../kit/clock.ts'
 
 export interface Room {
@@ -49,7 +50,7 @@ const most = 100_000
 export const lowDisk = 'The disk of the server is nearly full, so that nothing can be recorded.'
 
 export function recordingRoom({ isLow, quota_bytes, used, onUsedUp, onUnmeasured }: RoomParts): Room {
-  const usages = new Map<string, Usage>()
+  const usages = new BoundedMap<string, Usage>(most)
 
   async function measure(tenant_id: string, usage: Usage): Promise<void> {
     usage.since_bytes = 0
@@ -71,8 +72,6 @@ export function recordingRoom({ isLow, quota_bytes, used, onUsedUp, onUnmeasured
   function usageOf(tenant_id: string): Usage {
     let usage = usages.get(tenant_id)
     if (!usage) {
-      const [oldest] = usages.size >= most ? usages.keys() : []
-      if (oldest !== undefined) usages.delete(oldest)
       usages.set(
         tenant_id,
         (usage = { bytes: 0, since_bytes: 0, due_at: -Infinity, measuring: undefined, told: false }),

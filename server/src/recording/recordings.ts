@@ -2,6 +2,7 @@
 // removed. It knows which journals are being written, so that a reader sees what was written a moment ago. It
 // knows no rule: whether something is to be recorded, and who may see it, is decided by whoever calls.
 import { Failure } from '@hawser/contract/failures'
+import { BoundedMap } from '../kit/bounded-map.ts'
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
 import { turnsByKey } from '../kit/concurrency.ts'
 import { castOf, framesOf, type PlayedFrame } from './frames.ts'
@@ -110,6 +111,14 @@ interface Open extends Recording {
   failed: boolean
 }
 
+/** A journal of frames that somebody else has recorded. */
+interface PostedRecording {
+  readonly recording: Open
+  size: Size
+  /** Closes the journal when no frame has come for a while. */
+  readonly idle: NodeJS.Timeout
+}
+
 const endless: Room = { begin: () => Promise.resolve(), take: () => undefined, freed: () => undefined }
 
 /**
@@ -135,10 +144,10 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
   const paces = pace()
   const open = new Set<Open>()
   const finishing = new Set<Promise<void>>()
-  const posted = new Map<string, { recording: Open; size: Size; idle: NodeJS.Timeout }>()
+  const posted = new BoundedMap<string, PostedRecording>(mostPosted)
   const inTurn = turnsByKey(mostFrames)
   /** What was read of journals that are closed: players ask for one part after the other. */
-  const known = new Map<string, Omit<Source, 'file'>>()
+  const known = new BoundedMap<string, Omit<Source, 'file'>>(mostKnown)
 
   const of = (tenant_id: string, session_uid: string): Open[] =>
     [...open].filter(({ name }) => name.session_uid === session_uid && name.tenant_id === tenant_id)
@@ -215,10 +224,13 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
 
   async function closePosted(id: string): Promise<void> {
     const found = posted.get(id)
-    if (!found) return
     posted.delete(id)
-    clearTimeout(found.idle)
-    await found.recording.finish()
+    await finishPosted(found)
+  }
+
+  async function finishPosted(found: PostedRecording | undefined): Promise<void> {
+    clearTimeout(found?.idle)
+    await found?.recording.finish()
   }
 
   async function addFrame(about: Omit<About, keyof Size>, { message, width, height }: Posted): Promise<void> {
@@ -229,8 +241,6 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
       found = undefined
     }
     if (!found) {
-      const [oldest] = posted.size >= mostPosted ? posted.keys() : []
-      if (oldest !== undefined) await closePosted(oldest)
       const idle = setTimeout(() => void closePosted(id), posted_ms)
       idle.unref()
       try {
@@ -240,9 +250,7 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
         throw error
       }
     }
-    // The one that was used last stands last.
-    posted.delete(id)
-    posted.set(id, found)
+    await finishPosted(posted.set(id, found))
     found.idle.refresh()
     if (found.size.width !== width || found.size.height !== height)
       found.recording.resize((found.size = { width, height }))
@@ -301,8 +309,6 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
     const end = await readEnd(file)
     if (!end) return look({ file, header, ...(await unended(file)) })
     known.set(id, { header, ...end })
-    const [oldest] = known.size > mostKnown ? known.keys() : []
-    if (oldest !== undefined) known.delete(oldest)
     return look({ file, header, ...end })
   }
 

@@ -6,6 +6,7 @@
 // for longest go first.
 import { RE2JSException, RE2Set } from 're2js'
 import { Failure } from '@hawser/contract/failures'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 
 const longestSource = 1024
 /** A 1024-character list of names needs about 1300; nobody needs many more. */
@@ -29,10 +30,8 @@ export interface Pattern {
   isIn(text: string): boolean
 }
 
-/**
- * Those that cannot be run are kept too, as undefined. Least recently used first, as a Map keeps its keys.
- */
-const kept = new Map<string, Pattern | undefined>()
+/** By source; null: too large to be run. The one that was used last is the newest. */
+const kept = new BoundedMap<string, Pattern | null>(mostKept)
 let sizeKept = 0
 
 /** Refuses a pattern that we could not run; `field` is the name that the caller knows it by. */
@@ -58,19 +57,15 @@ export function checkPattern(field: string, source: string): void {
 
 /** The pattern, compiled; undefined if it is too large to be run. Throws a RE2JSException if it is none. */
 function patternOf(source: string, charge?: (steps: number) => void): Pattern | undefined {
-  const known = kept.has(source)
-  const pattern = known ? kept.get(source) : compile(source)
-  kept.delete(source)
-  kept.set(source, pattern)
-  if (known) return pattern
-  charge?.(source.length * stepsToMeasure + (pattern?.size ?? 0) * stepsToCompile)
-  sizeKept += pattern?.size ?? 0
-  for (const [oldest, its] of kept) {
-    if (kept.size <= mostKept && sizeKept <= mostSizeKept) break
-    kept.delete(oldest)
-    sizeKept -= its?.size ?? 0
+  const known = kept.get(source)
+  const pattern = known === undefined ? (compile(source) ?? null) : known
+  sizeKept -= kept.set(source, pattern)?.size ?? 0
+  if (known === undefined) {
+    charge?.(source.length * stepsToMeasure + (pattern?.size ?? 0) * stepsToCompile)
+    sizeKept += pattern?.size ?? 0
+    while (sizeKept > mostSizeKept) sizeKept -= kept.evict()?.size ?? 0
   }
-  return pattern
+  return pattern ?? undefined
 }
 
 /**

@@ -6,6 +6,7 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } fr
 import { promisify } from 'node:util'
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 import { Failure } from '@hawser/contract/failures'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { hashOf, type Vault } from '../../kit/secrets.ts'
 import { newUuid } from '../../kit/ids.ts'
@@ -70,7 +71,7 @@ export async function tokens({
     }
     return publicKeys.get(kid)
   }
-  const verified = new Map<string, { claims: Claims; exp: number }>()
+  const verified = new BoundedMap<string, { claims: Claims; exp: number }>(remembered_tokens)
 
   const sign = (claims: DeviceClaims | Omit<UserClaims, 'jti' | 'exp'>, exp?: number): Promise<string> => {
     const iat = Math.floor(clock.now() / 1000)
@@ -98,7 +99,6 @@ export async function tokens({
       if (known) return known.exp > now ? known.claims : undefined
       const read = await readToken(token, keyOf, new Date(clock.now()))
       if (!read) return undefined
-      if (verified.size >= remembered_tokens) verified.delete(verified.keys().next().value!)
       verified.set(token, read)
       return read.claims
     },

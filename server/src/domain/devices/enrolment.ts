@@ -6,6 +6,7 @@ import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../../bus/bus.ts'
 import { neighbourhood } from '../../kit/address.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { deviceUid } from '../../kit/ids.ts'
 import type { Limiter } from '../../kit/limiter.ts'
@@ -65,7 +66,7 @@ export const freshDevice = (now: string) =>
 
 export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
   const { stores, tokens, presence, bus, clock } = parts
-  const known = new Map<string, Known>()
+  const known = new BoundedMap<string, Known>(remembered)
   const namespaceNames = new Map<string, string>()
   // What was read before some news must not be remembered after it: it may be about the very device that is
   // gone.
@@ -108,7 +109,6 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
       device = await record()
       if (news === before) {
         namespaceNames.set(tenant_id, namespace)
-        if (known.size >= remembered) known.delete(known.keys().next().value!)
         known.set(uid, device)
       }
     }

@@ -11,6 +11,7 @@
 // journal was finished without it, and keeps what it has beyond that beside it.
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { JournalName } from '../journal.ts'
 import { events, placeBefore, readEnd, readHeader } from '../reader.ts'
 import { diskKeep } from './disk.ts'
@@ -84,7 +85,7 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
   const brought = new Set<string>()
   let inheritAgain_at = 0
   /** How many journals a session has had: those that were sent leave no file behind. */
-  const counts = new Map<string, number>()
+  const counts = new BoundedMap<string, number>(mostRemembered)
   let wait_ms = firstWait_ms
   let timer: NodeJS.Timeout | undefined
   let over = false
@@ -94,13 +95,6 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
   const keyOf = (name: JournalName): string => `${idOf(name)}.journal`
   const shadows =
     ledger && openShadows({ store, keyOf: idOf, fileOf: disk.fileOf, onDelayed: parts.onDelayed })
-
-  function remember({ session_uid, channel }: JournalName): void {
-    counts.delete(session_uid)
-    counts.set(session_uid, channel + 1)
-    const [oldest] = counts.size > mostRemembered ? counts.keys() : []
-    if (oldest !== undefined) counts.delete(oldest)
-  }
 
   async function listed(tenant_id: string, session_uid: string): Promise<number[]> {
     return (await store.list(`${tenant_id}/${session_uid}/`, false)).flatMap(({ key }) => {
@@ -321,7 +315,7 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
         ;({ channel } = file.name)
         const whose = ledger ? await taken(file.name) : 'ours'
         if (whose !== 'theirs') {
-          remember(file.name)
+          counts.set(session_uid, channel + 1)
           if (ledger && whose) noted.add(idOf(file.name))
           return sent(followed(file))
         }

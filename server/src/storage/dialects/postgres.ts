@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import { Kysely, PostgresDialect, type PostgresPool } from 'kysely'
 import pg from 'pg'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Tables } from '../tables.ts'
 import { storable, type Opened } from './dialect.ts'
 
@@ -28,6 +29,8 @@ const silence_ms = 5000
 const connect_ms = 5000
 /** What fails more often than this does not fail in passing. */
 const most_attempts = 10
+/** Statement texts whose name is remembered; a forgotten one gets the same name again. */
+const most_names = 1000
 
 function pool(url: string, max: number, options: string): pg.Pool {
   const made = new pg.Pool({
@@ -87,13 +90,12 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
 
 /** Gives each query a name made from its text; pg then sends only the values from the second call on. */
 function namer() {
-  const names = new Map<string, string>()
+  const names = new BoundedMap<string, string>(most_names)
   let generation = 0
   return {
     of(text: string): string {
       let name = names.get(text)
       if (name === undefined) {
-        if (names.size >= 1000) names.clear()
         name = createHash('sha1').update(`${generation} ${text}`).digest('base64url')
         names.set(text, name)
       }

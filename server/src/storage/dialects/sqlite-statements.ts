@@ -1,12 +1,13 @@
 // Prepared statements on one SQLite connection, and the settings of every connection. Apart from the dialect,
 // so that the reading worker loads nothing else.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 
 export interface Statements {
   run(sql: string, parameters: readonly unknown[]): { rows: unknown[]; changes: number }
 }
 
-/** How many prepared statements are kept; lists with filters make many shapes, the hot ones stay. */
+/** How many prepared statements are kept; lists with filters make many shapes. */
 const cached_statements = 500
 
 /**
@@ -14,14 +15,13 @@ const cached_statements = 500
  * a hit.
  */
 export function statements(database: DatabaseSync): Statements {
-  const cache = new Map<string, { statement: StatementSync; reads: boolean }>()
+  const cache = new BoundedMap<string, { statement: StatementSync; reads: boolean }>(cached_statements)
   return {
     run(sql, parameters) {
       let entry = cache.get(sql)
       if (!entry) {
         const statement = database.prepare(sql)
         entry = { statement, reads: statement.columns().length > 0 }
-        if (cache.size >= cached_statements) cache.delete(cache.keys().next().value!)
         cache.set(sql, entry)
       }
       const values = parameters as SQLInputValue[]
