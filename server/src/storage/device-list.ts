@@ -18,6 +18,8 @@ import type { DeviceRow } from './tables.ts'
 export interface DeviceQuery extends Slice {
   readonly status?: DeviceStatus | undefined
   readonly groups: readonly Group[]
+  /** Devices that may be accepted, for filters by `acceptable`: all of them unless it says which. */
+  readonly room?: 'all' | readonly string[] | undefined
   readonly sort: (typeof sorted_columns)[number] | 'status'
   readonly order: 'asc' | 'desc'
 }
@@ -139,10 +141,10 @@ async function capped(
 function fitting(
   { reader, dialect }: Context,
   tenant_id: string,
-  { groups }: DeviceQuery,
+  { groups, room }: DeviceQuery,
   statuses: readonly DeviceStatus[],
 ) {
-  const columns = columnsOf(tenant_id, dialect)
+  const columns = columnsOf(tenant_id, dialect, room)
   // A unary plus keeps SQLite from an index. It knows too little to see that a filter by an index of its own
   // names fewer rows than the namespace has, and would look at all of those. PostgreSQL decides by its own
   // figures.
@@ -255,7 +257,7 @@ async function walked(
           some.where(query.sort, query.order === 'asc' ? '<=' : '>=', end as string),
         ),
       query.groups,
-      columnsOf(tenant_id, dialect),
+      columnsOf(tenant_id, dialect, query.room),
       dialect,
       false,
     )
@@ -335,18 +337,14 @@ function searchSqlite(column: string) {
   return { match, search }
 }
 
-/**
- * As an answer shows it: not accepted yet, and the namespace has room for one more; its own place, if it
- * keeps one, is free.
- */
-function acceptable(tenant_id: string) {
-  const most = sql`(select max_devices from namespaces where tenant_id = ${tenant_id})`
-  const accepted = sql`(select coalesce(sum(n), 0) from tallies where tenant_id = ${tenant_id} and subject = 'devices.accepted')`
-  const kept = sql`(select count(*) from removed_devices where tenant_id = ${tenant_id} and uid <> devices.uid)`
-  return sql`(case when devices.status <> 'accepted' and (${most} <= 0 or ${accepted} + ${kept} < ${most}) then 1 else 0 end)`
+/** As an answer shows it: not accepted yet, and the namespace has room for the device. */
+function acceptable(room: DeviceQuery['room'] = 'all') {
+  if (room.length === 0) return sql`0`
+  const hasRoom = room === 'all' ? sql`1 = 1` : sql`devices.uid in (${sql.join([...room])})`
+  return sql`(case when devices.status <> 'accepted' and ${hasRoom} then 1 else 0 end)`
 }
 
-function columnsOf(tenant_id: string, dialect: Context['dialect']): Columns {
+function columnsOf(tenant_id: string, dialect: Context['dialect'], room: DeviceQuery['room']): Columns {
   const text = (column: string) =>
     ({
       sql: sql.ref(`devices.${column}`),
@@ -377,7 +375,7 @@ function columnsOf(tenant_id: string, dialect: Context['dialect']): Columns {
     created_at: text('created_at'),
     online: { sql: sql.ref('devices.online'), kind: 'flag' },
     public_url: { sql: sql.ref('devices.public_url'), kind: 'flag' },
-    acceptable: { sql: acceptable(tenant_id), kind: 'flag' },
+    acceptable: { sql: acceptable(room), kind: 'flag' },
     'position.latitude': within('latitude'),
     'position.longitude': within('longitude'),
     tags: {

@@ -1,4 +1,5 @@
 // How many accepted devices a namespace may have. A limit below one means that there is none.
+
 interface Count {
   readonly accepted: number
   /** Places that deleted devices keep for a while. */
@@ -9,6 +10,21 @@ interface Count {
 /** Whether one more device may be accepted. */
 export function hasRoom({ accepted, kept = 0, max_devices }: Count): boolean {
   return max_devices <= 0 || accepted + kept < max_devices
+}
+
+/** Devices that may be accepted now: every one, or those with these uids. */
+export type Room = 'all' | readonly string[]
+
+/** Which devices may be accepted. A deleted device that keeps a place may come back to its own. */
+export function roomFor({
+  kept,
+  ...count
+}: Omit<Count, 'kept'> & {
+  /** The uids of deleted devices that keep a place. */
+  readonly kept: readonly string[]
+}): Room {
+  if (hasRoom({ ...count, kept: kept.length })) return 'all'
+  return hasRoom({ ...count, kept: kept.length - 1 }) ? kept : []
 }
 
 /** Whether there are more devices than the limit allows, as after the end of a subscription. */

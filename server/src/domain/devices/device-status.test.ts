@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { deviceStatuses, statusChanges, type DeviceStatus, type StatusChange } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
-import { hasRoom, isOver } from '../billing/device-limit.ts'
+import { hasRoom, isOver, roomFor } from '../billing/device-limit.ts'
 import { change, type Outcome, type Surroundings } from './device-status.ts'
 
 const alone: Surroundings = { sameMac: undefined, sameName: undefined, accepted: 0, max_devices: -1 }
@@ -155,6 +155,17 @@ describe('room', () => {
     [9, 0, false],
   ])('%i accepted of %i allowed are too many: %s', (accepted, max_devices, over) =>
     expect(isOver({ accepted, max_devices })).toBe(over),
+  )
+
+  test.each([
+    ['is there for all', 1, ['gone'], 3, 'all'],
+    ['is there for all without a limit', 9, ['gone'], -1, 'all'],
+    ['is left for those alone who keep a place', 2, ['gone'], 3, ['gone']],
+    ['is left for each of several who keep one', 1, ['one', 'two'], 3, ['one', 'two']],
+    ['is there for nobody when all places are taken', 3, [], 3, []],
+    ['is there for nobody, not even for one who keeps a place, above the limit', 3, ['gone'], 3, []],
+  ] as const)('%s', (_, accepted, kept, max_devices, room) =>
+    expect(roomFor({ accepted, kept, max_devices })).toEqual(room),
   )
 
   test('devices that are accepted one after the other end exactly at the limit', () => {

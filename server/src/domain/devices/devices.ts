@@ -9,7 +9,7 @@ import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import { noProvider } from '../billing/billing.ts'
-import { hasRoom } from '../billing/device-limit.ts'
+import { hasRoom, roomFor, type Room } from '../billing/device-limit.ts'
 import { change } from './device-status.ts'
 import { parseFilter } from '../access/filters.ts'
 import type { Presence } from './presence.ts'
@@ -89,6 +89,20 @@ const keptPlaces = (
   clock: Clock,
 ): Promise<string[]> => inside.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))
 
+/** The devices that the namespace has room for. Without a limit nothing needs to be counted. */
+async function roomIn(
+  stores: Stores,
+  { tenant_id, max_devices }: { tenant_id: string; max_devices: number },
+  clock: Clock,
+): Promise<Room> {
+  const isLimited = max_devices > 0
+  return roomFor({
+    accepted: isLimited ? await stores.namespaces.deviceCount(tenant_id) : 0,
+    kept: isLimited ? await keptPlaces(stores, tenant_id, clock) : [],
+    max_devices,
+  })
+}
+
 export function deviceView({
   stores,
   presence,
@@ -103,12 +117,8 @@ export function deviceView({
       if (rows.length === 0) return []
       const namespace = await stores.namespaces.find(tenant_id)
       if (!namespace) throw new Failure('notFound')
-      const { max_devices } = namespace
-      const accepted = max_devices > 0 ? await stores.namespaces.deviceCount(tenant_id) : 0
-      const kept = max_devices > 0 ? await keptPlaces(stores, tenant_id, clock) : []
+      const room = await roomIn(stores, namespace, clock)
       const holders = await macHolders(tenant_id, rows)
-      const roomFor = (uid: string) =>
-        hasRoom({ accepted, kept: kept.filter((other) => other !== uid).length, max_devices })
       const shown = (row: DeviceRow): Device => ({
         uid: row.uid,
         name: row.name,
@@ -133,7 +143,7 @@ export function deviceView({
         tags: JSON.parse(row.tags) as string[],
         public_url: row.public_url === 1,
         public_url_address: row.public_url_address,
-        acceptable: row.status !== 'accepted' && roomFor(row.uid),
+        acceptable: row.status !== 'accepted' && (room === 'all' || room.includes(row.uid)),
       })
       return rows.map((row) => {
         const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
@@ -315,9 +325,14 @@ export function devices(parts: DeviceParts): DeviceRules {
     async list({ query }, caller) {
       const groups = parseFilter(query.filter, filterable)
       await presence.settle()
+      const asksForRoom = groups.some(({ conditions }) =>
+        conditions.some(({ property }) => property === 'acceptable'),
+      )
+      const namespace = asksForRoom ? await stores.namespaces.find(caller.tenant_id) : undefined
       const { items, total } = await stores.of(caller.tenant_id).devices.list({
         status: query.status,
         groups,
+        room: namespace && (await roomIn(stores, namespace, clock)),
         sort: columnOf(query.sort_by),
         order: query.order_by,
         page: query.page,
