@@ -205,6 +205,19 @@ describe('channels and requests about the whole connection', () => {
   })
 })
 
+test('a forwarded port is asked for nothing: no terminal, no program, no variable', async () => {
+  const forward = body().string('127.0.0.1').uint32(80).string('127.0.0.1').uint32(1).bytes()
+  await using channel = await client.open('direct-tcpip', forward)
+  device.asked.length = 0
+  for (const { name, payload } of [
+    writeRequest({ type: 'pty-req', pty }),
+    writeRequest({ type: 'env', name: 'LD_PRELOAD', value: '/tmp/x.so' }),
+    writeRequest({ type: 'exec', command: 'true' }),
+  ])
+    expect(await channel.request(name, payload, true)).toBe(false)
+  expect(device.asked).toEqual([])
+})
+
 describe('the other way round', () => {
   test('a device says how a program ended in words that can be read, or not at all', async () => {
     await using channel = await client.open('session')

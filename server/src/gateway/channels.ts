@@ -99,8 +99,12 @@ export function passage(parts: Passage): PipeOptions {
   }
 }
 
+/**
+ * Forwarded connections carry bytes and nothing else. A request for a terminal, a program or a variable on one
+ * of them would pass by everything that looks at sessions, so none passes.
+ */
 function watching({ active }: Passage): Tap {
-  return { data: active }
+  return { data: active, request: () => 'refuse' }
 }
 
 interface Named extends Passage {
