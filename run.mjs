@@ -41,7 +41,8 @@ if (!node) {
 
 // Buffers of sessions are freed by the thread that made them: V8's helpers would free them elsewhere, and making the next ones
 // then costs a third of all that the gateway does (docs/decisions/0028). Deployments that start Node themselves say the same.
-const flags = ['--single-threaded-gc']
+// The one experiment of Node that we use, node:ffi, is no news for whoever runs us.
+const flags = ['--single-threaded-gc', '--disable-warning=ExperimentalWarning']
 const [program = '', ...args] = process.argv.slice(2)
 const child = spawn(node, [...flags, path.join(root, program), ...args], { stdio: 'inherit' })
 // The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child decides.

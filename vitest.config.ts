@@ -13,6 +13,7 @@ export default defineConfig({
     // Processes, not threads: a test may end its children, change its folder or crash without taking others
     // along.
     pool: 'forks',
+    execArgv: ['--disable-warning=ExperimentalWarning'],
     isolate: true,
     maxWorkers: 2,
     globals: false,

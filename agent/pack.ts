@@ -107,7 +107,7 @@ function tarballContents(arch: string): [string, Content, number][] {
   const node = nodeFor(arch)
   if (node !== undefined) {
     const launcher =
-      '#!/bin/sh\nexec "$(dirname "$(readlink -f "$0")")/node" "$(dirname "$(readlink -f "$0")")/../agent/src/main.js" "$@"\n'
+      '#!/bin/sh\nexec "$(dirname "$(readlink -f "$0")")/node" --disable-warning=ExperimentalWarning "$(dirname "$(readlink -f "$0")")/../agent/src/main.js" "$@"\n'
     return [
       ...[...contents(arch)].map(([name, content]): [string, Content, number] => [name, content, 0o644]),
       ['bin/node', lean(node), 0o755],

@@ -4,4 +4,8 @@ import path from 'node:path'
 import { packFolder } from './pack.ts'
 
 const main = packFolder(path.join(import.meta.dirname, '../node_modules/.hawser-agent'))
-process.execve!(process.execPath, [process.execPath, main, ...process.argv.slice(2)], { ...process.env })
+process.execve!(
+  process.execPath,
+  [process.execPath, '--disable-warning=ExperimentalWarning', main, ...process.argv.slice(2)],
+  { ...process.env },
+)

@@ -33,7 +33,9 @@ function brought() {
 
 function run(node) {
   const main = fileURLToPath(new URL('../main.mjs', import.meta.url))
-  const child = spawn(node, [main, ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(node, ['--disable-warning=ExperimentalWarning', main, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  })
   // The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child decides.
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']
   for (const signal of signals) process.on(signal, () => child.kill(signal))

@@ -5,6 +5,7 @@
 //   hawser-agent info       prints what the device says about itself
 //   hawser-agent --version
 import v8 from 'node:v8'
+import { cipherImplementation } from '@hawser/ssh/ciphers'
 import { runAgent } from './agent.ts'
 import { closeInherited } from './children.ts'
 import { ConfigError, readConfig } from './config.ts'
@@ -14,6 +15,11 @@ import { macAddress } from './identity.ts'
 const log = (event: Record<string, unknown>): void => {
   if (event['level'] === 'debug' && !process.env['HAWSER_DEBUG']) return
   process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), level: 'info', ...event })}\n`)
+}
+
+function logCiphers(): void {
+  const { name: implementation, ...why } = cipherImplementation()
+  log({ event: 'ssh.ciphers', implementation, ...why })
 }
 
 async function main(args: readonly string[]): Promise<void> {
@@ -44,8 +50,14 @@ async function main(args: readonly string[]): Promise<void> {
   const isRoot = process.getuid?.() === 0
   if (command === 'connector') {
     const { readConnectorConfig, runConnector } = await import('./connector.ts')
-    await runConnector(readConnectorConfig(process.env, isRoot), log, stopping.signal)
-  } else await runAgent(readConfig(process.env, isRoot), log, stopping.signal)
+    const config = readConnectorConfig(process.env, isRoot)
+    logCiphers()
+    await runConnector(config, log, stopping.signal)
+  } else {
+    const config = readConfig(process.env, isRoot)
+    logCiphers()
+    await runAgent(config, log, stopping.signal)
+  }
   process.exit(0)
 }
 

@@ -18,6 +18,7 @@ import type { DialOptions } from './doors.ts'
 import { SocketLost, UpgradeFailed } from './errors.ts'
 import { Inbox, sparing } from './inbox.ts'
 import { Pings, type Watch } from './pings.ts'
+import { isReleasing, releasesBuffers } from './releases-buffers.ts'
 
 const Opcode = { more: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 const buffer_bytes = 256 * 1024
@@ -118,8 +119,8 @@ export function dialBytes(url: string | URL, options: DialOptions = {}): Promise
 
 class ByteSocket extends Duplex {
   readonly #socket: Duplex
-  /** Nobody looks at bytes any more once their write was called done: they are the kernel's then. */
-  readonly letsGo: boolean
+  /** After the callback of a write its bytes are in the kernel, if the socket is one. */
+  readonly [releasesBuffers]: boolean
   /**
    * A client has to mask. The mask is zero: nobody chooses our bytes, which are encrypted besides (RFC 6455
    * section 10.3).
@@ -161,7 +162,7 @@ class ByteSocket extends Duplex {
     // joined.
     super({ allowHalfOpen: false, readableHighWaterMark: 1, writableHighWaterMark: buffer_bytes })
     this.#socket = socket
-    this.letsGo = socket instanceof Socket
+    this[releasesBuffers] = isReleasing(socket)
     this.#masks = role === 'client'
     this.#onPong = options.onPong
     if (options.ping)

@@ -4,7 +4,6 @@
 // streams that want to send get a frame each in turn; the carrier is always read, so that no stream can stop
 // another; a peer that breaks a rule ends the session and nothing else. One timer per session, and only if it
 // is told to ping.
-import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import {
   CarrierLost,
@@ -28,6 +27,7 @@ import {
   type FrameSink,
 } from './frames.ts'
 import { Pings } from './pings.ts'
+import { isReleasing, releasesBuffers } from './releases-buffers.ts'
 import { MuxStream, type StreamHost } from './stream.ts'
 
 export interface MuxOptions {
@@ -88,7 +88,7 @@ export function openMux(carrier: Duplex, options: MuxOptions): Mux {
 
 class Session implements Mux, StreamHost, FrameSink {
   readonly ended: Promise<Error | undefined>
-  readonly letsGo: boolean
+  readonly [releasesBuffers]: boolean
   readonly #carrier: Duplex
   readonly #window: number
   readonly #mostStreams: number
@@ -129,7 +129,7 @@ class Session implements Mux, StreamHost, FrameSink {
 
   constructor(carrier: Duplex, options: MuxOptions) {
     this.#carrier = carrier
-    this.letsGo = carrier instanceof Socket || (carrier as { readonly letsGo?: boolean }).letsGo === true
+    this[releasesBuffers] = isReleasing(carrier)
     this.#window = Math.max(initialWindow_bytes, options.window_bytes ?? 1024 * 1024)
     this.#mostStreams = options.mostStreams ?? 256
     this.#mostIncoming = options.mostIncoming ?? this.#mostStreams

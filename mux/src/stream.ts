@@ -7,6 +7,7 @@ import { Duplex } from 'node:stream'
 import { MuxClosed } from './errors.ts'
 import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './frames.ts'
 import { Inbox, sparing } from './inbox.ts'
+import { releasesBuffers } from './releases-buffers.ts'
 
 /** What a stream asks of its session. */
 export interface StreamHost {
@@ -17,7 +18,7 @@ export interface StreamHost {
   forget(stream: MuxStream): void
   /** The stream's unread bytes hold so much more memory than before, or less. May destroy it. */
   holds(stream: MuxStream, more_bytes: number): void
-  readonly letsGo: boolean
+  readonly [releasesBuffers]: boolean
 }
 
 /**
@@ -178,9 +179,9 @@ export class MuxStream extends Duplex {
     }
   }
 
-  /** Nobody looks at bytes any more once their write was called done. */
-  get letsGo(): boolean {
-    return this.#host.letsGo
+  /** As its carrier does. */
+  get [releasesBuffers](): boolean {
+    return this.#host[releasesBuffers]
   }
 
   // ---- what Node asks

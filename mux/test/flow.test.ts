@@ -2,7 +2,7 @@
 import { duplexPair, Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
 import { openMux, StreamRefused } from '../src/index.ts'
-import { accept, closed, muxPair, rudePeer, takeAll, takeBytes, turns, written } from './lines.ts'
+import { accept, bytePair, closed, muxPair, rudePeer, takeAll, takeBytes, turns, written } from './lines.ts'
 
 const KiB = 1024
 
@@ -38,6 +38,18 @@ test.each([256 * KiB, 1024 * KiB])(
     expect((await takeAll(unread)).length).toBe(window_bytes + 16 * KiB)
   },
 )
+
+test('streams release buffers, as @hawser/ssh asks for it, if what carries them does', async () => {
+  const releases = Symbol.for('hawser.releasesBuffers')
+  const { client, server } = muxPair()
+  const overMemory = client.open()
+  await accept(server)
+  expect(Reflect.get(overMemory, releases)).toBe(false)
+  await using sockets = await bytePair()
+  expect(Reflect.get(sockets.server, releases)).toBe(true)
+  using mux = openMux(sockets.server, { role: 'server' })
+  expect(Reflect.get(mux.open(), releases)).toBe(true)
+})
 
 test('the window is given in the opening and in its answer', async () => {
   const peer = rudePeer({ role: 'client', window_bytes: 512 * KiB })

@@ -2,7 +2,7 @@
 // token.
 import { createServer, type AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
-import { startProgram, temporaryFolder } from './program.ts'
+import { hawser, startProgram, temporaryFolder } from './program.ts'
 
 async function freePort(): Promise<number> {
   const server = createServer()
@@ -37,6 +37,30 @@ test('a port of their own counts requests by operation and status, and tells of 
   for (const figure of ['hawser_tunnels', 'hawser_sessions']) expect(text).toContain(`\n${figure} 0\n`)
   expect((await fetch(`${program.url}/metrics`)).status).toBe(404)
 })
+
+test.each([
+  { flags: [], implementation: 'openssl', reason: undefined, figure: 1 },
+  {
+    flags: ['--no-experimental-ffi'],
+    implementation: 'node:crypto',
+    reason: 'this Node has no node:ffi, or it is switched off',
+    figure: 0,
+  },
+])(
+  'the log and a figure say that SSH packets are encrypted by $implementation',
+  async ({ flags, implementation, reason, figure }) => {
+    using folder = temporaryFolder()
+    await using program = await startProgram({
+      folder: folder.path,
+      env: { HAWSER_METRICS_TOKEN: 'tide-table' },
+      command: [process.execPath, ...flags, hawser, 'serve'],
+    })
+    const line = await program.logged('ssh.ciphers')
+    expect([line['implementation'], line['reason']]).toEqual([implementation, reason])
+    const answer = await fetch(`${program.url}/metrics`, { headers: { authorization: 'Bearer tide-table' } })
+    expect(await answer.text()).toContain(`\nhawser_ssh_openssl ${figure}\n`)
+  },
+)
 
 test('with a token they are on the main port, for its bearer alone', async () => {
   using folder = temporaryFolder()

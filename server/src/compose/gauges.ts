@@ -1,5 +1,6 @@
 // What the metrics say of the rooms, beside the requests: tunnels, sessions, what was refused, other nodes,
 // the disk.
+import { cipherImplementation } from '@hawser/ssh'
 import type { Metrics } from '../http/metrics.ts'
 import { diskStates } from '../kit/disk.ts'
 import type { Reach } from './reach.ts'
@@ -23,6 +24,11 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
     'hawser_ssh_refused',
     'SSH connections that were not taken since the start.',
     () => reach.door.refused,
+  )
+  figures.gauge(
+    'hawser_ssh_openssl',
+    '1 while OpenSSL is called directly for SSH packets, 0 while node:crypto is used, which costs more.',
+    () => Number(cipherImplementation().name === 'openssl'),
   )
   if (rooms.clustered) {
     figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () =>

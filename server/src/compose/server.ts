@@ -2,6 +2,7 @@
 // disposed.
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { cipherImplementation } from '@hawser/ssh'
 import { metrics } from '../http/metrics.ts'
 import { metricsServer, servePages } from '../http/pages.ts'
 import { httpServer } from '../http/serve.ts'
@@ -76,6 +77,8 @@ export async function startServer(options: ServerOptions) {
   const { port } = app.server.address() as { port: number }
   log.info({ event: 'http.listening', host: config.HAWSER_HTTP.host, port })
   log.info({ event: 'ssh.listening', host: config.HAWSER_SSH.host, port: reach.port })
+  const { name: implementation, ...why } = cipherImplementation()
+  log.info({ event: 'ssh.ciphers', implementation, ...why })
   return {
     rooms,
     reach,

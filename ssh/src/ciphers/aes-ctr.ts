@@ -5,7 +5,15 @@
 //   4 + packet_length encrypted bytes, the MAC of what they were
 import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
 import { Reason, SshError } from '../errors.ts'
-import { macFailure, type Cipher, type Keys, type Mac, type Opener, type Sealer } from './cipher.ts'
+import {
+  macFailure,
+  nothingToFree,
+  type Cipher,
+  type Keys,
+  type Mac,
+  type Opener,
+  type Sealer,
+} from './cipher.ts'
 import { macOf } from './mac.ts'
 
 const block = 16
@@ -39,6 +47,7 @@ function encryptThenMacSealer(algorithm: string, keys: Keys, mac: Mac): Sealer {
       const body = cipher.update(packet.subarray(length_bytes))
       return [length, body, macOf(mac, keys.mac, sequence, length, body)]
     },
+    free: nothingToFree,
   }
 }
 
@@ -54,6 +63,7 @@ function encryptThenMacOpener(algorithm: string, keys: Keys, mac: Mac): Opener {
       requireSame(macOf(mac, keys.mac, sequence, packet.subarray(0, end)), packet.subarray(end))
       return decipher.update(packet.subarray(length_bytes, end))
     },
+    free: nothingToFree,
   }
 }
 
@@ -63,6 +73,7 @@ function encryptAndMacSealer(algorithm: string, keys: Keys, mac: Mac): Sealer {
     block,
     padsLength: true,
     seal: (packet, sequence) => [cipher.update(packet), macOf(mac, keys.mac, sequence, packet)],
+    free: nothingToFree,
   }
 }
 
@@ -84,6 +95,7 @@ function encryptAndMacOpener(algorithm: string, keys: Keys, mac: Mac): Opener {
       requireSame(macOf(mac, keys.mac, sequence, length, body), packet.subarray(end))
       return body
     },
+    free: nothingToFree,
   }
 }
 

@@ -27,6 +27,7 @@ function gcm(name: string, algorithm: Gcm, key_bytes: number): Cipher {
           countUp(nonce)
           return parts
         },
+        free: () => direct?.free(),
       }
     },
     opener({ key, iv }) {
@@ -42,6 +43,7 @@ function gcm(name: string, algorithm: Gcm, key_bytes: number): Cipher {
           countUp(nonce)
           return body
         },
+        free: () => direct?.free(),
       }
     },
   }

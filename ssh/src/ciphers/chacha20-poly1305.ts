@@ -76,6 +76,10 @@ function directly(mainKey: Buffer, headerKey: Buffer) {
       main.run(body, body)
       return body
     },
+    free(): void {
+      main.free()
+      header.free()
+    },
   }
 }
 
@@ -99,6 +103,7 @@ export const chacha20Poly1305: Cipher = {
         const body = stream.update(packet.subarray(4))
         return [length, body, poly1305(macKey, length, body)]
       },
+      free: () => direct?.free(),
     }
   },
   opener({ key }) {
@@ -120,6 +125,7 @@ export const chacha20Poly1305: Cipher = {
         }
         return stream.update(packet.subarray(4, end))
       },
+      free: () => direct?.free(),
     }
   },
 }

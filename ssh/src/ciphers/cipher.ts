@@ -19,6 +19,8 @@ export interface Sealer {
    * keys, none of them are the packet's own memory, which is used again.
    */
   seal(packet: Buffer, sequence: number, room: Room): Buffer[]
+  /** Gives back what the keys take outside of V8's heap. Nothing is sealed after it. */
+  free(): void
 }
 
 export interface Opener {
@@ -36,6 +38,8 @@ export interface Opener {
    * wrong.
    */
   open(packet: Buffer, sequence: number): Buffer
+  /** Gives back what the keys take outside of V8's heap. Nothing is opened after it. */
+  free(): void
 }
 
 export interface Keys {
@@ -61,6 +65,9 @@ export interface Mac {
   /** Over the packet as it is on the wire; otherwise over what was encrypted. */
   readonly encryptThenMac: boolean
 }
+
+/** For ciphers of node:crypto, whose memory V8 collects. */
+export const nothingToFree = (): void => undefined
 
 export const macFailure = 'A packet was changed on its way.'
 

@@ -1,8 +1,13 @@
 // No cipher, for the packets before the first keys (RFC 4253 section 6): padded to eight bytes, nothing
 // authenticated.
-import type { Opener, Sealer } from './cipher.ts'
+import { nothingToFree, type Opener, type Sealer } from './cipher.ts'
 
-export const plainSealer: Sealer = { block: 8, padsLength: true, seal: (packet) => [packet] }
+export const plainSealer: Sealer = {
+  block: 8,
+  padsLength: true,
+  seal: (packet) => [packet],
+  free: nothingToFree,
+}
 
 export const plainOpener: Opener = {
   tag: 0,
@@ -10,4 +15,5 @@ export const plainOpener: Opener = {
   padsLength: true,
   length: (head) => head.readUInt32BE(0),
   open: (packet) => packet.subarray(4),
+  free: nothingToFree,
 }

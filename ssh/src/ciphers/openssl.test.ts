@@ -2,17 +2,27 @@
 // which of them is there, and nobody gets memory that is not theirs.
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { duplexPair } from 'node:stream'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { pair, servedLine } from '../../test/pairs.ts'
+import { allAlgorithms, serverAlgorithms } from '../algorithms.ts'
+import { Message } from '../messages.ts'
+import { openTransport } from '../transport/transport.ts'
 import { aes128Gcm, aes256Gcm } from './aes-gcm.ts'
 import { chacha20Poly1305 } from './chacha20-poly1305.ts'
-import { openSsl, tag_bytes } from './openssl.ts'
+import { cipherImplementation, contextsInUse, openSsl, tag_bytes } from './openssl.ts'
 
 test('it is there in the Node that we bring', () => {
   expect(openSsl()).toBeDefined()
+  expect(cipherImplementation()).toEqual({ name: 'openssl' })
 })
 
-test('without node:ffi nothing is offered', () => {
+test('without node:ffi nothing is offered, and the reason is given', () => {
   expect(elsewhere('process.stdout.write(String(openSsl()))')).toBe('undefined')
+  expect(JSON.parse(elsewhere('process.stdout.write(JSON.stringify(cipherImplementation()))'))).toEqual({
+    name: 'node:crypto',
+    reason: 'this Node has no node:ffi, or it is switched off',
+  })
 })
 
 describe.each([aes128Gcm, aes256Gcm, chacha20Poly1305])('$name', (cipher) => {
@@ -98,12 +108,74 @@ describe('memory', () => {
   })
 })
 
+describe('contexts', () => {
+  test('are freed once, and not used after that', () => {
+    const before = contextsInUse()
+    const { aead, keyStream } = openSsl()!
+    const sealer = aead('aes-128-gcm', randomBytes(16), 'seal')
+    const stream = keyStream(randomBytes(32))
+    expect(contextsInUse()).toBe(before + 2)
+    for (const freed of [sealer, sealer, stream, stream]) freed.free()
+    expect(contextsInUse()).toBe(before)
+    expect(() => sealer.seal(randomBytes(12), randomBytes(4), randomBytes(10), Buffer.alloc(26))).toThrow(
+      'freed',
+    )
+    expect(() => stream.begin(randomBytes(16))).toThrow('freed')
+  })
+
+  test.each(['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com'])(
+    'of %s are freed when keys are replaced and when the connection ends',
+    async (cipher) => {
+      const before = contextsInUse()
+      const algorithms = { ...serverAlgorithms, ciphers: [cipher] }
+      const { client, server } = await pair({ algorithms })
+      const keyed = contextsInUse()
+      expect(keyed).toBeGreaterThan(before)
+      for (let round = 0; round < 3; round += 1) {
+        client.rekey()
+        await client.request('after the new keys')
+      }
+      await expect.poll(contextsInUse).toBe(keyed)
+      await client.end()
+      await server.ended
+      expect(contextsInUse()).toBe(before)
+    },
+  )
+
+  test('of keys that the peer has not confirmed are freed with the connection', async () => {
+    const before = contextsInUse()
+    const { line, server } = servedLine()
+    const [near, far] = duplexPair()
+    // The client's NEWKEYS never arrives, so that the server's new keys to read with are never used.
+    const withheld = Promise.withResolvers<void>()
+    far.on('data', (chunk: Buffer) => (chunk[5] === Message.newKeys ? withheld.resolve() : line.write(chunk)))
+    line.on('data', (chunk: Buffer) => far.write(chunk))
+    const transport = openTransport(near, {
+      role: 'client',
+      software: 'Test',
+      algorithms: allAlgorithms,
+      hostKeys: [],
+      rekey_bytes: 2 ** 30,
+      rekey_ms: 2 ** 30,
+      speakSecond: false,
+      answerKexInit: false,
+    })
+    await withheld.promise
+    expect(contextsInUse()).toBeGreaterThan(before)
+    near.destroy()
+    line.destroy()
+    await transport.ended
+    await expect(server).rejects.toThrow()
+    expect(contextsInUse()).toBe(before)
+  })
+})
+
 /** Runs a script in a Node that has no node:ffi; what it printed. */
 function elsewhere(script: string, input = ''): string {
   const names = {
     'aes128Gcm, aes256Gcm': './aes-gcm.ts',
     chacha20Poly1305: './chacha20-poly1305.ts',
-    openSsl: './openssl.ts',
+    'openSsl, cipherImplementation': './openssl.ts',
   }
   const imports = Object.entries(names).map(
     ([what, from]) => `import { ${what} } from ${JSON.stringify(new URL(from, import.meta.url))}`,

@@ -1,18 +1,20 @@
 // The OpenSSL that is part of Node's own executable, called directly. node:crypto makes an object for every
 // packet and new memory for every result, which costs more than the encryption itself (and again when it is
 // collected); here one context lives as long as its key, and bytes are written where the caller wants them.
-// node:ffi is young, so that all of it is in this file: whatever it does not offer, or gets wrong in the
-// trial below, is left to node:crypto by those who ask. C believes every length it is told. Nothing leaves
-// this file that is not held against the memory it is about.
+// node:ffi is experimental, so that all of it is in this file. Where it is missing, or fails the self-test
+// below, the ciphers use node:crypto, and `cipherImplementation` says why. Two things C does not check are
+// checked here: every length against the memory it is about, and that no context is used once it was freed.
 import { createCipheriv, randomBytes } from 'node:crypto'
 import type * as Ffi from 'node:ffi'
 
 /** Authenticated encryption with one key, in one direction. */
 export interface Aead {
-  /** Writes what was sealed, and the tag behind it, to `into`. */
-  seal(nonce: Buffer, known: Buffer, plain: Buffer, into: Buffer): void
-  /** Opens the bytes where they lie, the tag being behind them; false when it is wrong. */
-  open(nonce: Buffer, known: Buffer, sealed: Buffer): boolean
+  /** Writes the ciphertext, and the tag behind it, to `into`. */
+  seal(nonce: Buffer, aad: Buffer, plaintext: Buffer, into: Buffer): void
+  /** Decrypts in place, the tag being behind the ciphertext; false when it is wrong. */
+  open(nonce: Buffer, aad: Buffer, sealed: Buffer): boolean
+  /** Wipes the key and gives its memory back. Everything else throws from then on. */
+  free(): void
 }
 
 /** A key stream that begins anew with each nonce. */
@@ -20,10 +22,24 @@ export interface KeyStream {
   begin(nonce: Buffer): void
   /** `into` may be the same memory. */
   run(bytes: Buffer, into: Buffer): void
+  /** Wipes the key and gives its memory back. Everything else throws from then on. */
+  free(): void
 }
 
 /** Poly1305, whose key is used once. */
 export type OneTimeMac = (key: Buffer, bytes: Buffer) => Buffer
+
+/** The ciphers that this file offers. */
+export interface OpenSsl {
+  readonly aead: typeof aead
+  readonly keyStream: typeof keyStream
+  readonly oneTimeMac: OneTimeMac
+}
+
+/** Who encrypts packets with AES-GCM and ChaCha20-Poly1305, and why it is not OpenSSL itself. */
+export type CipherImplementation =
+  | { readonly name: 'openssl' }
+  | { readonly name: 'node:crypto'; readonly reason: string }
 
 export const tag_bytes = 16
 const nonce_bytes = 12
@@ -53,27 +69,11 @@ const definitions = {
 } as const satisfies Ffi.FunctionDefinitions
 
 /** Kept whole: its functions are good for as long as it is open. */
-let library: ReturnType<typeof load>
+let library: Ffi.DynamicLibraryResult<typeof definitions> | undefined
 const evp = (): Functions => library!.functions
 
 type Functions = Ffi.WrappedFunctionsFromDefinitions<typeof definitions>
 
-function load(): Ffi.DynamicLibraryResult<typeof definitions> | undefined {
-  // Whoever runs us need not be told at every start that Node calls this an experiment.
-  const { emitWarning } = process
-  process.emitWarning = () => undefined
-  try {
-    // No library but the executable itself: it has the very OpenSSL that node:crypto uses.
-    return process.getBuiltinModule('node:ffi')?.dlopen(null, definitions)
-  } catch {
-    return undefined
-  } finally {
-    process.emitWarning = emitWarning
-  }
-}
-
-/** Gives back, and wipes, the contexts of those who are gone. */
-const contexts = new FinalizationRegistry<bigint>((context) => evp().EVP_CIPHER_CTX_free(context))
 /** Where OpenSSL says how much it wrote, which we know. */
 const written = Buffer.alloc(8)
 
@@ -81,69 +81,94 @@ function must(done: number): void {
   if (done !== 1) throw new Error('OpenSSL refused to go on.')
 }
 
-function contextOf(
-  owner: object,
-  algorithm: string,
-  key: Buffer,
-  key_bytes: number,
-  direction: number,
-): bigint {
-  if (key.length !== key_bytes) throw new RangeError('This is no key for the cipher.')
-  const cipher = evp().EVP_get_cipherbyname(algorithm)
-  const context = evp().EVP_CIPHER_CTX_new()
-  if (cipher === none || context === none) throw new Error(`OpenSSL has no ${algorithm}.`)
-  contexts.register(owner, context)
-  must(evp().EVP_CipherInit_ex(context, cipher, none, key, null, direction))
-  return context
+let contexts = 0
+
+/** How many cipher contexts were made and not freed: two to four for each connection with keys. */
+export const contextsInUse = (): number => contexts
+
+/** An EVP_CIPHER_CTX with its key. It is C's memory: whoever makes one frees it. */
+class Context {
+  /** Null once it is freed. */
+  #pointer: bigint
+
+  constructor(algorithm: string, key: Buffer, key_bytes: number, direction: number) {
+    if (key.length !== key_bytes) throw new RangeError('This is no key for the cipher.')
+    const cipher = evp().EVP_get_cipherbyname(algorithm)
+    if (cipher === none) throw new Error(`OpenSSL has no ${algorithm}.`)
+    this.#pointer = evp().EVP_CIPHER_CTX_new()
+    if (this.#pointer === none) throw new Error('OpenSSL has no memory for a cipher.')
+    contexts += 1
+    if (evp().EVP_CipherInit_ex(this.#pointer, cipher, none, key, null, direction) === 1) return
+    this.free()
+    throw new Error(`OpenSSL does not take the key for ${algorithm}.`)
+  }
+
+  get pointer(): bigint {
+    if (this.#pointer === none) throw new Error('The cipher was used after its key was freed.')
+    return this.#pointer
+  }
+
+  free(): void {
+    if (this.#pointer === none) return
+    evp().EVP_CIPHER_CTX_free(this.#pointer)
+    this.#pointer = none
+    contexts -= 1
+  }
 }
 
+/** The names by which OpenSSL knows AES-GCM. */
+export type Gcm = 'aes-128-gcm' | 'aes-256-gcm'
+
+const gcmKey_bytes: Readonly<Record<Gcm, number>> = { 'aes-128-gcm': 16, 'aes-256-gcm': 32 }
+
 function aead(algorithm: Gcm, key: Buffer, direction: 'seal' | 'open'): Aead {
-  const aead: Aead = {
-    seal(nonce, known, plain, into) {
-      if (nonce.length !== nonce_bytes || into.length !== plain.length + tag_bytes)
-        throw new RangeError('The memory does not fit.')
-      must(evp().EVP_CipherInit_ex(context, none, none, null, nonce, unchanged))
-      must(evp().EVP_CipherUpdate(context, null, written, known, known.length))
-      must(evp().EVP_CipherUpdate(context, into, written, plain, plain.length))
-      must(evp().EVP_CipherFinal_ex(context, written, written))
-      must(evp().EVP_CIPHER_CTX_ctrl(context, getTag, tag_bytes, into.subarray(plain.length)))
-    },
-    open(nonce, known, sealed) {
-      const end = sealed.length - tag_bytes
-      if (nonce.length !== nonce_bytes || end < 0) throw new RangeError('The memory does not fit.')
-      must(evp().EVP_CipherInit_ex(context, none, none, null, nonce, unchanged))
-      must(evp().EVP_CIPHER_CTX_ctrl(context, setTag, tag_bytes, sealed.subarray(end)))
-      must(evp().EVP_CipherUpdate(context, null, written, known, known.length))
-      must(evp().EVP_CipherUpdate(context, sealed, written, sealed, end))
-      return evp().EVP_CipherFinal_ex(context, written, written) === 1
-    },
-  }
-  const context = contextOf(
-    aead,
+  const context = new Context(
     algorithm,
     key,
-    algorithm === 'aes-128-gcm' ? 16 : 32,
+    gcmKey_bytes[algorithm],
     direction === 'seal' ? encrypt : decrypt,
   )
-  return aead
+  return {
+    seal(nonce, aad, plaintext, into) {
+      if (nonce.length !== nonce_bytes || into.length !== plaintext.length + tag_bytes)
+        throw new RangeError('The memory does not fit.')
+      const { pointer } = context
+      must(evp().EVP_CipherInit_ex(pointer, none, none, null, nonce, unchanged))
+      must(evp().EVP_CipherUpdate(pointer, null, written, aad, aad.length))
+      must(evp().EVP_CipherUpdate(pointer, into, written, plaintext, plaintext.length))
+      must(evp().EVP_CipherFinal_ex(pointer, written, written))
+      must(evp().EVP_CIPHER_CTX_ctrl(pointer, getTag, tag_bytes, into.subarray(plaintext.length)))
+    },
+    open(nonce, aad, sealed) {
+      const end = sealed.length - tag_bytes
+      if (nonce.length !== nonce_bytes || end < 0) throw new RangeError('The memory does not fit.')
+      const { pointer } = context
+      must(evp().EVP_CipherInit_ex(pointer, none, none, null, nonce, unchanged))
+      must(evp().EVP_CIPHER_CTX_ctrl(pointer, setTag, tag_bytes, sealed.subarray(end)))
+      must(evp().EVP_CipherUpdate(pointer, null, written, aad, aad.length))
+      must(evp().EVP_CipherUpdate(pointer, sealed, written, sealed, end))
+      return evp().EVP_CipherFinal_ex(pointer, written, written) === 1
+    },
+    free: () => context.free(),
+  }
 }
 
 function keyStream(key: Buffer): KeyStream {
-  const stream: KeyStream = {
+  const context = new Context('chacha20', key, 32, encrypt)
+  return {
     begin(nonce) {
       if (nonce.length !== streamNonce_bytes) throw new RangeError('This is no nonce for the cipher.')
-      must(evp().EVP_CipherInit_ex(context, none, none, null, nonce, unchanged))
+      must(evp().EVP_CipherInit_ex(context.pointer, none, none, null, nonce, unchanged))
     },
     run(bytes, into) {
       if (into.length < bytes.length) throw new RangeError('The memory does not fit.')
-      must(evp().EVP_CipherUpdate(context, into, written, bytes, bytes.length))
+      must(evp().EVP_CipherUpdate(context.pointer, into, written, bytes, bytes.length))
     },
+    free: () => context.free(),
   }
-  const context = contextOf(stream, 'chacha20', key, 32, encrypt)
-  return stream
 }
 
-/** One for all: it is set up anew for each packet. */
+/** One context for the whole process: each packet initialises it with a key of its own. */
 function oneTimeMac(): OneTimeMac {
   const context = evp().EVP_MAC_CTX_new(evp().EVP_MAC_fetch(none, 'POLY1305', none))
   if (context === none) throw new Error('OpenSSL has no Poly1305.')
@@ -157,67 +182,91 @@ function oneTimeMac(): OneTimeMac {
   }
 }
 
-export type Gcm = 'aes-128-gcm' | 'aes-256-gcm'
+type Loaded = { readonly openSsl: OpenSsl } | { readonly openSsl: undefined; readonly reason: string }
 
-export interface OpenSsl {
-  readonly aead: typeof aead
-  readonly keyStream: typeof keyStream
-  readonly oneTimeMac: OneTimeMac
-}
-
-let known: { readonly openSsl: OpenSsl | undefined } | undefined
+/** What became of the one attempt to load it. */
+let loaded: Loaded | undefined
 
 /** Undefined where it cannot be called, or does not give the answers of node:crypto. */
 export function openSsl(): OpenSsl | undefined {
-  known ??= { openSsl: tried() }
-  return known.openSsl
+  return (loaded ??= load()).openSsl
 }
 
-function tried(): OpenSsl | undefined {
+/**
+ * Which implementation the connections of this process use. The first call, here or by the first connection,
+ * tries it, which takes some milliseconds.
+ */
+export function cipherImplementation(): CipherImplementation {
+  loaded ??= load()
+  return loaded.openSsl ? { name: 'openssl' } : { name: 'node:crypto', reason: loaded.reason }
+}
+
+function load(): Loaded {
   try {
-    library = load()
-    if (!library) return undefined
+    const ffi = process.getBuiltinModule('node:ffi')
+    if (!ffi) return { openSsl: undefined, reason: 'this Node has no node:ffi, or it is switched off' }
+    // No library but the executable itself: it has the very OpenSSL that node:crypto uses.
+    library = ffi.dlopen(null, definitions)
     const openSsl: OpenSsl = { aead, keyStream, oneTimeMac: oneTimeMac() }
-    return gcmIsRight('aes-128-gcm') && gcmIsRight('aes-256-gcm') && chachaIsRight(openSsl)
-      ? openSsl
-      : undefined
-  } catch {
-    return undefined
+    const wrong = selfTest(openSsl)
+    return wrong === undefined
+      ? { openSsl }
+      : { openSsl: undefined, reason: `the self-test of ${wrong} failed` }
+  } catch (error) {
+    return { openSsl: undefined, reason: error instanceof Error ? error.message : String(error) }
   }
 }
 
-function gcmIsRight(algorithm: Gcm): boolean {
-  const key = randomBytes(algorithm === 'aes-128-gcm' ? 16 : 32)
-  const [nonce, known, plain] = [randomBytes(nonce_bytes), randomBytes(4), randomBytes(1_000)]
-  const sealed = Buffer.alloc(plain.length + tag_bytes)
-  aead(algorithm, key, 'seal').seal(nonce, known, plain, sealed)
-  const cipher = createCipheriv(algorithm, key, nonce).setAAD(known)
-  const expected = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()])
-  const opener = aead(algorithm, key, 'open')
-  const forged = Buffer.from(sealed)
-  forged[plain.length]! ^= 1
+/** The first cipher whose results are not those of node:crypto; undefined when all are right. */
+function selfTest({ oneTimeMac }: OpenSsl): string | undefined {
+  const gcm = Object.keys(gcmKey_bytes) as Gcm[]
   return (
-    sealed.equals(expected) &&
-    !opener.open(nonce, known, forged) &&
-    opener.open(nonce, known, sealed) &&
-    sealed.subarray(0, plain.length).equals(plain)
+    gcm.find((algorithm) => !gcmIsRight(algorithm)) ??
+    (chachaIsRight(oneTimeMac) ? undefined : 'chacha20-poly1305')
   )
 }
 
-function chachaIsRight({ oneTimeMac }: OpenSsl): boolean {
-  const [key, nonce, plain] = [randomBytes(32), randomBytes(streamNonce_bytes), randomBytes(1_000)]
+function gcmIsRight(algorithm: Gcm): boolean {
+  const key = randomBytes(gcmKey_bytes[algorithm])
+  const [nonce, aad, plaintext] = [randomBytes(nonce_bytes), randomBytes(4), randomBytes(1_000)]
+  const cipher = createCipheriv(algorithm, key, nonce).setAAD(aad)
+  const expected = Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()])
+  const [sealer, opener] = [aead(algorithm, key, 'seal'), aead(algorithm, key, 'open')]
+  try {
+    const sealed = Buffer.alloc(plaintext.length + tag_bytes)
+    sealer.seal(nonce, aad, plaintext, sealed)
+    const forged = Buffer.from(sealed)
+    forged[plaintext.length]! ^= 1
+    return (
+      sealed.equals(expected) &&
+      !opener.open(nonce, aad, forged) &&
+      opener.open(nonce, aad, sealed) &&
+      sealed.subarray(0, plaintext.length).equals(plaintext)
+    )
+  } finally {
+    sealer.free()
+    opener.free()
+  }
+}
+
+function chachaIsRight(oneTimeMac: OneTimeMac): boolean {
+  const [key, nonce, plaintext] = [randomBytes(32), randomBytes(streamNonce_bytes), randomBytes(1_000)]
   const stream = keyStream(key)
-  const into = Buffer.alloc(plain.length)
-  // Twice, because a packet must not depend on the one before.
-  for (let round = 0; round < 2; round += 1) {
-    stream.begin(nonce)
-    stream.run(plain, into)
+  const into = Buffer.alloc(plaintext.length)
+  try {
+    // Twice, because a packet must not depend on the one before.
+    for (let round = 0; round < 2; round += 1) {
+      stream.begin(nonce)
+      stream.run(plaintext, into)
+    }
+  } finally {
+    stream.free()
   }
   // RFC 8439 section 2.5.2
   const macKey = Buffer.from('85d6be7857556d337f4452fe42d506a80103808afb0db2fd4abff6af4149f51b', 'hex')
   const mac = oneTimeMac(macKey, Buffer.from('Cryptographic Forum Research Group'))
   return (
-    into.equals(createCipheriv('chacha20', key, nonce).update(plain)) &&
+    into.equals(createCipheriv('chacha20', key, nonce).update(plaintext)) &&
     mac.toString('hex') === 'a8061dc1305136c6c22b8baf0c0127a9'
   )
 }

@@ -57,6 +57,8 @@ export interface Exchanges {
   readonly cost: number
   /** New keys would be for a cipher that costs less. */
   readonly couldBeQuicker: boolean
+  /** The connection is over: frees keys that are not in use yet. */
+  free(): void
 }
 
 /**
@@ -141,9 +143,10 @@ export function exchanges(options: ExchangesOptions): Exchanges {
       return { ...direction, keys: deriveKeys(exchanged, sessionId!, towards, direction) }
     }
     const [outward, inward] = [keysOf(peer), keysOf(role)]
-    nextOpener = inward.cipher.opener(inward.keys, inward.mac)
+    // First of all, because it throws when the connection has ended while the keys were computed.
     options.send(message(Message.newKeys))
     writer.use(outward.cipher.sealer(outward.keys, outward.mac), strict)
+    nextOpener = inward.cipher.opener(inward.keys, inward.mac)
     holding = false
     options.onSending(first, wantsExtInfo)
   }
@@ -165,6 +168,10 @@ export function exchanges(options: ExchangesOptions): Exchanges {
       else if (!ignoreGuess) return exchange.receive(payload)
       else ignoreGuess = false
       return undefined
+    },
+    free() {
+      nextOpener?.free()
+      nextOpener = undefined
     },
     get underWay() {
       return ours !== undefined

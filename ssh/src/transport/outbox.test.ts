@@ -7,6 +7,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { Duplex, duplexPair } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { releasesBuffers } from '../releases-buffers.ts'
 import { outbox, type Outbox } from './outbox.ts'
 
 const sizes = [40, 900, 4_096, 33_000, 131_200, 131_200, 200_000, 330_000]
@@ -38,7 +39,7 @@ async function pushAll(near: Duplex, packets: number): Promise<string> {
 
 /** Looks at bytes as late as it may: just before it says that it has taken them. */
 class LateSocket extends Duplex {
-  readonly letsGo = true
+  readonly [releasesBuffers] = true
   readonly #hash = createHash('sha256')
   readonly sum = Promise.withResolvers<string>()
 
@@ -120,7 +121,9 @@ test('what a socket had when it failed is not written over', async () => {
 test('memory that was given back belongs to whoever took it next', () => {
   const dones: (() => void)[] = []
   const socket = (): Duplex =>
-    Object.assign(new Duplex({ read() {}, write: (_, __, done) => void dones.push(done) }), { letsGo: true })
+    Object.assign(new Duplex({ read() {}, write: (_, __, done) => void dones.push(done) }), {
+      [releasesBuffers]: true,
+    })
   const [first, second, third] = [socket(), socket(), socket()].map((one) =>
     outbox(one, () => undefined),
   ) as [Outbox, Outbox, Outbox]

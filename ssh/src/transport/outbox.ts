@@ -4,10 +4,10 @@
 // collecting it, costs more than the encryption. `congested` tells those who can wait to wait; those who
 // cannot (answers to the peer's own messages) are bounded, so that a peer who asks without end and never
 // reads is let go.
-import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ProtocolError } from '../errors.ts'
 import { object_bytes } from '../memory.ts'
+import { isReleasing } from '../releases-buffers.ts'
 
 /** Above this, data waits. */
 const congested_bytes = 256 * 1024
@@ -44,15 +44,8 @@ export interface Outbox {
   readonly congested: boolean
 }
 
-/**
- * Whether nobody looks at bytes any more once their write was called done: true of sockets of the kernel and
- * of streams that say so of themselves. One that hands on what it was given is not like that.
- */
-const letsGo = (socket: Duplex & { readonly letsGo?: boolean }): boolean =>
-  socket instanceof Socket || socket.letsGo === true
-
 export function outbox(socket: Duplex, onRoom: () => void): Outbox {
-  const reuse = letsGo(socket)
+  const reuse = isReleasing(socket)
   let parts: Buffer[] = []
   let bytes = 0
   let most_bytes = mostUnsent_bytes

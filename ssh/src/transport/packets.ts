@@ -31,7 +31,10 @@ function pad(gap: Buffer): void {
 export interface PacketWriter {
   /** The bytes of a message for the wire. */
   seal(written: Writer, room?: Room): Buffer[]
+  /** Packets are sealed by this one from now on; the one before is freed. */
   use(sealer: Sealer, resetSequence: boolean): void
+  /** Frees the keys. Nothing is sealed after it. */
+  free(): void
   readonly sequence: number
 }
 
@@ -55,9 +58,11 @@ export function packetWriter(): PacketWriter {
       return sealed
     },
     use(next, resetSequence) {
+      sealer.free()
       sealer = next
       if (resetSequence) sequence = 0
     },
+    free: () => sealer.free(),
     get sequence() {
       return sequence
     },
@@ -68,7 +73,10 @@ export interface PacketReader {
   push(chunk: Buffer): void
   /** The payload of the next whole packet. */
   next(): Buffer | undefined
+  /** Packets are opened by this one from now on; the one before is freed. */
   use(opener: Opener, resetSequence: boolean): void
+  /** Frees the keys. Nothing is opened after it. */
+  free(): void
   /** How large a packet may be from now on. */
   allow(largest_bytes: number): void
   /** The number of the packet that `next` returned last. */
@@ -144,9 +152,11 @@ export function packetReader(): PacketReader {
       return body.subarray(1, body.length - padding)
     },
     use(next, resetSequence) {
+      opener.free()
       opener = next
       if (resetSequence) sequence = 0
     },
+    free: () => opener.free(),
     allow(largest) {
       largest_bytes = largest
     },

@@ -378,6 +378,9 @@ export function openTransport(socket: Duplex, options: TransportOptions): Transp
     clearTimeout(timer)
     clearTimeout(kexInitTimer)
     held = []
+    reader.free()
+    writer.free()
+    kex.free()
     established.reject(how)
     taker?.reject(how)
     ended.resolve(how)
