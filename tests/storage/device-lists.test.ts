@@ -7,9 +7,13 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import type { Condition, Group } from '@hawser/contract/filters'
-import { listDevices, usualLimits, type DeviceQuery } from '../../server/src/storage/device-list.ts'
+import {
+  listDevices,
+  sorted_columns,
+  usualLimits,
+  type DeviceQuery,
+} from '../../server/src/storage/device-list.ts'
 import type { DeviceRow } from '../../server/src/storage/devices.ts'
-import { sorted_columns } from '../../server/src/storage/migrations/0001-beginning.ts'
 import { databases, device, namespace, openFresh, page, unique, type Storage } from './databases.ts'
 
 // Real databases and processes on a machine that may be busy.

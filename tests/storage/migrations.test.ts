@@ -2,6 +2,8 @@
 // database that a much newer one has made. On both databases; "together" means processes of their own.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import { describe, expect, test, vi } from 'vitest'
@@ -50,6 +52,21 @@ async function migrateTogether(place: Place, processes: number): Promise<string[
     }),
   )
 }
+
+test('a migration imports no value and exports only itself: it does tomorrow what it does today', () => {
+  const folder = path.join(import.meta.dirname, '../../server/src/storage/migrations')
+  const files = globSync('[0-9]*.ts', { cwd: folder }).toSorted()
+  expect(files).toHaveLength(migrations.length)
+  for (const file of files) {
+    const text = readFileSync(path.join(folder, file), 'utf8')
+    const imports = text.match(/^import .*$/gm) ?? []
+    expect(
+      imports.filter((line) => !line.startsWith('import type ')),
+      file,
+    ).toEqual([])
+    expect(text.match(/^export /gm), file).toHaveLength(1)
+  }
+})
 
 /** Everything that makes up the schema, so that two can be compared. */
 async function schemaOf({ opened }: Storage): Promise<unknown> {

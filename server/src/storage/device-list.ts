@@ -12,8 +12,36 @@ import { sql, type SqlBool } from 'kysely'
 import type { Context, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
 import { containsSql, jsonField, namesRows, whereGroups, type Columns, type Tagged } from './filter-sql.ts'
-import { searched_columns, type sorted_columns } from './migrations/0001-beginning.ts'
 import type { DeviceRow } from './tables.ts'
+
+/** Columns a device list can be sorted by: one index each, led by namespace and status. */
+export const sorted_columns = [
+  'last_seen',
+  'name',
+  'created_at',
+  'status_update_at',
+  'online',
+  'uid',
+  'remote_addr',
+  'mac',
+  'info_id',
+  'info_pretty_name',
+  'info_version',
+  'info_arch',
+  'info_platform',
+] as const
+
+/** Columns that `contains` can search by substring. */
+export const searched_columns = [
+  'name',
+  'mac',
+  'remote_addr',
+  'info_id',
+  'info_pretty_name',
+  'info_version',
+  'info_arch',
+  'info_platform',
+] as const
 
 export interface DeviceQuery extends Slice {
   readonly status?: DeviceStatus | undefined

@@ -8,8 +8,8 @@
 //   device_search (SQLite) trigrams of the searchable columns, for `contains`; pg_trgm does it on PostgreSQL
 import type { Opened } from '../dialects/dialect.ts'
 
-/** Columns a device list can be sorted by: one index each, led by namespace and status. */
-export const sorted_columns = [
+/** Columns a device list could be sorted by: one index each, led by namespace and status. */
+const sorted_columns = [
   'last_seen',
   'name',
   'created_at',
@@ -25,8 +25,8 @@ export const sorted_columns = [
   'info_platform',
 ] as const
 
-/** Columns that `contains` can search by substring. */
-export const searched_columns = [
+/** Columns that `contains` could search by substring. */
+const searched_columns = [
   'name',
   'mac',
   'remote_addr',

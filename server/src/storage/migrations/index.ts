@@ -1,5 +1,7 @@
 // Migrations: numbered without gaps, forward only, each in one transaction. A database that is ahead of this
-// program by one step is served (the other node of a rolling upgrade made it so); further ahead is refused.
+// program by one step is served (the other node of a rolling upgrade made it so); further ahead is refused. A
+// migration stands alone: it imports no value and exports nothing but itself, so that no later change of the
+// program changes what it does.
 import { sql, type Kysely } from 'kysely'
 import type { Opened } from '../dialects/dialect.ts'
 import type { Tables } from '../tables.ts'
