@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { addresses, type NamedOperation, operations } from '@hawser/contract'
 import { type Access, rank, type Role, roles } from '@hawser/contract/access'
-import { failures, type FailureKind } from '@hawser/contract/failures'
+import { failureHeader, failures, type FailureKind } from '@hawser/contract/failures'
 import {
   type DocumentedOperation,
   type Field,
@@ -102,7 +102,7 @@ function operationParts({ id, op }: NamedOperation): string[] {
     `Who: ${entry['x-access']}.`,
     inputTable(entry),
     ...answerParts(entry),
-    `Failures:\n\n${failureLines(entry).join('\n')}`,
+    `Failures, by their kind:\n\n${failureLines(entry).join('\n')}`,
     `\`\`\`sh\n${entry['x-codeSamples'][0].source}\n\`\`\``,
   ]
 }
@@ -199,16 +199,20 @@ function failuresPage(): string {
       ending.length === operations.length
         ? 'all'
         : ending.length === 0
-          ? 'none in particular'
+          ? 'no operation; requests that reach none'
           : ending.join(', ')
     return [code(kind), String(status), message, where]
   })
   return page(
     '# Failures',
-    'Everything that can go wrong has a name, a status and a sentence. The body is `{"message": "…"}`. On some operations a 400 or 409 ' +
-      'is instead a bare array of the names of the offending fields, and billing adds a `code`; the operation’s own entry says so in ' +
-      '[openapi.json](openapi.json). The sentence may be more precise than the one here; programs look at the status.',
-    table(['Name', 'Status', 'Sentence', 'Operations'], rows),
+    'Every failure has a kind, a status and a sentence. The kind is in the response header ' +
+      `${code(failureHeader)}, spelled as in this table; programs decide by it. The body is ` +
+      '`{"message": "…"}`. On some operations a 400 or 409 is instead a bare array of the names of the ' +
+      'offending fields, and billing adds a `code`; the operation’s own entry says so in ' +
+      '[openapi.json](openapi.json). The sentence is for people: it may be more precise than the one here, ' +
+      'and it may change.',
+    'A client that meets a kind that it does not know, or none (a proxy, an older server), decides by the status.',
+    table(['Kind', 'Status', 'Meaning', 'Operations'], rows),
   )
 }
 

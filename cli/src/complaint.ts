@@ -1,8 +1,8 @@
 // What goes wrong, as a sentence that says what to do, and an exit code. The codes are a promise to scripts:
 // they are listed in `hawser help exit-codes` and in the guide, from this table. Nothing else in the program
 // decides about them.
-import { ApiError } from '@hawser/contract/client'
-import { failures } from '@hawser/contract/failures'
+import { ApiError, PathParameterError } from '@hawser/contract/client'
+import type { FailureKind } from '@hawser/contract/failures'
 import { safeText } from './safe-text.ts'
 
 export const exitCodes = {
@@ -31,44 +31,38 @@ export class Complaint extends Error {
   }
 }
 
-export interface Asked {
-  readonly server: string
-  readonly by: 'key' | 'token' | 'nobody'
-}
+/** What a request proves its caller with. */
+export type Credential = 'api-key' | 'token' | 'none'
 
 /** Whatever was thrown, as a complaint; undefined for what is a bug of ours. */
-export function complaintOf(error: unknown, asked?: Asked): Complaint | undefined {
+export function complaintOf(error: unknown, credential: Credential = 'none'): Complaint | undefined {
   if (error instanceof Complaint) return error
-  if (error instanceof ApiError) return refusal(error, asked)
-  if (asked && error instanceof TypeError && error.message === 'fetch failed')
-    return unreachable(error, asked)
-  // An argument that cannot be part of an address.
-  if (error instanceof TypeError && / cannot be its /.test(error.message))
-    return new Complaint(error.message, usageCode)
+  if (error instanceof ApiError) return refusal(error, credential)
+  if (error instanceof PathParameterError) return new Complaint(error.message, usageCode)
   return undefined
 }
 
-function refusal(error: ApiError, asked: Asked | undefined): Complaint {
-  const { status } = error
+function refusal(error: ApiError, credential: Credential): Complaint {
+  const { kind, status } = error
   const said = safeText(error.message)
   const because = (advice: string, code: number): Complaint =>
     new Complaint(advice ? `${said}\n${advice}` : said, code, error)
-  // Anything else than the catalogue's sentence is about what was sent: a password, a code.
-  if (status === 401 && error.message !== failures.unauthenticated.message) return because('', signInCode)
-  if (status === 401) {
-    if (asked?.by === 'key')
+  if (kind === 'unauthenticated') {
+    if (credential === 'api-key')
       return new Complaint(
         'The server does not know the API key in HAWSER_API_KEY, or it has ended.',
         signInCode,
         error,
       )
-    if (asked?.by === 'token')
+    if (credential === 'token')
       return new Complaint('Your sign-in has ended. Run `hawser login`.', signInCode, error)
     return because('Run `hawser login`, or set HAWSER_API_KEY.', signInCode)
   }
+  // The password or the code that was sent is wrong.
+  if (status === 401) return because('', signInCode)
   if (status === 402)
     return because('See `hawser billing get-subscription`, or the page Billing of the console.', 4)
-  if (status === 403) return because(forbiddenAdvice(error.message), 4)
+  if (status === 403) return because(forbiddenAdvice(kind), 4)
   if (status === 404)
     return because(
       'Is the name right, and is this the namespace? `hawser status` says where you are.',
@@ -86,23 +80,23 @@ function refusal(error: ApiError, asked: Asked | undefined): Complaint {
   return because('', 1)
 }
 
-function forbiddenAdvice(message: string): string {
-  if (/names no namespace/.test(message))
-    return 'Choose one with `hawser namespaces switch`, or make one with `hawser namespaces create`.'
-  if (/role/.test(message)) return 'An administrator of the namespace can do it, or give you another role.'
-  if (/API key cannot/.test(message)) return 'Unset HAWSER_API_KEY and run `hawser login`.'
+function forbiddenAdvice(kind: FailureKind): string {
+  if (kind === 'noNamespace')
+    return 'Choose one with `hawser namespaces switch`, or create one with `hawser namespaces create`.'
+  if (kind === 'roleTooLow') return 'An administrator of the namespace can do it, or give you another role.'
+  if (kind === 'apiKeyRefused') return 'Unset HAWSER_API_KEY and run `hawser login`.'
   return ''
 }
 
-function lockAdvice({ headers }: ApiError): string {
+function lockAdvice({ headers, retryAfter }: ApiError): string {
   const until = Number(headers.get('x-account-lockout') ?? 0)
   if (until > 0) return `The lock ends at ${new Date(until * 1000).toLocaleTimeString()}.`
-  const wait = Number(headers.get('retry-after') ?? 0)
-  return wait > 0 ? `Try again in ${wait} seconds.` : ''
+  return retryAfter ? `Try again in ${retryAfter} seconds.` : ''
 }
 
-function unreachable(error: TypeError, { server }: Asked): Complaint {
-  const cause = error.cause as { code?: string; message?: string; errors?: { message: string }[] } | undefined
+/** For an error of `fetch`, which says why in its cause. */
+export function unreachable(server: string, error: unknown): Complaint {
+  const { cause } = error as { cause?: { code?: string; message?: string } }
   const why = {
     ECONNREFUSED: 'nobody listens there',
     ENOTFOUND: 'there is no such host',

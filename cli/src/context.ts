@@ -3,7 +3,14 @@
 // people. An API key wins over it.
 import { client, type Client, type ClientOptions } from '@hawser/contract/client'
 import { accounts, type Accounts } from './account.ts'
-import { Complaint, signInCode, unreachableCode, usageCode, type Asked } from './complaint.ts'
+import {
+  Complaint,
+  signInCode,
+  unreachable,
+  unreachableCode,
+  usageCode,
+  type Credential,
+} from './complaint.ts'
 import { print, type Shape } from './print.ts'
 
 export interface Context {
@@ -17,8 +24,8 @@ export interface Context {
   /** As nobody: nothing that proves who we are is sent. */
   nobody(server?: string): ClientOptions
   api(): Client
-  /** Who asked whom, for complaints. */
-  asked(): Asked | undefined
+  /** What the last options carry to prove who is calling. */
+  credential(): Credential
   /** An answer, as a table or as JSON. */
   print(value: unknown, shape?: Shape): void
   /** A sentence for the person: beside the output, so that what is piped stays clean. */
@@ -33,7 +40,7 @@ export interface Chosen {
 export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
   const kept = accounts(env)
   const output = chosen.output === 'json' ? 'json' : 'table'
-  let asked: Asked | undefined
+  let credential: Credential = 'none'
 
   const server = (): string => {
     const named = chosen.server ?? (env['HAWSER_SERVER'] || kept.current())
@@ -48,7 +55,7 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
     const url = server()
     const apiKey = env['HAWSER_API_KEY'] || undefined
     const token = apiKey ? undefined : kept.find(url)?.token
-    asked = { server: url, by: apiKey ? 'key' : token ? 'token' : 'nobody' }
+    credential = apiKey ? 'api-key' : token ? 'token' : 'none'
     if (!anybody && !apiKey && !token)
       throw new Complaint(
         `You are not signed in to ${url}. Run \`hawser login\`, or set HAWSER_API_KEY.`,
@@ -57,7 +64,7 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
     return { url, apiKey, token, fetch: fetchFrom(url) }
   }
   const nobody = (url = server()): ClientOptions => {
-    asked = { server: url, by: 'nobody' }
+    credential = 'none'
     return { url, fetch: fetchFrom(url) }
   }
   return {
@@ -68,7 +75,7 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
     server,
     options,
     api: () => client(options()),
-    asked: () => asked,
+    credential: () => credential,
     print: (value, shape) => print(value, output, shape),
     say: (sentence) => void process.stderr.write(`${sentence}\n`),
   }
@@ -87,12 +94,14 @@ export function serverAddress(text: string): string {
 }
 
 /**
- * Redirects would carry a token or a password to wherever they point; a page of another server is told apart
- * from an answer of ours.
+ * `fetch` for one server. It follows no redirect, because that would carry a token or a password to another
+ * server. It turns a server that cannot be reached, or that is no Hawser server, into an error that says so.
  */
 function fetchFrom(server: string): typeof fetch {
   return async (input, init) => {
-    const response = await fetch(input, { ...init, redirect: 'manual' })
+    const response = await fetch(input, { ...init, redirect: 'manual' }).catch((error: unknown) => {
+      throw init?.signal?.aborted ? error : unreachable(server, error)
+    })
     if (response.status >= 300 && response.status <= 399) {
       const where = response.headers.get('location') ?? 'another address'
       throw new Complaint(

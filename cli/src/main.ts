@@ -53,7 +53,7 @@ async function run(args: readonly string[]): Promise<number> {
 }
 
 function fail(error: unknown, context: ReturnType<typeof openContext> | undefined): number {
-  const complaint = complaintOf(error, context?.asked())
+  const complaint = complaintOf(error, context?.credential())
   if (!complaint) {
     process.stderr.write(
       `hawser: this is a mistake of ours, please report it.\n${error instanceof Error ? error.stack : String(error)}\n`,

@@ -52,7 +52,7 @@ export function sshidOf(user: string, { namespace, name }: Pick<Device, 'namespa
 export async function targetOf(context: Context, text: string): Promise<string> {
   const { user, device } = splitTarget(text)
   context.options(true)
-  if (device.includes('.') && context.asked()?.by === 'nobody') return `${user}@${device}`
+  if (device.includes('.') && context.credential() === 'none') return `${user}@${device}`
   try {
     return sshidOf(user, reachable(await findDevice(context.api(), device)))
   } catch (error) {

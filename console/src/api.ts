@@ -4,7 +4,7 @@
 import { QueryClient, useQuery, useSuspenseQuery } from '@tanstack/react-query'
 import { rank, type Role } from '@hawser/contract/access'
 import { ApiError, client } from '@hawser/contract/client'
-import { failures } from '@hawser/contract/failures'
+import { failureHeader, failureKindOf } from '@hawser/contract/failures'
 import type { UserSession } from '@hawser/contract/users'
 import { Told } from './parts/told.ts'
 import { session } from './session.ts'
@@ -26,7 +26,7 @@ export const queries = new QueryClient({
 export async function withToken(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const used = session.token()
   const answer = await send(input, init, used)
-  if (answer.status !== 401 || !(await saysTokenEnded(answer.clone()))) return answer
+  if (!saysTokenEnded(answer)) return answer
   // Another call may have brought a fresh one meanwhile.
   if (session.token() === used) await renew()
   return session.token() === '' ? answer : send(input, init, session.token())
@@ -38,9 +38,9 @@ async function send(input: string | URL | Request, init: RequestInit, token: str
   return fetch(input, { ...init, headers })
 }
 
-/** A wrong code of the second factor is a 401 too, and none that a fresh token would help. */
-async function saysTokenEnded(answer: Response): Promise<boolean> {
-  return (await answer.text()).includes(failures.unauthenticated.message)
+/** A wrong code of the second factor is a 401 as well, which a fresh token would not help. */
+function saysTokenEnded({ ok, status, headers }: Response): boolean {
+  return !ok && failureKindOf(status, headers.get(failureHeader)) === 'unauthenticated'
 }
 
 let renewing: Promise<void> | undefined
@@ -64,7 +64,7 @@ async function fetchMe(): Promise<UserSession> {
     if (session.token() !== '') session.keep(body)
     return body
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) session.end(ended)
+    if (error instanceof ApiError && error.kind === 'unauthenticated') session.end(ended)
     throw error
   }
 }
@@ -97,6 +97,7 @@ export function sentenceOf(error: unknown): string {
   if (!(error instanceof ApiError))
     return 'The server cannot be reached. Look at your connection and try again.'
   if (error.status >= 500) return 'The server is in trouble. Please try again in a moment.'
-  if (error.message.startsWith('HTTP ')) return `The server refused this (${error.status}).`
+  if (error.sentence === undefined && error.fields === undefined)
+    return `The server refused this (${error.status}).`
   return error.message
 }

@@ -4,9 +4,18 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, describe, expect, expectTypeOf, test } from 'vitest'
-import { ApiError, call, client, type Client, type ClientOptions, defaulted } from './client.ts'
+import {
+  ApiError,
+  call,
+  client,
+  type Client,
+  type ClientOptions,
+  defaulted,
+  PathParameterError,
+} from './client.ts'
 import type { Device } from './devices.ts'
 import { sample } from './examples.ts'
+import { failureHeader, type FailureKind } from './failures.ts'
 import { contract, operations } from './index.ts'
 
 interface Seen {
@@ -64,7 +73,7 @@ describe('what is sent', () => {
 
   test('a parameter that would lead to another address is refused before anything is sent', async () => {
     for (const tenant of ['', '.', '..'])
-      await expect(api().users.token({ params: { tenant } })).rejects.toThrow(TypeError)
+      await expect(api().users.token({ params: { tenant } })).rejects.toThrow(PathParameterError)
   })
 
   test('the query has what was given and nothing else', async () => {
@@ -134,6 +143,42 @@ describe('what comes back', () => {
 })
 
 describe('refusals', () => {
+  const getDevice = () => refusal(api().devices.get({ params: { uid: sample.device } }))
+
+  test('the header names the kind of the failure', async () => {
+    answerWith(403, { message: 'Your role …' }, { [failureHeader]: 'roleTooLow' })
+    const error = await getDevice()
+    expect(error).toMatchObject({ kind: 'roleTooLow', status: 403, sentence: 'Your role …' })
+    expectTypeOf(error.kind).toEqualTypeOf<FailureKind>()
+  })
+
+  test.each([
+    [400, 'invalid'],
+    [401, 'unauthenticated'],
+    [402, 'paymentRequired'],
+    [403, 'forbidden'],
+    [404, 'notFound'],
+    [409, 'conflict'],
+    [418, 'invalid'],
+    [429, 'tooMany'],
+    [500, 'internal'],
+    [502, 'unavailable'],
+    [503, 'unavailable'],
+    [507, 'internal'],
+  ] as const)('without a kind that is known, %i is taken for %s', async (status, kind) => {
+    for (const headers of [{}, { [failureHeader]: 'notYetInvented' }, { [failureHeader]: 'toString' }]) {
+      answerWith(status, { message: 'No.' }, headers)
+      expect((await getDevice()).kind).toBe(kind)
+    }
+  })
+
+  test('the seconds to wait are a number', async () => {
+    answerWith(429, { message: 'Too many.' }, { 'retry-after': '30', [failureHeader]: 'locked' })
+    expect(await getDevice()).toMatchObject({ kind: 'locked', retryAfter: 30 })
+    answerWith(503, { message: 'Later.' }, { 'retry-after': 'Fri, 31 Dec 1999 23:59:59 GMT' })
+    expect((await getDevice()).retryAfter).toBeUndefined()
+  })
+
   test('a message becomes the error’s message', async () => {
     answerWith(404, { message: 'There is no such thing here.' }, { 'x-request-id': 'r2' })
     const error = await refusal(api().devices.get({ params: { uid: sample.device } }))
@@ -160,6 +205,7 @@ describe('refusals', () => {
     expect(await refusal(api().system.stats())).toMatchObject({
       status: 502,
       message: 'HTTP 502',
+      sentence: undefined,
       body: '<h1>Bad Gateway</h1>',
     })
     reply = { status: 502, headers: { 'content-type': 'application/json' }, body: '{"cut' }

@@ -1,25 +1,26 @@
 // The typed client: the contract as an object of functions, `api.devices.get({ params: { uid } })`. It needs
-// only `fetch`, so it runs in browsers, in Node and in tests. It checks nothing: the server does, and the
-// types say the rest. A refusal is thrown as an `ApiError`; what `fetch` itself throws (no network, an
-// aborted signal) passes through untouched.
+// only `fetch`, so it runs in browsers, in Node and in tests. It validates nothing: the types guide the
+// caller, and the server decides. A refusal is thrown as an `ApiError` with the kind of its failure. Errors
+// that `fetch` itself throws (no network, an aborted signal) pass through untouched.
 import type { Static, TObject, TSchema } from './type.ts'
+import { failureHeader, failureKindOf, type FailureKind } from './failures.ts'
 import { contract, type Contract } from './index.ts'
 import type { Operation } from './operation.ts'
 
 export interface ClientOptions {
-  /** Where the server is, with or without a slash at its end; empty in a browser: the page's own server. */
+  /** The server's URL, with or without a trailing slash. Empty in a browser: the server of the page. */
   readonly url: string
   /** The JWT of a user or a device. */
   readonly token?: string | undefined
   readonly apiKey?: string | undefined
-  /** Sent with every call. */
+  /** Extra headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly fetch?: typeof fetch | undefined
 }
 
 /**
- * Query fields that the server fills in. Types do not carry defaults, so they are named here; a test
- * compares.
+ * Query fields that have a default on the server. Types do not carry defaults, so this list names the fields;
+ * a test compares it with the schemas.
  */
 export const defaulted = ['page', 'per_page', 'sort_by', 'order_by'] as const
 
@@ -37,7 +38,7 @@ type Query<O> = O extends { readonly query: infer Q extends TObject } ? Asked<Qu
 type Asked<Q> = Partial<Q> extends Q ? { readonly query?: Q } : { readonly query: Q }
 type Body<O> = O extends { readonly body: infer B extends TSchema } ? { readonly body: Static<B> } : unknown
 
-/** What a call takes: the parts that the operation has, and a signal to give up. */
+/** The argument of a call: the inputs that the operation has, and a signal to abort it. */
 export type Given<O extends Operation> = Params<O> &
   Query<O> &
   Body<O> & { readonly signal?: AbortSignal | undefined }
@@ -56,11 +57,11 @@ export interface Result<B> {
   readonly headers: Headers
   readonly body: B
 }
-/** `total`: how many there are before paging. */
+/** The result of a call. `total` is the number of items on all pages together. */
 export type ResultOf<O extends Operation> = Result<Answer<O>> &
   (O extends { readonly list: unknown } ? { readonly total: number } : unknown)
 
-/** Without anything required, the whole argument may be left out. */
+/** One operation as a function. The argument is optional where none of its inputs is required. */
 export type Call<O extends Operation> =
   Partial<Given<O>> extends Given<O>
     ? (given?: Given<O>) => Promise<ResultOf<O>>
@@ -74,7 +75,7 @@ export type Client = {
   }
 }
 
-/** The input of any operation, unchecked: tests send what must be refused. */
+/** The input of any operation, unchecked: tests send input that the server must refuse. */
 export interface RawInput {
   readonly params?: Readonly<Record<string, string>> | undefined
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined
@@ -82,31 +83,46 @@ export interface RawInput {
   readonly signal?: AbortSignal | undefined
 }
 
-/**
- * A server's refusal. `fields` are the offending ones where the body is a bare array, `code` the reason in
- * billing answers.
- */
+/** A refusal by the server. Programs look at `kind`; `message` is for people and may change. */
 export class ApiError extends Error {
+  /** The name of the failure in the catalogue. It follows from the status when the response names none. */
+  readonly kind: FailureKind
   readonly status: number
   readonly headers: Headers
   readonly body: unknown
+  /** The sentence of the server; undefined where the body has none, as in the response of a proxy. */
+  readonly sentence: string | undefined
+  /** The names of the offending fields, where the body is a bare array of them. */
   readonly fields: readonly string[] | undefined
+  /** The reason in responses of billing operations. */
   readonly code: string | undefined
+  /** Seconds to wait before another try, where the server names them. */
+  readonly retryAfter: number | undefined
 
   constructor({ status, headers, body }: Result<unknown>) {
     const fields = Array.isArray(body) ? body.map(String) : undefined
+    const sentence = text(body, 'message')
     super(
       fields
         ? `${status === 409 ? 'In use already' : 'Not valid'}: ${fields.join(', ')}`
-        : (text(body, 'message') ?? `HTTP ${status}`),
+        : (sentence ?? `HTTP ${status}`),
     )
     this.name = 'ApiError'
+    this.kind = failureKindOf(status, headers.get(failureHeader))
     this.status = status
     this.headers = headers
     this.body = body
+    this.sentence = sentence
     this.fields = fields
     this.code = text(body, 'code')
+    const seconds = headers.get('retry-after') ?? ''
+    this.retryAfter = /^\d+$/.test(seconds) ? Number(seconds) : undefined
   }
+}
+
+/** A value that cannot stand in its place in the path; nothing was sent. */
+export class PathParameterError extends TypeError {
+  override readonly name: string = 'PathParameterError'
 }
 
 function text(body: unknown, key: 'message' | 'code'): string | undefined {
@@ -115,7 +131,7 @@ function text(body: unknown, key: 'message' | 'code'): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** One call of one operation: whatever the server answers is returned, refusals too. */
+/** Calls one operation and returns whatever the server answers, refusals included. */
 export async function call(op: Operation, input: RawInput, options: ClientOptions): Promise<Result<unknown>> {
   const headers = new Headers(options.headers)
   if (options.token) headers.set('authorization', `Bearer ${options.token}`)
@@ -127,6 +143,11 @@ export async function call(op: Operation, input: RawInput, options: ClientOption
   }
   if (input.signal) init.signal = input.signal
   const response = await (options.fetch ?? fetch)(address(op, input, options.url), init)
+  return readResult(response)
+}
+
+/** A response of `fetch` as the result of a call, for callers that make the request themselves. */
+export async function readResult(response: Response): Promise<Result<unknown>> {
   return { status: response.status, headers: response.headers, body: await read(response) }
 }
 
@@ -139,10 +160,10 @@ function address(op: Operation, input: RawInput, url: string): string {
 }
 
 function segment(op: Operation, name: string, value: string | undefined): string {
-  // An address drops `.` and `..` even when they are percent-encoded, and an empty part would name another
-  // operation.
+  // URLs drop the segments `.` and `..` even when they are percent-encoded, and an empty segment would name
+  // another operation.
   if (value === undefined || value === '' || value === '.' || value === '..') {
-    throw new TypeError(`${op.method} ${op.path}: ${JSON.stringify(value)} cannot be its ${name}`)
+    throw new PathParameterError(`${op.method} ${op.path}: ${JSON.stringify(value)} cannot be its ${name}`)
   }
   return encodeURIComponent(value)
 }
@@ -154,7 +175,7 @@ async function read(response: Response): Promise<unknown> {
   try {
     return JSON.parse(body) as unknown
   } catch {
-    // Something between us and the server cut or replaced the body; the status still says what happened.
+    // A proxy cut or replaced the body; the status still says what happened.
     return body
   }
 }

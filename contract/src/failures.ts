@@ -1,8 +1,12 @@
-// The closed catalogue of failures: every error that a caller can meet has a name, a status and a sentence
-// that is safe to show. Code throws `new Failure('notFound', …)`; only the HTTP edge turns it into an answer.
-// The cause goes to the log, never to the caller. The reference page and the OpenAPI document are printed
-// from this table.
+// The closed catalogue of failures: every error that a caller can meet has a kind, a status and a sentence
+// that is safe to show. Code throws `new Failure('notFound', …)`; only the HTTP edge turns it into a response:
+// the kind in a header, the sentence in the body. The cause goes to the log, never to the caller. The
+// reference page and the OpenAPI document are generated from this table.
 
+/**
+ * Kind → status and sentence. The first kind of each status is its general one: a client takes a refusal
+ * that names no kind for that.
+ */
 const catalogue = {
   invalid: { status: 400, message: 'The request is not valid.' },
   invalidFields: { status: 400, message: 'These fields are not valid.' },
@@ -28,6 +32,7 @@ const catalogue = {
   notFound: { status: 404, message: 'There is no such thing here.' },
   unknownRoute: { status: 404, message: 'There is no such address on this server.' },
   wrongMethod: { status: 405, message: 'This address does not take that method.' },
+  requestTimeout: { status: 408, message: 'Request Timeout' },
   conflict: { status: 409, message: 'That is in use already.' },
   takenFields: { status: 409, message: 'These fields are in use already.' },
   bodyTooLarge: { status: 413, message: 'The body is larger than this operation takes.' },
@@ -39,8 +44,9 @@ const catalogue = {
     message: 'The recording is damaged and cannot be read; the server’s log says where.',
   },
   engineFailed: { status: 424, message: 'The container engine refused or cannot be reached.' },
-  locked: { status: 429, message: 'Too many wrong attempts; wait until the lock ends.' },
   tooMany: { status: 429, message: 'Too many calls; wait a little.' },
+  locked: { status: 429, message: 'Too many wrong attempts; wait until the lock ends.' },
+  headersTooLarge: { status: 431, message: 'Request Header Fields Too Large' },
   internal: { status: 500, message: 'Internal Server Error' },
   unavailable: { status: 503, message: 'The server is stopping or not ready; try again.' },
 } as const
@@ -50,11 +56,26 @@ export type FailureKind = keyof typeof catalogue
 export const failures: Readonly<Record<FailureKind, { readonly status: number; readonly message: string }>> =
   catalogue
 
+/** The response header that carries the kind of a failure, exactly as the catalogue spells it. */
+export const failureHeader = 'x-hawser-failure'
+
+const isKind = (text: string): text is FailureKind => Object.hasOwn(catalogue, text)
+
+/**
+ * The kind of a refused response. Older servers, proxies and newer servers send no kind or one that this
+ * catalogue does not have; then the status decides.
+ */
+export function failureKindOf(status: number, header: string | null | undefined): FailureKind {
+  if (header && isKind(header)) return header
+  const general = Object.keys(catalogue).find((kind) => isKind(kind) && catalogue[kind].status === status)
+  if (general && isKind(general)) return general
+  // What a proxy answers for a server that it cannot reach, or that does not answer it.
+  if (status === 502 || status === 504) return 'unavailable'
+  return status >= 400 && status < 500 ? 'invalid' : 'internal'
+}
+
 interface Detail {
-  /**
-   * Instead of the catalogue's sentence; shown to the caller, so it names nothing that the caller may not
-   * know.
-   */
+  /** Replaces the catalogue's sentence. The caller sees it, so it names nothing the caller may not know. */
   message?: string
   /** The names of the offending fields: the whole body of a 400 or 409 on user operations. */
   fields?: readonly string[]
@@ -91,7 +112,7 @@ export class Failure extends Error {
   }
 }
 
-/** For what must not be: a broken invariant is a bug of ours and answers 500. */
+/** Throws when `condition` does not hold: a broken invariant is a bug in this program and answers 500. */
 export function invariant(condition: unknown, sentence: string): asserts condition {
   if (!condition) throw new Error(`invariant broken: ${sentence}`)
 }

@@ -4,7 +4,7 @@
 import Type from './type.ts'
 import { describe, expect, test } from 'vitest'
 import { anyone, device, deviceOr, member, user, userOfAnyRole, userOrKey } from './access.ts'
-import { failures } from './failures.ts'
+import { failureHeader, failures } from './failures.ts'
 import { addresses, operations } from './index.ts'
 import { accessSentence, fieldsOf, openapi, rulesOf, type Schema, typeOf } from './openapi.ts'
 import { allFailures } from './operation.ts'
@@ -82,6 +82,8 @@ describe('the document is whole', () => {
       for (const kind of allFailures(op)) {
         const response = the(id).responses[failures[kind].status]
         expect(response?.['x-failures']).toContain(kind)
+        expect(response?.headers?.[failureHeader]).toEqual({ $ref: '#/components/headers/Failure' })
+        expect(document.components.headers['Failure']?.schema?.enum).toContain(kind)
         expect(response?.description).toContain(failures[kind].message)
       }
     }

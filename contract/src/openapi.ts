@@ -10,7 +10,7 @@ import { ApiKey } from './api-keys.ts'
 import { Connector } from './connectors.ts'
 import { Device } from './devices.ts'
 import { EnrolmentKey } from './enrolment-keys.ts'
-import { failures, type FailureKind } from './failures.ts'
+import { failureHeader, failures, type FailureKind } from './failures.ts'
 import { FirewallRule } from './firewall.ts'
 import { addresses, type Contract, operations } from './index.ts'
 import { Namespace } from './namespaces.ts'
@@ -42,9 +42,14 @@ export interface Parameter {
   readonly example?: unknown
 }
 export type Content = Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>
+export interface Header {
+  readonly $ref?: string
+  readonly description?: string
+  readonly schema?: Schema
+}
 export interface Response {
   readonly description: string
-  readonly headers?: Readonly<Record<string, { readonly description?: string; readonly schema: Schema }>>
+  readonly headers?: Readonly<Record<string, Header>>
   readonly content?: Content
   readonly 'x-failures'?: readonly FailureKind[]
 }
@@ -76,6 +81,7 @@ export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Partial<Record<Lowercase<Method>, DocumentedOperation>>>>
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>
+    readonly headers: Readonly<Record<string, Header>>
     readonly securitySchemes: Readonly<Record<string, object>>
   }
 }
@@ -234,16 +240,17 @@ function shapeOf(kind: FailureKind, op: Operation): keyof typeof failureShapes {
     : 'Failure'
 }
 
-/** One response per status; its description has a line `name: sentence` for each failure. */
+/** One response per status. Its description has a line `kind: sentence` for each failure; a header names it. */
 function refusals(op: Operation): Record<string, Response> {
   const responses = [...Map.groupBy(allFailures(op), (kind) => failures[kind].status)].map(
     ([status, kinds]) => {
       const shapes = [...new Set(kinds.map((kind) => shapeOf(kind, op)))].map(ref)
       const schema = shapes.length === 1 && shapes[0] ? shapes[0] : { anyOf: shapes }
       const description = kinds.map((kind) => `${kind}: ${failures[kind].message}`).join('\n')
+      const headers = { [failureHeader]: { $ref: '#/components/headers/Failure' } }
       return [
         status,
-        { description, content: { 'application/json': { schema } }, 'x-failures': kinds },
+        { description, headers, content: { 'application/json': { schema } }, 'x-failures': kinds },
       ] as const
     },
   )
@@ -313,6 +320,12 @@ export function openapi(options: { version: string; servers?: readonly string[] 
     paths,
     components: {
       schemas: { ...schemas, ...failureShapes },
+      headers: {
+        Failure: {
+          description: 'The kind of the failure; `x-failures` of the response lists those that it can be.',
+          schema: { type: 'string', enum: Object.keys(failures) },
+        },
+      },
       securitySchemes: {
         jwt: {
           type: 'http',

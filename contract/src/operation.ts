@@ -123,6 +123,7 @@ export function allFailures(op: Operation): FailureKind[] {
     if (!op.access.apiKey) kinds.add('apiKeyRefused')
   }
   if (op.access.who === 'user') kinds.add('apiKeyRefused').add('deviceRefused')
-  kinds.add('internal')
+  if (op.access.who === 'user-or-key') kinds.add('deviceRefused')
+  kinds.add('internal').add('unavailable')
   return [...kinds]
 }

@@ -1,6 +1,7 @@
 // What every answer and every refusal looks like, whichever operation gives it.
 import { Ajv, type ValidateFunction } from 'ajv'
-import type { Operation } from '@hawser/contract/operation'
+import { failureHeader, failures, type FailureKind } from '@hawser/contract/failures'
+import { allFailures, type Operation } from '@hawser/contract/operation'
 import { expect } from 'vitest'
 import type { Got } from './stage.ts'
 
@@ -40,6 +41,7 @@ export function expectHeaders({ headers }: Got): void {
 export function expectAnswer(got: Got, op: Operation): void {
   expect(got.status, got.text).toBe(200)
   expectHeaders(got)
+  expect(got.headers.get(failureHeader)).toBeNull()
   const type = got.headers.get('content-type') ?? ''
   expect(type).toContain(op.text ?? 'application/json')
   for (const name of (op.headers?.required as readonly string[] | undefined) ?? [])
@@ -57,6 +59,13 @@ export function expectAnswer(got: Got, op: Operation): void {
   }
 }
 
+/** The kind is in the catalogue with this status, and among those that the operation promises. */
+function expectKind(got: Got, op: Operation | undefined, said: string): void {
+  const kind = got.headers.get(failureHeader) as FailureKind
+  expect(failures[kind]?.status, `${said} (${kind})`).toBe(got.status)
+  if (op) expect(allFailures(op), said).toContain(kind)
+}
+
 /**
  * A refusal in the shape that the operation promises. `fields`: those that a body of field names must name.
  */
@@ -71,6 +80,7 @@ export function expectRefusal(
   expect(got.status, said).toBe(status)
   expectHeaders(got)
   expect(got.headers.get('content-type')).toContain('application/json')
+  expectKind(got, op, said)
   if (op?.failureBody === 'fields' && fields) {
     expect(got.body, said).toEqual(fields)
     return

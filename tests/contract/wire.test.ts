@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { contract } from '@hawser/contract'
 import { sample } from '@hawser/contract/examples'
+import { failureHeader } from '@hawser/contract/failures'
 import { describe, expect, test } from 'vitest'
 import { isObjectSchema } from './bad-input.ts'
 import { cases, fill, humblest, isOfNamespace, outcomeOf, request, rolesBelow, type Case } from './cases.ts'
@@ -132,19 +133,39 @@ describe('methods that no operation has', () => {
 
   test('one that is unknown to HTTP is refused in the same shape', async () => {
     const { port } = new URL(stage().service.url)
-    for (const [said, status] of [
-      ['NONSENSE /api/devices HTTP/1.1\r\nHost: x\r\n\r\n', 400],
-      ['garbage\r\n\r\n', 400],
-      [`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`, 431],
+    for (const [said, status, kind] of [
+      ['NONSENSE /api/devices HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'invalid'],
+      ['garbage\r\n\r\n', 400, 'invalid'],
+      [`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`, 431, 'headersTooLarge'],
     ] as const) {
       const socket = connect(Number(port), '127.0.0.1')
       socket.write(said)
       const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
       expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
       expect(head.toLowerCase()).toContain('content-type: application/json')
+      expect(head).toContain(`\r\n${failureHeader}: ${kind}\r\n`)
       expect(Object.keys(JSON.parse(body) as object)).toEqual(['message'])
     }
   })
+})
+
+test('a refused WebSocket names the kind of its failure, as any other refusal', async () => {
+  const { port } = new URL(stage().service.url)
+  for (const [path, status, kind] of [
+    ['/agent/connection', 401, 'unauthenticated'],
+    ['/ws/ssh?token=garbage', 403, 'forbidden'],
+    [`/api/sessions/${sample.session}/live?channel=x`, 401, 'unauthenticated'],
+  ] as const) {
+    const socket = connect(Number(port), '127.0.0.1')
+    const upgrade = 'Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13'
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: x\r\n${upgrade}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
+    )
+    const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(head).toContain(`\r\n${failureHeader}: ${kind}\r\n`)
+    expect(Object.keys(JSON.parse(body) as object)).toEqual(['message'])
+  }
 })
 
 describe('bodies', () => {

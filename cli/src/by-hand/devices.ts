@@ -80,7 +80,7 @@ async function forEach(
       const said = await act(device)
       rows.push({ name: device.name, uid: device.uid, result: typeof said === 'string' ? said : done })
     } catch (error) {
-      const complaint = complaintOf(error, context.asked())
+      const complaint = complaintOf(error, context.credential())
       if (!complaint) throw error
       worst = Math.max(worst, complaint.code)
       rows.push({ name: device.name, uid: device.uid, result: complaint.message })

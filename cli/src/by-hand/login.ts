@@ -62,7 +62,7 @@ async function signIn(
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const token = error.headers.get('x-mfa-token')
-    if (error.status !== 401 || !token) throw error
+    if (error.kind !== 'mfaRequired' || !token) throw error
 
     if (recovery !== undefined)
       return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body
@@ -89,15 +89,15 @@ export const status: Command = {
     const options = context.options(true)
     const api = client(options)
     const { body: info } = await api.system.info()
-    const by = context.asked()?.by
+    const credential = context.credential()
     const about = { server, version: info.version, ssh: info.endpoints.ssh }
-    if (by === 'nobody') {
+    if (credential === 'none') {
       context.print({ ...about, signed_in: false })
       context.say('You are not signed in. Run `hawser login`.')
       return signInCode
     }
     // A fresh token: it lives from now on, and after a change of role it is the only one that still works.
-    const who = by === 'key' ? undefined : (await api.users.refresh()).body
+    const who = credential === 'api-key' ? undefined : (await api.users.refresh()).body
     if (who) context.accounts.keep(server, { token: who.token, username: who.user, tenant: who.tenant })
     const mine = (await client(context.options()).namespaces.list({ query: { per_page: 100 } })).body
     const here = who ? mine.find(({ tenant_id }) => tenant_id === who.tenant) : mine[0]

@@ -1,8 +1,10 @@
 // `hawser watch`: a session of somebody else while it goes on, over the server's WebSocket. It is for looking
 // only: nothing that is typed here goes anywhere. What is shown goes through the filter of safe-text.ts.
 import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { ApiError } from '@hawser/contract/client'
+import { failureHeader } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
 import type { Command } from '../command.ts'
 import { Complaint, notFoundCode, unreachableCode } from '../complaint.ts'
@@ -97,7 +99,7 @@ async function whyNot(address: URL, headers: Record<string, string>): Promise<Er
   })
   const answered = new Promise<Error>((resolve) => {
     asked.on('response', (response) => {
-      text(response).then((body) => resolve(refusal(response.statusCode ?? 0, body)), resolve)
+      text(response).then((body) => resolve(refusal(response, body)), resolve)
     })
     asked.on('upgrade', (_, socket) => {
       socket.destroy()
@@ -111,7 +113,7 @@ async function whyNot(address: URL, headers: Record<string, string>): Promise<Er
   return answered
 }
 
-function refusal(status: number, body: string): Error {
+function refusal({ statusCode: status = 0, headers }: IncomingMessage, body: string): Error {
   if (status === 404)
     return new Complaint(
       'There is nothing to watch: the session has no terminal that is recorded, or it is over.',
@@ -121,7 +123,12 @@ function refusal(status: number, body: string): Error {
   try {
     said = JSON.parse(body)
   } catch {
-    // Something in between answered; its status has to do.
+    // A proxy answered; its status has to do.
   }
-  return new ApiError({ status, headers: new Headers(), body: said })
+  const kind = headers[failureHeader]
+  return new ApiError({
+    status,
+    headers: new Headers(typeof kind === 'string' ? { [failureHeader]: kind } : {}),
+    body: said,
+  })
 }

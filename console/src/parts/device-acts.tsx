@@ -56,7 +56,7 @@ export function useDeviceActs(device: Device, gone: () => void = () => {}) {
     try {
       await acceptNow()
     } catch (error) {
-      const taken = error instanceof ApiError && error.status === 409 && !(await wouldReplace())
+      const taken = error instanceof ApiError && error.kind === 'conflict' && !(await wouldReplace())
       if (taken) setOpen({ what: 'name-and-accept' })
       else tell(sentenceOf(error))
     }
@@ -127,7 +127,9 @@ export function useDeviceActs(device: Device, gone: () => void = () => {}) {
           submit={open.what === 'name' ? 'Rename' : 'Rename and accept'}
           close={close}
           send={({ name = '' }) => rename(name, open.what === 'name-and-accept')}
-          refused={(error) => (error.status === 409 ? 'Another accepted device has this name.' : undefined)}
+          refused={(error) =>
+            error.kind === 'conflict' ? 'Another accepted device has this name.' : undefined
+          }
         >
           {open.what === 'name-and-accept' && (
             <p className="soft">

@@ -65,7 +65,7 @@ export function WithoutAgent() {
             await api.enrolmentKeys.create({ body: { name, public_key } })
             await settled(`The enrolment key ${name} is added.`)
           }}
-          refused={(error) => (error.status === 409 ? 'This key is here already.' : undefined)}
+          refused={(error) => (error.kind === 'conflict' ? 'This key is here already.' : undefined)}
         >
           <Field
             label="Name"

@@ -86,7 +86,7 @@ export function Form({
     const unseen = (error.fields ?? []).filter((name) => !controls.some((control) => control.name === name))
     const found = named.map(({ name, dataset }) => [
       name,
-      (error.status === 409 && dataset['taken']) || dataset['wrong'] || 'This cannot be used.',
+      (error.kind === 'takenFields' && dataset['taken']) || dataset['wrong'] || 'This cannot be used.',
     ])
     const rest = unseen.length > 0 ? `These are not valid: ${unseen.join(', ')}.` : sentenceOf(error)
     complain(

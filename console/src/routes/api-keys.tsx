@@ -67,7 +67,7 @@ export function ApiKeysPage() {
             setMade({ name, id: body.id })
             await settled(`The key ${name} is made.`)
           }}
-          refused={(error) => (error.status === 409 ? taken : undefined)}
+          refused={(error) => (error.kind === 'conflict' ? taken : undefined)}
         >
           <Field {...nameRule} />
           <Choice label="Role" name="role" options={options} hint="What the key may do." />
@@ -140,7 +140,7 @@ function KeyRow({ given, may }: { given: ApiKey; may: boolean }) {
             })
             await settled(`The key ${name} is changed.`)
           }}
-          refused={(error) => (error.status === 409 ? taken : undefined)}
+          refused={(error) => (error.kind === 'conflict' ? taken : undefined)}
         >
           <Field {...nameRule} defaultValue={given.name} />
           <Choice label="Role" name="role" defaultValue={given.role} options={options} />

@@ -29,7 +29,9 @@ async function outcome<T>(call: Promise<{ body: T }>): Promise<Outcome<T>> {
     // What is not there yet, unpaid or not billed at all is shown as such; anything else is trouble.
     if (
       error instanceof ApiError &&
-      ([402, 404].includes(error.status) || error.code === 'provider_not_configured')
+      (error.kind === 'paymentRequired' ||
+        error.kind === 'notFound' ||
+        error.code === 'provider_not_configured')
     )
       return { refused: error }
     throw error
@@ -218,7 +220,7 @@ function Subscribe({ payable }: { payable: boolean }) {
 }
 
 function None({ refused, payable }: { refused: ApiError; payable: boolean }) {
-  if (refused.status === 402)
+  if (refused.kind === 'paymentRequired')
     return (
       <Empty title="An invoice is open.">
         <p className="soft">

@@ -23,7 +23,8 @@ async function follow(
   try {
     await run()
   } catch (error) {
-    if (!(error instanceof ApiError) || (error.status !== 401 && error.status !== 404)) throw error
+    if (!(error instanceof ApiError) || (error.kind !== 'wrongToken' && error.kind !== 'notFound'))
+      throw error
     setStage('stale')
     return
   }
@@ -156,7 +157,7 @@ export function ResetMfaPage() {
           await navigate({ to: '/' })
         }}
         refused={(error) =>
-          error.status === 401
+          error.kind === 'wrongCode'
             ? 'These codes do not belong together, were used, or are older than 24 hours. Take both from the newest letters.'
             : undefined
         }

@@ -18,8 +18,8 @@ interface Wait {
  * How long a lock lasts, from how long it is and not from when it ends: this machine's clock may be wrong.
  */
 const waitOf = (error: ApiError): Wait | undefined =>
-  error.status === 429
-    ? { until: performance.now() + Number(error.headers.get('retry-after') ?? 0) * 1000 }
+  error.kind === 'locked' || error.kind === 'tooMany'
+    ? { until: performance.now() + (error.retryAfter ?? 0) * 1000 }
     : undefined
 
 /**
@@ -104,8 +104,8 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
           >
           password.select()
           setWait(waitOf(error))
-          setWaiting(error.status === 403)
-          if (error.status === 403) unconfirmed.keep(username.value)
+          setWaiting(error.kind === 'unconfirmed')
+          if (error.kind === 'unconfirmed') unconfirmed.keep(username.value)
           return undefined
         }}
       >

@@ -94,7 +94,7 @@ function AddKey({ close }: { close: () => void }) {
         await api.publicKeys.create({ body: { ...about, data: base64(values['data'] ?? '') } })
         await settled(`The key ${about.name} is added.`)
       }}
-      refused={(error) => (error.status === 409 ? 'This key is here already.' : undefined)}
+      refused={(error) => (error.kind === 'conflict' ? 'This key is here already.' : undefined)}
     >
       <Area
         label="Public key"

@@ -2,6 +2,7 @@
 // downloaded and deleted. Player and watcher are fetched when somebody comes to see one.
 import { Link, useParams } from '@tanstack/react-router'
 import { lazy, Suspense, useState, type ReactNode } from 'react'
+import { ApiError, readResult } from '@hawser/contract/client'
 import type { RecordedTerminal } from '@hawser/contract/recordings'
 import type { Session } from '@hawser/contract/sessions'
 import { api, sentenceOf, useMay, withToken } from '../api.ts'
@@ -183,7 +184,7 @@ function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }
     setGot(0)
     try {
       const answer = await withToken(`/api/sessions/${uid}/cast?channel=${terminal.channel}`)
-      if (!answer.ok || !answer.body) throw new Error(String(answer.status))
+      if (!answer.ok || !answer.body) throw new ApiError(await readResult(answer))
       let bytes = 0
       const counted = answer.body.pipeThrough(
         new TransformStream<Uint8Array, Uint8Array>({
@@ -201,11 +202,7 @@ function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }
       link.click()
       setTimeout(() => URL.revokeObjectURL(address), 60_000)
     } catch (error) {
-      tell(
-        error instanceof Error && /^\d+$/.test(error.message)
-          ? `The server refused this (${error.message}).`
-          : sentenceOf(error),
-      )
+      tell(sentenceOf(error))
     } finally {
       setGot(undefined)
     }

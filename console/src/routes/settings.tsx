@@ -2,6 +2,7 @@
 // is the contract's own rule, so no control is shown that the server would refuse.
 import { useState } from 'react'
 import { mayManage, roles, type Role } from '@hawser/contract/access'
+import { neverPasses, variablePattern } from '@hawser/contract/environment'
 import type { Namespace } from '@hawser/contract/namespaces'
 import { api, useMay, useMe } from '../api.ts'
 import { attempt, settled, useAsk } from '../parts/ask.ts'
@@ -11,7 +12,10 @@ import { Ask, FormDialog } from '../parts/dialog.tsx'
 import { Area, Choice, Field, Form, Tick } from '../parts/form.tsx'
 import { Page, Panel } from '../parts/page.tsx'
 import { Answer } from '../parts/states.tsx'
+import { Told } from '../parts/told.ts'
 import { session } from '../session.ts'
+
+const isVariable = new RegExp(variablePattern)
 
 const roleWords: Readonly<Record<Role, string>> = {
   observer: 'sees devices and sessions',
@@ -73,7 +77,7 @@ function Members({ namespace }: { namespace: Namespace }) {
             await settled(`${identifier} is a member now.`)
           }}
           refused={(error) =>
-            error.status === 404
+            error.kind === 'notFound'
               ? 'There is no confirmed account with this name on this server. Ask the person to create one first.'
               : undefined
           }
@@ -179,6 +183,12 @@ function Settings({ namespace }: { namespace: Namespace }) {
             compact
             submit="Save the settings"
             send={async ({ name = '', announcement = '', record = '', goOn = '', variables = '' }) => {
+              const accept_env = variables.split(/[\s,]+/).filter(Boolean)
+              const refused = accept_env.find((one) => !isVariable.test(one) || neverPasses(one))
+              if (refused !== undefined)
+                throw new Told(
+                  `${refused} cannot be named here: it decides what code runs on a device, or is no name.`,
+                )
               await api.namespaces.edit({
                 params,
                 body: {
@@ -187,18 +197,14 @@ function Settings({ namespace }: { namespace: Namespace }) {
                     session_record: record === 'on',
                     connection_announcement: announcement,
                     continue_unrecorded: goOn === 'on',
-                    accept_env: variables.split(/[\s,]+/).filter(Boolean),
+                    accept_env,
                   },
                 },
               })
               await settled('The settings are saved.')
             }}
             refused={(error) =>
-              error.status === 409
-                ? 'A namespace with this name exists already.'
-                : error.message.includes('accept_env')
-                  ? 'One of the variables cannot be named here: it decides what code runs on a device, or is no name.'
-                  : undefined
+              error.kind === 'conflict' ? 'A namespace with this name exists already.' : undefined
             }
           >
             <Field

@@ -56,7 +56,7 @@ export function SetupPage() {
           await navigate({ to: '/' })
         }}
         refused={(error) => {
-          if (error.status !== 401) return undefined
+          if (error.kind !== 'wrongToken') return undefined
           showCode(true)
           return stale
         }}

@@ -1,9 +1,11 @@
-// Turns failures into answers, in one place: status, body shape, headers. What is not a Failure is a bug or a
-// broken part: it is logged with its cause and answered with a bare 500. A cause never reaches the caller.
+// Turns failures into HTTP responses, in one place: status, headers and the shape of the body. The kind of the
+// failure travels in a header, so that clients need not match on the sentence. An error that is not a Failure
+// is a bug or a broken part: it is logged with its cause and answered with a bare 500. A cause never reaches
+// the caller.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { Failure, type FailureKind } from '@hawser/contract/failures'
+import { Failure, failureHeader, failures, type FailureKind } from '@hawser/contract/failures'
 import type { NamedOperation } from '@hawser/contract'
 import { fieldsOf, sentenceOf } from './validate.ts'
 
@@ -13,7 +15,7 @@ declare module 'fastify' {
   }
 }
 
-/** Fastify's own refusals by our names. */
+/** Error codes of Fastify → kinds of the catalogue. */
 const known: Record<string, FailureKind> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'wrongContentType',
   FST_ERR_CTP_BODY_TOO_LARGE: 'bodyTooLarge',
@@ -50,6 +52,12 @@ export function bodyOf(failure: Failure, named: NamedOperation | undefined): unk
   return { message: failure.message }
 }
 
+/** The headers of a refusal: its kind, and those that belong to this very failure. */
+export const headersOf = (failure: Failure): Readonly<Record<string, string>> => ({
+  ...failure.headers,
+  [failureHeader]: failure.kind,
+})
+
 export function answerFailure(
   error: FastifyError | Failure,
   request: FastifyRequest,
@@ -57,7 +65,7 @@ export function answerFailure(
 ): FastifyReply {
   const { named } = request.routeOptions.config
   const failure = toFailure(error, named)
-  // Who leaves before the request is whole hears nothing of this, and it is no fault of ours.
+  // A caller who left before the request was complete is no fault of the server.
   const left = !request.raw.complete && 'code' in error && error.code === 'ECONNRESET'
   const broken = failure.status >= 500 || failure.kind === 'recordingDamaged'
   if (broken && !left)
@@ -65,7 +73,7 @@ export function answerFailure(
   return (
     reply
       .code(failure.status)
-      .headers(failure.headers)
+      .headers(headersOf(failure))
       .type('application/json; charset=utf-8')
       // Not the operation's serialiser: that one knows only the body of a 200.
       .serializer((body: unknown) => JSON.stringify(body))
@@ -73,19 +81,25 @@ export function answerFailure(
   )
 }
 
-const broken: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
+/** Errors of Node's HTTP parser that are not simply bytes that are no HTTP. */
+const parserFailures: Readonly<Record<string, FailureKind>> = {
+  HPE_HEADER_OVERFLOW: 'headersTooLarge',
+  ERR_HTTP_REQUEST_TIMEOUT: 'requestTimeout',
+}
 
-/** What is not HTTP never becomes a request; it gets an answer of the same shape all the same. */
+/** Answers bytes that Node could not parse as a request, in the same shape as any other refusal. */
 export function answerBroken(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  const status = broken[error.code ?? ''] ?? 400
+  const kind = parserFailures[error.code ?? ''] ?? 'invalid'
+  const { status } = failures[kind]
   const reason = STATUS_CODES[status] ?? ''
   const body = JSON.stringify({ message: reason })
   const head = [
     `HTTP/1.1 ${status} ${reason}`,
+    `${failureHeader}: ${kind}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${body.length}`,
     'X-Content-Type-Options: nosniff',

@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
 import type { From } from '../domain/callers/callers.ts'
 import type { Log } from '../kit/log.ts'
+import { headersOf } from './answer.ts'
 
 export interface Upgrade {
   readonly request: IncomingMessage
@@ -80,7 +81,7 @@ const leaving_ms = 2_000
 function refuse(socket: Duplex, failure: Failure): void {
   const body = JSON.stringify({ message: failure.message })
   const headers = {
-    ...failure.headers,
+    ...headersOf(failure),
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(Buffer.byteLength(body)),
     connection: 'close',
