@@ -70,6 +70,7 @@ export function namespaceStore(context: Context) {
       db.updateTable('namespaces').set(change).where('tenant_id', '=', tenant_id).execute(),
 
     /** With everything in it: the tables' own references do the rest, the counters go last. */
+    /** Foreign keys take along everything in it; docs/flows/what-ends-when.md lists what else ends. */
     async remove(tenant_id: string): Promise<void> {
       await db.deleteFrom('namespaces').where('tenant_id', '=', tenant_id).execute()
       await db.deleteFrom('tallies').where('tenant_id', '=', tenant_id).execute()
