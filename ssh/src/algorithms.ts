@@ -49,6 +49,7 @@ export interface Algorithms {
   readonly macs: readonly string[]
 }
 
+/** Everything that this package knows, old algorithms included; to choose from, not to offer. */
 export const allAlgorithms: Algorithms = {
   kex: [...kexMethods.keys()],
   hostKey: [
@@ -63,6 +64,7 @@ export const allAlgorithms: Algorithms = {
   macs: [...macs.keys()],
 }
 
+/** What a server offers unless it is told otherwise: nothing that an audit objects to. */
 export const serverAlgorithms: Algorithms = {
   kex: [mlkem768x25519.name, curve25519.name, curve25519Libssh.name, dhGroup16.name],
   hostKey: ['ssh-ed25519', 'rsa-sha2-512', 'rsa-sha2-256'],

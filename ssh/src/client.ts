@@ -10,6 +10,7 @@ import { AuthenticationFailed, Reason, SshError } from './errors.ts'
 import { defaults, hurry, obeySignal, within, type CommonOptions } from './options.ts'
 import { openTransport, type Transport } from './transport/transport.ts'
 
+/** How a client connects. */
 export interface ClientOptions extends CommonOptions {
   /** Whether this is the server that was meant: nothing is told to it before. The key is a blob. */
   checkHostKey(key: Buffer): boolean | Promise<boolean>
@@ -26,6 +27,7 @@ export interface Unauthenticated {
   connection(): Connection
 }
 
+/** Connects as a client and stops before the login; each attempt is then a call of its own. */
 export async function openClient(socket: Duplex, options: ClientOptions): Promise<Unauthenticated> {
   const settings = { ...defaults, algorithms: clientAlgorithms, speakSecond: false, ...options }
   hurry(socket)
@@ -55,12 +57,14 @@ export async function openClient(socket: Duplex, options: ClientOptions): Promis
   }
 }
 
+/** How a client connects and logs in. */
 export interface ConnectOptions extends ClientOptions {
   readonly user: string
   /** Tried in this order, as far as the server goes along. */
   readonly proofs: readonly Proof[]
 }
 
+/** Connects as a client and logs in. Throws AuthenticationFailed when the server accepts no proof. */
 export async function connect(socket: Duplex, options: ConnectOptions): Promise<Connection> {
   const client = await openClient(socket, options)
   let methods: readonly string[] | undefined

@@ -2,6 +2,7 @@
 // with which the peer is told goodbye; its message is safe to show to that peer, because the peer is who
 // reads it.
 
+/** The reason codes of a DISCONNECT (RFC 4253 section 11.1). */
 export const Reason = {
   hostNotAllowed: 1,
   protocolError: 2,
@@ -18,6 +19,7 @@ export const Reason = {
   illegalUserName: 15,
 } as const
 
+/** A connection failed; the peer is told the reason and the message. */
 export class SshError extends Error {
   override readonly name: string = 'SshError'
   readonly reason: number

@@ -18,6 +18,7 @@ const mostChannels = 64
 const mostOpenings = 16
 const mostRequests = 256
 
+/** The two ends of a connection within the process; what one opens, the other accepts. */
 export function localPair(): [ConnectionEnd, ConnectionEnd] {
   const ended = [Promise.withResolvers<ConnectionEnded>(), Promise.withResolvers<ConnectionEnded>()] as const
   const openings = [queue<Opening>(mostOpenings), queue<Opening>(mostOpenings)] as const

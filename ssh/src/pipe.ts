@@ -11,8 +11,10 @@ import { readRequest } from './connection/requests.ts'
 import { ChannelClosed, ChannelRefused, ConnectionEnded } from './errors.ts'
 import type { ConnectionEnd } from './local.ts'
 
+/** The side of the client, or that of the server. */
 export type Side = 'near' | 'far'
 
+/** Somebody who sees, and may refuse, what passes between two channels. */
 export interface Tap {
   /** Both channels are there and nothing has passed yet. What it throws ends the channel. */
   opened?(near: Channel, far: Channel): Promise<void> | void
@@ -33,6 +35,7 @@ export interface Tap {
   ending?(near: Channel, how: { readonly lost: boolean; readonly exited: boolean }): Promise<void> | void
 }
 
+/** What may pass a pipe, and who watches it. */
 export interface PipeOptions {
   /**
    * Whether a channel may be opened, and who watches it. What it refuses, or throws at, is refused to the
@@ -43,6 +46,7 @@ export interface PipeOptions {
   request?(from: Side, request: GlobalRequest): boolean
 }
 
+/** Whether a channel may be opened, and how it is joined. */
 export interface Verdict {
   readonly allow: boolean
   readonly tap?: Tap | undefined

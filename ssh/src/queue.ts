@@ -2,6 +2,7 @@
 // no when it is full, and what happens then is for the caller to say. After `end` what is left can still be
 // taken.
 
+/** What comes from the peer and waits to be taken, in order. */
 export interface Queue<T> extends AsyncIterable<T> {
   /** False when the queue is full or has ended; the item was not taken. */
   push(item: T): boolean

@@ -10,12 +10,14 @@ import type { PrivateKey } from './keys/private-key.ts'
 import { defaults, hurry, obeySignal, within, type CommonOptions } from './options.ts'
 import { openTransport } from './transport/transport.ts'
 
+/** How a server accepts connections, and whom. */
 export interface ServerOptions extends CommonOptions, Omit<ServerAuthOptions, 'mostFailures'> {
   /** One of a type; the first is for nobody in particular, a client's preference decides. */
   readonly hostKeys: readonly PrivateKey[]
   readonly mostFailures?: number
 }
 
+/** The connection of a client that has logged in. */
 export interface ServerConnection extends Connection {
   readonly user: string
 }

@@ -114,7 +114,7 @@ function linesOf(text: string): number {
 }
 
 function isFree(file: string): boolean {
-  return /^(tests|bench|docs|[a-z]+\/test)\//.test(file) || /\.(test|config)\.tsx?$/.test(file)
+  return /^(tests|bench|docs|[a-z]+\/(test|examples))\//.test(file) || /\.(test|config)\.tsx?$/.test(file)
 }
 
 /**

@@ -9,18 +9,21 @@ import { message, Reader, type Writer } from '../wire.ts'
 import { authService, connectionService, proofData } from './proof.ts'
 import type { Prompt } from './server.ts'
 
+/** What the server asks with keyboard-interactive (RFC 4256 section 3.2). */
 export interface Questions {
   readonly title: string
   readonly instruction: string
   readonly prompts: readonly Prompt[]
 }
 
+/** One way to log in, with what it takes: a password, a key that signs, or somebody who answers questions. */
 export type Proof =
   | { readonly method: 'none' }
   | { readonly method: 'password'; readonly password: string }
   | { readonly method: 'publickey'; readonly key: Signer }
   | { readonly method: 'keyboard-interactive'; answer(questions: Questions): Promise<readonly string[]> }
 
+/** What the server made of an attempt to log in. */
 export type Answer =
   | { readonly accepted: true }
   /** `partial`: this proof was good, and another one is needed. */

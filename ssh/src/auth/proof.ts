@@ -6,6 +6,7 @@ import { Writer } from '../wire.ts'
 export const connectionService = 'ssh-connection'
 export const authService = 'ssh-userauth'
 
+/** The bytes that a key signs to log in as the user, in the session with this id. */
 export function proofData(sessionId: Buffer, user: string, algorithm: string, blob: Buffer): Buffer {
   return new Writer(blob.length + 256)
     .string(sessionId)

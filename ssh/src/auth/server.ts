@@ -13,6 +13,7 @@ import type { Transport } from '../transport/transport.ts'
 import { message, Reader } from '../wire.ts'
 import { authService, connectionService, proofData } from './proof.ts'
 
+/** The public key of an attempt. */
 export interface ShownKey {
   /** Of the plain key, also when a certificate was shown. */
   readonly type: string
@@ -22,6 +23,7 @@ export interface ShownKey {
   readonly certificate: Certificate | undefined
 }
 
+/** One question to a person (RFC 4256 section 3.2). */
 export interface Prompt {
   readonly text: string
   readonly echo: boolean
@@ -35,6 +37,7 @@ interface AnyAttempt {
   banner(text: string): void
 }
 
+/** One attempt of a client to log in. What its method says was proved was verified already. */
 export type Attempt = AnyAttempt &
   (
     | { readonly method: 'none' }

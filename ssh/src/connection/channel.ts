@@ -18,6 +18,7 @@ export interface Chunk {
   readonly stream: number
 }
 
+/** What the peer asks of a channel (RFC 4254 section 5.4). */
 export interface ChannelRequest {
   readonly type: string
   readonly wantReply: boolean
@@ -27,6 +28,7 @@ export interface ChannelRequest {
   reply(success: boolean): void
 }
 
+/** A channel of a connection: two streams of bytes with flow control, and requests (RFC 4254 section 5). */
 export interface Channel extends AsyncIterable<Chunk>, AsyncDisposable {
   readonly type: string
   /**

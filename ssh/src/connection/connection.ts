@@ -27,6 +27,7 @@ export interface Opening {
   refuse(reason: number, text: string): void
 }
 
+/** What the peer asks of the whole connection (RFC 4254 section 4). */
 export interface GlobalRequest {
   readonly name: string
   readonly wantReply: boolean
@@ -56,6 +57,7 @@ export interface ConnectionOptions {
   answer?(name: string, payload: Buffer): Promise<Uint8Array | undefined> | undefined
 }
 
+/** An authenticated connection, from either side: channels and global requests in both directions. */
 export interface Connection extends AsyncDisposable {
   /** What the peer wants to open. */
   readonly channels: Queue<Opening>

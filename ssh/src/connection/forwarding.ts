@@ -16,6 +16,7 @@ import type { Channel } from './channel.ts'
 /** For the last bytes of a socket whose channel is gone. */
 const linger_ms = 10_000
 
+/** One forwarded TCP connection (RFC 4254 section 7.2). */
 export interface TcpForward {
   /** To dial, or that was listened on. */
   readonly host: string
@@ -24,6 +25,7 @@ export interface TcpForward {
   readonly originPort: number
 }
 
+/** The payload of direct-tcpip and forwarded-tcpip. */
 export function readTcpForward(payload: Buffer): TcpForward {
   return readAll(payload, (reader) => ({
     host: reader.text(1_024),
@@ -33,22 +35,27 @@ export function readTcpForward(payload: Buffer): TcpForward {
   }))
 }
 
+/** The payload of direct-tcpip and forwarded-tcpip. */
 export function writeTcpForward({ host, port, origin, originPort }: TcpForward): Buffer {
   return new Writer().string(host).uint32(port).string(origin).uint32(originPort).bytes()
 }
 
+/** The payload of tcpip-forward and cancel-tcpip-forward. */
 export function readListen(payload: Buffer): { readonly host: string; readonly port: number } {
   return readAll(payload, (reader) => ({ host: reader.text(1_024), port: reader.uint32() }))
 }
 
+/** The payload of tcpip-forward and cancel-tcpip-forward. */
 export function writeListen(host: string, port: number): Buffer {
   return new Writer().string(host).uint32(port).bytes()
 }
 
+/** The answer to a tcpip-forward for port 0: the port that was bound. */
 export function writePort(port: number): Buffer {
   return new Writer(4).uint32(port).bytes()
 }
 
+/** The port that was bound, from the answer to a tcpip-forward for port 0. */
 export function readPort(payload: Buffer): number {
   return new Reader(payload).uint32()
 }
@@ -100,14 +107,17 @@ function readAll<T>(payload: Buffer, read: (reader: Reader) => T): T {
   return body
 }
 
+/** The payload of direct-streamlocal@openssh.com. */
 export function writeDirectPath(path: string): Buffer {
   return new Writer().string(path).string('').uint32(0).bytes()
 }
 
+/** The payload of forwarded-streamlocal@openssh.com. */
 export function writeForwardedPath(path: string): Buffer {
   return new Writer().string(path).string('').bytes()
 }
 
+/** The payload of streamlocal-forward@openssh.com and its cancel. */
 export function writePath(path: string): Buffer {
   return new Writer().string(path).bytes()
 }

@@ -13,6 +13,7 @@
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
 
+/** The size of a terminal. */
 export interface Size {
   readonly columns: number
   readonly rows: number
@@ -21,17 +22,20 @@ export interface Size {
   readonly height: number
 }
 
+/** A terminal that a client asks for (RFC 4254 section 6.2). */
 export interface Pty extends Size {
   readonly terminal: string
   /** Opcodes of RFC 4254 section 8 and their values. */
   readonly modes: ReadonlyMap<number, number>
 }
 
+/** What a session runs (RFC 4254 section 6.5). */
 export type Program =
   | { readonly type: 'shell' }
   | { readonly type: 'exec'; readonly command: string }
   | { readonly type: 'subsystem'; readonly name: string }
 
+/** How a program ended (RFC 4254 section 6.10). */
 export type Exit =
   | { readonly type: 'exit-status'; readonly status: number }
   | {
@@ -41,6 +45,7 @@ export type Exit =
       readonly message: string
     }
 
+/** Every request that a session channel knows, by its name. */
 export type SessionRequest =
   | Program
   | Exit
@@ -65,6 +70,7 @@ const endOfModes = 0
 /** Opcodes from here on have no known length. */
 const unknownModes = 160
 
+/** Reads the request of a session channel by its name. Never throws: see `other` and `malformed`. */
 export function readRequest(name: string, payload: Buffer): SessionRequest {
   try {
     const reader = new Reader(payload)

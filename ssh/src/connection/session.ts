@@ -30,6 +30,7 @@ export interface Session {
   exit(exit: number | Exit): Promise<void>
 }
 
+/** What a client tells a program that runs. */
 export type SessionEvent =
   | { readonly type: 'window-change'; readonly size: Size }
   | { readonly type: 'signal'; readonly signal: string }
@@ -109,6 +110,7 @@ async function exit(channel: Channel, how: number | Exit): Promise<void> {
   await channel.close()
 }
 
+/** What a client asks of a session. */
 export interface SessionWish {
   readonly program: Program
   readonly pty?: Pty
@@ -117,6 +119,7 @@ export interface SessionWish {
   readonly agent?: boolean
 }
 
+/** A session as its client sees it. */
 export interface RunningSession extends AsyncDisposable {
   readonly channel: Channel
   /** Undefined when the server did not say. */
@@ -130,6 +133,7 @@ export class SessionRefused extends Error {
   override readonly name = 'SessionRefused'
 }
 
+/** Opens a session and starts its program. Throws SessionRefused when the server does not want to. */
 export async function startSession(
   connection: Pick<Connection, 'open'>,
   wish: SessionWish,

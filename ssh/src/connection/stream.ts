@@ -4,6 +4,7 @@
 import { Duplex } from 'node:stream'
 import type { Channel } from './channel.ts'
 
+/** The channel as a Duplex of Node, for code that wants one. */
 export function channelStream(channel: Channel): Duplex {
   const pull = async (): Promise<void> => {
     for (;;) {

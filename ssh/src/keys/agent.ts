@@ -11,10 +11,12 @@ import { certificateName, plainName } from './certificate.ts'
 import { algorithmsOf } from './signature.ts'
 import type { Signer } from './signer.ts'
 
+/** The agent could not be reached, or refused. */
 export class AgentFailure extends Error {
   override readonly name = 'AgentFailure'
 }
 
+/** A key that an agent holds. */
 export interface AgentKey extends Signer {
   readonly comment: string
 }
@@ -53,6 +55,7 @@ async function ask(socketPath: string, request: Buffer, expected: number): Promi
   })
 }
 
+/** The keys of the agent behind a socket, such as that of SSH_AUTH_SOCK. They sign in the agent. */
 export async function agentKeys(socketPath: string): Promise<AgentKey[]> {
   try {
     const answer = await ask(socketPath, Buffer.of(listRequest), listAnswer)

@@ -10,6 +10,7 @@ import { Reader, Writer } from '../wire.ts'
 import { KeyFormatError, parsePublicKeyBlob } from './public-key.ts'
 import { signatureAlgorithms, verifySignature } from './signature.ts'
 
+/** A certificate of OpenSSH, signed by the authority that it names. */
 export interface Certificate {
   /** The plain public key that it is for. */
   readonly key: Buffer
@@ -142,6 +143,7 @@ function pairs(packed: Buffer): Map<string, Buffer> {
   return found
 }
 
+/** What somebody wants to use a certificate for. */
 export interface CertificateUse {
   readonly kind: 'user' | 'host'
   /** The blobs of the authorities that are trusted. */
@@ -153,6 +155,7 @@ export interface CertificateUse {
   readonly address?: string | undefined
 }
 
+/** Whether a certificate allows its use, and under which condition. */
 export type CertificateJudgement =
   | { readonly allowed: true; /** The one command that may run. */ readonly forceCommand: string | undefined }
   | { readonly allowed: false; readonly because: string }

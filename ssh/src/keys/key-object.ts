@@ -18,6 +18,7 @@ export const curves: Readonly<Record<string, Curve>> = {
   nistp521: { crv: 'P-521', bytes: 66, hash: 'sha512' },
 }
 
+/** A public key that was parsed, ready to verify with. */
 export interface KnownKey {
   readonly type: string
   readonly bits: number | null

@@ -26,6 +26,7 @@ import { blobOf, curves } from './key-object.ts'
 import { KeyFormatError, parsePublicKeyBlob } from './public-key.ts'
 import { algorithmsOf, signData } from './signature.ts'
 
+/** A private key in memory. */
 export interface PrivateKey {
   readonly type: string
   /** The blob of its public key. */
@@ -63,6 +64,7 @@ const fileCiphers: Readonly<
   'aes256-gcm@openssh.com': { algorithm: 'aes-256-gcm', key: 32, iv: 12, tag: 16 },
 }
 
+/** A private key of node:crypto as one that can be a host key or log in. */
 export function privateKeyFrom(object: KeyObject, comment = ''): PrivateKey {
   const blob = blobOf(object)
   const { type } = parsePublicKeyBlob(blob)
@@ -81,6 +83,7 @@ export function privateKeyFrom(object: KeyObject, comment = ''): PrivateKey {
   }
 }
 
+/** Makes a new key: Ed25519, ECDSA on P-256, or RSA of 3072 bits. */
 export function generatePrivateKey(type: 'ed25519' | 'ecdsa' | 'rsa' = 'ed25519', comment = ''): PrivateKey {
   const { privateKey } =
     type === 'ed25519'
@@ -91,6 +94,7 @@ export function generatePrivateKey(type: 'ed25519' | 'ecdsa' | 'rsa' = 'ed25519'
   return privateKeyFrom(privateKey, comment)
 }
 
+/** Reads a key file of OpenSSH, or one in PEM. Throws PassphraseNeeded, or KeyFormatError. */
 export function parsePrivateKey(file: string | Buffer, passphrase?: string): PrivateKey {
   const text = file.toString()
   if (text.length > longestFile) throw new KeyFormatError('The key file is far too long.')

@@ -12,10 +12,12 @@
 //   sk-…@openssh.com    as the type it is named after, then string application
 import { createHash, createPublicKey } from 'node:crypto'
 
+/** These bytes, or this text, are not the key that they say they are. */
 export class KeyFormatError extends Error {
   override readonly name = 'KeyFormatError'
 }
 
+/** A public key as its line says it. */
 export interface PublicKeyLine {
   readonly type: string
   readonly blob: Buffer
@@ -55,6 +57,7 @@ const bodies: ReadonlyMap<string, Body> = new Map<string, Body>([
   ['sk-ecdsa-sha2-nistp256@openssh.com', withApplication(ecdsa('nistp256'))],
 ])
 
+/** Reads a line of `authorized_keys` without options, or of a `.pub` file. Throws KeyFormatError. */
 export function parsePublicKeyLine(text: string): PublicKeyLine {
   if (text.length > longestLine) throw new KeyFormatError('The key is far too long.')
   const line = text.trim()
@@ -108,10 +111,12 @@ export function fingerprintMd5(blob: Uint8Array): string {
     .replaceAll(/(..)(?!$)/g, '$1:')
 }
 
+/** As `ssh-keygen -l` prints it, with the leading `SHA256:`. */
 export function fingerprintSha256(blob: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`
 }
 
+/** The line of a `.pub` file, without a comment. */
 export function publicKeyLine(type: string, blob: Uint8Array): string {
   return `${type} ${Buffer.from(blob).toString('base64')}`
 }

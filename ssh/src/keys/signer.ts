@@ -3,6 +3,7 @@
 import { certificateName, plainName } from './certificate.ts'
 import { KeyFormatError } from './public-key.ts'
 
+/** Whatever can sign for a public key. */
 export interface Signer {
   /** What is shown to the server: the blob of the key or of its certificate. */
   readonly blob: Buffer

@@ -19,6 +19,7 @@ import {
   type Attributes,
 } from './protocol.ts'
 
+/** Files of the server. Failures are SftpFailure. */
 export interface SftpClient extends AsyncDisposable {
   /** What the server said it knows beyond the standard. */
   readonly extensions: ReadonlyMap<string, string>
@@ -46,6 +47,7 @@ const piece_bytes = 32 * 1024
 const mostAhead = 64
 const wantedVersion = version
 
+/** Starts the subsystem `sftp` in a session of its own. */
 export async function openSftp(connection: Pick<Connection, 'open'>): Promise<SftpClient> {
   const { channel } = await startSession(connection, { program: { type: 'subsystem', name: 'sftp' } })
   const packets = packetsOf(channel)

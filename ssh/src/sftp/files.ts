@@ -6,11 +6,13 @@ import path from 'node:path'
 import type { Attributes } from './protocol.ts'
 import { Open } from './protocol.ts'
 
+/** A file in the listing of a folder. */
 export interface Entry {
   readonly name: string
   readonly attributes: Attributes
 }
 
+/** A file that a client has open. */
 export interface OpenFile {
   /** Fills what it can from the position; 0 at the end of the file. */
   read(into: Buffer, position: number): Promise<number>
@@ -51,6 +53,7 @@ export interface FileSystem {
   space(file: string): Promise<Space>
 }
 
+/** The files of this machine, with paths relative to a home. It limits nobody: the process does. */
 export function localFiles(home: string): FileSystem {
   const at = (file: string): string => path.resolve(home, file)
   return {

@@ -38,6 +38,7 @@ export const Sftp = {
   extendedReply: 201,
 } as const
 
+/** The codes of STATUS (draft-ietf-secsh-filexfer-02 section 7). */
 export const Status = {
   ok: 0,
   eof: 1,
@@ -57,6 +58,7 @@ export const largestPacket_bytes = 256 * 1024
 /** Of data in one packet. */
 export const largestData_bytes = 255 * 1024
 
+/** What is known of a file, or is to be set; what is absent is not known, or stays. */
 export interface Attributes {
   readonly size?: number
   readonly uid?: number

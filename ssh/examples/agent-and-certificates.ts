@@ -1,0 +1,73 @@
+// A key in ssh-agent, with a certificate: the client logs in with it, and the server judges it. Needs the
+// programs ssh-keygen, ssh-add and ssh-agent.
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import {
+  acceptConnection,
+  AgentFailure,
+  agentKeys,
+  connect,
+  generatePrivateKey,
+  judgeCertificate,
+  parseCertificate,
+  parsePublicKeyLine,
+  withCertificate,
+} from '@hawser/ssh'
+import { socketPair } from './loopback.ts'
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'ssh-example-'))
+const [authority, user, agentSocket] = ['authority', 'user', 'agent'].map((name) =>
+  path.join(folder, name),
+) as [string, string, string]
+for (const file of [authority, user])
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file])
+execFileSync('ssh-keygen', ['-q', '-s', authority, '-I', 'olga', '-n', 'olga', '-V', '+1h', `${user}.pub`])
+const agent = spawn('ssh-agent', ['-D', '-a', agentSocket], { stdio: ['ignore', 'pipe', 'ignore'] })
+try {
+  await once(agent.stdout, 'data')
+  // The key alone; ssh-add would take the certificate along by itself.
+  const certificateLine = readFileSync(`${user}-cert.pub`, 'utf8')
+  rmSync(`${user}-cert.pub`)
+  execFileSync('ssh-add', ['-q', user], { env: { ...process.env, SSH_AUTH_SOCK: agentSocket } })
+
+  const [key] = await agentKeys(agentSocket)
+  assert.ok(key)
+  const certified = withCertificate(key, certificateLine)
+  const trusted = parsePublicKeyLine(readFileSync(`${authority}.pub`, 'utf8')).blob
+  const use = { kind: 'user', authorities: [trusted], principal: 'olga', now: new Date() } as const
+
+  const hostKey = generatePrivateKey()
+  const [near, far] = await socketPair()
+  const accepting = acceptConnection(far, {
+    hostKeys: [hostKey],
+    methods: ['publickey'],
+    authenticate: async (attempt) =>
+      'key' in attempt && attempt.key.certificate && judgeCertificate(attempt.key.certificate, use).allowed
+        ? 'accept'
+        : 'refuse',
+  })
+  const client = await connect(near, {
+    user: 'olga',
+    proofs: [{ method: 'publickey', key: certified }],
+    checkHostKey: (blob) => blob.equals(hostKey.blob),
+  })
+  assert.equal((await accepting).user, 'olga')
+  await client.end()
+
+  // The same certificate by itself.
+  const certificate = await parseCertificate(certified.blob)
+  assert.deepEqual(certificate.principals, ['olga'])
+  const tomorrow = new Date(Date.now() + 86_400_000)
+  assert.deepEqual(judgeCertificate(certificate, { ...use, now: tomorrow }), {
+    allowed: false,
+    because: 'It has expired.',
+  })
+  await assert.rejects(agentKeys(path.join(folder, 'no-agent')), AgentFailure)
+} finally {
+  agent.kill()
+  rmSync(folder, { recursive: true })
+}

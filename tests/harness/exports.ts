@@ -1,0 +1,42 @@
+// What a package of ours exports, read from its sources: for tests that hold its documentation against it.
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+
+export interface Export {
+  readonly name: string
+  readonly file: string
+  /** A doc comment stands before it. */
+  readonly isDocumented: boolean
+}
+
+/** The named exports of `src/index.ts`, each where it is declared. */
+export function exportsOf(root: string): Export[] {
+  return namesIn(path.join(root, 'src/index.ts'))
+}
+
+function namesIn(index: string): Export[] {
+  const text = readFileSync(index, 'utf8')
+  return [...text.matchAll(/^export (?:type )?\{([^}]*)\} from '([^']*)'/gm)].flatMap(
+    ([, names = '', from = '']) => {
+      const file = path.join(path.dirname(index), from)
+      return [...names.matchAll(/(?:type )?(\w+)/g)].map(([, name = '']) => declared(name, file))
+    },
+  )
+}
+
+/** Follows a file that only exports what another declares. */
+function declared(name: string, file: string): Export {
+  const text = readFileSync(file, 'utf8')
+  const found = new RegExp(
+    `(.*)\\n(?:export )(?:async )?(?:function|const|class|interface|type) ${name}\\b`,
+  ).exec(text)
+  if (found) return { name, file, isDocumented: found[1]?.trimEnd().endsWith('*/') ?? false }
+  const passedOn = namesIn(file).find((one) => one.name === name)
+  if (!passedOn) throw new Error(`${file} does not declare ${name}`)
+  return passedOn
+}
+
+/** The blocks of TypeScript in a page. */
+export function codeOf(page: string): string[] {
+  return [...page.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = '']) => code)
+}
