@@ -158,8 +158,9 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
   return {
     recordingOf,
     apply(open) {
-      const hear = <K extends keyof News>(what: K): Disposable | undefined => {
-        const effect = table[what]
+      const hear = (what: keyof News): Disposable | undefined => {
+        // The table has for each kind of news the effect of that kind; this is what the types cannot follow.
+        const effect = table[what] as ((news: News[keyof News], open: Connections) => void) | undefined
         return effect && bus.hear(what, (news) => effect(news, open))
       }
       const hearing = [
