@@ -226,7 +226,7 @@ describe.each(databases)('$name', (database) => {
   ): Promise<void> {
     const { db, reader, name } = storage.opened
     const limits = { large: 0, counted_in_large: 3, most_gathered: 1, walked_rows: 4 }
-    const found = await listDevices({ db, reader, dialect: name, holds: false }, tenant_id, query, limits)
+    const found = await listDevices({ db, reader, dialect: name, locks: false }, tenant_id, query, limits)
     const whole = expected(rows, query)
     expect(found.items.map((row) => row.uid)).toEqual(whole.uids)
     expect([whole.total, Math.min(whole.total, limits.counted_in_large)]).toContain(found.total)

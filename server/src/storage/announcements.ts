@@ -1,10 +1,10 @@
 // Announcements of the server's administrator.
 import type { Selectable } from 'kysely'
-import type { Context, Slice } from './context.ts'
+import type { ServerContext, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
-export function announcementStore({ db }: Context) {
+export function announcementStore({ db }: ServerContext) {
   return {
     find: (uuid: string) =>
       db.selectFrom('announcements').selectAll().where('uuid', '=', uuid).executeTakeFirst(),

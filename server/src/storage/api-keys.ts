@@ -1,44 +1,25 @@
 // API keys: of one namespace, and by their hash for the gate, which learns the namespace from the key.
 import type { apiKeySorts } from '@hawser/contract/api-keys'
 import type { Insertable, Updateable } from 'kysely'
-import type { Context, Slice } from './context.ts'
+import type { NamespaceContext, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
-export function apiKeyStore({ db }: Context, tenant_id: string) {
-  const mine = () => db.selectFrom('api_keys').where('tenant_id', '=', tenant_id)
+export function apiKeyStore(context: NamespaceContext) {
+  const mine = () => context.select('api_keys')
   return {
     find: (name: string) => mine().selectAll().where('name', '=', name).executeTakeFirst(),
     insert: (row: Omit<Insertable<Tables['api_keys']>, 'tenant_id'>) =>
-      db
-        .insertInto('api_keys')
-        .values({ ...row, tenant_id })
-        .execute(),
+      context.insert('api_keys', row).execute(),
     save: (name: string, change: Updateable<Tables['api_keys']>) =>
-      db
-        .updateTable('api_keys')
-        .set(change)
-        .where('tenant_id', '=', tenant_id)
-        .where('name', '=', name)
-        .execute(),
+      context.update('api_keys').set(change).where('name', '=', name).execute(),
     async remove(name: string): Promise<boolean> {
       return (
-        (
-          await db
-            .deleteFrom('api_keys')
-            .where('tenant_id', '=', tenant_id)
-            .where('name', '=', name)
-            .executeTakeFirst()
-        ).numDeletedRows === 1n
+        (await context.remove('api_keys').where('name', '=', name).executeTakeFirst()).numDeletedRows === 1n
       )
     },
     /** A key dies with the membership of the one who made it. */
-    removeOf: (user_id: string) =>
-      db
-        .deleteFrom('api_keys')
-        .where('tenant_id', '=', tenant_id)
-        .where('created_by', '=', user_id)
-        .execute(),
+    removeOf: (user_id: string) => context.remove('api_keys').where('created_by', '=', user_id).execute(),
     async list(slice: Slice, sort: (typeof apiKeySorts)[number], order: 'asc' | 'desc') {
       const items = await mine()
         .selectAll()

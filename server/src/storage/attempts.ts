@@ -1,8 +1,8 @@
 // Wrong attempts by subject (who, from where, at what) and the locks they led to. Kept in the database so
 // that a restart, or another node, does not forgive.
-import type { Context } from './context.ts'
+import type { ServerContext } from './context.ts'
 
-export function attemptStore({ db }: Context) {
+export function attemptStore({ db }: ServerContext) {
   return {
     find: (subject: string, now: string) =>
       db

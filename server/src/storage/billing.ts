@@ -2,7 +2,7 @@
 // provider, events that it sent, and attempts whose outcome is not known. What is not bound to one namespace
 // here is asked by the provider's ids.
 import { sql, type Selectable } from 'kysely'
-import type { Context } from './context.ts'
+import type { AllNamespaces, NamespaceContext } from './context.ts'
 import { jsonField } from './filter-sql.ts'
 import type { NamespaceRow } from './namespaces.ts'
 import type { Tables } from './tables.ts'
@@ -10,30 +10,27 @@ import type { Tables } from './tables.ts'
 export type UsageReport = Selectable<Tables['usage_reports']>
 
 /** Of one namespace. */
-export function removedDeviceStore({ db }: Context, tenant_id: string) {
+export function removedDeviceStore(context: NamespaceContext) {
   return {
     /** Devices that keep a place since then. */
     async list(since: string): Promise<string[]> {
-      const rows = await db
-        .selectFrom('removed_devices')
+      const rows = await context
+        .select('removed_devices')
         .select('uid')
-        .where('tenant_id', '=', tenant_id)
         .where('removed_at', '>', since)
         .execute()
       return rows.map((row) => row.uid)
     },
     keep: (uid: string, removed_at: string) =>
-      db
-        .insertInto('removed_devices')
-        .values({ tenant_id, uid, removed_at })
+      context
+        .insert('removed_devices', { uid, removed_at })
         .onConflict((conflict) => conflict.columns(['tenant_id', 'uid']).doUpdateSet({ removed_at }))
         .execute(),
-    remove: (uid: string) =>
-      db.deleteFrom('removed_devices').where('tenant_id', '=', tenant_id).where('uid', '=', uid).execute(),
+    remove: (uid: string) => context.remove('removed_devices').where('uid', '=', uid).execute(),
   }
 }
 
-export function billingStore(context: Context) {
+export function billingStore(context: AllNamespaces) {
   const { db, dialect } = context
   const active = () =>
     dialect === 'sqlite'

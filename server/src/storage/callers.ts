@@ -3,7 +3,7 @@
 // counts from the very next request.
 import type { Role } from '@hawser/contract/access'
 import { sql } from 'kysely'
-import type { Context } from './context.ts'
+import type { AllNamespaces } from './context.ts'
 
 export interface UserStanding {
   username: string
@@ -22,7 +22,7 @@ export interface KeyStanding {
   creator_role: Role
 }
 
-export function callerStore({ db }: Context) {
+export function callerStore({ db }: AllNamespaces) {
   const userQuery =
     sql`select users.username, users.epoch, users.kept_token, members.role, members.epoch as member_epoch from users
     left join members on members.user_id = users.id and members.tenant_id = ${''} where users.id = ${''}`.compile(

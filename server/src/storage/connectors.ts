@@ -1,54 +1,38 @@
 // Container-engine connectors of one namespace, and which of all namespaces are switched on.
 import type { Insertable, Selectable, Updateable } from 'kysely'
-import type { Context, Slice } from './context.ts'
+import type { AllNamespaces, NamespaceContext, Slice } from './context.ts'
 import { flag, offsetOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type ConnectorRow = Selectable<Tables['connectors']>
 
-export function connectorStore({ db }: Context, tenant_id: string) {
-  const mine = () => db.selectFrom('connectors').where('tenant_id', '=', tenant_id)
+export function connectorStore(context: NamespaceContext) {
+  const mine = () => context.select('connectors')
   return {
     find: (uid: string): Promise<ConnectorRow | undefined> =>
       mine().selectAll().where('uid', '=', uid).executeTakeFirst(),
     insert: (row: Omit<Insertable<Tables['connectors']>, 'tenant_id'>) =>
-      db
-        .insertInto('connectors')
-        .values({ ...row, tenant_id })
-        .execute(),
+      context.insert('connectors', row).execute(),
     save: (uid: string, change: Updateable<Tables['connectors']>) =>
-      db
-        .updateTable('connectors')
-        .set(change)
-        .where('tenant_id', '=', tenant_id)
-        .where('uid', '=', uid)
-        .execute(),
+      context.update('connectors').set(change).where('uid', '=', uid).execute(),
     async remove(uid: string): Promise<boolean> {
       return (
-        (
-          await db
-            .deleteFrom('connectors')
-            .where('tenant_id', '=', tenant_id)
-            .where('uid', '=', uid)
-            .executeTakeFirst()
-        ).numDeletedRows === 1n
+        (await context.remove('connectors').where('uid', '=', uid).executeTakeFirst()).numDeletedRows === 1n
       )
     },
     /** What its supervisor found; of one that was switched off meanwhile nothing is said. */
     saveState: (uid: string, state: string, message: string) =>
-      db
-        .updateTable('connectors')
+      context
+        .update('connectors')
         .set({ state, message })
-        .where('tenant_id', '=', tenant_id)
         .where('uid', '=', uid)
         .where('enable', '=', 1)
         .execute(),
     /** Keeps the one that is there already: another node may have been quicker. */
     keepIdentity: (uid: string, identity: string) =>
-      db
-        .updateTable('connectors')
+      context
+        .update('connectors')
         .set({ identity })
-        .where('tenant_id', '=', tenant_id)
         .where('uid', '=', uid)
         .where('identity', 'is', null)
         .execute(),
@@ -69,7 +53,7 @@ export function connectorStore({ db }: Context, tenant_id: string) {
 
 export type ConnectorStore = ReturnType<typeof connectorStore>
 
-export function enabledConnectorStore({ db }: Context) {
+export function enabledConnectorStore({ db }: AllNamespaces) {
   return {
     list: (): Promise<{ uid: string; tenant_id: string }[]> =>
       db

@@ -9,8 +9,7 @@
 import type { Condition, Group } from '@hawser/contract/filters'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import { sql, type SqlBool } from 'kysely'
-import type { Context, Slice } from './context.ts'
-import { offsetOf } from './context.ts'
+import { inNamespace, offsetOf, type AllNamespaces, type Select, type Slice } from './context.ts'
 import { containsSql, jsonField, namesRows, whereGroups, type Columns, type Tagged } from './filter-sql.ts'
 import type { DeviceRow } from './tables.ts'
 
@@ -77,7 +76,7 @@ export const usualLimits: Limits = {
 }
 
 export async function listDevices(
-  context: Context,
+  context: AllNamespaces,
   tenant_id: string,
   query: DeviceQuery,
   limits = usualLimits,
@@ -104,7 +103,7 @@ export async function listDevices(
 
 /** How many devices have the commonest of some tags: at least so many have any of them. */
 async function commonest(
-  context: Context,
+  context: AllNamespaces,
   tenant_id: string,
   groups: readonly Group[],
   statuses: readonly DeviceStatus[],
@@ -129,7 +128,7 @@ async function commonest(
 
 /** From counters: all devices of these statuses, or those with exactly one tag. */
 async function counted(
-  { reader }: Context,
+  context: AllNamespaces,
   tenant_id: string,
   groups: readonly Group[],
   statuses: readonly DeviceStatus[],
@@ -142,17 +141,16 @@ async function counted(
   // A device may have several of several tags, and would be counted for each.
   if (tags && tags.length > 1) return undefined
   const subjects = statuses.map((status) => (tags ? `tag.${status}.${String(tags[0])}` : `devices.${status}`))
-  const rows = await reader
-    .selectFrom('tallies')
+  const rows = await inNamespace(context, tenant_id)
+    .read('tallies')
     .select('n')
-    .where('tenant_id', '=', tenant_id)
     .where('subject', 'in', subjects)
     .execute()
   return rows.reduce((sum, row) => sum + row.n, 0)
 }
 
 async function capped(
-  context: Context,
+  context: AllNamespaces,
   tenant_id: string,
   query: DeviceQuery,
   statuses: readonly DeviceStatus[],
@@ -167,7 +165,7 @@ async function capped(
 
 /** The rows that fit, in no order. */
 function fitting(
-  { reader, dialect }: Context,
+  { reader, dialect }: AllNamespaces,
   tenant_id: string,
   { groups, room }: DeviceQuery,
   statuses: readonly DeviceStatus[],
@@ -205,14 +203,14 @@ function matchOf(groups: readonly Group[], columns: Columns): string | undefined
 
 /** Tags that contain a text are looked up first: a namespace has few tags and many devices. */
 async function withWholeTags(
-  { reader }: Context,
+  context: AllNamespaces,
   tenant_id: string,
   groups: readonly Group[],
 ): Promise<readonly Group[]> {
   const partial = ({ property, operator, value }: Condition) =>
     property === 'tags' && operator === 'contains' && typeof value === 'string'
   if (!groups.some((group) => group.conditions.some(partial))) return groups
-  const known = await tagsInTallies(reader, tenant_id)
+  const known = await tagsInTallies(inNamespace(context, tenant_id).read('tallies'))
   const containing = (text: string) => known.filter((tag) => asciiLower(tag).includes(asciiLower(text)))
   return groups.map((group) => ({
     ...group,
@@ -228,11 +226,9 @@ async function withWholeTags(
 const asciiLower = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
 
 /** Every tag that some device of the namespace carries. */
-export async function tagsInTallies(db: Context['db'], tenant_id: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('tallies')
+export async function tagsInTallies(tallies: Select<'tallies'>): Promise<string[]> {
+  const rows = await tallies
     .select('subject')
-    .where('tenant_id', '=', tenant_id)
     .where('subject', '>', 'tag.')
     .where('subject', '<', 'tag/')
     .where('n', '>', 0)
@@ -241,7 +237,7 @@ export async function tagsInTallies(db: Context['db'], tenant_id: string): Promi
 }
 
 async function gathered(
-  context: Context,
+  context: AllNamespaces,
   tenant_id: string,
   query: DeviceQuery,
   statuses: readonly DeviceStatus[],
@@ -261,7 +257,7 @@ async function gathered(
 
 /** The page, or nothing when so many rows were looked at that gathering is the better way. */
 async function walked(
-  context: Context,
+  context: AllNamespaces,
   tenant_id: string,
   query: DeviceQuery,
   statuses: readonly DeviceStatus[],
@@ -318,7 +314,7 @@ async function walked(
 
 /** Where in the order a walk has looked at enough rows of some status; nothing when none has so many. */
 async function endOfWalk(
-  { reader }: Context,
+  { reader }: AllNamespaces,
   tenant_id: string,
   { sort, order }: DeviceQuery,
   statuses: readonly DeviceStatus[],
@@ -372,7 +368,7 @@ function acceptable(room: DeviceQuery['room'] = 'all') {
   return sql`(case when devices.status <> 'accepted' and ${hasRoom} then 1 else 0 end)`
 }
 
-function columnsOf(tenant_id: string, dialect: Context['dialect'], room: DeviceQuery['room']): Columns {
+function columnsOf(tenant_id: string, dialect: AllNamespaces['dialect'], room: DeviceQuery['room']): Columns {
   const text = (column: string) =>
     ({
       sql: sql.ref(`devices.${column}`),

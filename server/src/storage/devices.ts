@@ -2,18 +2,21 @@
 // lists are planned in device-list.ts.
 import type { DeviceStatus } from '@hawser/contract/devices'
 import type { Insertable, Updateable } from 'kysely'
-import { held, type Context } from './context.ts'
-import { listDevices, tagsInTallies, type DeviceQuery } from './device-list.ts'
+import { locked, type NamespaceContext } from './context.ts'
+import { tagsInTallies, type DeviceQuery } from './device-list.ts'
 import type { DeviceRow, Tables } from './tables.ts'
 
 export type { DeviceRow }
 
-export function deviceStore(context: Context, tenant_id: string) {
-  const { db, reader } = context
-  const mine = () => db.selectFrom('devices').selectAll().where('tenant_id', '=', tenant_id)
+/** `list` is planned in device-list.ts for this namespace. */
+export function deviceStore(
+  context: NamespaceContext,
+  list: (query: DeviceQuery) => Promise<{ items: DeviceRow[]; total: number }>,
+) {
+  const mine = () => context.select('devices').selectAll()
   return {
     find: (uid: string): Promise<DeviceRow | undefined> =>
-      held(context, mine().where('uid', '=', uid)).executeTakeFirst(),
+      locked(context, mine().where('uid', '=', uid)).executeTakeFirst(),
     findMany: (uids: readonly string[]): Promise<DeviceRow[]> =>
       uids.length === 0 ? Promise.resolve([]) : mine().where('uid', 'in', uids).execute(),
     findAcceptedByName: (name: string): Promise<DeviceRow | undefined> =>
@@ -30,46 +33,28 @@ export function deviceStore(context: Context, tenant_id: string) {
       mine().where('connector', '=', connector).execute(),
 
     insert: (row: Omit<Insertable<Tables['devices']>, 'tenant_id'>) =>
-      db
-        .insertInto('devices')
-        .values({ ...row, tenant_id })
-        .execute(),
+      context.insert('devices', row).execute(),
     save: (uid: string, change: Updateable<Tables['devices']>) =>
-      db
-        .updateTable('devices')
-        .set(change)
-        .where('tenant_id', '=', tenant_id)
-        .where('uid', '=', uid)
-        .execute(),
+      context.update('devices').set(change).where('uid', '=', uid).execute(),
     /** The number of a new tunnel. */
     async claimTunnel(uid: string): Promise<number | undefined> {
-      const row = await db
-        .updateTable('devices')
+      const row = await context
+        .update('devices')
         .set((eb) => ({ tunnel: eb('tunnel', '+', 1) }))
-        .where('tenant_id', '=', tenant_id)
         .where('uid', '=', uid)
         .returning('tunnel')
         .executeTakeFirst()
       return row?.tunnel
     },
     async remove(uid: string): Promise<boolean> {
-      return (
-        (
-          await db
-            .deleteFrom('devices')
-            .where('tenant_id', '=', tenant_id)
-            .where('uid', '=', uid)
-            .executeTakeFirst()
-        ).numDeletedRows === 1n
-      )
+      return (await context.remove('devices').where('uid', '=', uid).executeTakeFirst()).numDeletedRows === 1n
     },
 
     /** Every accepted device but these becomes pending; gives the uids of those that did. */
     async keepAccepted(uids: readonly string[], now: string): Promise<string[]> {
-      const rows = await db
-        .updateTable('devices')
+      const rows = await context
+        .update('devices')
         .set({ status: 'pending', status_update_at: now })
-        .where('tenant_id', '=', tenant_id)
         .where('status', '=', 'accepted')
         .$if(uids.length > 0, (query) => query.where('uid', 'not in', uids))
         .returning('uid')
@@ -77,19 +62,17 @@ export function deviceStore(context: Context, tenant_id: string) {
       return rows.map((row) => row.uid)
     },
 
-    list: (query: DeviceQuery) => listDevices(context, tenant_id, query),
+    list,
 
     /** The devices with the most sessions. */
     async mostUsed(limit: number): Promise<DeviceRow[]> {
-      const used = await reader
-        .selectFrom('sessions')
-        .innerJoin('devices', 'devices.uid', 'sessions.device_uid')
-        .select('sessions.device_uid')
-        .where('sessions.tenant_id', '=', tenant_id)
-        .where('devices.tenant_id', '=', tenant_id)
-        .groupBy('sessions.device_uid')
+      const used = await context
+        .read('sessions')
+        .select('device_uid')
+        .where('device_uid', 'in', context.read('devices').select('uid'))
+        .groupBy('device_uid')
         .orderBy((eb) => eb.fn.countAll(), 'desc')
-        .orderBy('sessions.device_uid')
+        .orderBy('device_uid')
         .limit(limit)
         .execute()
       const rows = await this.findMany(used.map((row) => row.device_uid))
@@ -98,34 +81,31 @@ export function deviceStore(context: Context, tenant_id: string) {
 
     /** Counters by subject; see `tallies`. */
     async tallies(): Promise<Map<string, number>> {
-      const rows = await db
-        .selectFrom('tallies')
+      const rows = await context
+        .select('tallies')
         .select(['subject', 'n'])
-        .where('tenant_id', '=', tenant_id)
         .where('subject', 'not like', 'tag.%')
         .execute()
       return new Map(rows.map((row) => [row.subject, row.n]))
     },
 
     /** Tags that devices carry. */
-    tags: (): Promise<string[]> => tagsInTallies(db, tenant_id),
+    tags: (): Promise<string[]> => tagsInTallies(context.select('tallies')),
 
     /** The devices that carry a tag; a namespace's own rename or removal of it walks over them. */
     withTag: (tag: string): Promise<{ uid: string; tags: string }[]> =>
-      db
-        .selectFrom('device_tags')
-        .innerJoin('devices', 'devices.id', 'device_tags.device_id')
-        .select(['devices.uid', 'devices.tags'])
-        .where('device_tags.tenant_id', '=', tenant_id)
-        .where('tag', '=', tag)
-        .$if(context.holds, (query) => query.forNoKeyUpdate('devices'))
-        .execute(),
+      locked(
+        context,
+        context
+          .select('devices')
+          .select(['uid', 'tags'])
+          .where('id', 'in', context.select('device_tags').select('device_id').where('tag', '=', tag)),
+      ).execute(),
 
     async countWithStatus(status: DeviceStatus): Promise<number> {
-      const row = await db
-        .selectFrom('tallies')
+      const row = await context
+        .select('tallies')
         .select('n')
-        .where('tenant_id', '=', tenant_id)
         .where('subject', '=', `devices.${status}`)
         .executeTakeFirst()
       return row?.n ?? 0

@@ -1,26 +1,22 @@
 // What devices without an agent need of a namespace: the keys with which they may join, and the one key,
 // sealed, with which we log in there.
 import type { Insertable, Selectable } from 'kysely'
-import type { Context, Slice } from './context.ts'
+import type { NamespaceContext, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type EnrolmentKeyRow = Selectable<Tables['enrolment_keys']>
 
-export function enrolmentKeyStore({ db }: Context, tenant_id: string) {
-  const mine = () => db.selectFrom('enrolment_keys').where('tenant_id', '=', tenant_id)
+export function enrolmentKeyStore(context: NamespaceContext) {
+  const mine = () => context.select('enrolment_keys')
   return {
     find: (fingerprint: string): Promise<EnrolmentKeyRow | undefined> =>
       mine().selectAll().where('fingerprint', '=', fingerprint).executeTakeFirst(),
     insert: (row: Omit<Insertable<Tables['enrolment_keys']>, 'tenant_id'>) =>
-      db
-        .insertInto('enrolment_keys')
-        .values({ ...row, tenant_id })
-        .execute(),
+      context.insert('enrolment_keys', row).execute(),
     async remove(fingerprint: string): Promise<boolean> {
-      const result = await db
-        .deleteFrom('enrolment_keys')
-        .where('tenant_id', '=', tenant_id)
+      const result = await context
+        .remove('enrolment_keys')
         .where('fingerprint', '=', fingerprint)
         .executeTakeFirst()
       return result.numDeletedRows === 1n
@@ -43,21 +39,16 @@ export function enrolmentKeyStore({ db }: Context, tenant_id: string) {
 
 export type EnrolmentKeyStore = ReturnType<typeof enrolmentKeyStore>
 
-export function loginKeyStore({ db }: Context, tenant_id: string) {
+export function loginKeyStore(context: NamespaceContext) {
   return {
     async find(): Promise<string | undefined> {
-      const row = await db
-        .selectFrom('login_keys')
-        .select('private_key')
-        .where('tenant_id', '=', tenant_id)
-        .executeTakeFirst()
+      const row = await context.select('login_keys').select('private_key').executeTakeFirst()
       return row?.private_key
     },
     /** Keeps the one that is there already: another call, or another node, may have been quicker. */
     keep: (private_key: string, created_at: string) =>
-      db
-        .insertInto('login_keys')
-        .values({ tenant_id, private_key, created_at })
+      context
+        .insert('login_keys', { private_key, created_at })
         .onConflict((conflict) => conflict.doNothing())
         .execute(),
   }

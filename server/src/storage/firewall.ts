@@ -1,46 +1,30 @@
 // Firewall rules of one namespace, in the order in which they are asked.
 import type { Insertable, Selectable } from 'kysely'
-import type { Context, Slice } from './context.ts'
-import { held, offsetOf } from './context.ts'
+import type { NamespaceContext, Slice } from './context.ts'
+import { locked, offsetOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type FirewallRow = Selectable<Tables['firewall_rules']>
 export type FirewallChange = Omit<Insertable<Tables['firewall_rules']>, 'tenant_id' | 'id'>
 
-export function firewallStore(context: Context, tenant_id: string) {
-  const { db } = context
-  const mine = () => db.selectFrom('firewall_rules').where('tenant_id', '=', tenant_id)
+export function firewallStore(context: NamespaceContext) {
+  const mine = () => context.select('firewall_rules')
   return {
     find: (id: number): Promise<FirewallRow | undefined> =>
-      held(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
+      locked(context, mine().selectAll().where('id', '=', id)).executeTakeFirst(),
     all: (): Promise<FirewallRow[]> => mine().selectAll().orderBy('priority').orderBy('id').execute(),
     /** Those that are asked when somebody connects, at most so many. */
     active: (most: number): Promise<FirewallRow[]> =>
       mine().selectAll().where('active', '=', 1).orderBy('priority').orderBy('id').limit(most).execute(),
     async insert(row: FirewallChange): Promise<number> {
-      const { id } = await db
-        .insertInto('firewall_rules')
-        .values({ ...row, tenant_id })
-        .returning('id')
-        .executeTakeFirstOrThrow()
+      const { id } = await context.insert('firewall_rules', row).returning('id').executeTakeFirstOrThrow()
       return id
     },
     save: (id: number, change: Partial<FirewallChange>) =>
-      db
-        .updateTable('firewall_rules')
-        .set(change)
-        .where('tenant_id', '=', tenant_id)
-        .where('id', '=', id)
-        .execute(),
+      context.update('firewall_rules').set(change).where('id', '=', id).execute(),
     async remove(id: number): Promise<boolean> {
       return (
-        (
-          await db
-            .deleteFrom('firewall_rules')
-            .where('tenant_id', '=', tenant_id)
-            .where('id', '=', id)
-            .executeTakeFirst()
-        ).numDeletedRows === 1n
+        (await context.remove('firewall_rules').where('id', '=', id).executeTakeFirst()).numDeletedRows === 1n
       )
     },
     async list(slice: Slice) {

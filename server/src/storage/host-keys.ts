@@ -1,9 +1,9 @@
 // The gateway's host keys, sealed: one of each type. All nodes of an installation have the same.
 import type { Selectable } from 'kysely'
-import type { Context } from './context.ts'
+import type { ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
-export function hostKeyStore({ db }: Context) {
+export function hostKeyStore({ db }: ServerContext) {
   return {
     list: () => db.selectFrom('host_keys').selectAll().orderBy('type').execute(),
     /** Keeps the one that is there already: another node may have been quicker. */

@@ -1,12 +1,12 @@
 // What proved a user's identity before it was changed, for as long as the change can be undone. Numbered in
 // the order of the changes; of the token that undoes one only the mark is kept.
 import type { Insertable, Selectable } from 'kysely'
-import type { Context } from './context.ts'
+import type { ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type IdentityChange = Selectable<Tables['identity_changes']>
 
-export function identityChangeStore({ db }: Context) {
+export function identityChangeStore({ db }: ServerContext) {
   return {
     insert: (row: Omit<Insertable<Tables['identity_changes']>, 'id'>) =>
       db.insertInto('identity_changes').values(row).execute(),

@@ -4,8 +4,8 @@
 import type { Role } from '@hawser/contract/access'
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
-import type { Context, Slice } from './context.ts'
-import { held, offsetOf } from './context.ts'
+import type { AllNamespaces, Slice } from './context.ts'
+import { locked, offsetOf } from './context.ts'
 import { whereGroups, type Columns } from './filter-sql.ts'
 import type { Tables } from './tables.ts'
 
@@ -31,7 +31,7 @@ const columns: Columns = {
   'settings.connection_announcement': { sql: sql.ref('namespaces.connection_announcement'), kind: 'text' },
 }
 
-export function namespaceStore(context: Context) {
+export function namespaceStore(context: AllNamespaces) {
   const { db, reader, dialect } = context
   return {
     find: (tenant_id: string): Promise<NamespaceRow | undefined> =>
@@ -41,7 +41,7 @@ export function namespaceStore(context: Context) {
      * it ends.
      */
     hold: (tenant_id: string): Promise<NamespaceRow | undefined> =>
-      held(
+      locked(
         context,
         db.selectFrom('namespaces').selectAll().where('tenant_id', '=', tenant_id),
       ).executeTakeFirst(),

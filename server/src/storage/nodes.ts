@@ -3,9 +3,9 @@
 // others: its devices are offline and its sessions are over. On SQLite there is one node, and nothing of this
 // is used.
 import { sql } from 'kysely'
-import type { Context } from './context.ts'
+import type { AllNamespaces } from './context.ts'
 
-export function nodeStore({ db }: Context) {
+export function nodeStore({ db }: AllNamespaces) {
   return {
     /** A sign; true if the node was known. */
     async sign(id: string, address: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 // Tokens and codes that work once: activation, password recovery, a changed address waiting to be confirmed,
 // a sign-in waiting for its second factor, reset codes, the set-up code. Only hashes are kept.
-import type { Context } from './context.ts'
+import type { ServerContext } from './context.ts'
 
 export type TokenKind =
   | 'activation'
@@ -13,7 +13,7 @@ export type TokenKind =
   | 'mfa-reset-recovery'
   | 'setup'
 
-export function tokenStore({ db }: Context) {
+export function tokenStore({ db }: ServerContext) {
   return {
     insert: (token: { kind: TokenKind; hash: string; user_id: string | null; expires_at: string }) =>
       db

@@ -1,7 +1,7 @@
 // Presence of devices, written in batches: one statement for a thousand devices, whatever their namespaces.
 // The uid is derived from the namespace among other things, so it alone names one device of one namespace.
 import { sql } from 'kysely'
-import type { Context } from './context.ts'
+import type { AllNamespaces } from './context.ts'
 
 export interface PresenceRow {
   readonly uid: string
@@ -13,7 +13,7 @@ export interface PresenceRow {
   readonly number?: number
 }
 
-export function presenceStore({ db, dialect }: Context) {
+export function presenceStore({ db, dialect }: AllNamespaces) {
   return {
     /**
      * `node` is who writes: with several nodes a device belongs to the one that has its newest tunnel, whose

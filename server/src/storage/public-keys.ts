@@ -1,15 +1,15 @@
 // Public keys of one namespace.
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
-import type { Context, Slice } from './context.ts'
-import { held, offsetOf } from './context.ts'
+import type { NamespaceContext, Slice } from './context.ts'
+import { locked, offsetOf } from './context.ts'
 import { jsonField, whereGroups, type Columns } from './filter-sql.ts'
 import type { Tables } from './tables.ts'
 
 export type PublicKeyRow = Selectable<Tables['public_keys']>
 
 const text = (column: string) => ({ sql: sql.ref(`public_keys.${column}`), kind: 'text' }) as const
-const columnsOf = (dialect: Context['dialect']): Columns => ({
+const columnsOf = (dialect: NamespaceContext['dialect']): Columns => ({
   name: text('name'),
   fingerprint: text('fingerprint'),
   username: text('username'),
@@ -19,35 +19,25 @@ const columnsOf = (dialect: Context['dialect']): Columns => ({
   'filter.hostname': { sql: jsonField(dialect, 'public_keys.filter', 'hostname', 'text'), kind: 'text' },
 })
 
-export function publicKeyStore(context: Context, tenant_id: string) {
-  const { db, dialect } = context
-  const mine = () => db.selectFrom('public_keys').where('tenant_id', '=', tenant_id)
+export function publicKeyStore(context: NamespaceContext) {
+  const mine = () => context.select('public_keys')
   return {
     find: (fingerprint: string): Promise<PublicKeyRow | undefined> =>
-      held(context, mine().selectAll().where('fingerprint', '=', fingerprint)).executeTakeFirst(),
+      locked(context, mine().selectAll().where('fingerprint', '=', fingerprint)).executeTakeFirst(),
     all: (): Promise<PublicKeyRow[]> => mine().selectAll().execute(),
     insert: (row: Omit<Insertable<Tables['public_keys']>, 'tenant_id'>) =>
-      db
-        .insertInto('public_keys')
-        .values({ ...row, tenant_id })
-        .execute(),
+      context.insert('public_keys', row).execute(),
     save: (fingerprint: string, change: Updateable<Tables['public_keys']>) =>
-      db
-        .updateTable('public_keys')
-        .set(change)
-        .where('tenant_id', '=', tenant_id)
-        .where('fingerprint', '=', fingerprint)
-        .execute(),
+      context.update('public_keys').set(change).where('fingerprint', '=', fingerprint).execute(),
     async remove(fingerprint: string): Promise<boolean> {
-      const result = await db
-        .deleteFrom('public_keys')
-        .where('tenant_id', '=', tenant_id)
+      const result = await context
+        .remove('public_keys')
         .where('fingerprint', '=', fingerprint)
         .executeTakeFirst()
       return result.numDeletedRows === 1n
     },
     async list(groups: readonly Group[], slice: Slice) {
-      const query = whereGroups(mine(), groups, columnsOf(dialect), dialect)
+      const query = whereGroups(mine(), groups, columnsOf(context.dialect), context.dialect)
       const items = await query
         .selectAll()
         .orderBy('created_at')

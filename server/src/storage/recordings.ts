@@ -1,10 +1,10 @@
 // What the database knows of recordings: the sealed key that signs them, which have run out, and which are to
 // be removed because their session is gone. And of several nodes, which of them has one that is not finished.
 import { sql, type Selectable } from 'kysely'
-import type { Context } from './context.ts'
+import type { AllNamespaces, ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
-export function recordingKeyStore({ db }: Context) {
+export function recordingKeyStore({ db }: ServerContext) {
   return {
     list: () =>
       db.selectFrom('recording_keys').selectAll().orderBy('created_at', 'desc').orderBy('type').execute(),
@@ -19,7 +19,7 @@ export function recordingKeyStore({ db }: Context) {
 }
 
 /** Of all namespaces. */
-export function recordingStore({ db }: Context) {
+export function recordingStore({ db }: AllNamespaces) {
   return {
     /** Recorded sessions that ended before this moment, the oldest first. */
     endedBefore: (last_seen: string, limit: number) =>
@@ -57,7 +57,7 @@ interface Name {
 }
 
 /** Of several nodes on PostgreSQL: a recording that is not finished has one node that may finish it. */
-export function unfinishedRecordingStore({ db }: Context) {
+export function unfinishedRecordingStore({ db }: AllNamespaces) {
   const row = ({ tenant_id, session_uid, channel }: Name) =>
     sql`tenant_id = ${tenant_id} and session_uid = ${session_uid} and channel = ${channel}`
   return {

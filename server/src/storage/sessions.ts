@@ -1,28 +1,20 @@
 // Sessions of one namespace, and those that are going on in all of them.
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
-import type { Context, Slice } from './context.ts'
+import type { AllNamespaces, NamespaceContext, Slice } from './context.ts'
 import { offsetOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type SessionRow = Selectable<Tables['sessions']>
 
-export function sessionStore({ db, reader }: Context, tenant_id: string) {
-  const mine = () => db.selectFrom('sessions').where('tenant_id', '=', tenant_id)
+export function sessionStore(context: NamespaceContext) {
+  const mine = () => context.select('sessions')
   return {
     find: (uid: string): Promise<SessionRow | undefined> =>
       mine().selectAll().where('uid', '=', uid).executeTakeFirst(),
     insert: (row: Omit<Insertable<Tables['sessions']>, 'tenant_id'>) =>
-      db
-        .insertInto('sessions')
-        .values({ ...row, tenant_id })
-        .execute(),
+      context.insert('sessions', row).execute(),
     save: (uid: string, change: Updateable<Tables['sessions']>) =>
-      db
-        .updateTable('sessions')
-        .set(change)
-        .where('tenant_id', '=', tenant_id)
-        .where('uid', '=', uid)
-        .execute(),
+      context.update('sessions').set(change).where('uid', '=', uid).execute(),
     async anyOfDevice(device_uid: string): Promise<boolean> {
       return (
         (await mine().select('uid').where('device_uid', '=', device_uid).limit(1).executeTakeFirst()) !==
@@ -30,33 +22,22 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
       )
     },
     removeOfDevice: (device_uid: string) =>
-      db
-        .deleteFrom('sessions')
-        .where('tenant_id', '=', tenant_id)
-        .where('device_uid', '=', device_uid)
-        .execute(),
+      context.remove('sessions').where('device_uid', '=', device_uid).execute(),
     /** A device that took another's place takes its history along. */
     moveToDevice: (from: string, to: string) =>
-      db
-        .updateTable('sessions')
-        .set({ device_uid: to })
-        .where('tenant_id', '=', tenant_id)
-        .where('device_uid', '=', from)
-        .execute(),
+      context.update('sessions').set({ device_uid: to }).where('device_uid', '=', from).execute(),
     /** Ends the live sessions of a device in the records. */
     closeOfDevice: (device_uid: string) =>
-      db
-        .updateTable('sessions')
+      context
+        .update('sessions')
         .set({ active: 0 })
-        .where('tenant_id', '=', tenant_id)
         .where('device_uid', '=', device_uid)
         .where('active', '=', 1)
         .execute(),
     touch: (device_uid: string, uids: readonly string[], now: string) =>
-      db
-        .updateTable('sessions')
+      context
+        .update('sessions')
         .set({ last_seen: now })
-        .where('tenant_id', '=', tenant_id)
         .where('device_uid', '=', device_uid)
         .where('active', '=', 1)
         .where('uid', 'in', uids)
@@ -65,10 +46,9 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
     /** `active`: those that are going on, or those that are over. */
     async list(slice: Slice & { readonly active?: boolean | undefined }) {
       const { active } = slice
-      const items = await reader
-        .selectFrom('sessions')
+      const items = await context
+        .read('sessions')
         .selectAll()
-        .where('tenant_id', '=', tenant_id)
         // Written out, so that both databases see that their index is for it.
         .$if(active !== undefined, (query) =>
           query.where(active ? sql<boolean>`active = 1` : sql<boolean>`active = 0`),
@@ -78,10 +58,9 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
         .limit(slice.per_page)
         .offset(offsetOf(slice))
         .execute()
-      const tallies = await reader
-        .selectFrom('tallies')
+      const tallies = await context
+        .read('tallies')
         .select(['subject', 'n'])
-        .where('tenant_id', '=', tenant_id)
         .where('subject', 'in', ['sessions', 'sessions.active'])
         .execute()
       const count = (subject: string): number => tallies.find((tally) => tally.subject === subject)?.n ?? 0
@@ -97,7 +76,7 @@ export function sessionStore({ db, reader }: Context, tenant_id: string) {
 /**
  * Sessions of all namespaces that are going on: what the gateway holds is written in batches, as presence is.
  */
-export function liveSessionStore({ db }: Context) {
+export function liveSessionStore({ db }: AllNamespaces) {
   return {
     touch: (uids: readonly string[], now: string) =>
       db

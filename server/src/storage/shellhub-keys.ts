@@ -1,12 +1,12 @@
 // Public keys of a ShellHub that devices have moved from: whose device tokens are taken, in which namespaces.
 import type { Selectable } from 'kysely'
-import type { Context } from './context.ts'
+import type { AllNamespaces } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type ShellHubKeyRow = Selectable<Tables['shellhub_keys']>
 
 /** Of all namespaces: a token says which one it is for only to somebody who can verify it. */
-export function shellHubKeyStore({ db }: Context) {
+export function shellHubKeyStore({ db }: AllNamespaces) {
   return {
     list: (): Promise<ShellHubKeyRow[]> =>
       db

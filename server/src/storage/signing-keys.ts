@@ -1,9 +1,9 @@
 // The keys that sign tokens, sealed. The newest one signs, all of them verify.
 import type { Selectable } from 'kysely'
-import type { Context } from './context.ts'
+import type { ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
-export function signingKeyStore({ db }: Context) {
+export function signingKeyStore({ db }: ServerContext) {
   return {
     list: () =>
       db.selectFrom('signing_keys').selectAll().orderBy('created_at', 'desc').orderBy('kid').execute(),

@@ -1,5 +1,5 @@
-// All stores, and the one way to the namespaced ones: `of(tenant_id)`. There is no other, so a query on
-// namespaced data cannot be written without its namespace.
+// All stores. Data of a namespace are reached through `of(tenant_id)`, whose stores can make no query without
+// their tenant_id (context.ts). The stores that see several namespaces are listed in `acrossNamespaces`.
 import { sql } from 'kysely'
 import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
@@ -7,7 +7,8 @@ import { attemptStore } from './attempts.ts'
 import { billingStore, removedDeviceStore } from './billing.ts'
 import { callerStore } from './callers.ts'
 import { connectorStore, enabledConnectorStore } from './connectors.ts'
-import type { Context } from './context.ts'
+import { inNamespace, type AllNamespaces, type ServerContext } from './context.ts'
+import { listDevices } from './device-list.ts'
 import { deviceStore } from './devices.ts'
 import type { Opened } from './dialects/dialect.ts'
 import { enrolmentKeyStore, loginKeyStore } from './enrolment-keys.ts'
@@ -25,58 +26,84 @@ import { shellHubKeyStore } from './shellhub-keys.ts'
 import { signingKeyStore } from './signing-keys.ts'
 import { userStore } from './users.ts'
 
-function within(context: Context, tenant_id: string) {
+/** The stores of one namespace. */
+function within(context: AllNamespaces, tenant_id: string) {
+  const mine = inNamespace(context, tenant_id)
   return {
     get devices() {
-      return deviceStore(context, tenant_id)
+      return deviceStore(mine, (query) => listDevices(context, tenant_id, query))
     },
     get removedDevices() {
-      return removedDeviceStore(context, tenant_id)
+      return removedDeviceStore(mine)
     },
     get publicKeys() {
-      return publicKeyStore(context, tenant_id)
+      return publicKeyStore(mine)
     },
     get enrolmentKeys() {
-      return enrolmentKeyStore(context, tenant_id)
+      return enrolmentKeyStore(mine)
     },
     get loginKeys() {
-      return loginKeyStore(context, tenant_id)
+      return loginKeyStore(mine)
     },
     get firewall() {
-      return firewallStore(context, tenant_id)
+      return firewallStore(mine)
     },
     get apiKeys() {
-      return apiKeyStore(context, tenant_id)
+      return apiKeyStore(mine)
     },
     get sessions() {
-      return sessionStore(context, tenant_id)
+      return sessionStore(mine)
     },
     get connectors() {
-      return connectorStore(context, tenant_id)
+      return connectorStore(mine)
     },
   }
 }
 
-function all(context: Context) {
+/** Stores of what belongs to no namespace. They cannot name a table of one. */
+function ofServer(context: ServerContext) {
   return {
     users: userStore(context),
     identityChanges: identityChangeStore(context),
     tokens: tokenStore(context),
     attempts: attemptStore(context),
     signingKeys: signingKeyStore(context),
-    shellHubKeys: shellHubKeyStore(context),
     hostKeys: hostKeyStore(context),
-    liveSessions: liveSessionStore(context),
-    recordings: recordingStore(context),
     recordingKeys: recordingKeyStore(context),
-    unfinishedRecordings: unfinishedRecordingStore(context),
-    namespaces: namespaceStore(context),
-    nodes: nodeStore(context),
     announcements: announcementStore(context),
-    presence: presenceStore(context),
+  }
+}
+
+/** All stores that see several namespaces, each with its reason. */
+function acrossNamespaces(context: AllNamespaces) {
+  return {
+    /** Namespaces themselves and their members: who belongs where is asked before there is a namespace. */
+    namespaces: namespaceStore(context),
+    /** A token or a key says by itself which namespace it is of. */
     callers: callerStore(context),
+    /** Likewise the token of a device that came from a ShellHub. */
+    shellHubKeys: shellHubKeyStore(context),
+    /** Signs of life are written in batches of many namespaces. */
+    presence: presenceStore(context),
+    /** Likewise of sessions. */
+    liveSessions: liveSessionStore(context),
+    /** A node that is gone leaves devices and sessions of many namespaces behind. */
+    nodes: nodeStore(context),
+    /** The sweep of recordings, which goes by age. */
+    recordings: recordingStore(context),
+    /** A node finishes what another one has left. */
+    unfinishedRecordings: unfinishedRecordingStore(context),
+    /** The payment provider names customers, not namespaces. */
     billing: billingStore(context),
+    /** The supervisor of connectors runs those of all namespaces. */
     enabledConnectors: enabledConnectorStore(context),
+  }
+}
+
+function all(context: AllNamespaces) {
+  return {
+    ...ofServer(context),
+    ...acrossNamespaces(context),
     of: (tenant_id: string) => within(context, tenant_id),
   }
 }
@@ -86,7 +113,7 @@ export type StoresInTransaction = ReturnType<typeof all>
 
 export function stores(opened: Opened) {
   return {
-    ...all({ db: opened.db, reader: opened.reader, dialect: opened.name, holds: false }),
+    ...all({ db: opened.db, reader: opened.reader, dialect: opened.name, locks: false }),
     isDuplicate: opened.isDuplicate,
     /** Fails, as any query would, while the database is away. */
     ping: async (): Promise<void> => void (await sql`select 1`.execute(opened.db)),
@@ -100,7 +127,7 @@ export function stores(opened: Opened) {
         opened.db
           .transaction()
           .execute((trx) =>
-            work(all({ db: trx, reader: trx, dialect: opened.name, holds: opened.name === 'postgres' })),
+            work(all({ db: trx, reader: trx, dialect: opened.name, locks: opened.name === 'postgres' })),
           ),
       ),
   }

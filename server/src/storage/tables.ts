@@ -3,9 +3,11 @@
 // true are triggers (see migrations), so no query can forget them.
 import type { DeviceStatus } from '@hawser/contract/devices'
 import type { Role } from '@hawser/contract/access'
-import type { Generated, Selectable } from 'kysely'
+import type { ColumnType, Generated, Selectable } from 'kysely'
 
 type Flag = 0 | 1
+/** The namespace of a row, for good: no query can change it. */
+type TenantId = ColumnType<string, string, never>
 
 export interface Tables {
   users: {
@@ -73,13 +75,13 @@ export interface Tables {
    * RSA keys with which a ShellHub signed tokens of devices that are here now, in the namespaces where they
    * count.
    */
-  shellhub_keys: { tenant_id: string; fingerprint: string; public_key: string; added_at: string }
+  shellhub_keys: { tenant_id: TenantId; fingerprint: string; public_key: string; added_at: string }
   /** The gateway's own, sealed. */
   host_keys: { type: string; private_key: string; created_at: string }
   /** What signs recordings, sealed. */
   recording_keys: { type: string; private_key: string; created_at: string }
   namespaces: {
-    tenant_id: string
+    tenant_id: TenantId
     name: string
     owner: string
     session_record: Flag
@@ -100,11 +102,11 @@ export interface Tables {
     /** JSON array of variables of clients that reach its devices. */
     accept_env: Generated<string>
   }
-  members: { tenant_id: string; user_id: string; role: Role; epoch: string; created_at: string }
+  members: { tenant_id: TenantId; user_id: string; role: Role; epoch: string; created_at: string }
   devices: {
     id: Generated<number>
     uid: string
-    tenant_id: string
+    tenant_id: TenantId
     name: string
     mac: string
     public_key: string
@@ -140,11 +142,11 @@ export interface Tables {
   }
   /** The servers that share this database, by PostgreSQL's own clock. */
   nodes: { id: string; address: string; seen_at: string }
-  device_tags: { tenant_id: string; tag: string; device_id: number }
+  device_tags: { tenant_id: TenantId; tag: string; device_id: number }
   /** Counters: `devices.<status>`, `online.<status>`, `tag.<status>.<tag>`, `sessions`, `sessions.active`. */
-  tallies: { tenant_id: string; subject: string; n: number }
+  tallies: { tenant_id: TenantId; subject: string; n: number }
   public_keys: {
-    tenant_id: string
+    tenant_id: TenantId
     fingerprint: string
     data: string
     name: string
@@ -157,17 +159,17 @@ export interface Tables {
   }
   /** With which devices without an agent may join. */
   enrolment_keys: {
-    tenant_id: string
+    tenant_id: TenantId
     fingerprint: string
     name: string
     public_key: string
     created_at: string
   }
   /** With which we log in on devices without an agent, sealed: one of a namespace. */
-  login_keys: { tenant_id: string; private_key: string; created_at: string }
+  login_keys: { tenant_id: TenantId; private_key: string; created_at: string }
   firewall_rules: {
     id: Generated<number>
-    tenant_id: string
+    tenant_id: TenantId
     action: 'allow' | 'deny'
     active: Flag
     filter: string
@@ -177,7 +179,7 @@ export interface Tables {
   }
   api_keys: {
     hash: string
-    tenant_id: string
+    tenant_id: TenantId
     name: string
     role: Role
     created_by: string
@@ -187,7 +189,7 @@ export interface Tables {
   }
   sessions: {
     uid: string
-    tenant_id: string
+    tenant_id: TenantId
     device_uid: string
     username: string
     ip_address: string
@@ -205,13 +207,13 @@ export interface Tables {
     position: string
   }
   /** Of sessions that are gone; written by a trigger. */
-  unwanted_recordings: { session_uid: string; tenant_id: string }
+  unwanted_recordings: { session_uid: string; tenant_id: TenantId }
   /** Of several nodes, those that are being written or wait to be sent. Node empty: whoever has the file. */
-  unfinished_recordings: { tenant_id: string; session_uid: string; channel: number; node: string }
+  unfinished_recordings: { tenant_id: TenantId; session_uid: string; channel: number; node: string }
   announcements: { uuid: string; title: string; content: string; date: string }
   connectors: {
     uid: string
-    tenant_id: string
+    tenant_id: TenantId
     enable: Flag
     address: string
     port: number
@@ -227,11 +229,11 @@ export interface Tables {
     created_at: string
   }
   /** Deleted devices that keep their place in a limited namespace for a while. */
-  removed_devices: { tenant_id: string; uid: string; removed_at: string }
+  removed_devices: { tenant_id: TenantId; uid: string; removed_at: string }
   /** What the payment provider is still to be told, a row for each subscription; written by triggers. */
   usage_reports: {
     subscription_id: string
-    tenant_id: string
+    tenant_id: TenantId
     wanted: 'quantity' | 'cancel'
     version: number
     tries: number
@@ -240,7 +242,7 @@ export interface Tables {
   /** Events of the payment provider that were taken in. */
   billing_events: { id: string; received_at: string }
   /** Idempotency keys of calls to the payment provider whose outcome is not known. */
-  billing_attempts: { tenant_id: string; what: string; key: string }
+  billing_attempts: { tenant_id: TenantId; what: string; key: string }
   schema_migrations: { number: number; name: string; applied_at: string }
 }
 

@@ -1,11 +1,11 @@
 // Users, their recovery codes and MFA drafts. Usernames and e-mails arrive here in lower case.
 import type { Insertable, Selectable, Updateable } from 'kysely'
-import type { Context } from './context.ts'
+import type { ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type UserRow = Selectable<Tables['users']>
 
-export function userStore({ db }: Context) {
+export function userStore({ db }: ServerContext) {
   return {
     find: (id: string): Promise<UserRow | undefined> =>
       db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
