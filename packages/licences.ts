@@ -5,7 +5,7 @@ import { root, type Form, type Product } from './bundle.ts'
 
 const within: Readonly<Record<Product, readonly string[]>> = {
   agent: ['ws', '@lydell/node-pty'],
-  cli: ['typebox'],
+  cli: [],
 }
 
 export function licences(products: readonly Product[], form: Form): string {

@@ -9,6 +9,13 @@ import { violations, type SourceFile } from './architecture/rules.ts'
 
 const root = path.join(import.meta.dirname, '..')
 
+type Packages = Readonly<Record<string, string>>
+interface Manifest {
+  readonly dependencies?: Packages
+  readonly devDependencies?: Packages
+  readonly optionalDependencies?: Packages
+}
+
 test('every file keeps to the plan of the house', () => {
   const exclude = (name: string) => path.basename(name) === 'node_modules'
   const files = globSync('**/*.{ts,tsx}', { cwd: root, exclude }).map((file) => ({
@@ -18,6 +25,21 @@ test('every file keeps to the plan of the house', () => {
   expect(files.map((file) => file.path)).toContain('contract/src/index.ts')
   const found = violations(files)
   expect(found, found.join('\n')).toEqual([])
+})
+
+test('every package of others is on a page of docs/decisions', () => {
+  const pages = globSync('docs/decisions/*.md', { cwd: root }).map((file) =>
+    readFileSync(path.join(root, file), 'utf8'),
+  )
+  const named = new Set(
+    pages.flatMap((page) => Array.from(page.matchAll(/`([^`\s]+)`/g), ([, name]) => name)),
+  )
+  const used = globSync('{package.json,*/package.json}', { cwd: root }).flatMap((file) => {
+    const read = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as Manifest
+    return Object.keys({ ...read.dependencies, ...read.devDependencies, ...read.optionalDependencies })
+  })
+  const missing = used.filter((name) => !name.startsWith('@hawser/') && !named.has(name))
+  expect([...new Set(missing)]).toEqual([])
 })
 
 /** What the checker says about one file with this text, without its name. */

@@ -181,6 +181,7 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   'react-dom': ['console'],
   'react-aria-components': ['console'],
   '@tanstack/': ['console'],
+  uqr: ['console'],
 }
 
 /** Packages that also run where there is no Node. */

@@ -1,5 +1,5 @@
-// The second factor: switching it on with a QR code, its recovery codes, and switching it off. The secret is
-// drawn here and asked for once; it is forgotten with the page.
+// The second factor: switching it on with a QR code, its recovery codes, and switching it off. The server
+// sends the secret once; the page keeps it in memory until it is closed.
 import { useState } from 'react'
 import type { Answer as AnswerOf } from '@hawser/contract/client'
 import type { mfa } from '@hawser/contract/mfa'
@@ -8,7 +8,7 @@ import { Button } from '../parts/button.tsx'
 import { copy, Copyable } from '../parts/copy.tsx'
 import { Field, Form } from '../parts/form.tsx'
 import { Panel } from '../parts/page.tsx'
-import { qrCode } from '../parts/qr.ts'
+import { QrCode } from '../parts/qr-code.tsx'
 import { Pill } from '../parts/status.tsx'
 import { tell } from '../parts/toast.tsx'
 
@@ -71,7 +71,7 @@ function SwitchOn({
   return (
     <>
       <h3>1. Scan this with your authenticator app</h3>
-      <QrCode text={link} />
+      <QrCode text={link} label="QR code with the secret" />
       <p className="soft">
         Or type the secret into it, or <a href={link}>open it on this device</a>:
       </p>
@@ -149,23 +149,5 @@ function SwitchOff({ done }: { done: (sentence: string) => Promise<void> }) {
         hint="The code of the moment, or one of your recovery codes."
       />
     </Form>
-  )
-}
-
-function QrCode({ text }: { text: string }) {
-  const rows = qrCode(text)
-  if (!rows) return null
-  const path = rows.flatMap((row, y) => row.map((on, x) => (on ? `M${x} ${y}h1v1h-1z` : ''))).join('')
-  return (
-    <svg
-      className="qr"
-      viewBox={`-4 -4 ${rows.length + 8} ${rows.length + 8}`}
-      role="img"
-      aria-label="QR code with the secret"
-      shapeRendering="crispEdges"
-    >
-      <path d={`M-4-4h${rows.length + 8}v${rows.length + 8}h-${rows.length + 8}z`} className="qr-light" />
-      <path d={path} className="qr-dark" />
-    </svg>
   )
 }
