@@ -26,7 +26,7 @@ export class ProtocolError extends Error {
   }
 }
 
-/** The connection under a session is gone without a goodbye, or did not answer a ping in time. */
+/** The connection under a session is gone without having been closed, or did not answer a ping in time. */
 export class CarrierLost extends Error {
   override readonly name = 'CarrierLost'
 }
@@ -51,7 +51,7 @@ export class StreamOverrun extends Error {
   override readonly name = 'StreamOverrun'
 }
 
-/** A WebSocket that said what it may not, or ended without saying goodbye. */
+/** A WebSocket broke a rule, or ended without a close frame. */
 export class SocketLost extends Error {
   override readonly name = 'SocketLost'
   /** As in RFC 6455 section 7.4; 1006 when there was no close frame. */

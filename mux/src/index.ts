@@ -1,9 +1,25 @@
-// Many streams in one connection, in both roles: the face of the package. A WebSocket becomes a stream of
-// bytes, on which yamux makes many streams, of which each begins by naming its use (multistream-select). What
-// the streams are for is nobody's business here.
-export { acceptBytes, dialBytes, type BytesOptions } from './byte-socket.ts'
-export { acceptWebSocket, dialWebSocket, type DialOptions } from './doors.ts'
-export * from './errors.ts'
-export { keepPinging, type PingOptions } from './keep-pinging.ts'
+// Many streams in one connection, in both roles: a WebSocket becomes a stream of bytes, yamux makes many
+// streams of it, and each of them begins by naming its protocol (multistream-select). Each of the three can be
+// used without the others. What the streams are for is not known here.
+export {
+  CarrierLost,
+  MuxClosed,
+  NegotiationFailed,
+  ProtocolError,
+  SocketLost,
+  StreamOverrun,
+  StreamRefused,
+  StreamReset,
+  UpgradeFailed,
+} from './errors.ts'
+export type { Rule } from './errors.ts'
 export * as multistream from './multistream.ts'
-export { openMux, type Mux, type MuxOptions } from './session.ts'
+export type { PingTimes } from './pings.ts'
+export type { BytesOptions } from './websocket/byte-stream.ts'
+export { acceptBytes, dialBytes } from './websocket/handshake.ts'
+export type { DialOptions } from './websocket/handshake.ts'
+export { keepalive } from './websocket/keepalive.ts'
+export type { PingOptions } from './websocket/keepalive.ts'
+export { acceptWebSocket, dialWebSocket } from './websocket/web-socket.ts'
+export { openMux } from './yamux.ts'
+export type { Mux, MuxOptions } from './yamux.ts'

@@ -1,7 +1,7 @@
 // How a stream is named, from both sides, and that nothing that follows is lost.
 import { duplexPair } from 'node:stream'
 import { expect, test } from 'vitest'
-import { accept, muxPair, takeAll, takeBytes } from '../test/lines.ts'
+import { accept, muxPair, takeAll, takeBytes } from '../test/pairs.ts'
 import { NegotiationFailed } from './errors.ts'
 import { negotiate, propose, readLine, readReply, token } from './multistream.ts'
 

@@ -1,16 +1,17 @@
 // multistream-select 1.0.0: what a stream is to be used for, said at its beginning. A token is an unsigned
 // varint (the length of what follows), a text and a newline. Both sides begin with the header token; then the
-// client proposes, and the server repeats the proposal or says `na` and waits for another. Nothing is read
-// away: whatever came after the tokens is put back on the stream.
+// client proposes, and the server repeats the proposal or says `na` and waits for another. Whatever came after
+// the tokens is put back on the stream.
 import type { Duplex } from 'node:stream'
 import { NegotiationFailed } from './errors.ts'
-import { sparing } from './inbox.ts'
+import { compact } from './receive-buffer.ts'
 
 const header = '/multistream/1.0.0'
 const refusal = 'na'
 const mostToken_bytes = 1024
 const mostProposals = 16
 
+/** A token: its length, the text and a newline. */
 export function token(text: string): Buffer {
   const length = Buffer.byteLength(text) + 1
   if (length > mostToken_bytes) throw new RangeError('The name of a protocol is too long.')
@@ -19,7 +20,7 @@ export function token(text: string): Buffer {
 }
 
 /**
- * The client's two tokens, to be sent together with what follows: the server's answer need not be awaited.
+ * The client's two tokens, header and proposal, to be sent together with what follows: the server's answer need not be awaited.
  */
 export function propose(protocol: string): Buffer {
   return Buffer.concat([token(header), token(protocol)])
@@ -109,7 +110,7 @@ function read<T>(
       stream.off('close', onEnd)
       stream.off('error', fail)
       signal?.removeEventListener('abort', onAbort)
-      if (have.length > 0 && !stream.destroyed && !stream.readableEnded) stream.unshift(sparing(have))
+      if (have.length > 0 && !stream.destroyed && !stream.readableEnded) stream.unshift(compact(have))
     }
     const fail = (error: Error): void => {
       stop()

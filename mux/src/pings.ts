@@ -1,11 +1,12 @@
-// Pings of one session: those that are asked for, to measure the way, and those that tell whether the peer is
-// still there. A peer is gone when it has said nothing at all for the time limit after a ping: an answer can
-// be late because it stands behind many bytes, but then the bytes come. One timer, and none when nobody is to
-// be watched.
+// Pings of one session: those that measure the round trip, and those that tell whether the peer is still
+// there. A peer is gone when it has said nothing at all for the time limit after a ping: an answer can be late
+// because it stands behind many bytes, but then the bytes come. There is one timer, and none without
+// `PingTimes`.
 import { performance } from 'node:perf_hooks'
 import { CarrierLost, StreamRefused } from './errors.ts'
 
-export interface Watch {
+/** How often to ping, and how long a peer may say nothing at all after a ping. */
+export interface PingTimes {
   readonly every_ms: number
   readonly timeout_ms: number
 }
@@ -22,16 +23,19 @@ export class Pings {
   readonly #send: (id: number) => void
   readonly #lost: (error: Error) => void
   #nextId = 0
+  /** Round trips that are being measured, by id. */
   #measures: Map<number, Measure> | undefined
-  #watched: number | undefined
+  /** The id of the ping that tells whether the peer is there, until it is answered. */
+  #awaited: number | undefined
+  /** Something came since then. */
   #heard = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(send: (id: number) => void, lost: (error: Error) => void, watch: Watch | undefined) {
+  constructor(send: (id: number) => void, lost: (error: Error) => void, times: PingTimes | undefined) {
     this.#send = send
     this.#lost = lost
     // Spread: after a restart thousands of sessions begin in the same second.
-    if (watch) this.#after(watch.every_ms * (0.5 + Math.random() / 2), () => this.#ask(watch))
+    if (times) this.#after(times.every_ms * (0.5 + Math.random() / 2), () => this.#ask(times))
   }
 
   heard(): void {
@@ -57,8 +61,8 @@ export class Pings {
       measure.resolve(performance.now() - measure.sent)
       return true
     }
-    if (id !== this.#watched) return false
-    this.#watched = undefined
+    if (id !== this.#awaited) return false
+    this.#awaited = undefined
     return true
   }
 
@@ -74,20 +78,20 @@ export class Pings {
     return id
   }
 
-  #ask(watch: Watch): void {
-    this.#watched = this.#id()
+  #ask(times: PingTimes): void {
+    this.#awaited = this.#id()
     this.#heard = false
     // The timer first: sending can end the session, which ends the timer.
-    this.#after(watch.timeout_ms, () => this.#check(watch))
-    this.#send(this.#watched)
+    this.#after(times.timeout_ms, () => this.#check(times))
+    this.#send(this.#awaited)
   }
 
-  #check(watch: Watch): void {
+  #check(times: PingTimes): void {
     if (!this.#heard) return this.#lost(new CarrierLost('The peer did not answer a ping.'))
-    if (this.#watched === undefined)
-      return this.#after(Math.max(0, watch.every_ms - watch.timeout_ms), () => this.#ask(watch))
+    if (this.#awaited === undefined)
+      return this.#after(Math.max(0, times.every_ms - times.timeout_ms), () => this.#ask(times))
     this.#heard = false
-    this.#after(watch.timeout_ms, () => this.#check(watch))
+    this.#after(times.timeout_ms, () => this.#check(times))
   }
 
   #after(delay_ms: number, act: () => void): void {

@@ -6,7 +6,7 @@
 import { Duplex } from 'node:stream'
 import { MuxClosed } from './errors.ts'
 import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './frames.ts'
-import { Inbox, sparing } from './inbox.ts'
+import { compact, ReceiveBuffer } from './receive-buffer.ts'
 import { releasesBuffers } from './releases-buffers.ts'
 
 /** What a stream asks of its session. */
@@ -31,15 +31,15 @@ const ignore = (): void => undefined
 
 export class MuxStream extends Duplex {
   readonly id: number
-  /** In the session's line of those who want to send. */
-  inLine = false
+  /** Among the streams of the session that wait to send. */
+  isQueued = false
 
   readonly #host: StreamHost
   /** What we let the peer send at most: unread here and on its way. */
   #window: number
   /** What the peer may still send. */
   #granted = initialWindow_bytes
-  readonly #inbox = new Inbox()
+  readonly #received = new ReceiveBuffer()
   #wanted = false
   /** What we may still send. */
   #credit = initialWindow_bytes
@@ -59,7 +59,7 @@ export class MuxStream extends Duplex {
   #heard = false
 
   constructor(id: number, host: StreamHost, window_bytes: number) {
-    // The readable side's own buffer holds one piece; what else waits is in the inbox, where small pieces are
+    // The readable side's own buffer holds one piece; what else waits is in #received, where small pieces are
     // joined.
     super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
     this.id = id
@@ -87,7 +87,7 @@ export class MuxStream extends Duplex {
 
   /** Memory behind what nobody has read. */
   get held_bytes(): number {
-    return this.#inbox.held
+    return this.#received.held
   }
 
   get finReceived(): boolean {
@@ -98,12 +98,12 @@ export class MuxStream extends Duplex {
     if (this.destroyed) return
     this.#heard = true
     this.#granted -= bytes.length
-    if (this.#wanted && this.#inbox.size === 0)
-      this.#wanted = this.push(this.readableFlowing ? bytes : sparing(bytes))
+    if (this.#wanted && this.#received.size === 0)
+      this.#wanted = this.push(this.readableFlowing ? bytes : compact(bytes))
     else {
-      const before = this.#inbox.held
-      this.#inbox.put(bytes)
-      this.#host.holds(this, this.#inbox.held - before)
+      const before = this.#received.held
+      this.#received.put(bytes)
+      this.#host.holds(this, this.#received.held - before)
     }
     this.#giveCredit()
   }
@@ -188,13 +188,13 @@ export class MuxStream extends Duplex {
 
   override _read(): void {
     this.#wanted = true
-    const before = this.#inbox.held
+    const before = this.#received.held
     while (this.#wanted) {
-      const piece = this.#inbox.take()
+      const piece = this.#received.take()
       if (!piece) break
       this.#wanted = this.push(piece)
     }
-    if (this.#inbox.held < before) this.#host.holds(this, this.#inbox.held - before)
+    if (this.#received.held < before) this.#host.holds(this, this.#received.held - before)
     this.#pushEnd()
   }
 
@@ -236,8 +236,8 @@ export class MuxStream extends Duplex {
     if (!this.#cut && !(this.#finSent && this.#finReceived))
       this.#host.control(frame(Type.windowUpdate, Flag.rst, this.id, 0))
     this.#host.forget(this)
-    const held = this.#inbox.held
-    this.#inbox.clear()
+    const held = this.#received.held
+    this.#received.clear()
     if (held > 0) this.#host.holds(this, -held)
     this.#out = []
     this.#outBytes = 0
@@ -249,7 +249,7 @@ export class MuxStream extends Duplex {
   // ----
 
   get #unread(): number {
-    return this.#inbox.size + this.readableLength
+    return this.#received.size + this.readableLength
   }
 
   /** Credit for what was read, once it is half a window. */
@@ -262,7 +262,7 @@ export class MuxStream extends Duplex {
   }
 
   #pushEnd(): void {
-    if (!this.#finReceived || this.#endPushed || this.#inbox.size > 0) return
+    if (!this.#finReceived || this.#endPushed || this.#received.size > 0) return
     this.#endPushed = true
     this.push(null)
   }

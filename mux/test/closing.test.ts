@@ -2,7 +2,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test, vi } from 'vitest'
 import { CarrierLost, MuxClosed, openMux, StreamRefused, StreamReset } from '../src/index.ts'
-import { accept, closed, muxPair, rudePeer, takeAll, takeBytes, turns, written } from './lines.ts'
+import { accept, closed, muxPair, rudePeer, takeAll, takeBytes, turns, written } from './pairs.ts'
 
 test('each side can finish first and still gets the other side whole', async () => {
   for (const clientFirst of [true, false]) {

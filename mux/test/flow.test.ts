@@ -2,7 +2,7 @@
 import { duplexPair, Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
 import { openMux, StreamRefused } from '../src/index.ts'
-import { accept, bytePair, closed, muxPair, rudePeer, takeAll, takeBytes, turns, written } from './lines.ts'
+import { accept, bytePair, closed, muxPair, rudePeer, takeAll, takeBytes, turns, written } from './pairs.ts'
 
 const KiB = 1024
 

@@ -3,7 +3,7 @@
 // understanding what was said.
 import { expect, test } from 'vitest'
 import { multistream } from '../src/index.ts'
-import { rudePeer, takeAll } from './lines.ts'
+import { rudePeer, takeAll } from './pairs.ts'
 
 test('a stream of the recorded peer is opened, named, used and finished', async () => {
   const peer = rudePeer({ role: 'client' })

@@ -4,7 +4,7 @@ import { Duplex, duplexPair } from 'node:stream'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { openMux, ProtocolError, StreamReset } from '../src/index.ts'
-import { accept, closed, rudePeer, takeAll, takeBytes, turns } from './lines.ts'
+import { accept, closed, rudePeer, takeAll, takeBytes, turns } from './pairs.ts'
 
 const open1 = '000100010000000100000000'
 const goAwayForError = '000300000000000000000001'

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
 import { openMux, StreamRefused } from '../src/index.ts'
-import { bytePair, closed, takeAll } from './lines.ts'
+import { bytePair, closed, takeAll } from './pairs.ts'
 
 const bytesEach = 300_000
 

@@ -1,8 +1,8 @@
 // Who is alive is kept and who is silent is dropped, by pings of sessions and of bare sockets.
 import { once } from 'node:events'
 import { expect, test, vi } from 'vitest'
-import { CarrierLost, keepPinging, openMux } from '../src/index.ts'
-import { bytePair, closed, muxPair, rudePeer, socketPair, turns, written } from './lines.ts'
+import { CarrierLost, keepalive, openMux } from '../src/index.ts'
+import { bytePair, closed, muxPair, rudePeer, socketPair, turns, written } from './pairs.ts'
 
 /** Resolves when it was called so often. */
 function calls(often: number): { call: () => void; done: Promise<void> } {
@@ -112,7 +112,7 @@ test('a socket of bytes whose other end says nothing is lost', async () => {
 test('a bare socket that answers pings stays, and every answer is told', async () => {
   await using pair = await socketPair()
   const pongs = calls(2)
-  keepPinging(pair.server, { every_ms: 20, timeout_ms: 500, onPong: pongs.call })
+  keepalive(pair.server, { every_ms: 20, timeout_ms: 500, onPong: pongs.call })
   pair.server.resume()
   pair.client.resume()
   await pongs.done
@@ -121,7 +121,7 @@ test('a bare socket that answers pings stays, and every answer is told', async (
 
 test('a bare socket that answers nothing is terminated', async () => {
   await using pair = await socketPair()
-  keepPinging(pair.server, { every_ms: 10, timeout_ms: 30 })
+  keepalive(pair.server, { every_ms: 10, timeout_ms: 30 })
   pair.server.resume()
   expect(await once(pair.server, 'close')).toMatchObject([1006, {}])
 })
@@ -132,7 +132,7 @@ test('a bare socket that we do not read is not judged', async () => {
   pair.server.pause()
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   try {
-    keepPinging(pair.server, { every_ms: 1_000, timeout_ms: 500 })
+    keepalive(pair.server, { every_ms: 1_000, timeout_ms: 500 })
     for (let count = 0; count < 10; count++) vi.advanceTimersByTime(1_000)
     expect(pair.server.readyState).toBe(pair.server.OPEN)
   } finally {
@@ -144,7 +144,7 @@ test('pinging that was ended leaves no timer and no listener', async () => {
   await using pair = await socketPair()
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   try {
-    keepPinging(pair.server, { every_ms: 10, timeout_ms: 5 })[Symbol.dispose]()
+    keepalive(pair.server, { every_ms: 10, timeout_ms: 5 })[Symbol.dispose]()
     expect(vi.getTimerCount()).toBe(0)
     expect(pair.server.listenerCount('pong')).toBe(0)
   } finally {

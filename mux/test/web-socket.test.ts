@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { acceptWebSocket, dialWebSocket, UpgradeFailed } from '../src/index.ts'
-import { bytePair, closed, takeAll, takeBytes, turns, written } from './lines.ts'
+import { bytePair, closed, takeAll, takeBytes, turns, written } from './pairs.ts'
 
 test('bytes go both ways, whatever the sizes of the messages', async () => {
   await using pair = await bytePair()

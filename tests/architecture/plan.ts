@@ -172,7 +172,7 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/': ['server/src/recording'],
   pino: ['server/src/kit'],
   typebox: ['contract'],
-  ws: ['mux'],
+  ws: ['mux/src/websocket', 'mux/test'],
   '@lydell/node-pty': ['agent'],
   rolldown: ['packages'],
   '@xterm/headless': ['server/src/recording'],

@@ -14,14 +14,21 @@ export function exportsOf(root: string): Export[] {
   return namesIn(path.join(root, 'src/index.ts'))
 }
 
+const declaration = /^export (?:async )?(?:function|const|class|interface|type) (\w+)/gm
+
 function namesIn(index: string): Export[] {
   const text = readFileSync(index, 'utf8')
-  return [...text.matchAll(/^export (?:type )?\{([^}]*)\} from '([^']*)'/gm)].flatMap(
-    ([, names = '', from = '']) => {
-      const file = path.join(path.dirname(index), from)
-      return [...names.matchAll(/(?:type )?(\w+)/g)].map(([, name = '']) => declared(name, file))
-    },
+  const fileOf = (from: string): string => path.join(path.dirname(index), from)
+  const spaces = [...text.matchAll(/^export \* as \w+ from '([^']*)'/gm)].flatMap(([, from = '']) =>
+    [...readFileSync(fileOf(from), 'utf8').matchAll(declaration)].map(([, name = '']) =>
+      declared(name, fileOf(from)),
+    ),
   )
+  const named = [...text.matchAll(/^export (?:type )?\{([^}]*)\} from '([^']*)'/gm)].flatMap(
+    ([, names = '', from = '']) =>
+      [...names.matchAll(/(?:type )?(\w+)/g)].map(([, name = '']) => declared(name, fileOf(from))),
+  )
+  return [...spaces, ...named]
 }
 
 /** Follows a file that only exports what another declares. */

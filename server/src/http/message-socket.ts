@@ -1,7 +1,7 @@
 // A WebSocket as the door for terminals wants it: message by message, with back-pressure both ways. While a
 // message waits to be taken the socket is not read, and a send resolves when the kernel has taken it.
 import { Failure } from '@hawser/contract/failures'
-import { acceptWebSocket, keepPinging, UpgradeFailed } from '@hawser/mux'
+import { acceptWebSocket, keepalive, UpgradeFailed } from '@hawser/mux'
 import type { Upgrade } from './upgrade.ts'
 
 /** A WebSocket, message by message. */
@@ -29,7 +29,7 @@ export async function acceptMessageSocket({ request, socket, head }: Upgrade): P
   let taker: ((message: Message | undefined) => void) | undefined
   let over = false
   const closed = Promise.withResolvers<void>()
-  const pings = keepPinging(ws, ping)
+  const pings = keepalive(ws, ping)
   // A message that breaks the rules, or is far too long, ends the socket; what matters of it is that it is
   // closed.
   ws.on('error', () => undefined)

@@ -8,7 +8,7 @@
 import { contract } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
-import { acceptWebSocket, keepPinging, UpgradeFailed } from '@hawser/mux'
+import { acceptWebSocket, keepalive, UpgradeFailed } from '@hawser/mux'
 import type { Gate, MemberCaller } from '../domain/callers/callers.ts'
 import type { SessionWatching } from '../domain/sessions/sessions.ts'
 import type { WatchTickets } from '../domain/sessions/watch-tickets.ts'
@@ -93,7 +93,7 @@ export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
     }
     viewers.add(watcher)
     stack.defer(() => viewers.delete(watcher))
-    stack.use(keepPinging(socket, ping))
+    stack.use(keepalive(socket, ping))
     socket.on('error', () => undefined)
     socket.resume()
     const viewer = viewerAt(socket)

@@ -10,7 +10,7 @@ import { buffer } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { acceptBytes, dialBytes } from '../src/byte-socket.ts'
+import { acceptBytes, dialBytes } from '../src/websocket/handshake.ts'
 import { SocketLost, UpgradeFailed } from '../src/errors.ts'
 
 const servers: Server[] = []

@@ -1,11 +1,11 @@
 // What waits for a reader comes out as it went in, and costs little more than its bytes.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Inbox } from './inbox.ts'
+import { ReceiveBuffer } from './receive-buffer.ts'
 
-function takeAll(inbox: Inbox): Buffer[] {
+function takeAll(buffer: ReceiveBuffer): Buffer[] {
   const pieces: Buffer[] = []
-  for (let piece = inbox.take(); piece; piece = inbox.take()) pieces.push(piece)
+  for (let piece = buffer.take(); piece; piece = buffer.take()) pieces.push(piece)
   return pieces
 }
 
@@ -15,27 +15,27 @@ test('bytes come out in the order in which they went in, whatever the sizes', ()
       fc.array(fc.oneof(fc.nat(20), fc.integer({ min: 3_000, max: 9_000 })), { maxLength: 30 }),
       fc.nat(30),
       (sizes, takeAt) => {
-        const inbox = new Inbox()
+        const buffer = new ReceiveBuffer()
         const out: Buffer[] = []
         const pieces = sizes.map((size, index) => Buffer.alloc(size, index + 1))
         for (const [index, piece] of pieces.entries()) {
-          if (index === takeAt) out.push(...takeAll(inbox))
-          inbox.put(piece)
+          if (index === takeAt) out.push(...takeAll(buffer))
+          buffer.put(piece)
         }
-        expect(inbox.size + Buffer.concat(out).length).toBe(Buffer.concat(pieces).length)
-        out.push(...takeAll(inbox))
+        expect(buffer.size + Buffer.concat(out).length).toBe(Buffer.concat(pieces).length)
+        out.push(...takeAll(buffer))
         expect(Buffer.concat(out).equals(Buffer.concat(pieces))).toBe(true)
-        expect(inbox.size).toBe(0)
+        expect(buffer.size).toBe(0)
       },
     ),
   )
 })
 
 test('small pieces of large chunks keep neither the chunks nor a buffer each', () => {
-  const inbox = new Inbox()
-  for (let count = 0; count < 10_000; count++) inbox.put(Buffer.alloc(64 * 1024).subarray(0, 1))
-  for (let count = 0; count < 4; count++) inbox.put(Buffer.alloc(64 * 1024).subarray(0, 5_000))
-  const pieces = takeAll(inbox)
+  const buffer = new ReceiveBuffer()
+  for (let count = 0; count < 10_000; count++) buffer.put(Buffer.alloc(64 * 1024).subarray(0, 1))
+  for (let count = 0; count < 4; count++) buffer.put(Buffer.alloc(64 * 1024).subarray(0, 5_000))
+  const pieces = takeAll(buffer)
   const kept = pieces.reduce((sum, piece) => sum + piece.buffer.byteLength, 0)
   expect(Buffer.concat(pieces).length).toBe(30_000)
   expect(pieces.length).toBeLessThan(10)
@@ -43,8 +43,8 @@ test('small pieces of large chunks keep neither the chunks nor a buffer each', (
 })
 
 test('a piece that is most of its chunk is kept as it is', () => {
-  const inbox = new Inbox()
+  const buffer = new ReceiveBuffer()
   const chunk = Buffer.allocUnsafeSlow(16 * 1024)
-  inbox.put(chunk.subarray(100))
-  expect(inbox.take()!.buffer).toBe(chunk.buffer)
+  buffer.put(chunk.subarray(100))
+  expect(buffer.take()!.buffer).toBe(chunk.buffer)
 })

@@ -30,6 +30,7 @@ import { Pings } from './pings.ts'
 import { isReleasing, releasesBuffers } from './releases-buffers.ts'
 import { MuxStream, type StreamHost } from './stream.ts'
 
+/** The role and the limits of a session. */
 export interface MuxOptions {
   /** The client opens odd ids, the server even ones. Both may open. */
   readonly role: 'client' | 'server'
@@ -52,6 +53,7 @@ export interface MuxOptions {
   readonly onPong?: () => void
 }
 
+/** A session of yamux: opens streams, and takes those that the peer opens. */
 export interface Mux extends Disposable {
   /**
    * Opens a stream; the opening and `first` leave in one write. When that cannot be, the stream that is
@@ -60,7 +62,7 @@ export interface Mux extends Disposable {
   open(first?: Uint8Array): Duplex
   /** Streams that the peer opens. For one taker; it ends when the session does. */
   readonly incoming: AsyncIterable<Duplex>
-  /** Resolves when the session is over, with the reason unless it was a goodbye. */
+  /** Resolves when the session is over, with the reason unless it was closed in good order. */
   readonly ended: Promise<Error | undefined>
   /** How many are open. */
   readonly streams: number
@@ -82,6 +84,7 @@ const mostAnswers_bytes = 64 * 1024
 /** For our last frame to leave and the carrier to close. */
 const linger_ms = 5_000
 
+/** Begins a session of yamux on any stream of bytes. */
 export function openMux(carrier: Duplex, options: MuxOptions): Mux {
   return new Session(carrier, options)
 }
@@ -99,14 +102,18 @@ class Session implements Mux, StreamHost, FrameSink {
   readonly #streams = new Map<number, MuxStream>()
   readonly #pings: Pings
 
+  /** Of the stream that we open next. */
   #nextId: number
+  /** Of the streams that the peer has opened: the highest id, and how many are still open. */
   #highestPeerId = 0
   #incomingOpen = 0
+  /** Streams that nobody has accepted yet, and those who wait for one. */
   #backlog: MuxStream[] = []
   #wakers: (() => void)[] = []
 
   /** Whose payload is being read; undefined when it is skipped. */
   #receiving: MuxStream | undefined
+  /** Its frame is the last of the stream. */
   #receivingFin = false
 
   /** Streams with unread bytes, and the memory that those hold. */
@@ -114,17 +121,23 @@ class Session implements Mux, StreamHost, FrameSink {
   readonly #mostUnread_bytes: number
   #unread_bytes = 0
 
+  /** The carrier takes no more for now. */
   #congested = false
+  /** Of control frames since then. */
   #control_bytes = 0
   /** Answers that wait, one behind the other: each by itself would cost many times its twelve bytes. */
   #answers: Buffer | undefined
   #answers_bytes = 0
+  /** Answers before them are being written. */
   #answering = false
-  #line: MuxStream[] = []
-  #serving = false
+  /** Streams that wait to send, and whether they are being served. */
+  #sendQueue: MuxStream[] = []
+  #pumping = false
 
+  /** Which of the two has sent GO AWAY. */
   #weGoAway = false
   #peerGoesAway = false
+  /** The session has ended. */
   #over = false
 
   constructor(carrier: Duplex, options: MuxOptions) {
@@ -153,7 +166,7 @@ class Session implements Mux, StreamHost, FrameSink {
     carrier.on('drain', () => {
       this.#congested = false
       this.#control_bytes = 0
-      this.#serve()
+      this.#pump()
     })
     carrier.on('end', () => {
       if (carrier.errored) this.#end(new CarrierLost('The connection is lost.', { cause: carrier.errored }))
@@ -228,10 +241,10 @@ class Session implements Mux, StreamHost, FrameSink {
   }
 
   ready(stream: MuxStream): void {
-    if (stream.inLine) return
-    stream.inLine = true
-    this.#line.push(stream)
-    this.#serve()
+    if (stream.isQueued) return
+    stream.isQueued = true
+    this.#sendQueue.push(stream)
+    this.#pump()
   }
 
   forget(stream: MuxStream): void {
@@ -417,14 +430,14 @@ class Session implements Mux, StreamHost, FrameSink {
     if (!this.#carrier.write(bytes, done)) this.#congested = true
   }
 
-  /** A frame of each in turn, for as long as the carrier takes them. */
-  #serve(): void {
-    if (this.#serving) return
-    this.#serving = true
+  /** Sends a frame of each waiting stream in turn, for as long as the carrier takes them. */
+  #pump(): void {
+    if (this.#pumping) return
+    this.#pumping = true
     while (!this.#congested && !this.#over) {
-      const stream = this.#line.shift()
+      const stream = this.#sendQueue.shift()
       if (!stream) break
-      stream.inLine = false
+      stream.isQueued = false
       if (!stream.maySend) continue
       const parts = stream.nextFrame()
       const done = stream.whenSent()
@@ -433,11 +446,11 @@ class Session implements Mux, StreamHost, FrameSink {
         this.#write(part, index + 1 < parts.length ? undefined : done)
       this.#carrier.uncork()
       if (stream.maySend) {
-        stream.inLine = true
-        this.#line.push(stream)
+        stream.isQueued = true
+        this.#sendQueue.push(stream)
       }
     }
-    this.#serving = false
+    this.#pumping = false
   }
 
   #broken(rule: Rule, message: string): false {
@@ -453,7 +466,7 @@ class Session implements Mux, StreamHost, FrameSink {
     const streams = [...this.#streams.values()]
     this.#streams.clear()
     for (const stream of streams) stream.cut(why)
-    this.#line = []
+    this.#sendQueue = []
     this.#backlog = []
     this.#answers = undefined
     this.#receiving = undefined
@@ -463,8 +476,8 @@ class Session implements Mux, StreamHost, FrameSink {
   }
 
   /**
-   * The last words get some time; what the peer still says is read and dropped, so that its goodbye can be
-   * heard.
+   * Our last frame gets some time to leave. What the peer still sends is read and dropped, so that its own
+   * end is seen.
    */
   #leave(code: number | undefined): void {
     const carrier = this.#carrier

@@ -1,12 +1,14 @@
-// What has come for a reader who is busy. The bytes are few enough already (the window sees to that); this
-// sees to it that keeping them does not cost much more than their number: a small piece is copied into a
-// block with its neighbours, and a piece of a much larger chunk is copied out of it, because otherwise one
-// byte could keep alive the 64 KiB it came in. `held` is what they really cost: the memory behind the pieces.
+// Bytes that have come for a reader who is busy. The window bounds how many they are; this file bounds what
+// they cost. It copies a small piece into a block with its neighbours, and a piece of a much larger chunk out
+// of that chunk, because one byte could otherwise keep alive the 64 KiB it came in. `held` is the real cost:
+// the memory behind the pieces.
 
 const small_bytes = 4096
 
-export class Inbox {
+/** A queue of bytes whose memory is in proportion to their number. */
+export class ReceiveBuffer {
   #pieces: Buffer[] = []
+  /** In which small pieces are joined, and how much of it is filled. */
   #block: Buffer | undefined
   #blockUsed = 0
   /** Bytes in it. */
@@ -18,7 +20,7 @@ export class Inbox {
     this.size += piece.length
     if (piece.length < small_bytes) return this.#gather(piece)
     this.#closeBlock()
-    this.#keep(sparing(piece))
+    this.#keep(compact(piece))
   }
 
   take(): Buffer | undefined {
@@ -61,7 +63,7 @@ export class Inbox {
 }
 
 /** The piece itself, or a copy of it where it would keep more than twice its size. */
-export function sparing(piece: Buffer): Buffer {
+export function compact(piece: Buffer): Buffer {
   if (piece.length * 2 >= piece.buffer.byteLength) return piece
   // Not from Node's pool: that would keep alive the pool.
   const copy = Buffer.allocUnsafeSlow(piece.length)

@@ -1,11 +1,12 @@
-// How WebSockets come to be that are used message by message, by browsers above all: taken over from an HTTP
-// request, or dialled. Compression is never offered (what goes through is encrypted or small), and a message
-// has a limit. Both resolve with a socket that is open and paused, because messages that come before somebody
-// listens would be lost: whoever uses it resumes it.
+// WebSockets that are used message by message, as browsers do: accepted from an HTTP request, or dialled.
+// Compression is never offered (what goes through is encrypted or small), and a message has a limit. Both
+// functions resolve with a socket that is open and paused, because messages that come before somebody listens
+// would be lost: whoever uses it resumes it.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocket, WebSocketServer } from 'ws'
-import { UpgradeFailed } from './errors.ts'
+import { UpgradeFailed } from '../errors.ts'
+import type { DialOptions } from './handshake.ts'
 
 /** A peer may send a whole window of a stream as one message. */
 const mostMessage_bytes = 1024 * 1024
@@ -57,15 +58,7 @@ export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: 
   })
 }
 
-export interface DialOptions {
-  readonly headers?: Readonly<Record<string, string>>
-  /** For the connection and the answer to the request. */
-  readonly timeout_ms?: number
-  readonly signal?: AbortSignal
-  /** Certificates to trust instead of the system's, in PEM. */
-  readonly ca?: string | readonly string[]
-}
-
+/** Opens a WebSocket as a client, for messages. Rejects with UpgradeFailed. */
 export function dialWebSocket(url: string | URL, options: DialOptions = {}): Promise<WebSocket> {
   return new Promise((resolve, reject) => {
     if (options.signal?.aborted) return reject(options.signal.reason as Error)

@@ -1,8 +1,9 @@
 // Pings of the WebSocket itself, for sockets that carry no session that pings. A socket on which nothing at
-// all came for the time limit after a ping is terminated. One that we do not read, because our own reader is
-// slow, is not judged: its answer may be there and wait; if the peer is gone, TCP will say so.
+// all came for the time limit after a ping is terminated. A socket that is paused, because our own reader is
+// slow, is spared: its pong may have come and wait; if the peer is gone, TCP will say so.
 import { WebSocket } from 'ws'
 
+/** When to ping, and when to give up. */
 export interface PingOptions {
   readonly every_ms: number
   /** At most this long without an answer. */
@@ -10,7 +11,8 @@ export interface PingOptions {
   readonly onPong?: () => void
 }
 
-export function keepPinging(socket: WebSocket, options: PingOptions): Disposable {
+/** Pings the socket until it is disposed of or the socket closes. */
+export function keepalive(socket: WebSocket, options: PingOptions): Disposable {
   let heard = false
   let answered = false
   let timer: NodeJS.Timeout

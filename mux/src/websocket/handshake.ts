@@ -1,0 +1,101 @@
+// The opening handshake of a WebSocket that carries bytes (RFC 6455 section 4), in both roles.
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
+import type { Duplex } from 'node:stream'
+import { UpgradeFailed } from '../errors.ts'
+import { WebSocketStream, type BytesOptions } from './byte-stream.ts'
+
+const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+
+const acceptOf = (key: string): string =>
+  createHash('sha1')
+    .update(key + guid)
+    .digest('base64')
+
+/** How a WebSocket is opened by a client. */
+export interface DialOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  /** For the connection and the answer to the request. */
+  readonly timeout_ms?: number
+  readonly signal?: AbortSignal
+  /** Certificates to trust instead of the system's, in PEM. */
+  readonly ca?: string | readonly string[]
+}
+
+/**
+ * Answers the request with 101. Throws UpgradeFailed, and has not answered, when it is no proper request for
+ * a WebSocket.
+ */
+export function acceptBytes(
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  options: BytesOptions = {},
+): Duplex {
+  const { 'sec-websocket-key': key = '', 'sec-websocket-version': version, upgrade = '' } = request.headers
+  if (
+    request.method !== 'GET' ||
+    !/^websocket$/i.test(upgrade) ||
+    version !== '13' ||
+    !/^[A-Za-z0-9+/]{22}==$/.test(key)
+  )
+    throw new UpgradeFailed('This is no request for a WebSocket of version 13.', { status: 400 })
+  if (socket.destroyed) throw new UpgradeFailed('The connection is gone.')
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${acceptOf(key)}\r\n\r\n`,
+  )
+  return new WebSocketStream(socket, head, 'server', options)
+}
+
+/** Opens a WebSocket as a client, for bytes. Rejects with UpgradeFailed. */
+export function dialBytes(url: string | URL, options: DialOptions = {}): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const { signal, headers = {}, timeout_ms = 20_000, ca } = options
+    if (signal?.aborted) return reject(signal.reason as Error)
+    const target = new URL(url)
+    const secure = target.protocol === 'wss:'
+    target.protocol = secure ? 'https:' : 'http:'
+    const key = randomBytes(16).toString('base64')
+    const asked = (secure ? https : http).request(target, {
+      agent: false,
+      headers: {
+        ...headers,
+        connection: 'Upgrade',
+        upgrade: 'websocket',
+        'sec-websocket-version': '13',
+        'sec-websocket-key': key,
+      },
+      ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }),
+    })
+    const onAbort = (): void => fail(signal?.reason as Error)
+    const settle = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+    }
+    const fail = (error: Error): void => {
+      settle()
+      asked.destroy()
+      reject(error)
+    }
+    const timer = setTimeout(() => fail(new UpgradeFailed('There was no answer in time.')), timeout_ms)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    asked.on('error', (cause) => fail(new UpgradeFailed(cause.message, {}, { cause })))
+    asked.once('response', (answer) => {
+      answer.resume()
+      const { statusCode: status, headers: said } = answer
+      fail(new UpgradeFailed(`The answer was ${status}.`, { status, retryAfter: said['retry-after'] }))
+    })
+    asked.once('upgrade', (answer, socket, head) => {
+      const given = Buffer.from(answer.headers['sec-websocket-accept'] ?? '')
+      const expected = Buffer.from(acceptOf(key))
+      if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
+        socket.destroy()
+        return fail(new UpgradeFailed('The answer is to another request.'))
+      }
+      settle()
+      resolve(new WebSocketStream(socket, head, 'client'))
+    })
+    asked.end()
+  })
+}
