@@ -4,6 +4,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { version } from '../contract/src/version.ts'
 import { read } from './architecture/imports.ts'
 import { violations, type SourceFile } from './architecture/rules.ts'
 
@@ -40,6 +41,25 @@ test('every package of others is on a page of docs/decisions', () => {
   })
   const missing = used.filter((name) => !name.startsWith('@hawser/') && !named.has(name))
   expect([...new Set(missing)]).toEqual([])
+})
+
+test('every package has the version of the program', () => {
+  const manifest = (folder: string) =>
+    JSON.parse(readFileSync(path.join(root, folder, 'package.json'), 'utf8')) as {
+      version: string
+      workspaces?: string[]
+      dependencies?: Record<string, string>
+    }
+  const packages = ['.', ...(manifest('.').workspaces ?? [])]
+  expect(packages).toContain('contract')
+  for (const folder of packages) {
+    const { version: stated, dependencies = {} } = manifest(folder)
+    const ours = Object.entries(dependencies).filter(([name]) => name.startsWith('@hawser/'))
+    expect([stated, ...ours.map(([, wanted]) => wanted)], folder).toEqual([
+      version,
+      ...ours.map(() => version),
+    ])
+  }
 })
 
 /** What the checker says about one file with this text, without its name. */

@@ -9,6 +9,7 @@ import { isIP } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { createSecureContext } from 'node:tls'
+import { version } from '@hawser/contract/version'
 import {
   engineClient,
   findShadow,
@@ -22,7 +23,6 @@ import {
 import { readShadow, standingOf, today_days } from '@hawser/engine/shadow'
 import { runAgent, type Log, type Stand } from './agent.ts'
 import { ConfigError, readCommon, type AgentConfig } from './config.ts'
-import { version } from './facts.ts'
 import { passwords, type Passwords } from './passwords.ts'
 
 export interface ConnectorConfig {

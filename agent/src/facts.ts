@@ -1,7 +1,6 @@
 // What a device says about itself: its system, its processor, and which agent it runs.
 import { readFileSync } from 'node:fs'
-
-export const version = '0.1.0'
+import { version } from '@hawser/contract/version'
 
 export interface Facts {
   readonly id: string

@@ -6,10 +6,11 @@
 //   hawser-agent --version
 import v8 from 'node:v8'
 import { cipherImplementation } from '@hawser/ssh/ciphers'
+import { version } from '@hawser/contract/version'
 import { runAgent } from './agent.ts'
 import { closeInherited } from './children.ts'
 import { ConfigError, readConfig } from './config.ts'
-import { facts, version } from './facts.ts'
+import { facts } from './facts.ts'
 import { macAddress } from './identity.ts'
 
 const log = (event: Record<string, unknown>): void => {

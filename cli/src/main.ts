@@ -2,6 +2,7 @@
 // whatever goes wrong into a sentence and an exit code (complaint.ts). Commands are readings of the contract
 // (commands.ts), and where people want more than the interface offers, written by hand (by-hand/), under the
 // same words or new ones.
+import { version } from '@hawser/contract/version'
 import { completer } from './by-hand/completion.ts'
 import { byHand } from './by-hand/index.ts'
 import { check, closest, parse, type Command, type Given } from './command.ts'
@@ -10,8 +11,6 @@ import { Complaint, complaintOf, usageCode } from './complaint.ts'
 import { openContext } from './context.ts'
 import { safeText } from './safe-text.ts'
 import { aliases, helpOfCommand, helpOfNoun, helpOfTopic, overview } from './help.ts'
-
-export const version = '0.1.0'
 
 export async function main(args: string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

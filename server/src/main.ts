@@ -5,6 +5,7 @@ import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
+import { version } from '@hawser/contract/version'
 import { parseCommand, runCommand, usage } from './commands/admin.ts'
 import { ConfigError, environment, printConfig, readConfig, type Config } from './config.ts'
 import { askServer, isServed, sentence, serveControl } from './commands/control.ts'
@@ -34,7 +35,7 @@ async function serve(args: string[]): Promise<void> {
     throw new Failure('conflict', {
       message: `Another server runs on ${config.HAWSER_DATA}: stop it, or set HAWSER_DATA to another folder.`,
     })
-  const [{ startServer }, { version }] = [await import('./compose/server.ts'), await rooms()]
+  const { startServer } = await import('./compose/server.ts')
   await using parts = new AsyncDisposableStack()
   const server = parts.use(await startServer({ config, log }))
   parts.use(await serveControl(config.HAWSER_DATA, server.rooms, log))

@@ -1,6 +1,5 @@
 // Recordings and live sessions in the terminal of whoever looks at them, with sessions of the real OpenSSH
-// client: what they show, the keys, who may, and that nothing of a hostile session reaches that terminal
-// (hole 32).
+// client: what they show, the keys, who may, and that nothing of a hostile session reaches that terminal.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { openDesk, type Desk } from '../../cli/test/program.ts'

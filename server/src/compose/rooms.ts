@@ -3,6 +3,7 @@
 // more than this.
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
+import { version } from '@hawser/contract/version'
 import { blobOf, fingerprintMd5, fingerprintSha256, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
 import type { Bus } from '../bus/bus.ts'
 import { nodes, type Nodes } from '../cluster/nodes.ts'
@@ -54,8 +55,6 @@ import { deviceName } from '../tunnel/registry.ts'
 import { openPaying } from './billing.ts'
 import { openFoundation, type Foundation, type Setting } from './foundation.ts'
 import { openRecordings, type RecordingRooms } from './recordings.ts'
-
-export const version = '0.1.0'
 
 export interface ServerOptions {
   config: Config

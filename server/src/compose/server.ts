@@ -3,13 +3,14 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cipherImplementation } from '@hawser/ssh'
+import { version } from '@hawser/contract/version'
 import { metrics } from '../http/metrics.ts'
 import { metricsServer, servePages } from '../http/pages.ts'
 import { httpServer } from '../http/serve.ts'
 import { second_ms } from '../kit/clock.ts'
 import { watchRooms } from './gauges.ts'
 import { openReach, type Reach } from './reach.ts'
-import { openRooms, version, type ServerOptions } from './rooms.ts'
+import { openRooms, type ServerOptions } from './rooms.ts'
 
 /** How long requests that are under way get when the server stops. */
 const drain_ms = 5 * second_ms
