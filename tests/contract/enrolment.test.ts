@@ -399,7 +399,7 @@ describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
     for (let round = 0; round < 5; round++) {
       const told = another()
       const call = Promise.resolve(
-        rules.devices.auth({ params: {}, query: {}, body: told }, { ...from, kind: 'nobody' }),
+        rules.devices.auth({ params: {}, query: {}, body: told }, { ...from, kind: 'anonymous' }),
       )
       const stored = async () =>
         (await stores.of(sample.tenant).devices.list({ ...byKey, groups: groupsOf(told.public_key) }))

@@ -135,7 +135,7 @@ async function castOf({ rooms, clock }: Service, world: World): Promise<Cast> {
   })
   const alone = { username: 'lena', password: sample.owner.password }
   await users.create({ ...alone, name: 'Lena', email: 'lena@example.com' }, true)
-  const from = { kind: 'nobody', source: '127.0.0.1', host: 'hawser.test', secure: false } as const
+  const from = { kind: 'anonymous', source: '127.0.0.1', host: 'hawser.test', secure: false } as const
   const loner = await rules.users.login({ params: {}, query: {}, body: alone }, from)
 
   const key = async (tenant: string, created_by: string, role: Role, digit: string): Promise<Credential> => {

@@ -203,7 +203,7 @@ export async function buildWorld(service: Service): Promise<World> {
     created_at: now,
   })
 
-  const from = { kind: 'nobody', source: '127.0.0.1', host: 'hawser.test', secure: false } as const
+  const from = { kind: 'anonymous', source: '127.0.0.1', host: 'hawser.test', secure: false } as const
   const tokens = new Map<string, string>()
   return {
     async token(person) {

@@ -5,7 +5,7 @@
 // is not read.
 import { isIP, type BlockList } from 'node:net'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { From } from '../domain/callers/callers.ts'
+import type { RequestOrigin } from '../domain/callers/callers.ts'
 import { plainAddress } from '../kit/address.ts'
 import { minute_ms } from '../kit/clock.ts'
 
@@ -31,7 +31,7 @@ export function whereFrom({
   trusted,
   header,
   onContradiction,
-}: Believed): (request: IncomingMessage) => From {
+}: Believed): (request: IncomingMessage) => RequestOrigin {
   let tellAgain_at = -Infinity
   const trusts = (address: string): boolean => {
     const family = isIP(address)

@@ -5,7 +5,7 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
-import type { From } from '../domain/callers/callers.ts'
+import type { RequestOrigin } from '../domain/callers/callers.ts'
 import type { Log } from '../kit/log.ts'
 import { headersOf } from './answer.ts'
 
@@ -13,7 +13,7 @@ export interface Upgrade {
   readonly request: IncomingMessage
   readonly socket: Duplex
   readonly head: Buffer
-  readonly from: From
+  readonly from: RequestOrigin
   readonly bearer: string | undefined
   readonly apiKey: string | undefined
   /** Of the path. */
@@ -28,7 +28,7 @@ export const pathOf = (request: IncomingMessage): string => (request.url ?? '').
 
 export interface UpgradeParts {
   doors: Doors
-  from(request: IncomingMessage): From
+  from(request: IncomingMessage): RequestOrigin
   bearerOf(header: string | undefined): string | undefined
   log: Log
 }

@@ -1,7 +1,7 @@
-// Billing: the namespace as a customer of the payment provider. Everything is asked of the provider first and
-// written down after it agreed, so that nothing of ours changes when it refuses or is away. A customer, and
-// what belongs to it, is only ever that of the caller's own namespace. Without a provider nothing is limited,
-// and every operation says that there is none.
+// Billing: the namespace as a customer of the payment provider. Each operation asks the provider first and
+// writes to the database after the provider agreed, so that nothing of ours changes when it refuses or is
+// unreachable. Callers reach only the customer of their own namespace. Without a provider there is no limit,
+// and every operation says that there is no provider.
 import { Failure } from '@hawser/contract/failures'
 import type { Customer, Provider } from '../../billing/provider.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -15,8 +15,8 @@ import type { Rules } from '../callers/rules.ts'
 import {
   isActive,
   isUnpaid,
-  place_ms,
   readBilling,
+  slot_hold_ms,
   type BillingRecord,
   type Subscriptions,
 } from './subscriptions.ts'
@@ -89,7 +89,7 @@ export function billing({
     return record
   }
 
-  /** Asks for the customer's subscription, and takes down what is said. */
+  /** Asks the provider for the customer's subscription, and stores the answer. */
   async function present(tenant_id: string, customer_id: string) {
     const asked_at = clock.now()
     const state = await provider.findSubscription(customer_id, tenant_id)
@@ -98,7 +98,7 @@ export function billing({
     return state
   }
 
-  /** A method that is this customer's own. */
+  /** The billing record of the caller, if the payment method is the caller's own. */
   async function own(caller: MemberCaller, id: string): Promise<BillingRecord> {
     const record = await recordOf(caller)
     if ((await provider.ownerOfMethod(id)) !== record.customer_id) throw noMethod()
@@ -106,8 +106,8 @@ export function billing({
   }
 
   /**
-   * A call that makes something: tried again after an answer was lost it makes nothing more, after a refusal
-   * it may.
+   * Makes something at the provider once: a retry after a lost answer has the same key and makes nothing more.
+   * After a refusal the next try has a new key.
    */
   async function once<T>(tenant_id: string, what: string, make: (key: string) => Promise<T>): Promise<T> {
     const key = await stores.billing.attempt(tenant_id, what, newUuid())
@@ -126,7 +126,7 @@ export function billing({
     id,
     name,
     email,
-    // Nobody keeps the code of a card, the provider neither.
+    // Nobody stores the code of a card, not even the provider.
     payment_methods: methods.map((method) => ({ ...method, cvc: '', default: method.id === default_method })),
   })
 
@@ -185,7 +185,7 @@ export function billing({
       await once(tenant_id, 'subscription', async (key) => {
         const quantity = Math.max(1, await stores.namespaces.deviceCount(tenant_id))
         const made = await provider.subscribe({ customer_id, tenant_id, quantity }, key)
-        // An event that came meanwhile may have asked too early to find it.
+        // An event that arrived meanwhile may have looked for the subscription too early.
         await subscriptions.settle(tenant_id, customer_id, clock.now(), made)
       })
       usage.wake()
@@ -217,11 +217,11 @@ export function billing({
       return { url: await provider.portal((await recordOf(caller)).customer_id, `${url}/billing`) }
     },
 
-    /** From what we know: whether devices can be reached is no question to somebody who may be away. */
+    /** Answers from the database: access to devices must not depend on a provider that may be unreachable. */
     async evaluate(_, caller) {
       const { tenant_id, max_devices } = await namespaceOf(caller)
       const accepted = await stores.namespaces.deviceCount(tenant_id)
-      const kept = (await stores.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))).length
+      const kept = (await stores.of(tenant_id).removedDevices.list(iso(clock.now() - slot_hold_ms))).length
       return {
         can_accept: hasRoom({ accepted, kept, max_devices }),
         can_connect: !isOver({ accepted, max_devices }),
@@ -243,15 +243,15 @@ export function billing({
     },
 
     /**
-     * An event only says that something happened; what is true now is asked. So it may come twice, late and
-     * in any order.
+     * An event only says that something happened; the present state is then asked of the provider. So events
+     * may arrive twice, late and in any order.
      */
     async webhook({ body }) {
       const event = provider.readEvent(body.payload, body.signature, clock.now())
       if (event.customer_id === undefined || !/^(customer|invoice)\./.test(event.type)) return
       if (await stores.billing.isKnownEvent(event.id)) return
       const namespace = await stores.billing.findByCustomer(event.customer_id)
-      // Fails when the provider is away: then it sends the event again.
+      // Fails when the provider is unreachable; the provider then sends the event again.
       if (namespace) await present(namespace.tenant_id, event.customer_id)
       await stores.billing.rememberEvent(event.id, iso(clock.now()))
     },

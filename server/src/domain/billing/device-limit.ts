@@ -2,7 +2,7 @@
 
 interface Count {
   readonly accepted: number
-  /** Places that deleted devices keep for a while. */
+  /** Slots that deleted devices still hold. */
   readonly kept?: number
   readonly max_devices: number
 }
@@ -15,12 +15,12 @@ export function hasRoom({ accepted, kept = 0, max_devices }: Count): boolean {
 /** Devices that may be accepted now: every one, or those with these uids. */
 export type Room = 'all' | readonly string[]
 
-/** Which devices may be accepted. A deleted device that keeps a place may come back to its own. */
+/** Which devices may be accepted. A deleted device that still holds a slot may come back to it. */
 export function roomFor({
   kept,
   ...count
 }: Omit<Count, 'kept'> & {
-  /** The uids of deleted devices that keep a place. */
+  /** The uids of deleted devices that still hold a slot. */
   readonly kept: readonly string[]
 }): Room {
   if (hasRoom({ ...count, kept: kept.length })) return 'all'

@@ -1,7 +1,7 @@
-// What we know of a namespace's subscription, and what follows from it: how many devices it may have. One
-// function changes it, always to what the payment provider said when it was last asked; an older word never
-// overwrites a newer one, in whatever order answers and events arrive. Without a subscription a namespace has
-// its free devices, with one there is no limit.
+// The stored state of a namespace's subscription, and the device limit that follows from it. `settle` changes
+// it, always to the provider's last answer. An older answer never overwrites a newer one, in whatever order
+// answers and events arrive. Without a subscription a namespace has its free devices; with one there is no
+// limit.
 import type { SubscriptionState } from '../../billing/provider.ts'
 import { day_ms, iso } from '../../kit/clock.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
@@ -10,12 +10,12 @@ import type { Stores } from '../../storage/stores.ts'
 /** Devices of a namespace without a subscription. */
 export const free_devices = 3
 /**
- * How long a deleted device keeps its place in a namespace without a subscription: places are not for passing
- * round.
+ * How long a deleted device holds its slot in a namespace without a subscription, so that a few slots cannot
+ * serve many devices in turn.
  */
-export const place_ms = 30 * day_ms
+export const slot_hold_ms = 30 * day_ms
 
-/** In `namespaces.billing`, and shown to its members. */
+/** The column `namespaces.billing`, which members of the namespace can see. */
 export interface BillingRecord {
   readonly active: boolean
   readonly status: string
@@ -29,11 +29,11 @@ export interface BillingRecord {
 }
 
 /**
- * A card that was refused is tried again for days, and a subscription that ends does so later: until then it
- * counts.
+ * States in which the subscription counts. The provider retries a refused card for days, and a cancelled
+ * subscription runs to the end of its period.
  */
 const active = new Set(['active', 'trialing', 'past_due', 'to_cancel_at_end_of_period'])
-/** Nothing goes on until an invoice is paid. */
+/** States in which an invoice must be paid first. */
 const unpaid = new Set(['unpaid', 'incomplete'])
 export const isActive = (status: string): boolean => active.has(status)
 export const isUnpaid = (status: string): boolean => unpaid.has(status)
@@ -43,9 +43,9 @@ export function readBilling({ billing }: Pick<NamespaceRow, 'billing'>): Billing
 }
 
 export interface Subscriptions {
-  /** The namespace is this customer from now on; a former one was deleted at the provider. */
+  /** Makes the namespace this customer; a former customer was deleted at the provider. */
   begin(tenant_id: string, customer_id: string, now: number): Promise<void>
-  /** What the provider said about the customer's subscription, asked at that moment. */
+  /** Stores what the provider said about the customer's subscription when it was asked. */
   settle(
     tenant_id: string,
     customer_id: string,
@@ -96,7 +96,7 @@ export function subscriptions({ stores }: { stores: Stores }): Subscriptions {
           billing: JSON.stringify(next),
           max_devices: limitOf(row, next.active),
         })
-        // Devices that were accepted meanwhile were nobody's news while there was no subscription.
+        // While there was no subscription no report was queued for devices that were accepted.
         if (
           next.active &&
           state &&

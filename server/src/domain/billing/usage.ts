@@ -1,15 +1,15 @@
-// Tells the payment provider for how many devices a subscription is, and that its namespace has gone. That
-// there is news stands in a table that triggers write; what is told is what is true at that moment, so a
-// report that comes twice or late does no harm. While the provider is away reports wait, longer each time;
-// one that it refuses is dropped and logged.
+// Reports to the payment provider how many devices a subscription is for, and that its namespace was deleted.
+// Triggers write into a table that a report is due. A report sends the present count, so one that is sent twice
+// or late does no harm. While the provider is unreachable reports wait, longer each time. A report that the
+// provider refuses is dropped and logged.
 import type { Provider } from '../../billing/provider.ts'
 import { hour_ms, iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { UsageReport } from '../../storage/billing.ts'
 import type { Stores } from '../../storage/stores.ts'
 
-const look_ms = 30 * second_ms
-/** While one node tells it; longer than any call takes. */
+const check_every_ms = 30 * second_ms
+/** How long a node claims a report that it sends; longer than any call takes. */
 const claim_ms = minute_ms
 const first_wait_ms = 15 * second_ms
 const longest_wait_ms = hour_ms
@@ -18,11 +18,11 @@ const most_tries = 100
 const at_once = 50
 
 export interface Usage extends AsyncDisposable {
-  /** Tells whatever is due; one run at a time. */
+  /** Sends all reports that are due; one run at a time. */
   deliver(): Promise<void>
-  /** The same, and nobody waits for it. */
+  /** Starts `deliver` without waiting for it. */
   wake(): void
-  /** Tells it now, and throws what the provider says. */
+  /** Reports now, and throws the provider's error. */
   report(subscription_id: string, tenant_id: string): Promise<void>
 }
 
@@ -45,7 +45,7 @@ export function usage({
   const quantity = async (tenant_id: string): Promise<number> =>
     Math.max(1, await stores.namespaces.deviceCount(tenant_id))
 
-  async function tell({ subscription_id, tenant_id, wanted }: UsageReport): Promise<void> {
+  async function send({ subscription_id, tenant_id, wanted }: UsageReport): Promise<void> {
     if (wanted === 'cancel') await provider.cancel(subscription_id)
     else await provider.setQuantity(subscription_id, await quantity(tenant_id))
   }
@@ -55,7 +55,7 @@ export function usage({
     if (!report) return
     const { subscription_id, tenant_id, wanted, tries } = report
     try {
-      await tell(report)
+      await send(report)
       log.info({ event: 'billing.reported', tenant_id, subscription_id, wanted })
     } catch (error) {
       if (provider.isPassing(error) && tries < most_tries) {
@@ -91,7 +91,7 @@ export function usage({
   }
 
   const wake = () => void deliver().catch((err: unknown) => log.error({ event: 'billing.failed', err }))
-  const timer = setInterval(wake, look_ms)
+  const timer = setInterval(wake, check_every_ms)
   timer.unref()
 
   return {

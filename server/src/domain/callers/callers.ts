@@ -1,7 +1,7 @@
-// The gate: turns what a request carries into a caller that the operation admits, or into a refusal. Denied
-// unless declared. The order is the same everywhere: who are you (401), may you (403), and only then does
-// anyone look at the input or at what exists. Roles are read from the database on every request; a token only
-// says who asks.
+// The gate: turns the credentials of a request into a caller that the operation admits, or into a refusal. An
+// operation admits only the callers that it declares. The order is the same everywhere: who is it (401), may
+// they (403), and only then are the input and the stored data looked at. The gate reads roles from the database
+// on every request; a token only says who asks.
 import { rank, type Access, type Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Clock } from '../../kit/clock.ts'
@@ -12,34 +12,33 @@ import type { UserRow } from '../../storage/users.ts'
 import type { ShellHubTokens } from './shellhub-tokens.ts'
 import type { Tokens } from './tokens.ts'
 
-/** What every caller has: the address it calls from, and how it reached us. */
-export interface From {
-  /** The TCP peer, or what a trusted proxy says of it. */
+/** Where a request comes from, and how it reached the server. Every caller has it. */
+export interface RequestOrigin {
+  /** The address of the TCP peer, or the one that a trusted proxy names. */
   readonly source: string
-  /** host[:port] as the caller knows the server. */
+  /** The server's host[:port] as the caller typed it. */
   readonly host: string
   readonly secure: boolean
 }
-export interface Nobody extends From {
-  readonly kind: 'nobody'
+export interface AnonymousCaller extends RequestOrigin {
+  readonly kind: 'anonymous'
 }
-export interface UserCaller extends From {
+export interface UserCaller extends RequestOrigin {
   readonly kind: 'user'
   readonly id: string
-  /** The id of the token it came with. */
+  /** The id of the token that the request carries. */
   readonly token_id: string
-  /** The user's when that token was made. */
+  /** The user's epoch when that token was made. */
   readonly epoch: number
-  /**
-   * When that token ends, and when what is issued for it has to, if that is settled; in seconds since 1970.
-   */
+  /** When that token ends, in seconds since 1970. */
   readonly exp: number
+  /** When tokens issued for that one must end, if there is such a limit; in seconds since 1970. */
   readonly until?: number | undefined
   readonly username: string
   readonly tenant_id: string | null
   readonly role: Role | null
 }
-export interface KeyCaller extends From {
+export interface KeyCaller extends RequestOrigin {
   readonly kind: 'key'
   readonly name: string
   readonly created_by: string
@@ -48,13 +47,13 @@ export interface KeyCaller extends From {
   readonly tenant_id: string
   readonly role: Role
 }
-export interface DeviceCaller extends From {
+export interface DeviceCaller extends RequestOrigin {
   readonly kind: 'device'
   readonly uid: string
   readonly tenant_id: string
 }
 export type MemberCaller = (UserCaller & { readonly tenant_id: string; readonly role: Role }) | KeyCaller
-export type Caller = Nobody | UserCaller | KeyCaller | DeviceCaller
+export type Caller = AnonymousCaller | UserCaller | KeyCaller | DeviceCaller
 
 export interface Credentials {
   readonly bearer: string | undefined
@@ -64,21 +63,19 @@ export interface Credentials {
 }
 
 export interface Gate {
-  admit(access: Access, credentials: Credentials, from: From): Promise<Caller>
-  /**
-   * Whose device token it is, by its signature alone: whether the device is still there, nobody has looked.
-   */
-  signedFor(bearer: string | undefined): Promise<SignedDevice>
+  admit(access: Access, credentials: Credentials, from: RequestOrigin): Promise<Caller>
+  /** The device of a token, by the signature alone. The gate does not check that the device still exists. */
+  deviceOfToken(bearer: string | undefined): Promise<SignedDevice>
 }
 
 export interface SignedDevice {
   readonly uid: string
   readonly tenant_id: string
-  /** By a ShellHub that the device has moved from: the token may be good no longer. */
+  /** Whether a ShellHub signed it, from which the device has moved. Such a token may not count any more. */
   readonly byShellHub: boolean
 }
 
-/** A token is as old as the password it was made under, or is the one that asked for the present password. */
+/** Whether a token was made under the present password, or is the one that set the present password. */
 export function outlivesPasswords(
   standing: Pick<UserStanding, 'epoch' | 'kept_token'>,
   epoch: number,
@@ -87,7 +84,7 @@ export function outlivesPasswords(
   return standing.epoch === epoch || standing.kept_token === token_id
 }
 
-/** The user who calls. Refuses a token that has ended since the gate looked. */
+/** The user who calls. Refuses a token that has ended since the gate checked it. */
 export async function callingUser(
   stores: Pick<Stores, 'users'>,
   { id, epoch, token_id }: UserCaller,
@@ -98,8 +95,8 @@ export async function callingUser(
 }
 
 /**
- * When what is issued for the caller has to end: a token that outlived a password, or a copy of it, is not
- * made to last.
+ * When tokens issued for the caller must end. A token that outlived a change of password, or a copy of it, must
+ * not be prolonged.
  */
 export function endOfIssued(user: UserRow, caller: UserCaller): number | undefined {
   return user.epoch === caller.epoch ? caller.until : caller.exp
@@ -115,7 +112,7 @@ export interface GateParts {
 }
 
 export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
-  async function keyCaller(apiKey: string, from: From): Promise<KeyCaller> {
+  async function keyCaller(apiKey: string, from: RequestOrigin): Promise<KeyCaller> {
     const key = await stores.callers.key(hashOf(apiKey))
     if (!key || (key.expires_in > 0 && key.expires_in * 1000 <= clock.now()))
       throw new Failure('unauthenticated')
@@ -131,7 +128,11 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
     }
   }
 
-  async function userCaller(bearer: string, access: Access, from: From): Promise<UserCaller | DeviceCaller> {
+  async function userCaller(
+    bearer: string,
+    access: Access,
+    from: RequestOrigin,
+  ): Promise<UserCaller | DeviceCaller> {
     const claims = await tokens.verify(bearer)
     if (!claims) return movedCaller(bearer, access, from)
     if (claims.claims === 'device') return deviceCaller(claims, from)
@@ -139,9 +140,9 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
     const [epoch, member_epoch] = claims.ver.split('.', 2)
     if (!standing || !outlivesPasswords(standing, Number(epoch), claims.jti))
       throw new Failure('unauthenticated')
-    // The token's namespace counts only while the membership it was made for is the present one.
+    // The token's namespace counts only while the membership is the one that the token was made for.
     const current = claims.tenant !== '' && standing.role !== null && standing.member_epoch === member_epoch
-    // A role change leaves a way to a fresh token; the end of the membership leaves none.
+    // After a change of role the caller may still ask for a new token; after the end of the membership not.
     const excused = access.who === 'user' && access.anyRole && standing.role !== null
     if (claims.tenant !== '' && !current && !excused) throw new Failure('unauthenticated')
     return {
@@ -159,26 +160,26 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
   }
 
   /**
-   * A device with the token of the ShellHub that it has moved from. Agents ask for signatures with the token
-   * they began with for as long as they run, so it counts for that call of theirs, also when they have a
-   * newer one; and for no other operation.
+   * A device with the token of the ShellHub that it has moved from. An agent asks for signatures with the token
+   * it started with for as long as it runs, even when it has a newer one. So the old token counts for that
+   * operation, and for no other.
    */
-  async function movedCaller(bearer: string, access: Access, from: From): Promise<DeviceCaller> {
+  async function movedCaller(bearer: string, access: Access, from: RequestOrigin): Promise<DeviceCaller> {
     const signed = access.who === 'device' ? await shellHub.verify(bearer) : undefined
     if (!signed) throw new Failure('unauthenticated')
     return deviceCaller({ uid: signed.uid, tenant: signed.tenant_id }, from)
   }
 
-  async function deviceCaller(claims: { uid: string; tenant: string }, from: From): Promise<DeviceCaller> {
+  async function deviceCaller(
+    claims: { uid: string; tenant: string },
+    from: RequestOrigin,
+  ): Promise<DeviceCaller> {
     const device = await stores.of(claims.tenant).devices.find(claims.uid)
     if (!device || device.status === 'rejected') throw new Failure('unauthenticated')
     return { ...from, kind: 'device', uid: claims.uid, tenant_id: claims.tenant }
   }
 
-  /**
-   * The caller as a member of the namespace that the path names: there, not in the token's, must the role be
-   * held.
-   */
+  /** The caller as a member of the namespace that the path names, with the role there and not the token's. */
   async function inNamespace(caller: UserCaller | KeyCaller, tenant: string): Promise<MemberCaller> {
     if (caller.kind === 'key') {
       if (caller.tenant_id !== tenant) throw new Failure('notFound')
@@ -191,8 +192,8 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
 
   return {
     async admit(access, { bearer, apiKey, tenant }, from) {
-      if (access.who === 'anyone') return { ...from, kind: 'nobody' }
-      // A key goes first: when both come, the key is used.
+      if (access.who === 'anyone') return { ...from, kind: 'anonymous' }
+      // A request with a key and a token is the key's.
       const caller =
         apiKey !== undefined
           ? await keyCaller(apiKey, from)
@@ -214,7 +215,7 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
       if (rank(member.role) < rank(access.role)) throw new Failure('roleTooLow')
       return member
     },
-    async signedFor(bearer) {
+    async deviceOfToken(bearer) {
       if (bearer === undefined) throw new Failure('unauthenticated')
       const claims = await tokens.verify(bearer)
       if (claims && claims.claims !== 'device') throw new Failure('forbidden', { message: onlyDevices })

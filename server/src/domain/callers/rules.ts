@@ -1,13 +1,12 @@
-// The face of every noun's rules: for each operation of the contract one function from its input and its
-// caller to its answer. The types come from the contract, so a rule that does not keep its promise does not
-// compile.
+// The types of all rules: for each operation of the contract one function from its input and its caller to its
+// answer. The types come from the contract, so a rule that breaks its promise does not compile.
 import type { Access } from '@hawser/contract/access'
 import type { Contract } from '@hawser/contract'
 import type { Input, Operation, Output } from '@hawser/contract/operation'
-import type { DeviceCaller, KeyCaller, MemberCaller, Nobody, UserCaller } from './callers.ts'
+import type { AnonymousCaller, DeviceCaller, KeyCaller, MemberCaller, UserCaller } from './callers.ts'
 
 export type CallerFor<A extends Access> = A extends { who: 'anyone' }
-  ? Nobody
+  ? AnonymousCaller
   : A extends { who: 'user' }
     ? UserCaller
     : A extends { who: 'user-or-key' }

@@ -1,8 +1,8 @@
-// Device tokens that a ShellHub signed, for devices that have moved from there. Running agents never ask for
-// a new token while they have no tunnel, so without this a moved device stays away until its agent is
-// restarted. Such a token is worth less than one of ours: it counts only in namespaces for which an
-// administrator has given ShellHub's public key, only for a device of that very namespace, and only at the
-// gate's two doors for agents (see callers.ts). It is never a user's token.
+// Device tokens that a ShellHub signed, for devices that have moved from there. A running agent never asks for
+// a new token while it has no tunnel, so without this a moved device would stay offline until its agent is
+// restarted. Such a token gives less than one of ours: it counts only in namespaces for which an administrator
+// has added ShellHub's public key, only for a device of that namespace, and only for opening a tunnel and
+// asking for signatures (see callers.ts). It is never a user's token.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import { Failure } from '@hawser/contract/failures'
@@ -22,7 +22,7 @@ export interface ShellHubTokens {
   verify(token: string): Promise<SignedFor | undefined>
   /** Whether there are such tokens in this namespace. */
   countIn(tenant_id: string): Promise<boolean>
-  /** Whether the device opens its tunnel with a token of ours now, and with no other any more. */
+  /** Whether the device must open its tunnel with a token of ours, because it has done so before. */
   replaced(device: Pick<DeviceRow, 'token_at' | 'connector' | 'enrolment_key'>): boolean
 }
 
@@ -30,20 +30,20 @@ export interface ShellHubTokensParts {
   stores: Pick<Stores, 'shellHubKeys' | 'callers'>
   clock: Clock
   /**
-   * After a key was added its tokens count for so long; undefined: until each device has come with a token of
-   * ours.
+   * For how many days after a key was added its tokens count; undefined: for each device until it has connected
+   * with a token of ours.
    */
   days: number | undefined
 }
 
 interface TrustedKey {
   readonly key: KeyObject
-  /** Where it counts, and since when. */
+  /** The namespaces in which it counts, each with the time since when. */
   readonly namespaces: ReadonlyMap<string, number>
 }
 
 const reload_ms = 1000
-/** Clocks of machines differ; a token that ShellHub made a moment ago is not from the future. */
+/** Clocks of machines differ: a token that ShellHub made a moment ago may seem to come from the future. */
 const skew_s = 600
 const least_bits = 2048
 
@@ -66,9 +66,7 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
     return [...found.values()]
   }
 
-  /**
-   * Read anew once a second at most: a key that was taken back on another node counts no longer than that.
-   */
+  /** Reads the keys at most once a second: a key removed on another node counts no longer than that. */
   function trusted(): Promise<readonly TrustedKey[]> {
     const now = clock.now()
     if (!loaded || now - loaded.at >= reload_ms) {
@@ -89,7 +87,7 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
       for (const { key, namespaces } of await trusted()) {
         const claims = await deviceClaims(token, key, new Date(clock.now()))
         if (!claims) continue
-        // Early tokens do not name the namespace; the uid does, being made of it.
+        // Early tokens do not name the namespace, but the uid belongs to exactly one.
         const tenant_id = claims.tenant ?? (await stores.callers.namespaceOfDevice(claims.uid))
         return tenant_id !== undefined && counts(namespaces.get(tenant_id))
           ? { uid: claims.uid, tenant_id }
@@ -101,7 +99,7 @@ export function shellHubTokens({ stores, clock, days }: ShellHubTokensParts): Sh
       return (await trusted()).some(({ namespaces }) => counts(namespaces.get(tenant_id)))
     },
     replaced({ token_at, connector, enrolment_key }) {
-      // Containers and devices without an agent have never had a token, here or there.
+      // Containers and devices without an agent have never had a token, neither ours nor ShellHub's.
       return connector !== null || enrolment_key !== null || (days === undefined && token_at !== null)
     },
   }
@@ -113,7 +111,7 @@ async function deviceClaims(
   currentDate: Date,
 ): Promise<{ uid: string; tenant?: string } | undefined> {
   try {
-    // ShellHub names no key; whoever names one means one of ours.
+    // ShellHub's tokens name no key; a token that names one claims to be ours.
     if (decodeProtectedHeader(token).kid !== undefined) return undefined
     const { payload } = await jwtVerify(token, key, {
       algorithms: ['RS256'],
@@ -125,12 +123,12 @@ async function deviceClaims(
     if (tenant === undefined) return { uid }
     return fits(patterns.uuid, tenant) ? { uid, tenant } : undefined
   } catch {
-    // Malformed, forged or expired: to the caller all of these are the same.
+    // Malformed, forged and expired tokens get the same answer.
     return undefined
   }
 }
 
-/** ShellHub's public key from the text of its file; refuses what is none. */
+/** Reads ShellHub's public key from the text of its file; throws a Failure when it is none. */
 export function readShellHubKey(text: string): { readonly fingerprint: string; readonly public_key: string } {
   const refuse = (message: string, cause?: unknown): never => {
     throw new Failure('invalid', { message, cause })

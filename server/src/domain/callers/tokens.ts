@@ -1,7 +1,7 @@
-// Tokens: RS256 JWTs for users (72 hours) and devices (no end: agents never renew the one they use). The
-// signing key is kept sealed in the database, so that tokens outlive a restart; older keys still verify.
-// Verifying costs far more than remembering, so verified tokens are remembered in a bounded map, by which
-// nothing is granted: the gate asks the database about the user or device every time.
+// Tokens: RS256 JWTs for users (72 hours) and devices (no end, because agents never renew the one they use).
+// The signing key is stored sealed in the database, so that tokens outlive a restart; older keys still verify.
+// Verifying is slow, so a bounded map caches verified tokens. The cache grants nothing: the gate asks the
+// database about the user or device every time.
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
@@ -17,17 +17,17 @@ export interface UserClaims {
   /** The token's own id. */
   readonly jti: string
   readonly id: string
-  /** Empty: no namespace. */
+  /** The namespace's id; empty: no namespace. */
   readonly tenant: string
   readonly name: string
   readonly mfa: boolean
-  /** `<user epoch>.<member epoch>`: ends the token when the password or the role changes. */
+  /** `<user epoch>.<member epoch>`: the token ends when the password or the role changes. */
   readonly ver: string
   /** In seconds since 1970. */
   readonly exp: number
   /**
-   * When whatever is issued for it has to end: it comes from a token that outlived a password. In seconds
-   * since 1970.
+   * When tokens issued for this one must end, because it comes from a token that outlived a password. In
+   * seconds since 1970.
    */
   readonly until?: number
 }
@@ -47,7 +47,7 @@ export interface Tokens {
 export const user_token_hours = 72
 const remembered_tokens = 50_000
 const reload_ms = 1000
-/** Clocks of nodes differ; a token that another one made a moment ago is not from the future. */
+/** Clocks of nodes differ: a token that another node made a moment ago may seem to come from the future. */
 const skew_s = 600
 
 export async function tokens({
@@ -62,7 +62,7 @@ export async function tokens({
   let keys = await loadKeys(stores, vault, clock)
   const publicKeys = new Map(keys.map((key) => [key.kid, key.publicKey]))
   let loaded_at = clock.now()
-  /** A node that started at the same moment on an empty database may have made a key, too. */
+  /** Reads the keys again for an unknown one: a node that started at the same moment may have made it. */
   const keyOf = async (kid: string): Promise<KeyObject | undefined> => {
     if (!publicKeys.has(kid) && clock.now() - loaded_at > reload_ms) {
       loaded_at = clock.now()
@@ -120,12 +120,12 @@ async function readToken(
       clockTolerance: skew_s,
     })
     const claims = payload as unknown as Claims
-    // The tolerance is for the beginning of its time, not for the end.
+    // The tolerance applies to the start of the token's time only.
     if (payload.exp !== undefined && payload.exp <= currentDate.getTime() / 1000) return undefined
     if (claims.claims !== 'user' && claims.claims !== 'device') return undefined
     return { claims, exp: payload.exp ?? Infinity }
   } catch {
-    // Malformed, forged or expired: to the caller all of these are the same.
+    // Malformed, forged and expired tokens get the same answer.
     return undefined
   }
 }
@@ -144,7 +144,7 @@ async function loadKeys(stores: Stores, vault: Vault, clock: Clock) {
       public_key: pair.publicKey,
       created_at: iso(clock.now()),
     })
-    // Read back: of several nodes that start on an empty database all must settle on the same newest key.
+    // Reads back: several nodes that start on an empty database must all settle on the same newest key.
     rows = await stores.signingKeys.list()
   }
   return rows.map((row) => ({
@@ -154,7 +154,7 @@ async function loadKeys(stores: Stores, vault: Vault, clock: Clock) {
   }))
 }
 
-/** The first thing that is unsealed at a start, so that it tells whoever brought the wrong key. */
+/** This is the first unsealing at a start, so it is where a wrong master key shows. */
 function openSealed(vault: Vault, sealed: string): string {
   try {
     return vault.open('signing key', sealed)

@@ -15,7 +15,7 @@ import { parseFilter } from '../access/filters.ts'
 import type { Presence } from './presence.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { Signer } from '../access/signer.ts'
-import { place_ms } from '../billing/subscriptions.ts'
+import { slot_hold_ms } from '../billing/subscriptions.ts'
 
 export interface DeviceParts {
   stores: Stores
@@ -87,7 +87,7 @@ const keptPlaces = (
   inside: Pick<StoresInTransaction, 'of'>,
   tenant_id: string,
   clock: Clock,
-): Promise<string[]> => inside.of(tenant_id).removedDevices.list(iso(clock.now() - place_ms))
+): Promise<string[]> => inside.of(tenant_id).removedDevices.list(iso(clock.now() - slot_hold_ms))
 
 /** The devices that the namespace has room for. Without a limit nothing needs to be counted. */
 async function roomIn(

@@ -61,7 +61,7 @@ export function tunnelRules({
   let claimed = 0
   return {
     async admit(bearer, inTurn) {
-      const { uid, tenant_id, byShellHub } = await gate.signedFor(bearer)
+      const { uid, tenant_id, byShellHub } = await gate.deviceOfToken(bearer)
       inTurn(uid)
       const row = await stores.of(tenant_id).devices.find(uid)
       if (!row || row.status === 'rejected' || (byShellHub && shellHub.replaced(row)))

@@ -1,6 +1,5 @@
-// Namespaces and their members. Nobody grants, edits or removes an owner. A changed or ended membership takes
-// effect at once: its epoch changes, and with it every token made for it is worth nothing; its API keys are
-// removed.
+// Namespaces and their members. Nobody can grant, edit or remove an owner. A changed or ended membership takes
+// effect at once: its epoch changes, which ends every token made for it, and an ended one loses its API keys.
 import { mayManage, type Role } from '@hawser/contract/access'
 import { neverPasses } from '@hawser/contract/environment'
 import { Failure } from '@hawser/contract/failures'
@@ -15,7 +14,7 @@ import { findOther } from '../people/identity.ts'
 import type { Rules } from '../callers/rules.ts'
 import { free_devices, readBilling } from '../billing/subscriptions.ts'
 
-/** What set-up and the administrator's commands use besides. */
+/** What set-up and the administrator's commands use beside the operations. */
 export interface NamespaceAdministration {
   create(owner: string, name: string, tenant_id?: string): Promise<NamespaceRow>
   removeNamespace(tenant_id: string): Promise<void>
@@ -45,7 +44,7 @@ export interface NamespaceParts {
   billed: boolean
 }
 
-/** What no namespace can let pass is refused by its name, so that nobody believes it does. */
+/** Refuses a variable that never reaches a device, by its name, so that nobody believes that it does. */
 function acceptable(names: readonly string[]): string[] {
   const never = names.find(neverPasses)
   if (never !== undefined)

@@ -1,10 +1,10 @@
-// Passwords: Argon2id, kept in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are hashed
-// at a time (each takes 19 MiB and a core), the others wait in a bounded line. Checking a password of nobody
-// costs the same as checking somebody's, so that time does not tell who exists.
+// Passwords: Argon2id, stored in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are hashed
+// at a time (each takes 19 MiB and a core); the others wait in a bounded queue. Checking the password of an
+// unknown user costs the same as checking that of a known one, so that time does not reveal who exists.
 //
-// People who came from elsewhere (decision 25) bring hashes of other kinds, which are accepted until their
-// first sign-in and replaced then: bcrypt as it is, and SHA-256 wrapped in Argon2id as `$sha256$argon2id$…`,
-// since bare it protects nothing.
+// Imported users (decision 25) bring hashes of other kinds, which are accepted until their first sign-in and
+// replaced then. Bcrypt hashes are stored as they are. SHA-256 hashes are wrapped in Argon2id as
+// `$sha256$argon2id$…`, because a bare SHA-256 protects nothing.
 import { argon2, createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
@@ -15,10 +15,10 @@ import { turns } from '../../kit/concurrency.ts'
 const cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const tag_bytes = 32
 const derive = promisify(argon2)
-const line = turns({ atOnce: 2, waiting: 200 })
+const queue = turns({ atOnce: 2, waiting: 200 })
 
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const turn = line.take(work)
+  const turn = queue.take(work)
   if (!turn)
     throw new Failure('tooMany', { message: 'Too many sign-ins at this moment; try again.', retryAfter: 5 })
   return turn
@@ -34,7 +34,8 @@ export async function hashPassword(password: string): Promise<string> {
   return `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${base64(nonce)}$${base64(hash)}`
 }
 
-const nobody = {
+/** Parameters of the hash that is computed when there is no such user. */
+const decoy = {
   memory: cost.memory,
   passes: cost.passes,
   parallelism: cost.parallelism,
@@ -42,14 +43,14 @@ const nobody = {
   tagLength: tag_bytes,
 }
 
-/** The lowest cost that bcrypt has, and the highest for which somebody would still wait. */
+/** Costs from 4, the lowest that bcrypt has, to 14, the highest that a person would wait for. */
 const bcrypt = /^\$2[aby]\$(?:0[4-9]|1[0-4])\$[./A-Za-z0-9]{53}$/
 const sha256 = /^[0-9a-f]{64}$/
 const wrapped = '$sha256'
 const sha256Of = (password: string): string => createHash('sha256').update(password).digest('hex')
 
-/** A hash of nothing, as costly as the ones that people bring: of 2^10 rounds. */
-const bcryptOfNobody = `$2a$10$${'.'.repeat(53)}`
+/** Matches no password and costs as much as imported hashes do: 2^10 rounds. */
+const decoyBcrypt = `$2a$10$${'.'.repeat(53)}`
 
 function bcryptMatches(password: string, hash: string): Promise<boolean> {
   return inTurn(async () => {
@@ -61,23 +62,23 @@ function bcryptMatches(password: string, hash: string): Promise<boolean> {
   })
 }
 
-/** What is kept of a hash that was made elsewhere; undefined for one that could never be checked. */
+/** The form in which an imported hash is stored; undefined for one that we could never check. */
 export async function adoptHash(hash: string): Promise<string | undefined> {
   if (bcrypt.test(hash)) return hash
   return sha256.test(hash) ? wrapped + (await hashPassword(hash)) : undefined
 }
 
-/** Whether a hash is to be replaced as soon as the password is known. */
+/** Whether a hash was imported and must be replaced as soon as the password is known. */
 export function isForeign(stored: string): boolean {
   return bcrypt.test(stored) || stored.startsWith(wrapped)
 }
 
 /**
- * Whether the password is the one that was hashed; without a hash, the same work and always false. While
- * somebody still has a bcrypt hash (`bcryptAround`), every check does the work of both kinds: else time would
- * tell who has one, and so exists.
+ * Whether the password is the one that was hashed; without a hash it does the same work and gives false. While
+ * any user still has a bcrypt hash (`bcryptInUse`), every check does the work of both kinds: otherwise time
+ * would reveal who has one, and so who exists.
  */
-export async function passwordMatches(password: string, stored = '', bcryptAround = false): Promise<boolean> {
+export async function passwordMatches(password: string, stored = '', bcryptInUse = false): Promise<boolean> {
   if (bcrypt.test(stored)) {
     const [right] = await Promise.all([bcryptMatches(password, stored), argon2Matches(password, '')])
     return right
@@ -85,14 +86,14 @@ export async function passwordMatches(password: string, stored = '', bcryptAroun
   const right = stored.startsWith(wrapped)
     ? argon2Matches(sha256Of(password), stored.slice(wrapped.length))
     : argon2Matches(password, stored)
-  const [found] = await Promise.all([right, bcryptAround && bcryptMatches(password, bcryptOfNobody)])
+  const [found] = await Promise.all([right, bcryptInUse && bcryptMatches(password, decoyBcrypt)])
   return found
 }
 
 async function argon2Matches(password: string, stored: string): Promise<boolean> {
   const parts = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(stored)
   if (!parts) {
-    await inTurn(() => derive('argon2id', { message: password, ...nobody }))
+    await inTurn(() => derive('argon2id', { message: password, ...decoy }))
     return false
   }
   const [, memory, passes, parallelism, nonce, hash] = parts

@@ -1,11 +1,11 @@
-// What proves who somebody is (the addresses and the second factor), and what a token alone may do to it. A
-// changed address is shown at once, but counts only when it is confirmed by the link that goes there: until
-// then the e-mails that let one in go to the former one. Every change is told at once to the addresses that
-// count, with a link that for 72 hours puts everything back as it was before: the addresses, the second
-// factor, and no token stays good. A password that was set since then stops working, too, because it may have
-// been set with a link that went to a stranger's address.
+// What proves who a user is (the e-mail addresses and the second factor), and what a token alone may change of
+// it. A changed address is shown at once but counts only after its owner has opened the link sent there; until
+// then e-mails that give access go to the former address. Every change is reported at once to the addresses
+// that count, with a link that undoes it for 72 hours: the link restores addresses and second factor and ends
+// every token. A password that was set since then stops working, too, because it may have been set with a link
+// that went to a stranger's address.
 //
-// The first recovery address counts at once: there is none before it to which anything could go.
+// The first recovery address counts at once, because no earlier one exists that e-mails could go to.
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import { hour_ms, iso, type Clock } from '../../kit/clock.ts'
@@ -26,7 +26,7 @@ export interface IdentityParts {
   background: Lifetime
 }
 
-/** What a letter about a change names. */
+/** What an e-mail about a change names. */
 export type Changed = 'email' | 'recovery_email' | 'second factor'
 type Address = Exclude<Changed, 'second factor'>
 
@@ -35,19 +35,16 @@ const changes_per_hour = 10
 const kinds = { email: 'confirm-email', recovery_email: 'confirm-recovery-email' } as const
 const addresses = ['email', 'recovery_email'] as const
 
-/** The address to which everything goes that lets one in. */
+/** The address that receives e-mails that give access: the last one that its owner confirmed. */
 export const countingEmail = (user: UserRow): string => user.former_email ?? user.email
 export const countingRecoveryEmail = (user: UserRow): string | null =>
   user.former_recovery_email ?? user.recovery_email
 
-/**
- * What becomes of the former address when another one is shown: it goes on counting, unless the new one is
- * the same.
- */
+/** The former address to store beside a new one: the one that counts, or null when both are the same. */
 const formerOf = (counting: string | null, shown: string | null): string | null =>
   counting === shown ? null : counting
 
-/** The columns that change with the addresses that are shown. */
+/** Adds the former addresses to a change of columns that replaces an address. */
 export function withFormer(user: UserRow, columns: Partial<UserRow>): Partial<UserRow> {
   return {
     ...columns,
@@ -58,23 +55,23 @@ export function withFormer(user: UserRow, columns: Partial<UserRow>): Partial<Us
   }
 }
 
-/** What a change is judged by, and an undo brings back. */
+/** Columns that prove who the user is. A change checks that they are as it read them; an undo restores them. */
 const proofs = ['email', 'former_email', 'recovery_email', 'former_recovery_email', 'mfa_secret'] as const
 
 /**
- * Locks a user who was read before the transaction, and refuses to go on when they are not as they were: a
- * request that was on its way when all tokens ended must not write over what ended them.
+ * Locks a user whom the caller read before the transaction, and throws when the user has changed since: a
+ * request that was under way when all tokens ended must not overwrite the change that ended them.
  */
 export async function lockAsRead(inside: StoresInTransaction, user: UserRow): Promise<void> {
   const now = await inside.users.lock(user.id)
   if (now?.epoch !== user.epoch) throw new Failure('unauthenticated')
   if (proofs.some((proof) => now[proof] !== user[proof]))
     throw new Failure('conflict', {
-      message: 'Another request changed the same at this moment; look, and try again.',
+      message: 'Another request changed the same at this moment; check the result and try again.',
     })
 }
 
-/** Sets the password of a user who is locked. What was on its way for the old one is worth nothing now. */
+/** Sets the password of a locked user, and ends every one-time token that was issued under the old one. */
 export async function setPassword(
   inside: StoresInTransaction,
   id: string,
@@ -89,9 +86,9 @@ export async function setPassword(
 const address = new RegExp(patterns.email, 'u')
 
 /**
- * Whom others mean by a name that they typed: a user name, or a confirmed e-mail. An address never matches a
- * user name, and one that nobody has confirmed matches nobody: else whoever typed it first would get what is
- * meant for its owner.
+ * Finds the user whom another person named: by user name, or by confirmed e-mail address. An address never
+ * matches a user name, and an unconfirmed address matches nobody: otherwise whoever registered it first would
+ * get the rights that are meant for its owner.
  */
 export function findOther(stores: Pick<Stores, 'users'>, identifier: string): Promise<UserRow | undefined> {
   const name = identifier.toLowerCase()
@@ -103,11 +100,11 @@ export type Identity = ReturnType<typeof identity>
 export function identity({ stores, vault, clock, post, letters, background }: IdentityParts) {
   const issued = (lives_ms: number) => ({ token: newUuid(), expires_at: iso(clock.now() + lives_ms) })
 
-  /** Sends the link that confirms an address, if it waits for one; it ends the link before. */
+  /** Sends the link that confirms an address, if the address waits for one. The previous link ends. */
   async function sendConfirmation(user_id: string, which: Address): Promise<void> {
     const kind = kinds[which]
     const { token, expires_at } = issued(undo_ms)
-    // Locked, so that the link goes to the very address that it confirms: whoever changes the address ends
+    // The user is locked so that the link goes to the address that it confirms: a change of the address ends
     // the link.
     const about = await stores.transaction(async (inside) => {
       const user = await inside.users.lock(user_id)
@@ -121,7 +118,7 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
     if (about) await post.send(letters.confirmAddress({ ...about, token }))
   }
 
-  /** Refuses the eleventh change in an hour, since each sends letters and keeps what was before. */
+  /** Refuses the eleventh change in an hour, because each change sends e-mails and stores the state before. */
   async function countChange(user_id: string): Promise<void> {
     const now = clock.now()
     const count = await stores.attempts.count(`addresses ${user_id}`, iso(now), iso(now + hour_ms))
@@ -129,7 +126,7 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
   }
 
   return {
-    /** Whether the columns change an address; if so, it is counted. */
+    /** The addresses that the columns change. A change of any counts towards the hourly limit. */
     async changed(user: UserRow, columns: Partial<UserRow>): Promise<Address[]> {
       const found = addresses.filter(
         (which) => columns[which] !== undefined && columns[which] !== user[which],
@@ -141,11 +138,15 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
     countChange,
 
     /**
-     * Keeps what is before a change, inside the transaction that makes it. What it gives is called after the
-     * commit and tells those whom it concerns: the addresses that count now, and new ones that wait to be
-     * confirmed.
+     * Stores the state before a change, inside the transaction that makes the change. Gives a function to call
+     * after the commit, which sends e-mails to the addresses that count now and to new ones that need
+     * confirming.
      */
-    async keep(inside: StoresInTransaction, user: UserRow, changed: readonly Changed[]): Promise<() => void> {
+    async saveUndo(
+      inside: StoresInTransaction,
+      user: UserRow,
+      changed: readonly Changed[],
+    ): Promise<() => void> {
       const { token, expires_at } = issued(undo_ms)
       await inside.identityChanges.insert({
         user_id: user.id,
@@ -158,20 +159,21 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
         expires_at,
       })
       const confirming = addresses.filter((which) => changed.includes(which))
-      // A link that went to the address before this one confirms nothing any more.
+      // A link that went to the previous address must not confirm the new one.
       for (const which of confirming) await inside.tokens.removeOf(user.id, kinds[which])
       const former = changed.includes('recovery_email') ? countingRecoveryEmail(user) : null
-      const told = new Set([countingEmail(user), ...(former === null ? [] : [former])])
+      const recipients = new Set([countingEmail(user), ...(former === null ? [] : [former])])
       return () =>
-        background.later('letter.changed', async () => {
-          for (const to of told) await post.send(letters.changed({ to, name: user.name, changed, token }))
+        background.later('email.changed', async () => {
+          for (const to of recipients)
+            await post.send(letters.changed({ to, name: user.name, changed, token }))
           for (const which of confirming) await sendConfirmation(user.id, which)
         })
     },
 
     sendConfirmation,
 
-    /** Makes the address count that the link went to. */
+    /** Makes the address count to which the link was sent. */
     async confirm(token: string): Promise<void> {
       await stores.transaction(async (inside) => {
         for (const which of addresses) {
@@ -182,7 +184,7 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
             found.user_id,
             which === 'email' ? { former_email: null } : { former_recovery_email: null },
           )
-          // What is on its way to the former address is worth nothing now.
+          // Links and codes that were sent to the former address end here.
           for (const kind of which === 'email'
             ? (['recovery', 'mfa-reset-main'] as const)
             : (['mfa-reset-recovery'] as const))
@@ -194,9 +196,8 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
     },
 
     /**
-     * Puts everything back as it was before the change that the link is about; tells whether a new password
-     * is needed. The addresses that are no longer the account's are told, too: the link may be in the hands
-     * of a stranger.
+     * Restores the state before the change that the link is about; gives whether a new password is needed. The
+     * addresses that the account loses get an e-mail, too, because a stranger may have used the link.
      */
     async undo(token: string): Promise<{ user_id: string; passwordGone: boolean }> {
       const { user, before, passwordGone } = await stores.transaction(async (inside) => {
@@ -210,12 +211,12 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
           former_email: null,
           recovery_email: before.recovery_email,
           former_recovery_email: null,
-          // Empty is no hash of any password.
+          // An empty hash matches no password.
           ...(passwordGone ? { password: '' } : {}),
         })
         if (user.mfa_secret !== before.mfa_secret) {
           await inside.users.save(id, { mfa_secret: before.mfa_secret })
-          // Those that were spent since are empty.
+          // A code that was used since then is stored as an empty text.
           const codes = (JSON.parse(before.mfa_recovery_codes) as string[]).filter((code) => code !== '')
           await inside.users.setRecoveryCodes(id, codes)
         }
@@ -227,7 +228,7 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
       })
       const gone = new Set([user.former_email, user.email, user.former_recovery_email, user.recovery_email])
       for (const kept of [null, before.email, before.recovery_email]) gone.delete(kept)
-      background.later('letter.undone', async () => {
+      background.later('email.undone', async () => {
         for (const to of gone) if (to !== null) await post.send(letters.undone({ to, name: user.name }))
       })
       return { user_id: user.id, passwordGone }

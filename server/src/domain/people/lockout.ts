@@ -1,8 +1,7 @@
-// Lock-out: three wrong attempts of one subject lead to a lock of 1, 4, 16 and then 60 minutes, of which the
-// third attempt is told already; other counted operations answer five tries and then rest for fifteen
-// minutes. While a lock lasts nothing is tried and nothing is counted, not even a right password. One
-// subject's attempts are judged one after the other: a hundred guesses sent at once are still a hundred
-// attempts.
+// Lock-out. At sign-in the third wrong attempt of one subject starts a lock of 1, then 4, 16 and 60 minutes,
+// and is itself answered as locked. Other counted operations allow five tries and then lock for fifteen
+// minutes. While a lock lasts nothing is tried and nothing is counted, not even a right password. Attempts of
+// one subject run one after the other, so a hundred guesses sent at once count as a hundred attempts.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { turnsByKey } from '../../kit/concurrency.ts'
@@ -12,7 +11,7 @@ export interface Policy {
   /** After the nth wrong attempt: how long it is locked and how long the count is remembered, in minutes. */
   readonly after: (wrong: number) => { lock: number; remember: number }
   /** Whether the attempt that leads to a lock is itself refused as locked, or still as a wrong one. */
-  readonly tellsAtOnce: boolean
+  readonly reportsLockAtOnce: boolean
 }
 
 export const signInPolicy: Policy = {
@@ -23,26 +22,26 @@ export const signInPolicy: Policy = {
       remember: Math.trunc(Math.max(Math.min(2.5 * minutes, 60), 2)),
     }
   },
-  tellsAtOnce: true,
+  reportsLockAtOnce: true,
 }
 
 export const fiveTries: Policy = {
   after: (wrong) => ({ lock: wrong < 5 ? 0 : 15, remember: 15 }),
-  tellsAtOnce: false,
+  reportsLockAtOnce: false,
 }
 
 export interface Lockout {
   /**
-   * Runs one attempt. `attempt` gives a value when it succeeded and undefined when it was wrong; a wrong one
+   * Runs one attempt. `attempt` gives a value when it succeeded and undefined when it was wrong. A wrong attempt
    * is counted and refused with `wrong`, or with `locked` once it is one too many. A success clears the count
-   * unless `keep` is set (a first factor alone must not refill the tries for the second).
+   * unless `keepsCount` says otherwise: a first factor alone must not refill the tries for the second.
    */
   judge<T>(
     subject: string,
     policy: Policy,
     wrong: (headers: Record<string, string>) => Failure,
     attempt: () => Promise<T | undefined>,
-    keep?: (value: T) => boolean,
+    keepsCount?: (value: T) => boolean,
   ): Promise<T>
 }
 
@@ -58,7 +57,7 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
   }
 
   return {
-    async judge(subject, policy, wrong, attempt, keep) {
+    async judge(subject, policy, wrong, attempt, keepsCount) {
       const turn = perSubject.take(subject, async () => {
         const now = clock.now()
         const known = await stores.attempts.find(subject, iso(now))
@@ -66,7 +65,7 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
           refuse(Date.parse(known.locked_until))
         const value = await attempt()
         if (value !== undefined) {
-          if (known && !keep?.(value)) await stores.attempts.clear(subject)
+          if (known && !keepsCount?.(value)) await stores.attempts.clear(subject)
           return value
         }
         const after = clock.now()
@@ -82,7 +81,7 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
           until === 0 ? null : iso(until),
           iso(after + Math.max(remember, lock) * minute_ms),
         )
-        if (until !== 0 && policy.tellsAtOnce) refuse(until)
+        if (until !== 0 && policy.reportsLockAtOnce) refuse(until)
         throw wrong(header(until))
       })
       if (!turn) throw new Failure('tooMany', { headers: header(0), retryAfter: 5 })

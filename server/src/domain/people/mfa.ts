@@ -1,7 +1,7 @@
-// The second factor. TOTP with SHA-1, 6 digits, 30 s, one step either side; a code works once, because the
-// step it belongs to is remembered. Recovery codes and reset codes are single use and kept only as marks.
-// Every wrong code is counted: at sign-in towards the sign-in lock, elsewhere per operation, and where no
-// token is needed per source, so that strangers lock out themselves and not the person whose name they know.
+// The second factor. TOTP with SHA-1, 6 digits, 30 s, one step either side. A code works once, because the
+// time step it belongs to is stored. Recovery codes and reset codes are single use; only their keyed hashes are
+// stored. Every wrong code is counted: at sign-in towards the sign-in lock, elsewhere per operation, and per
+// source where no token is needed, so that strangers lock out themselves and not the person they name.
 import { Secret, TOTP } from 'otpauth'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
@@ -36,11 +36,11 @@ const recovery_codes = 6
 const wrong_codes_per_sign_in = 5
 const recovered_ms = 10 * minute_ms
 const resets_per_hour = 5
-/** From all sources together: whoever has the password and many addresses gets no more. */
+/** From all sources together, so that many addresses give an attacker with the password no more tries. */
 const wrong_codes_per_hour = 20
 /**
- * From all sources together, on one day; then both codes of a reset end. Whoever has one of them must guess
- * 40 bits.
+ * From all sources together in one day; then both codes of a reset end. An attacker who has one of the codes
+ * must guess the 40 bits of the other.
  */
 const wrong_resets = 1000
 
@@ -65,7 +65,7 @@ function stepOf(secret: string, code: string, now_ms: number): number | undefine
   return delta === null ? undefined : Math.floor(now_ms / 1000 / period_s) + delta
 }
 
-/** How a recovery code is kept. */
+/** The keyed hash under which a recovery code is stored. */
 export function recoveryMark(vault: Vault, user_id: string, code: string): string {
   return vault.mark('recovery code', `${user_id} ${code.trim().toUpperCase()}`)
 }
@@ -86,7 +86,7 @@ export function mfa({
   const resetMark = (kind: string, user_id: string, code: string) =>
     vault.mark(kind, `${user_id} ${code.trim().toUpperCase()}`)
 
-  /** True for a code of the user's secret that was not used before; it is used by this. */
+  /** Whether this is a code of the user's secret that was not used before. Marks the code as used. */
   async function spendCode(user: UserRow, code: string): Promise<boolean> {
     if (user.mfa_secret === null) return false
     const step = stepOf(vault.open('mfa secret', user.mfa_secret), code, clock.now())
@@ -128,7 +128,7 @@ export function mfa({
       const user = await stores.users.findByIdentifier(identifier)
       const hash = codeMark(user?.id ?? '', body.recovery_code)
       const expires_ms = clock.now() + recovered_ms
-      // For nobody the same look-up is made, so that time does not tell who exists.
+      // An unknown user costs the same look-up, so that time does not reveal who exists.
       await lockout.judge(
         `mfa recover ${neighbourhood(source)} ${user?.id ?? identifier}`,
         fiveTries,
@@ -153,20 +153,20 @@ export function mfa({
     },
 
     requestReset({ body }) {
-      // After the answer, so that it takes as long for a stranger as for a user.
-      background.later('letter.mfa-reset', async () => {
+      // Runs after the answer, so that the answer takes the same time whether or not the user exists.
+      background.later('email.mfa-reset', async () => {
         const found = await stores.users.findByIdentifier(body.identifier.toLowerCase())
         if (!found?.mfa_secret || !countingRecoveryEmail(found)) return
         const { id } = found
         const now = clock.now()
         if (
-          (await stores.attempts.count(`letter mfa-reset ${id}`, iso(now), iso(now + hour_ms))) >
+          (await stores.attempts.count(`email mfa-reset ${id}`, iso(now), iso(now + hour_ms))) >
           resets_per_hour
         )
           return
         const codes = { main: newLegibleCode(8), recovery: newLegibleCode(8) }
-        // Locked, so that the codes go to the addresses that count when they begin to work: an undo ends
-        // them.
+        // The user is locked so that the codes go to the addresses that count when the codes begin to work: an
+        // undo ends them.
         const to = await stores.transaction(async (inside) => {
           const user = await inside.users.lock(id)
           const recovery = user && countingRecoveryEmail(user)
@@ -200,7 +200,7 @@ export function mfa({
           const now = iso(clock.now())
           const main = resetMark('mfa-reset-main', id, body.main_email_code)
           const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
-          // Both or none: one right code alone is not used up, and does not show that it was right.
+          // Both codes or none: one right code alone is not used up, and the answer does not show it was right.
           if (
             !(await stores.tokens.find('mfa-reset-main', main, now)) ||
             !(await stores.tokens.find('mfa-reset-recovery', recovery, now))
@@ -215,14 +215,14 @@ export function mfa({
               !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
               !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
             )
-              // Another request was quicker. Thrown, so that this one spends neither code.
+              // Another request was quicker. The throw rolls back, so that this request spends neither code.
               throw wrongCode()
             await switchOff(inside, id)
             return locked && { ...locked, mfa_secret: null }
           })
         },
       )
-      // As they were then: what happens from here on, an undo too, ends this token.
+      // The token is made for the user as read in that transaction: any later change, an undo too, ends it.
       return signIn.signedIn(user)
     },
 
@@ -262,18 +262,18 @@ export function mfa({
         stepOf(body.secret, body.code, clock.now()),
       )
       await identity.countChange(user.id)
-      const tell = await stores.transaction(async (inside) => {
+      const notify = await stores.transaction(async (inside) => {
         await lockAsRead(inside, user)
-        const told = await identity.keep(inside, user, ['second factor'])
+        const notifyOwner = await identity.saveUndo(inside, user, ['second factor'])
         await inside.users.save(user.id, {
           mfa_secret: vault.seal('mfa secret', body.secret),
           mfa_step: step,
         })
         await inside.users.setRecoveryCodes(user.id, known)
         await inside.users.removeDraft(user.id)
-        return told
+        return notifyOwner
       })
-      tell()
+      notify()
     },
 
     async disable({ body }, caller) {

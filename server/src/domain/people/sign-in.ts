@@ -1,5 +1,5 @@
-// Who someone is, and the token that says so. Shared by users (password), MFA (second factor) and set-up: all
-// of them end in `session`, which picks the namespace and signs the token.
+// The last step of every sign-in. Users (password), MFA (second factor) and set-up all end in `session`, which
+// picks the namespace and signs the token.
 import type { UserSession } from '@hawser/contract/users'
 import { neighbourhood } from '../../kit/address.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -9,12 +9,12 @@ import type { Tokens } from '../callers/tokens.ts'
 
 export interface SignIn {
   /**
-   * A fresh token and the profile; for the asked namespace, else the preferred one, else the oldest
-   * membership. The token ends no later than `until`, and nor does any that is issued for it; in seconds
-   * since 1970.
+   * A new token and the profile: for the namespace asked for, else the preferred one, else the oldest
+   * membership. The token, and every token issued for it, ends no later than `until`, in seconds since 1970.
+   * Undefined when the user is no member of the namespace asked for.
    */
   session(user: UserRow, tenant?: string, until?: number): Promise<UserSession | undefined>
-  /** The same, and remembers when it happened. */
+  /** The same, and stores the time as the user's last sign-in. */
   signedIn(user: UserRow): Promise<UserSession>
 }
 

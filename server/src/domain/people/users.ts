@@ -1,5 +1,5 @@
-// Users: sign-in with a password, tokens, the profile, registration and the ways back in. Answers and timing
-// do not tell whether a user exists, except where the interface wants a 409 at registration.
+// Users: sign-in with a password, tokens, the profile, registration and account recovery. Answers and timing
+// do not reveal whether a user exists, except where the interface demands a 409 at registration.
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../../bus/bus.ts'
 import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
@@ -32,18 +32,18 @@ export interface UserParts {
   registration: 'open' | 'closed'
 }
 
-/** Letters to one person about one thing: enough for the clumsy, too few to flood a mailbox. */
-const letters_per_hour = 5
+/** E-mails of one kind to one user: enough for a few retries, too few to flood a mailbox. */
+const emails_per_hour = 5
 const mfa_token_ms = 30 * minute_ms
 
 export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministration } {
   const { stores, bus, vault, clock, lockout, signIn, identity, background } = parts
 
-  let bcryptGone = false
-  /** Asked until the last one is gone: more come only by an import, while the server stands still. */
-  async function bcryptAround(): Promise<boolean> {
-    bcryptGone ||= !(await stores.users.anyBcrypt())
-    return !bcryptGone
+  let noBcryptLeft = false
+  /** Asks the database until no bcrypt hash is left: only an import adds more, while the server is stopped. */
+  async function bcryptInUse(): Promise<boolean> {
+    noBcryptLeft ||= !(await stores.users.anyBcrypt())
+    return !noBcryptLeft
   }
 
   async function login(username: string, password: string, source: string) {
@@ -54,8 +54,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       signInPolicy,
       (headers) => new Failure('wrongCredentials', { headers }),
       async () =>
-        (await passwordMatches(password, found?.password, await bcryptAround())) ? found : undefined,
-      // The count goes on to the second factor: else knowing the password would buy any number of codes.
+        (await passwordMatches(password, found?.password, await bcryptInUse())) ? found : undefined,
+      // The count goes on to the second factor: otherwise the right password would buy any number of codes.
       (row) => row.mfa_secret !== null,
     )
     if (isForeign(user.password))
@@ -72,7 +72,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     return { answer: await signIn.signedIn(user), headers }
   }
 
-  /** A new single-use token of which only the mark is kept. */
+  /** A new single-use token; the database gets its keyed hash only. */
   async function issue(
     inside: StoresInTransaction,
     kind: TokenKind,
@@ -89,29 +89,30 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     return token
   }
 
-  /** Counts a letter to a person; false when there were too many in this hour. */
-  async function mayWrite(kind: string, user: UserRow): Promise<boolean> {
+  /** Counts an e-mail to a user; false when there were too many in this hour. */
+  async function mayEmail(kind: string, user: UserRow): Promise<boolean> {
     const now = clock.now()
     return (
-      (await stores.attempts.count(`letter ${kind} ${user.id}`, iso(now), iso(now + hour_ms))) <=
-      letters_per_hour
+      (await stores.attempts.count(`email ${kind} ${user.id}`, iso(now), iso(now + hour_ms))) <=
+      emails_per_hour
     )
   }
 
   /**
-   * A link by letter. It happens after the answer, so that the answer takes as long for a stranger as for a
-   * user.
+   * Sends a link by e-mail after the answer, so that the answer takes the same time whether or not the user
+   * exists.
    */
   function sendLink(
     kind: 'activation' | 'recovery',
     identifier: string,
     wanted: (user: UserRow) => boolean,
   ): void {
-    background.later(`letter.${kind}`, async () => {
+    background.later(`email.${kind}`, async () => {
       const found = await stores.users.findByIdentifier(identifier.toLowerCase())
-      if (!found || !wanted(found) || !(await mayWrite(kind, found))) return
-      // Locked, so that the link goes to the address that counts when it begins to work: an undo ends it.
-      const letter = await stores.transaction(async (inside) => {
+      if (!found || !wanted(found) || !(await mayEmail(kind, found))) return
+      // The user is locked so that the link goes to the address that counts when the link begins to work: an
+      // undo ends it.
+      const email = await stores.transaction(async (inside) => {
         const user = await inside.users.lock(found.id)
         if (!user || !wanted(user)) return undefined
         await inside.tokens.removeOf(user.id, kind)
@@ -121,7 +122,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
           ? parts.letters.activation({ ...to, email: user.email, token })
           : parts.letters.recovery({ ...to, id: user.id, token })
       })
-      if (letter) await parts.post.send(letter)
+      if (email) await parts.post.send(email)
     })
   }
 
@@ -139,7 +140,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     recovery_email?: string
   }
 
-  /** The columns that a change of the profile writes, and no others: somebody else may be writing those. */
+  /** The columns that a change of the profile writes, and no others, because another request may write those. */
   function columnsOf(user: UserRow, change: Profile): Partial<UserRow> {
     const email = change.email?.toLowerCase() ?? user.email
     const recovery_email =
@@ -156,7 +157,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     }
   }
 
-  /** All or nothing: an address that is refused must not leave a new password behind. */
+  /** Changes all or nothing: a refused address must not leave a new password behind. */
   async function change(
     caller: UserCaller,
     profile: Profile,
@@ -167,16 +168,16 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     const columns = withFormer(user, columnsOf(user, profile))
     const changed = await identity.changed(user, columns)
     const password = passwords && (await newHash(user, passwords.current, passwords.next))
-    let tell = (): void => {}
+    let notify = (): void => {}
     await orTaken(columns, id, () =>
       stores.transaction(async (inside) => {
         await lockAsRead(inside, user)
-        if (changed.length > 0) tell = await identity.keep(inside, user, changed)
+        if (changed.length > 0) notify = await identity.saveUndo(inside, user, changed)
         if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
         if (password !== undefined) await setPassword(inside, id, password, caller.token_id)
       }),
     )
-    tell()
+    notify()
     if (password !== undefined) bus.tell('user.changed', { user_id: id })
   }
 
@@ -193,7 +194,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   }
 
   /**
-   * Refuses with the names of the fields that others hold; also when another request took them a moment ago.
+   * Writes, and refuses with the names of the fields that other users have; also when another request took them
+   * a moment ago.
    */
   async function orTaken(
     fields: { username?: string; email?: string },
@@ -213,9 +215,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     }
   }
 
-  /**
-   * Who is confirmed from the beginning was made by set-up or by the administrator; others have registered.
-   */
+  /** Set-up and the administrator create confirmed users; people who register are not confirmed yet. */
   async function create(fields: NewUser, confirmed: boolean): Promise<UserRow> {
     const row: UserRow = {
       id: newUserId(),
@@ -279,9 +279,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     },
     resend({ body }) {
       sendLink('activation', body.username, (user) => user.confirmed === 0)
-      background.later('letter.confirm-email', async () => {
+      background.later('email.confirm-email', async () => {
         const user = await stores.users.findByIdentifier(body.username.toLowerCase())
-        if (user?.former_email && (await mayWrite('confirm-email', user)))
+        if (user?.former_email && (await mayEmail('confirm-email', user)))
           await identity.sendConfirmation(user.id, 'email')
       })
     },
@@ -335,7 +335,7 @@ export interface NewUser {
   email_marketing?: boolean
 }
 
-/** What set-up and the administrator's commands use besides. */
+/** What set-up and the administrator's commands use beside the operations. */
 export interface UserAdministration {
   create(fields: NewUser, confirmed: boolean): Promise<UserRow>
 }

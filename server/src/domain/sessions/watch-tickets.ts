@@ -8,10 +8,10 @@ import { second_ms, type Clock } from '../../kit/clock.ts'
 import { newUid } from '../../kit/ids.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
-import { outlivesPasswords, type From, type MemberCaller } from '../callers/callers.ts'
+import { outlivesPasswords, type RequestOrigin, type MemberCaller } from '../callers/callers.ts'
 
 /** Whoever had the ticket, as the namespace knows them now. Throws when they may not watch any more. */
-export type Holder = (from: From) => Promise<MemberCaller>
+export type Holder = (from: RequestOrigin) => Promise<MemberCaller>
 
 export interface WatchTickets {
   give(caller: MemberCaller, session_uid: string): string

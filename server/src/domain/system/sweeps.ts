@@ -1,15 +1,15 @@
-// Sweeps: what has run out is removed, and devices that a crash left marked as online are marked as gone.
-// Every sweep is safe to repeat and to run on several nodes at once.
+// Sweeps: they remove what has expired, and mark devices offline that a crash left marked as online. Every
+// sweep is safe to repeat and to run on several nodes at once.
 import { day_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { stale_ms } from '../sessions/live-sessions.ts'
 import { online_ms } from '../devices/presence.ts'
-import { place_ms } from '../billing/subscriptions.ts'
+import { slot_hold_ms } from '../billing/subscriptions.ts'
 
 const every_ms = 5 * minute_ms
-/** How far what is written may be behind what another node has in memory (see presence.ts). */
+/** How far the database may be behind what another node has in memory (see presence.ts). */
 const lag_ms = 5 * minute_ms
-/** The payment provider tries for days to tell us of an event; after that none comes again. */
+/** The payment provider retries an event for days; after that it never sends it again. */
 const event_ms = 30 * day_ms
 
 export interface SweepParts {
@@ -28,7 +28,7 @@ export async function sweeps({ stores, clock, recordings, onError }: SweepParts)
     await stores.attempts.sweep(iso(now))
     await stores.presence.forgetOlderThan(iso(now - online_ms - lag_ms))
     await stores.liveSessions.closeOlderThan(iso(now - stale_ms))
-    await stores.billing.sweep({ places: iso(now - place_ms), events: iso(now - event_ms) })
+    await stores.billing.sweep({ places: iso(now - slot_hold_ms), events: iso(now - event_ms) })
     await recordings()
   }
   await sweep()

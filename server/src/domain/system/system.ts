@@ -1,5 +1,5 @@
-// The server about itself: what agents ask first, how to install one, health, figures of a namespace, and the
-// first set-up, which needs the one-time code that the first start printed.
+// The server about itself: its version and addresses, which agents ask for first; the install script; health;
+// the figures of a namespace; and the first set-up, which needs the one-time code that the first start printed.
 import { interfaceVersion } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
@@ -7,7 +7,7 @@ import { day_ms, iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
-import type { From } from '../callers/callers.ts'
+import type { RequestOrigin } from '../callers/callers.ts'
 import { installScript } from '../devices/install.ts'
 import { fiveTries, type Lockout } from '../people/lockout.ts'
 import type { NamespaceAdministration } from '../namespaces/namespaces.ts'
@@ -28,23 +28,24 @@ export interface SystemParts {
   /** The public address, where one is set. */
   url: string
   sshPort: number
-  /** Throws a Failure that says what is missing. */
+  /** Throws a Failure that says what is missing, if anything is. */
   ready: () => Promise<void>
-  /** Of the disk with the data folder. */
+  /** The state of the disk with the data folder. */
   disk: () => 'ok' | 'low' | 'full'
 }
 
-/** host[:port] with nothing else in it: it comes from a header and ends up in a script. */
+/** host[:port] and nothing else, because it comes from a header and ends up in a script. */
 const plainHost = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/
 
 export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Promise<string | undefined> } {
   const { stores, vault, clock } = parts
 
-  const hostOf = (from: From): string => {
+  const hostOf = (from: RequestOrigin): string => {
     if (parts.url) return new URL(parts.url).host
     return plainHost.test(from.host) ? from.host : 'localhost'
   }
-  const addressOf = (from: From): string => parts.url || `${from.secure ? 'https' : 'http'}://${hostOf(from)}`
+  const addressOf = (from: RequestOrigin): string =>
+    parts.url || `${from.secure ? 'https' : 'http'}://${hostOf(from)}`
 
   const setupToken = (hash: string) => ({
     kind: 'setup' as const,
@@ -72,7 +73,7 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
     },
 
     async stats(_, { tenant_id }) {
-      // As lists do, so that both show the same.
+      // Lists do so, too, so that both show the same.
       await parts.presence.settle()
       const tallies = await stores.of(tenant_id).devices.tallies()
       const of = (subject: string): number => tallies.get(subject) ?? 0
@@ -90,8 +91,8 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
       const wrong = () => new Failure('wrongToken')
       const right =
         !(await stores.users.anyFounder()) && (await stores.tokens.find('setup', hash, iso(clock.now())))
-      // Wrong codes are counted for whoever sends them. The right one is never locked, however many others
-      // guess from the same address: it has 122 random bits, which nobody guesses.
+      // Wrong codes count against the address that sends them. The right code is never locked out, however many
+      // wrong ones come from the same address: nobody guesses its 122 random bits.
       if (!right)
         await parts.lockout.judge(`setup ${neighbourhood(source)}`, fiveTries, wrong, () =>
           Promise.resolve(undefined),
@@ -107,17 +108,13 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
         await parts.namespaces.create(user.id, body.namespace ?? nameOf(user.username))
         return await parts.signIn.signedIn(user)
       } catch (error) {
-        // Nobody was made, so the code is good for another try; once there is a user it is worth nothing
-        // anyway.
+        // No user was created, so the code stays good for another try. Once there is a user it is worthless.
         await stores.tokens.insert(setupToken(hash))
         throw error
       }
     },
 
-    /**
-     * A fresh set-up code while nobody but strangers has an account; the code of an earlier start ends with
-     * it.
-     */
+    /** A new set-up code while only people who registered have an account. The previous code ends. */
     async setupCode() {
       if (await stores.users.anyFounder()) return undefined
       const code = newUuid()
@@ -128,7 +125,7 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
   }
 }
 
-/** A namespace for someone who named none. */
+/** The name of the first namespace when the user gave none. */
 function nameOf(username: string): string {
   return (
     username
