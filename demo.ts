@@ -94,7 +94,7 @@ async function main(): Promise<void> {
     HAWSER_PREFERRED_IDENTITY: 'demo',
     ...single,
   }
-  await start('agent', [path.join(root, 'agent/start.ts')], settings, 'tunnel.up')
+  await start('agent', [path.join(root, 'packages/run-agent.ts')], settings, 'tunnel.up')
   const { body: devices } = await api.devices.list({ query: {} })
   for (const { uid } of devices) await api.devices.accept({ params: { uid } })
 

@@ -8,10 +8,19 @@ import path from 'node:path'
 module.enableCompileCache(path.join(import.meta.dirname, 'node_modules/.hawser-compiled'))
 const args = process.argv.slice(2)
 if (args.join(' ') === 'serve') await prepareConsole()
-const { main } = ['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '')
-  ? await import('./server/src/main.ts')
-  : await import('./cli/src/main.ts')
-await main(args)
+if (['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '')) {
+  const { main } = await import('./server/src/main.ts')
+  await main(args, args[0] === 'serve' ? { agents: await agents() } : {})
+} else {
+  const { main } = await import('./cli/src/main.ts')
+  await main(args)
+}
+
+/** The folder of the agents that were built from these very sources. */
+async function agents(): Promise<string> {
+  const { agentsFolder } = await import('./packages/served.ts')
+  return agentsFolder()
+}
 
 /**
  * Builds the web console when it is missing or older than its sources. Without it the server still serves

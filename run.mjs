@@ -1,6 +1,7 @@
-// Starts one of our TypeScript programs on a machine that has only Node 20 or newer and npm: installs what is
-// missing, then hands over to a Node that runs TypeScript as it is. That is the running one when it is new enough,
-// else the one that `npm ci` brought as a platform package. Plain JavaScript, because the old Node must read it.
+// Starts one of our TypeScript programs on a machine that has only Node 20 or newer and npm. It installs the
+// packages that are missing, then hands over to a Node that runs TypeScript: the machine's own when that is new
+// enough, else the one that `npm ci` brought as a platform package (docs/decisions/0001). Plain JavaScript,
+// because an old Node must read it.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
@@ -28,27 +29,34 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
   writeFileSync(stamp, lock)
 }
 
+// What we use of Node: types stripped without a flag, node:sqlite, Argon2id and ML-KEM in node:crypto.
+const oldest = [24, 15]
 const [major, minor] = process.versions.node.split('.').map(Number)
-const ours = path.join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
-const newEnough = major > 24 || (major === 24 && minor >= 15)
-const node = existsSync(ours) ? ours : newEnough ? process.execPath : undefined
+const platform = `${process.platform}-${process.arch}`
+const carried = path.join(root, 'node_modules', `node-${platform}`, 'bin', 'node')
+const isNewEnough = major > oldest[0] || (major === oldest[0] && minor >= oldest[1])
+const node = isNewEnough ? process.execPath : existsSync(carried) ? carried : undefined
 if (!node) {
-  console.error(
-    `hawser: Node ${process.versions.node} is too old and npm has no Node for ${process.platform}-${process.arch}: install Node 24.15 or newer.`,
-  )
+  console.error(`hawser: Node ${process.versions.node} is too old, and npm has no newer one for ${platform}:`)
+  console.error(`hawser: install Node ${oldest.join('.')} or newer.`)
   process.exit(1)
 }
 
-// Buffers of sessions are freed by the thread that made them: V8's helpers would free them elsewhere, and making the next ones
-// then costs a third of all that the gateway does (docs/decisions/0028). Deployments that start Node themselves say the same.
+// The thread that made a session's buffers also frees them. V8's helper threads would free them elsewhere, and
+// making the next ones would then cost a third of all that the gateway does (docs/decisions/0028). Deployments
+// that start Node themselves set the same flag.
 // The one experiment of Node that we use, node:ffi, is no news for whoever runs us.
 const flags = ['--single-threaded-gc', '--disable-warning=ExperimentalWarning']
 const [program = '', ...args] = process.argv.slice(2)
 const child = spawn(node, [...flags, path.join(root, program), ...args], { stdio: 'inherit' })
-// The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child decides.
+// The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child
+// decides when it ends.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.removeAllListeners(name)
+  // The system's loader has named a library that is missing.
+  if (code === 127 && node === carried)
+    console.error('hawser: on Debian and Ubuntu, libatomic.so.1 comes with `apt-get install libatomic1`')
   if (signal) process.kill(process.pid, signal)
   else process.exit(code ?? 1)
 })

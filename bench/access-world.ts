@@ -5,7 +5,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { client } from '@hawser/contract/client'
-import { packFolder } from '../agent/pack.ts'
+import type { Architecture } from '../packages/registry.ts'
+import { writeAgent } from '../packages/tarball.ts'
 import { collectable } from './collect.ts'
 import { owner, plantFleet, tenant_id } from './fleet.ts'
 import { makeKey, startSshd, user, type Destination, type Keys, type Sshd } from './openssh.ts'
@@ -78,7 +79,7 @@ export async function buildWorld({
     filter: { hostname: '.*' },
   }
   await api.publicKeys.create({ body })
-  const main = packFolder(path.join(folder, 'agent'))
+  const main = await writeAgent(path.join(folder, 'agent'), process.arch as Architecture)
   const ending = building.move()
 
   async function startAgent(

@@ -12,7 +12,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { client } from '@hawser/contract/client'
-import { packFolder } from '../agent/pack.ts'
+import type { Architecture } from '../packages/registry.ts'
+import { writeAgent } from '../packages/tarball.ts'
 import { natsBus } from '../server/src/bus/nats.ts'
 import { startNats } from '../tests/harness/nats.ts'
 import { startPostgres } from '../tests/harness/postgres.ts'
@@ -143,8 +144,9 @@ async function openWorld(rate: number): Promise<World> {
       filter: { hostname: '.*' },
     },
   })
+  const main = await writeAgent(path.join(folder, 'agent'), process.arch as Architecture)
   const agent = opened.use(
-    startProcess([...plainLogin(folder), process.execPath, packFolder(path.join(folder, 'agent'))], {
+    startProcess([...plainLogin(folder), process.execPath, main], {
       HAWSER_SERVER_ADDRESS: url,
       HAWSER_TENANT_ID: tenant_id,
       HAWSER_PRIVATE_KEY: path.join(folder, 'device.key'),

@@ -1,78 +1,50 @@
-// `npm run package`: writes everything that is given to others into dist/, with the sums by which they can
-// check it, and says how large it is. `npm run package -- x64` makes the executables for one processor only.
-import { createHash } from 'node:crypto'
-import {
-  chmodSync,
-  copyFileSync,
-  createReadStream,
-  mkdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+// `npm run build`: makes what the server serves and cannot make while it runs: the web console, and the agents
+// for devices with each kind of processor. `npm start` runs it with `--missing-agents` when one is missing.
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { createGzip } from 'node:zlib'
-import { products, programs, root } from './bundle.ts'
-import { executable } from './executables.ts'
-import { licences } from './licences.ts'
-import { npmPackage } from './npm.ts'
-import { architectures } from './parts.ts'
+import { buildConsole } from '../console/build.ts'
+import { architectures } from './registry.ts'
+import { agentsFolder, builds } from './served.ts'
+import { makeTarball, tarballName } from './tarball.ts'
 
-const dist = path.join(root, 'dist')
+/** On standard error: `npm start` shares it, and standard output belongs to the server's log. */
+const say = (line: string): void => void process.stderr.write(`hawser: ${line}\n`)
 
-/** Its SHA-256, and its size as it is and compressed. */
-async function measure(file: string): Promise<{ sum: string; bytes: number; zipped: number }> {
-  const hash = createHash('sha256')
-  let zipped = 0
-  await pipeline(
-    createReadStream(file),
-    async function* (chunks: AsyncIterable<Buffer>) {
-      for await (const chunk of chunks) {
-        hash.update(chunk)
-        yield chunk
-      }
-    },
-    createGzip(),
-    async function (chunks: AsyncIterable<Buffer>) {
-      for await (const chunk of chunks) zipped += chunk.length
-    },
-  )
-  return { sum: hash.digest('hex'), bytes: statSync(file).size, zipped }
-}
-
-const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1).padStart(6)} MB`
-
-async function main(asked: readonly string[]): Promise<void> {
-  const unknown = asked.filter((word) => !architectures.some((arch) => arch === word))
-  if (unknown.length > 0)
-    throw new Error(
-      `There is nothing to be made for ${unknown.join(' ')}: say ${architectures.join(' or ')}, or nothing.`,
-    )
-  rmSync(dist, { recursive: true, force: true })
-  mkdirSync(path.join(dist, 'npm'), { recursive: true })
-  const made: string[] = []
-  const tell = async (name: string): Promise<void> => {
-    const { sum, bytes, zipped } = await measure(path.join(dist, name))
-    made.push(`${sum}  ${name}\n`)
-    process.stdout.write(`${name.padEnd(28)}${megabytes(bytes)}, ${megabytes(zipped).trim()} with gzip\n`)
-  }
-  for (const product of products) {
-    for (const arch of architectures.filter((each) => asked.length === 0 || asked.includes(each))) {
-      const name = `${programs[product]}-linux-${arch}`
-      copyFileSync(await executable(product, arch), path.join(dist, name))
-      chmodSync(path.join(dist, name), 0o755)
-      await tell(name)
+/** Makes what it can. An agent that cannot be made is reported and leaves the others alone. */
+export async function buildAgents({ onlyMissing }: { readonly onlyMissing: boolean }): Promise<boolean> {
+  const folder = agentsFolder()
+  let complete = true
+  for (const arch of architectures) {
+    const name = tarballName('agent', arch)
+    const file = path.join(folder, name)
+    if (onlyMissing && existsSync(file)) continue
+    say(`making ${name} for devices (once) …`)
+    try {
+      const { node, libatomic, warnings } = await makeTarball('agent', arch, file)
+      const size = `${(statSync(file).size / 1e6).toFixed(1)} MB`
+      say(`made ${name}: ${size}, Node ${node.version} (SHA-256 ${node.sha256})`)
+      if (libatomic !== undefined) say(`  it carries ${libatomic}`)
+      for (const warning of warnings) say(`  ${warning}`)
+    } catch (error) {
+      complete = false
+      say(`${name} cannot be made: ${error instanceof Error ? error.message : String(error)}`)
     }
-    await tell(`npm/${await npmPackage(product, path.join(dist, 'npm'))}`)
   }
-  writeFileSync(path.join(dist, 'SHA256SUMS'), made.join(''))
-  writeFileSync(path.join(dist, 'LICENSES.txt'), licences(products, 'executable'))
+  removeOtherBuilds(folder)
+  return complete
 }
 
-try {
-  await main(process.argv.slice(2))
-} catch (error) {
-  process.stderr.write(`package: ${error instanceof Error ? error.message : String(error)}\n`)
-  process.exitCode = 1
+function removeOtherBuilds(folder: string): void {
+  if (!existsSync(builds)) return
+  for (const name of readdirSync(builds))
+    if (name !== path.basename(folder)) rmSync(path.join(builds, name), { recursive: true, force: true })
+}
+
+if (import.meta.main) {
+  const onlyMissing = process.argv[2] === '--missing-agents'
+  // A server that starts meanwhile comes first.
+  if (onlyMissing) os.setPriority(10)
+  else say((await buildConsole()) ? 'built the web console' : 'the web console is up to date')
+  if (!(await buildAgents({ onlyMissing }))) process.exitCode = 1
 }

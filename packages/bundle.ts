@@ -1,5 +1,5 @@
-// The agent and the command line, each with all that it stands on, as one script.
-import { createHash } from 'node:crypto'
+// Bundles the agent and the command line with rolldown: each program and all that it imports become a few
+// plain JavaScript files in one folder. Tarballs, npm packages and `npm run agent` all use the same files.
 import { readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import path from 'node:path'
@@ -8,58 +8,59 @@ import { rolldown } from 'rolldown'
 export const root = path.join(import.meta.dirname, '..')
 export const products = ['agent', 'cli'] as const
 export type Product = (typeof products)[number]
-/** What people call them. */
+/** The command that starts each product. */
 export const programs: Readonly<Record<Product, string>> = { agent: 'hawser-agent', cli: 'hawser' }
 
 export const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
   version: string
 }
 
-export type Form = 'executable' | 'npm'
-
-/**
- * The Nodes on which the npm packages run. The agent needs what only new ones have; the command line can do
- * with less.
- */
+/** The oldest Node that runs each product. */
 export const oldestNode: Readonly<Record<Product, string>> = { agent: '24.15.0', cli: '20.12.0' }
 
-export async function bundle(product: Product, form: Form): Promise<string> {
+/** Each entry becomes `<name>.mjs`. The agent finds the programs that it starts beside its own `main.mjs`. */
+const entries: Readonly<Record<Product, Readonly<Record<string, string>>>> = {
+  agent: {
+    main: 'agent/src/main.ts',
+    'sftp-child': 'agent/src/sftp-child.ts',
+    'errands-child': 'agent/src/errands-child.ts',
+    'rights-child': 'agent/src/rights-child.ts',
+  },
+  cli: { main: 'packages/cli.ts' },
+}
+
+export interface Script {
+  readonly name: string
+  readonly code: string
+}
+
+export async function bundle(product: Product): Promise<Script[]> {
   const build = await rolldown({
-    input: path.join(import.meta.dirname, `${product}.ts`),
+    input: { ...entries[product] },
     cwd: root,
     platform: 'node',
-    resolve: {
-      alias:
-        form === 'executable'
-          ? { '@lydell/node-pty/requireBinary.js': path.join(import.meta.dirname, 'native-pty.ts') }
-          : {},
-    },
     transform: {
-      target: form === 'executable' ? `node${process.versions.node}` : `node${oldestNode[product]}`,
-      // The optional parts of ws are looked for in the folders above the program, where anybody might have
+      target: `node${oldestNode[product]}`,
+      // ws would look for its optional packages in every folder above the program, where anybody might have
       // put something.
       define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
     },
-    // What cannot be found would be a warning, and a program that fails only when it gets there.
+    // An import that rolldown cannot resolve is only a warning, but the program would fail at run time.
     onLog(level, log) {
       if (level === 'warn') throw new Error(log.message)
     },
   })
   const { output } = await build.generate({
     format: 'esm',
-    codeSplitting: false,
+    entryFileNames: '[name].mjs',
+    chunkFileNames: '[name]-[hash].mjs',
     comments: { legal: true, annotation: false, jsdoc: false },
   })
   await build.close()
-  if (output.length !== 1) throw new Error(`one file was expected of ${product}, not ${output.length}`)
-  const { code } = output[0]
-  for (const [, name = ''] of code.matchAll(/\b__require\("([^"]*)"\)/g))
-    if (!isBuiltin(name)) throw new Error(`${product} would look for ${name} outside of its file`)
-  return code
-}
-
-export function hashOf(...things: readonly (string | Buffer)[]): string {
-  const hash = createHash('sha256')
-  for (const thing of things) hash.update(thing).update('\0')
-  return hash.digest('hex')
+  return output.map((file) => {
+    if (file.type !== 'chunk') throw new Error(`${product}: ${file.fileName} is no script`)
+    for (const [, name = ''] of file.code.matchAll(/\b__require\("([^"]*)"\)/g))
+      if (!isBuiltin(name)) throw new Error(`${product}: ${file.fileName} requires ${name} at run time`)
+    return { name: file.fileName, code: file.code }
+  })
 }

@@ -1,6 +1,9 @@
-// The command line as one file. What `hawser.ts` hands to the server is not in it, and it says so.
+// The command line as people get it, without the server: what belongs to the server is refused with a
+// sentence.
+import { hideLibraries } from '../agent/src/own-libraries.ts'
 import { main } from '../cli/src/main.ts'
 
+hideLibraries()
 const args = process.argv.slice(2)
 if (['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '')) {
   process.stderr.write(

@@ -1,13 +1,14 @@
-// The npm packages: the same script as in the executables, for the Node that is there. The command line needs
-// nothing else. The agent needs the native part of node-pty and a newer Node than most systems have, so npm
-// brings both, for the processor of the device.
+// The npm packages: the same scripts as in the tarballs, for the Node that is there. The command line needs
+// nothing else. The agent needs node-pty's addon and a newer Node than most systems have, so its package names
+// both as optional dependencies, for the processor of the device.
 import { execFile } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
-import { bundle, oldestNode, programs, root, version, type Product } from './bundle.ts'
+import { oldestNode, programs, root, version, type Product } from './bundle.ts'
 import { licences } from './licences.ts'
-import { architectures } from './parts.ts'
+import { architectures, locked } from './registry.ts'
+import { writeScripts } from './tarball.ts'
 
 const about: Readonly<Record<Product, { readonly description: string; readonly readme: string }>> = {
   agent: {
@@ -28,10 +29,10 @@ export async function npmPackage(product: Product, folder: string): Promise<stri
   const draft = mkdtempSync(path.join(folder, `${name}-`))
   try {
     mkdirSync(path.join(draft, 'bin'))
-    writeFileSync(path.join(draft, 'main.mjs'), await bundle(product, 'npm'))
+    await writeScripts(product, path.join(draft, 'app'))
     copyFileSync(path.join(import.meta.dirname, 'starter.mjs'), path.join(draft, `bin/${name}.mjs`))
     copyFileSync(path.join(root, 'LICENSE'), path.join(draft, 'LICENSE'))
-    writeFileSync(path.join(draft, 'LICENSES.txt'), licences([product], 'npm'))
+    writeFileSync(path.join(draft, 'LICENSES.txt'), licences([product]))
     writeFileSync(
       path.join(draft, 'README.md'),
       `# ${name}\n\n${about[product].description}\n\n${about[product].readme}\n`,
@@ -46,9 +47,6 @@ export async function npmPackage(product: Product, folder: string): Promise<stri
 
 function manifest(product: Product): object {
   const name = programs[product]
-  const { packages } = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { version: string } | undefined>
-  }
   const brought = architectures.flatMap((arch) => [`node-linux-${arch}`, `@lydell/node-pty-linux-${arch}`])
   return {
     name,
@@ -57,14 +55,12 @@ function manifest(product: Product): object {
     license: 'Apache-2.0',
     type: 'module',
     bin: { [name]: `bin/${name}.mjs` },
-    files: ['bin', 'main.mjs', 'LICENSES.txt'],
+    files: ['bin', 'app', 'LICENSES.txt'],
     engines: { node: `>=${oldestNode[product]}` },
     ...(product === 'agent'
       ? {
           os: ['linux'],
-          optionalDependencies: Object.fromEntries(
-            brought.map((each) => [each, packages[`node_modules/${each}`]!.version]),
-          ),
+          optionalDependencies: Object.fromEntries(brought.map((each) => [each, locked(each).version])),
         }
       : {}),
   }

@@ -11,13 +11,13 @@ const [wanted] = engines.node.match(/\d+\.\d+/)
 const [major, minor] = wanted.split('.').map(Number)
 const [ourMajor, ourMinor] = process.versions.node.split('.').map(Number)
 
-if (ourMajor > major || (ourMajor === major && ourMinor >= minor)) await import('../main.mjs')
+if (ourMajor > major || (ourMajor === major && ourMinor >= minor)) await import('../app/main.mjs')
 else {
   const node = brought()
   if (node) run(node)
   else {
     process.stderr.write(
-      `${name}: Node ${process.versions.node} is too old: install Node ${wanted} or newer, or take the executable, which needs none.\n`,
+      `${name}: Node ${process.versions.node} is too old: install Node ${wanted} or newer, or take the tarball, which carries its own.\n`,
     )
     process.exitCode = 1
   }
@@ -32,7 +32,7 @@ function brought() {
 }
 
 function run(node) {
-  const main = fileURLToPath(new URL('../main.mjs', import.meta.url))
+  const main = fileURLToPath(new URL('../app/main.mjs', import.meta.url))
   const child = spawn(node, ['--disable-warning=ExperimentalWarning', main, ...process.argv.slice(2)], {
     stdio: 'inherit',
   })

@@ -7,8 +7,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import type { Exit } from '@hawser/ssh'
-import { exitOf } from './program.ts'
-import { asLogin, commandWith, rightsToTake, type Command } from './rights.ts'
+import { exitOf, type Command } from './program.ts'
+import { asLogin, commandWith, rightsToTake } from './rights.ts'
 import type { Account } from './users.ts'
 
 const masters = new Set<number>()
@@ -69,10 +69,15 @@ export async function start(
 ): Promise<Started> {
   const rights = account && rightsToTake(account)
   const taking = rights ? await commandWith(rights, command) : command
-  const { file, args } = account && process.getuid?.() === 0 ? asLogin(account.uid, taking) : taking
+  const last = account && process.getuid?.() === 0 ? asLogin(account.uid, taking) : taking
   // `detached` makes it the leader of a session and a group, so that a signal reaches all that it has
   // started.
-  const child = spawn(file, args, { env, cwd: '/', detached: true, stdio: stdioWith(stdio()) })
+  const child = spawn(last.file, last.args, {
+    env: { ...env, ...last.env },
+    cwd: '/',
+    detached: true,
+    stdio: stdioWith(stdio()),
+  })
   const { pid } = child
   if (pid === undefined) {
     const cause = await new Promise((resolve) => void child.once('error', resolve))

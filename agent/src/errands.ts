@@ -84,10 +84,10 @@ function errandsOfChild(account: Account): Errands {
   const arrivals = new Map<string, (socket: net.Socket) => void>()
 
   const start = (): ChildProcess => {
-    const { file, args } = ownProgram('errands-child', writeRights(account))
+    const { file, args, env } = ownProgram('errands-child', writeRights(account))
     const started = spawn(file, args, {
       cwd: '/',
-      env: ownCode(),
+      env: { ...ownCode(), ...env },
       stdio: stdioWith(['ignore', 'ignore', 'ignore', 'ipc']),
     })
     started.on('message', (report: Report, handle: unknown) => {

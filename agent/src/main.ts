@@ -12,6 +12,7 @@ import { closeInherited } from './children.ts'
 import { ConfigError, readConfig } from './config.ts'
 import { facts } from './facts.ts'
 import { macAddress } from './identity.ts'
+import { hideLibraries } from './own-libraries.ts'
 
 const log = (event: Record<string, unknown>): void => {
   if (event['level'] === 'debug' && !process.env['HAWSER_DEBUG']) return
@@ -24,6 +25,7 @@ function logCiphers(): void {
 }
 
 async function main(args: readonly string[]): Promise<void> {
+  hideLibraries()
   const [command] = args
   if (command === '--version') return void process.stdout.write(`${version}\n`)
   if (command === 'info')

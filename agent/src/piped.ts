@@ -2,8 +2,8 @@
 import type { Readable, Writable } from 'node:stream'
 import { start } from './children.ts'
 import { makePipes } from './pipes.ts'
-import { signalsFor, type RunningProgram } from './program.ts'
-import { rightsToTake, type Command } from './rights.ts'
+import { signalsFor, type Command, type RunningProgram } from './program.ts'
+import { rightsToTake } from './rights.ts'
 import type { Account } from './users.ts'
 
 /** Throws if it cannot be started; see `start` about the account. */

@@ -4,6 +4,14 @@ import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import type { Exit, Size } from '@hawser/ssh'
 
+/** A program to start. */
+export interface Command {
+  readonly file: string
+  readonly args: readonly string[]
+  /** Variables that it needs beside those of its user. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
 export interface RunningProgram {
   readonly pid: number
   /** The terminal's device. */

@@ -7,6 +7,7 @@
 import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { ownProgram } from './own-programs.ts'
+import type { Command } from './program.ts'
 import { runTool, tool } from './tools.ts'
 import type { Account } from './users.ts'
 
@@ -62,16 +63,12 @@ export function takeRights({ uid, gid, groups }: Rights): void {
 const loginUid = '/proc/self/loginuid'
 
 /** The command with that noted before it. */
-export function asLogin(uid: number, { file, args }: Command): Command {
+export function asLogin(uid: number, { file, args, ...rest }: Command): Command {
   return {
+    ...rest,
     file: '/bin/sh',
     args: ['-c', `{ echo "$0" >${loginUid}; } 2>/dev/null; exec "$@"`, String(uid), file, ...args],
   }
-}
-
-export interface Command {
-  readonly file: string
-  readonly args: readonly string[]
 }
 
 let setpriv: Promise<string | null> | undefined

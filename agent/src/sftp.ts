@@ -2,7 +2,8 @@
 // user's rights, so that the kernel decides what may be read and written; else by us, who are that user.
 import { localFiles, serveSftp, type Session } from '@hawser/ssh'
 import { ownProgram } from './own-programs.ts'
-import { writeRights, type Command } from './rights.ts'
+import type { Command } from './program.ts'
+import { writeRights } from './rights.ts'
 import type { Account } from './users.ts'
 
 /** Our own program, for a user whose rights it will take. */

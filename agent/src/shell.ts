@@ -7,7 +7,7 @@
 //     have none in it.
 import type { Program } from '@hawser/ssh'
 import path from 'node:path'
-import type { Command } from './rights.ts'
+import type { Command } from './program.ts'
 import type { Account } from './users.ts'
 
 /**

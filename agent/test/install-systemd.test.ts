@@ -30,8 +30,9 @@ beforeEach(() => {
   root = path.join(folder, 'root')
   program = path.join(folder, 'hawser-agent')
   mkdirSync(root)
-  writeFileSync(program, '#!/bin/sh\n')
-  chmodSync(program, 0o755)
+  mkdirSync(path.join(program, 'bin'), { recursive: true })
+  writeFileSync(path.join(program, 'bin/hawser-agent'), '#!/bin/sh\n')
+  chmodSync(path.join(program, 'bin/hawser-agent'), 0o755)
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -47,7 +48,7 @@ function told(command: (say: (line: string) => void) => void): { refused: boolea
   }
 }
 const put = (...words: string[]) =>
-  told((say) => install(['--root', root, ...words], say, { kind: 'file', from: program }))
+  told((say) => install(['--root', root, ...words], say, { kind: 'folder', from: program }))
 const take = (...words: string[]) => told((say) => uninstall(['--root', root, ...words], say))
 const known = ['--server', 'https://hawser.example.com/', '--tenant', sample.tenant]
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8')
@@ -224,15 +225,14 @@ describe('it is refused in plain words, and nothing is written,', () => {
   })
 })
 
-test('each form of the program is known: a file, a folder with its Node, and what npm looks after', () => {
+test('each form of the program is known: a folder with its Node, and what npm looks after', () => {
   write('agent/bin/hawser-agent', '')
   const [top, node] = [path.join(root, 'agent'), path.join(root, 'agent/bin/node')]
-  expect(formOf('/x/hawser-agent', undefined, true)).toEqual({ kind: 'file', from: '/x/hawser-agent' })
-  expect(formOf(node, `${top}/agent/src/main.js`, false)).toEqual({ kind: 'folder', from: top })
-  const inPlace = formOf('/usr/bin/node', '/srv/lib/node_modules/hawser-agent/main.mjs', false)
+  expect(formOf(node, `${top}/app/main.mjs`)).toEqual({ kind: 'folder', from: top })
+  const inPlace = formOf('/usr/bin/node', '/srv/lib/node_modules/hawser-agent/app/main.mjs')
   expect(inPlace).toEqual({
     kind: 'in place',
-    command: ['/usr/bin/node', '/srv/lib/node_modules/hawser-agent/main.mjs'],
+    command: ['/usr/bin/node', '/srv/lib/node_modules/hawser-agent/app/main.mjs'],
   })
   expect(told((say) => install(['--root', root, ...known], say, inPlace))).toMatchObject({ refused: true })
 })
@@ -240,7 +240,7 @@ test('each form of the program is known: a file, a folder with its Node, and wha
 test('a folder is copied whole, links and all', () => {
   const top = path.join(folder, 'fetched')
   mkdirSync(path.join(top, 'bin'), { recursive: true })
-  cpSync(program, path.join(top, 'bin/hawser-agent'))
+  cpSync(path.join(program, 'bin/hawser-agent'), path.join(top, 'bin/hawser-agent'))
   writeFileSync(path.join(top, 'main.js'), 'new')
   install(['--root', root, ...known], () => undefined, { kind: 'folder', from: top })
   expect(read('opt/hawser-agent/main.js')).toBe('new')

@@ -25,7 +25,7 @@ const howToServe = `Usage: hawser serve
 Runs the server until it is told to stop (Ctrl-C, SIGTERM). It takes no arguments: settings are variables of the environment,
 and \`hawser admin config print\` shows each with its value in force.`
 
-async function serve(args: string[]): Promise<void> {
+async function serve(args: string[], { agents }: MainOptions): Promise<void> {
   if (asksForHelp(args[0])) return write(howToServe)
   if (args.length > 0) throw new Failure('invalid', { message: howToServe })
   collectByNeed()
@@ -37,7 +37,7 @@ async function serve(args: string[]): Promise<void> {
     })
   const { startServer } = await import('./compose/server.ts')
   await using parts = new AsyncDisposableStack()
-  const server = parts.use(await startServer({ config, log }))
+  const server = parts.use(await startServer({ config, log, agents }))
   parts.use(await serveControl(config.HAWSER_DATA, server.rooms, log))
   const code = await server.rooms.setupCode()
   log.info({
@@ -176,7 +176,12 @@ async function recording([verb, file, key, ...rest]: string[]): Promise<void> {
   if (!sound) process.exitCode = 1
 }
 
-export async function main(args: string[]): Promise<void> {
+export interface MainOptions {
+  /** The folder of the agents for devices, which `npm run build` fills. */
+  readonly agents?: string
+}
+
+export async function main(args: string[], options: MainOptions = {}): Promise<void> {
   const [verb, ...rest] = args
   // What we write is for this user alone, whatever the folder's own mode is.
   process.umask(0o077)
@@ -186,7 +191,7 @@ export async function main(args: string[]): Promise<void> {
     if (error.code !== 'EPIPE') process.exitCode = 1
   })
   try {
-    if (verb === 'serve') await serve(rest)
+    if (verb === 'serve') await serve(rest, options)
     else if (verb === 'recording') await recording(rest)
     else if (verb === 'import') await imported(rest)
     else await admin(rest)

@@ -175,6 +175,7 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   ws: ['mux/src/websocket', 'mux/test'],
   '@lydell/node-pty': ['agent'],
   rolldown: ['packages'],
+  tar: ['packages'],
   '@xterm/headless': ['server/src/recording'],
   '@xterm/': ['console'],
   react: ['console'],

@@ -1,23 +1,28 @@
-// The agent's connector mode: the real agent, packed as devices run it, beside a real engine. Each container
+// The agent's connector mode: the real agent, bundled as devices run it, beside a real engine. Each container
 // is a device with its own key and tunnel; the server knows of no connector.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { packFolder } from '../../agent/pack.ts'
+import type { Architecture } from '../../packages/registry.ts'
+import { writeAgent } from '../../packages/tarball.ts'
 import { run } from '../../ssh/test/programs.ts'
 import { sharedDock } from './dock.ts'
 import { eventually } from './way.ts'
 
 const dock = sharedDock({ tls: true })
+let main = ''
+beforeAll(async () => {
+  main = await writeAgent(path.join(dock.docker.folder, 'agent'), process.arch as Architecture)
+})
 
 /** The agent until it is disposed of. */
 function startConnector(env: Record<string, string> = {}) {
   const keys = path.join(dock.docker.folder, 'keys')
-  const child = spawn(process.execPath, [packFolder(path.join(dock.docker.folder, 'agent')), 'connector'], {
+  const child = spawn(process.execPath, [main, 'connector'], {
     env: {
       PATH: process.env['PATH'],
       HAWSER_SERVER_ADDRESS: dock.service.url,

@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { makePerson, type Person } from '../../agent/test/modes.ts'
 import { freePort, run } from '../../ssh/test/programs.ts'
 import { isRoot } from '../clients/way.ts'
+import { builtAgents } from '../harness/built-agent.ts'
 import { blocksOf, isCommand, root, type Block } from './blocks.ts'
 import { openReader, type Reader } from './reader.ts'
 
@@ -58,6 +59,8 @@ describe.each(['README.md', 'docs/guides/quick-start.md'])('%s', (page) => {
       : { 'Username or e-mail:': 'olga', 'Password:': 'rope-and-anchor' }[question]
 
   beforeAll(async () => {
+    // `npm start` would make it within minutes of the first start; a newcomer takes longer to type than we do.
+    await builtAgents()
     ;[http, ssh] = [await freePort(), await freePort()]
     folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-newcomer-'))
     person = isRoot ? await makePerson() : undefined

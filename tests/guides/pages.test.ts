@@ -143,6 +143,8 @@ describe('what pages name', () => {
       ...ofAgent,
       'HAWSER_SERVER',
       'HAWSER_API_KEY',
+      // Of `npm run build`.
+      'HAWSER_AGENT_NODE',
       'HAWSER_',
     ])
     const named = prose.flatMap((page) =>

@@ -190,14 +190,21 @@ export const needs: readonly Need[] = [
     name: 'QEMU for programs',
     found: { command: 'qemu-aarch64-static' },
     debianPackage: 'qemu-user-static',
-    why: 'it runs the executables of the other processor',
+    why: 'it runs the agent of the other processor',
     usedBy: ['**/*arm64*'],
   },
   {
     name: 'C++ library for arm64',
     found: { file: '/usr/aarch64-linux-gnu/lib/libstdc++.so.6' },
     debianPackage: 'libstdc++6-arm64-cross',
-    why: 'the executables of the other processor stand on it',
+    why: 'the agent of the other processor needs it',
+    usedBy: ['**/*arm64*'],
+  },
+  {
+    name: 'libatomic for arm64',
+    found: { file: '/usr/aarch64-linux-gnu/lib/libatomic.so.1' },
+    debianPackage: 'libatomic1-arm64-cross',
+    why: 'the tarball for the other processor carries it',
     usedBy: ['**/*arm64*'],
   },
   {

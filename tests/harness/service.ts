@@ -45,6 +45,8 @@ export interface ServiceOptions {
   database?: string
   /** Start on this folder, as it is, and leave it there at the end. */
   folder?: string
+  /** The folder of the agents that it offers to devices; it has none without. */
+  agents?: string
 }
 
 declare module 'vitest' {
@@ -97,6 +99,7 @@ export async function startService({
   env = {},
   database = '',
   folder,
+  agents,
 }: ServiceOptions = {}): Promise<Service> {
   const data = folder ?? mkdtempSync(path.join(spacious(), 'hawser-test-'))
   if (folder === undefined && database === '') cpSync(await begun(), data, { recursive: true })
@@ -124,7 +127,7 @@ export async function startService({
   })
   let ahead = 0
   const clock = { now: () => Date.now() + ahead, forward: (ms: number) => void (ahead += ms) }
-  const server = await startServer({ config, log: openLog(config.HAWSER_LOG, sink), clock })
+  const server = await startServer({ config, log: openLog(config.HAWSER_LOG, sink), clock, agents })
   const url = `http://127.0.0.1:${server.port}`
   const outbox = path.join(data, 'outbox')
 

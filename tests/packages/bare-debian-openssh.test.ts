@@ -1,6 +1,7 @@
-// Our programs on a bare Debian, without Node, npm or any library that Debian does not always have: the
-// executables start there, the agent is reached by the real OpenSSH, and install.sh brings it and takes
-// root's orders. Accepted and refused.
+// Our programs on a bare Debian, without Node, npm or any library that Debian does not always have: what the
+// tarballs carry starts there, the agent is reached by the real OpenSSH, and install.sh installs and removes
+// it. Accepted and refused.
+import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -8,11 +9,12 @@ import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { isRoot } from '../../agent/test/device.ts'
 import { onlyAsRoot } from '../../agent/test/modes.ts'
-import { executable } from '../../packages/executables.ts'
-import type { Architecture } from '../../packages/parts.ts'
+import type { Architecture } from '../../packages/registry.ts'
+import { makeTarball } from '../../packages/tarball.ts'
 import { folder, freePort, keygen, quietArgs, run, type Folder } from '../../ssh/test/programs.ts'
 import { eventually, watch } from '../clients/way.ts'
 import { startAgent } from '../harness/agent.ts'
+import { builtAgent, builtAgents } from '../harness/built-agent.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 import { bareRoot, type BareRoot } from './bare-root.ts'
@@ -23,12 +25,10 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
   const opened = new AsyncDisposableStack()
   let [bare, service, owner, where]: [BareRoot, Service, Client, Folder] = [] as never
   beforeAll(async () => {
-    const programs = {
-      'hawser-agent': await executable('agent', arch),
-      hawser: await executable('cli', arch),
-    }
+    const agents = await builtAgents()
     bare = opened.use(await bareRoot())
-    service = opened.use(await startService({ env: { HAWSER_URL: '', HAWSER_SSH_FAILURE_LIMIT: '0/60' } }))
+    const env = { HAWSER_URL: '', HAWSER_SSH_FAILURE_LIMIT: '0/60' }
+    service = opened.use(await startService({ env, agents }))
     const world = await buildWorld(service)
     owner = service.api({ token: await world.token('owner') })
     where = opened.use(folder())
@@ -37,7 +37,9 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     await owner.publicKeys.create({
       body: { data, name: 'olga', username: '.*', filter: { hostname: '.*' } },
     })
-    for (const [name, file] of Object.entries(programs)) bare.bring(file, name)
+    await makeTarball('cli', arch, where.file('hawser.tar.gz'))
+    for (const tarball of [builtAgent(), where.file('hawser.tar.gz')])
+      execFileSync('tar', ['-C', bare.folder, '-xzf', tarball])
     const made = await bare.run(['useradd', '--create-home', '--shell', '/bin/bash', 'pilot'])
     if (made.status !== 0) throw new Error(made.stderr)
   })
@@ -59,11 +61,11 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     expect(libraries.filter((file) => /libatomic|libnode/.test(file))).toEqual([])
   })
 
-  test('the agent is one file: terminals, commands, files and sockets, as the user and nobody else', async () => {
+  test('the agent serves terminals, commands, files and sockets, as the user and nobody else', async () => {
     // As on a device whose busybox has no setpriv: the agent itself has to leave root's rights behind.
     rmSync(path.join(bare.folder, 'usr/bin/setpriv'))
     await using agent = await startAgent(service, {
-      program: [bare.enter[0]!, ...bare.enter.slice(1), '/hawser-agent'],
+      program: [bare.enter[0]!, ...bare.enter.slice(1), '/hawser-agent/bin/hawser-agent'],
       env: { HAWSER_PRIVATE_KEY: '/etc/bare.key' },
     })
     const ssh = async (command: string, ...flags: string[]) =>
@@ -72,6 +74,8 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
       status: 7,
       stdout: Buffer.from('pilot\nGroups:\t1000 \n'),
     })
+    // The libraries of our Node are its own affair.
+    expect((await ssh('env')).stdout.toString()).not.toMatch(/LD_LIBRARY_PATH|NODE/)
 
     await using shell = watch('ssh', [...options(), '-tt', to(agent.name)])
     shell.child.stdin.write('stty size; tty; echo "at $(pwd)"; exit 3\n')
@@ -107,26 +111,29 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     )
     expect(refused.status).toBe(255)
     expect((await run('ssh', [...options(), to(agent.name, 'nobody-here'), 'true'])).status).toBe(255)
-    // The native part was a file for a moment only.
-    for (const place of ['run', 'tmp', ''])
-      expect(readdirSync(path.join(bare.folder, place)).filter((name) => name.startsWith('.hawser'))).toEqual(
-        [],
-      )
   })
 
-  test('the command line is one file: it signs in and lists devices', async () => {
+  test('the command line signs in and lists devices', async () => {
     const password = { input: `${sample.owner.password}\n` }
-    const words = ['/hawser', 'login', service.url, '--username', sample.owner.username, '--password-stdin']
+    const words = [
+      '/hawser/bin/hawser',
+      'login',
+      service.url,
+      '--username',
+      sample.owner.username,
+      '--password-stdin',
+    ]
     expect(await bare.run(words, { input: 'wrong-password\n' })).toMatchObject({ status: 3 })
     expect(await bare.run(words, password)).toMatchObject({ status: 0 })
-    const { status, stdout } = await bare.run(['/hawser', 'devices', 'list', '-o', 'json'])
+    const { status, stdout } = await bare.run(['/hawser/bin/hawser', 'devices', 'list', '-o', 'json'])
     expect(status).toBe(0)
     expect((JSON.parse(stdout.toString()) as { name: string }[]).map(({ name }) => name)).toContain('gantry')
-    expect(await said(['/hawser', '--version'])).toBe('0 0.1.0')
-    expect(await said(['/hawser', 'serve'])).toMatch(/^2 hawser: `serve` belongs to the server/)
+    expect(await said(['/hawser/bin/hawser', '--version'])).toBe('0 0.1.0')
+    expect(await said(['/hawser/bin/hawser', 'serve'])).toMatch(/^2 hawser: `serve` belongs to the server/)
     // Neither is told anything by the environment that its Node would obey.
     expect(
-      (await bare.run(['/hawser', '--version'], { env: { NODE_OPTIONS: '--no-such-option' } })).status,
+      (await bare.run(['/hawser/bin/hawser', '--version'], { env: { NODE_OPTIONS: '--no-such-option' } }))
+        .status,
     ).toBe(0)
   })
 
@@ -137,10 +144,10 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     const fetched = await fetch(`${service.url}/install.sh?${query}`)
     const script = await fetched.text()
     const words = ['install', '--server', service.url, '--tenant', sample.tenant]
-    expect(await said(['chroot', '--userspec=pilot', '/', '/hawser-agent', ...words])).toMatch(
-      /^1 hawser-agent: Root is needed for this/,
-    )
-    expect(await said(['/hawser-agent', ...words.slice(0, 3)])).toMatch(
+    expect(
+      await said(['chroot', '--userspec=pilot', '/', '/hawser-agent/bin/hawser-agent', ...words]),
+    ).toMatch(/^1 hawser-agent: Root is needed for this/)
+    expect(await said(['/hawser-agent/bin/hawser-agent', ...words.slice(0, 3)])).toMatch(
       /^1 hawser-agent: .*\n.*--tenant is missing/,
     )
     const installed = await bare.run(['sh', '-s'], { input: script })

@@ -28,8 +28,6 @@ export interface BareRoot extends AsyncDisposable {
     words: readonly string[],
     how?: { readonly input?: string; readonly env?: Readonly<Record<string, string>> },
   ): Promise<Outcome>
-  /** Copies a program into it. */
-  bring(file: string, to: string): void
 }
 
 const settings = {
@@ -61,7 +59,6 @@ export async function bareRoot(): Promise<BareRoot> {
         const said = Object.entries({ ...settings, ...env }).map(([name, value]) => `${name}=${value}`)
         return run(enter[0]!, [...enter.slice(1), '/usr/bin/env', '-i', ...said, ...words], input)
       },
-      bring: (file, to) => copyFileSync(file, path.join(folder, to)),
       async [Symbol.asyncDispose]() {
         outside.kill('SIGKILL')
         await ended

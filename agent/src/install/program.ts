@@ -1,6 +1,5 @@
-// The program that is put in place: which of its forms is running, and how that form is copied. An executable
-// is one file; what install.sh fetched is a folder with a Node of its own. From npm or from a checkout
-// nothing is copied: whoever brought it there brings newer ones, too.
+// The program that is put in place. What came from a tarball is a folder with a Node of its own, which is
+// copied. From npm or from a checkout nothing is copied: whoever brought it there brings newer ones, too.
 import {
   chmodSync,
   cpSync,
@@ -15,16 +14,14 @@ import {
   symlinkSync,
 } from 'node:fs'
 import path from 'node:path'
-import { isSea } from 'node:sea'
 import { ConfigError } from '../config.ts'
 import { isPlainPath } from './options.ts'
 
 export type Form =
-  | { readonly kind: 'file' | 'folder'; readonly from: string }
+  | { readonly kind: 'folder'; readonly from: string }
   | { readonly kind: 'in place'; readonly command: readonly string[] }
 
-export function formOf(execPath: string, script: string | undefined, sea: boolean): Form {
-  if (sea) return { kind: 'file', from: execPath }
+export function formOf(execPath: string, script: string | undefined): Form {
   const folder = path.dirname(path.dirname(execPath))
   if (existsSync(path.join(folder, 'bin/hawser-agent')) && script?.startsWith(`${folder}/`))
     return { kind: 'folder', from: folder }
@@ -32,7 +29,7 @@ export function formOf(execPath: string, script: string | undefined, sea: boolea
 }
 
 export const ownForm = (): Form =>
-  formOf(realpathSync(process.execPath), process.argv[1] && realpathSync(process.argv[1]), isSea())
+  formOf(realpathSync(process.execPath), process.argv[1] && realpathSync(process.argv[1]))
 
 const program = 'bin/hawser-agent'
 
@@ -47,7 +44,7 @@ export function putProgram(form: Form, root: string, dir: string): readonly stri
       throw new ConfigError(`The agent is in a place whose name no service can spell: ${wrong}`)
     if (root !== '')
       throw new ConfigError(
-        'This agent belongs to a folder of npm: take the executable to install it into another system.',
+        'This agent belongs to npm or to a checkout: take the tarball to install it into another system.',
       )
     return form.command
   }
@@ -55,11 +52,10 @@ export function putProgram(form: Form, root: string, dir: string): readonly stri
   const [next, old] = [`${place}.new`, `${place}.old`]
   if (existsSync(place) && !isOurs(place))
     throw new ConfigError(`${place} is there already and is no agent of ours: name another --dir.`)
-  if (form.from !== place && form.from !== path.join(place, program)) {
+  if (form.from !== place) {
     for (const folder of [next, old]) rmSync(folder, { recursive: true, force: true })
-    mkdirSync(path.join(next, 'bin'), { recursive: true })
-    if (form.kind === 'file') cpSync(form.from, path.join(next, program))
-    else cpSync(form.from, next, { recursive: true, verbatimSymlinks: true })
+    mkdirSync(path.dirname(next), { recursive: true })
+    cpSync(form.from, next, { recursive: true, verbatimSymlinks: true })
     for (const folder of [next, path.join(next, 'bin')]) chmodSync(folder, 0o755)
     // Two moves: there is an old agent, none for an instant, and the new one, but never half of one.
     if (existsSync(place)) renameSync(place, old)

@@ -1,6 +1,5 @@
 // The server: the rooms behind the doors that listen, HTTP and SSH. It stops in good order when it is
 // disposed.
-import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cipherImplementation } from '@hawser/ssh'
 import { version } from '@hawser/contract/version'
@@ -16,7 +15,7 @@ import { openRooms, type ServerOptions } from './rooms.ts'
 const drain_ms = 5 * second_ms
 
 /** The rooms behind their doors, listening. */
-export async function startServer(options: ServerOptions) {
+export async function startServer(options: ServerOptions & { readonly agents?: string | undefined }) {
   const { config, log } = options
   const rooms = await openRooms({ ...options, serving: true })
   let reach: Reach
@@ -49,11 +48,7 @@ export async function startServer(options: ServerOptions) {
     metrics: figures,
     metricsToken: config.HAWSER_METRICS_TOKEN,
     console: fileURLToPath(new URL('../../../console/dist', import.meta.url)),
-    agent: {
-      packer: fileURLToPath(new URL('../../../agent/pack.ts', import.meta.url)),
-      folder: path.join(config.HAWSER_DATA, 'agent'),
-      log,
-    },
+    agents: options.agents,
   })
   reach.serveWith(app.server)
   const doors = [app]

@@ -1,11 +1,11 @@
 // What the server serves beside the contract's operations: the OpenAPI document, its browsable reference,
-// metrics for those who may see them, and the console's files. Each is listed in `extraRoutes`, which the
+// metrics for those who may see them, the agents that devices fetch, and the console's files. Each is listed in `extraRoutes`, which the
 // access test pins.
 import fastifyStatic from '@fastify/static'
 import fastify, { type FastifyInstance } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
 import { sameText } from '../kit/secrets.ts'
-import { serveAgentPackage, type AgentPackageParts } from './agent-package.ts'
+import { serveAgents } from './agent-package.ts'
 import { answerFailure } from './answer.ts'
 import { serveDocs } from './docs.ts'
 import type { Metrics } from './metrics.ts'
@@ -78,12 +78,13 @@ export interface PageParts {
   metricsToken: string
   /** The folder of the built console; while it is not there, its addresses answer 404. */
   console: string
-  agent: AgentPackageParts
+  /** The folder of the built agents; while one is not there, its address answers 404. */
+  agents: string | undefined
 }
 
 export function servePages(app: FastifyInstance, parts: PageParts): void {
   serveDocs(app, parts.version, pageSecurity)
-  serveAgentPackage(app, parts.agent)
+  serveAgents(app, parts.agents)
 
   if (parts.metricsToken)
     app.get('/metrics', async (request, reply) => {

@@ -25,6 +25,7 @@ ${given('PREFERRED_IDENTITY', wanted.preferred_identity)}
 
 say() { echo "hawser-agent: $*" >&2; }
 fail() { say "$*"; exit 1; }
+none() { fail "the agent could not be fetched; $package says why"; }
 
 [ -n "$TENANT_ID" ] || fail 'add ?tenant_id=<id of your namespace> to the address of this script'
 case "$(uname -s)-$(uname -m)" in
@@ -41,8 +42,8 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 package="$SERVER_ADDRESS/agent/hawser-agent-linux-$arch.tar.gz"
 say "fetching $package"
-if command -v curl >/dev/null 2>&1; then curl -fsSL -o "$work/agent.tar.gz" "$package"
-elif command -v wget >/dev/null 2>&1; then wget -q -O "$work/agent.tar.gz" "$package"
+if command -v curl >/dev/null 2>&1; then curl -fsSL -o "$work/agent.tar.gz" "$package" || none
+elif command -v wget >/dev/null 2>&1; then wget -q -O "$work/agent.tar.gz" "$package" || none
 else fail 'curl or wget is needed'
 fi
 mkdir "$work/hawser-agent"

@@ -1,0 +1,106 @@
+// Puts a program together for machines that have nothing but glibc and libstdc++, and packs it:
+//   bin/<program>   the launcher, a shell script
+//   bin/node        Node, untouched
+//   lib/            libatomic.so.1, used only where the machine has none
+//   app/            our bundled scripts, and node-pty's addon as the npm package that it is
+// The same sources and the same Node give the same tarball: owners and times are left out.
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  globSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { create } from 'tar'
+import { bundle, programs, root, type Product } from './bundle.ts'
+import { licences } from './licences.ts'
+import { packageFolder, type Architecture } from './registry.ts'
+import { runtimeFor, type Runtime } from './runtime.ts'
+
+export const tarballName = (product: Product, arch: Architecture): string =>
+  `${programs[product]}-linux-${arch}.tar.gz`
+
+/** Writes the tarball; a reader never finds half of one. */
+export async function makeTarball(product: Product, arch: Architecture, file: string): Promise<Runtime> {
+  const runtime = await runtimeFor(arch)
+  const work = mkdtempSync(path.join(os.tmpdir(), 'hawser-tarball-'))
+  const draft = `${file}.${process.pid}`
+  try {
+    const folder = path.join(work, programs[product])
+    if (product === 'agent') await writeAgent(path.join(folder, 'app'), arch)
+    else await writeScripts(product, path.join(folder, 'app'))
+    addRuntime(product, runtime, folder)
+    writeFileSync(path.join(folder, 'LICENSES.txt'), licences([product], runtime))
+    copyFileSync(path.join(root, 'LICENSE'), path.join(folder, 'LICENSE'))
+    const files = globSync('**', { cwd: work })
+      .filter((name) => lstatSync(path.join(work, name)).isFile())
+      .toSorted()
+    mkdirSync(path.dirname(file), { recursive: true })
+    await create({ cwd: work, file: draft, gzip: true, portable: true, mtime: new Date(0) }, files)
+    renameSync(draft, file)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+    rmSync(draft, { force: true })
+  }
+  return runtime
+}
+
+/** The scripts alone, for a Node that is there already. */
+export async function writeScripts(product: Product, folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  for (const { name, code } of await bundle(product)) writeFileSync(path.join(folder, name), code)
+}
+
+/** The agent without a Node; returns the script to run. */
+export async function writeAgent(folder: string, arch: Architecture): Promise<string> {
+  await writeScripts('agent', folder)
+  const pty = `@lydell/node-pty-linux-${arch}`
+  cpSync(await packageFolder(pty), path.join(folder, 'node_modules', pty), { recursive: true })
+  return path.join(folder, 'main.mjs')
+}
+
+function addRuntime(product: Product, runtime: Runtime, folder: string): void {
+  mkdirSync(path.join(folder, 'bin'))
+  copyFileSync(runtime.node.file, path.join(folder, 'bin/node'))
+  chmodSync(path.join(folder, 'bin/node'), 0o755)
+  const launch = path.join(folder, 'bin', programs[product])
+  writeFileSync(launch, launcher(programs[product]))
+  chmodSync(launch, 0o755)
+  if (runtime.libatomic !== undefined) {
+    mkdirSync(path.join(folder, 'lib'))
+    copyFileSync(runtime.libatomic, path.join(folder, 'lib/libatomic.so.1'))
+  }
+}
+
+/**
+ * LD_TRACE_LOADED_OBJECTS makes the system's loader list what the program needs instead of running it, as
+ * `ldd` does. The machine's own libatomic comes first: its maker keeps it up to date.
+ */
+function launcher(program: string): string {
+  return `#!/bin/sh
+# Starts ${program} with the Node beside this script.
+here="$(dirname "$(readlink -f "$0")")"
+missing="$(LD_TRACE_LOADED_OBJECTS=1 "$here/node" 2>&1 | grep 'not found')"
+case "$missing" in
+  *libatomic.so.1*)
+    if [ -e "$here/../lib/libatomic.so.1" ]; then
+      # For this Node only: the program removes it from the environment of what it starts.
+      LD_LIBRARY_PATH="$here/../lib\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+      export LD_LIBRARY_PATH
+    else
+      echo '${program}: this system has no libatomic.so.1; on Debian and Ubuntu: apt-get install libatomic1' >&2
+      exit 1
+    fi
+    ;;
+esac
+unset NODE_OPTIONS
+exec "$here/node" --disable-warning=ExperimentalWarning "$here/../app/main.mjs" "$@"
+`
+}

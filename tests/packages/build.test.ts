@@ -1,0 +1,99 @@
+// What `npm run build` makes and the server serves: the Node in a tarball is the maker's own, a packager may
+// choose another, and a server says what to do where an agent is missing.
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
+import { version } from '../../packages/bundle.ts'
+import type { Architecture } from '../../packages/registry.ts'
+import { chosenNode, runtimeFor } from '../../packages/runtime.ts'
+import { agentsFolder } from '../../packages/served.ts'
+import { folder } from '../../ssh/test/programs.ts'
+import { builtAgent, builtAgents } from '../harness/built-agent.ts'
+import { startService } from '../harness/service.ts'
+
+const arch = process.arch as Architecture
+const where = folder()
+afterAll(() => where[Symbol.dispose]())
+afterEach(() => vi.unstubAllEnvs())
+
+const sha256 = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex')
+
+test('the Node in a tarball is untouched, and NODE_OPTIONS does not reach it', async () => {
+  await builtAgents()
+  execFileSync('tar', ['-C', where.file('.'), '-xzf', builtAgent()])
+  const { node } = await runtimeFor(arch)
+  expect(sha256(where.file('hawser-agent/bin/node'))).toBe(node.sha256)
+  expect(statSync(where.file('hawser-agent/bin/hawser-agent')).mode & 0o777).toBe(0o755)
+  const said = execFileSync(where.file('hawser-agent/bin/hawser-agent'), ['--version'], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'], NODE_OPTIONS: '--no-such-option' },
+  })
+  expect(said).toBe(`${version}\n`)
+})
+
+test('the folder of the served agents carries the version', () => {
+  expect(path.basename(agentsFolder())).toMatch(new RegExp(`^${version}-[0-9a-f]{16}$`))
+})
+
+describe('HAWSER_AGENT_NODE', () => {
+  const other: Architecture = arch === 'x64' ? 'arm64' : 'x64'
+  /** The beginning of a program for a processor. */
+  const program = (name: string, machine: number): string => {
+    const header = Buffer.alloc(64)
+    header.write('7f454c460201', 'hex')
+    header.writeUInt16LE(machine, 18)
+    writeFileSync(where.file(name), header)
+    return where.file(name)
+  }
+
+  test('goes to the processor that its header names', () => {
+    const [x64, arm64] = [program('node-x64', 62), program('node-arm64', 183)]
+    expect(chosenNode('arm64', `${x64}:${arm64}`)).toBe(arm64)
+    expect(chosenNode('x64', `${x64}:${arm64}`)).toBe(x64)
+    expect(chosenNode('x64', arm64)).toBeUndefined()
+    expect(chosenNode('x64', '')).toBeUndefined()
+  })
+
+  test('is refused when it is no program, or one for a processor that we do not serve', () => {
+    for (const file of [where.write('script', '#!/bin/sh\n'), program('riscv', 243), where.file('nowhere')])
+      expect(() => chosenNode('x64', file)).toThrow(`${file} is no Linux program for x64 or arm64`)
+  })
+
+  test('is run where it can be: it must be a Node, and a new one', async () => {
+    vi.stubEnv('HAWSER_AGENT_NODE', process.execPath)
+    expect((await runtimeFor(arch)).node).toMatchObject({
+      version: process.versions.node,
+      sha256: sha256(process.execPath),
+    })
+    vi.stubEnv('HAWSER_AGENT_NODE', '/bin/true')
+    await expect(runtimeFor(arch)).rejects.toThrow('is not Node 24.15.0 or newer')
+    vi.stubEnv('HAWSER_AGENT_NODE', program('other', other === 'x64' ? 62 : 183))
+    expect((await runtimeFor(other)).node.version).toBe('unknown')
+  })
+})
+
+describe('a server', () => {
+  const address = (url: string): string => `${url}/agent/hawser-agent-linux-x64.tar.gz`
+
+  test('serves what was built', async () => {
+    mkdirSync(where.file('agents'))
+    await using service = await startService({ agents: where.file('agents') })
+    expect((await fetch(address(service.url))).status).toBe(404)
+    // Built while it runs.
+    where.write('agents/hawser-agent-linux-x64.tar.gz', 'a tarball')
+    const answer = await fetch(address(service.url))
+    expect([answer.status, answer.headers.get('content-type'), answer.headers.get('content-length')]).toEqual(
+      [200, 'application/gzip', '9'],
+    )
+    expect(await answer.text()).toBe('a tarball')
+  })
+
+  test('says how an agent is made that it does not have', async () => {
+    await using service = await startService()
+    const answer = await fetch(address(service.url))
+    expect(answer.status).toBe(404)
+    expect(await answer.text()).toContain('has no agent for x64 yet. `npm run build` on the server makes it')
+  })
+})
