@@ -239,14 +239,19 @@ async function receiveFile(
     await line.fail(`${where}: ${reasonOf(failure)}`)
     return false
   }
-  await line.well()
-  for (let position = 0; position < size;) {
-    const bytes = await line.take(Math.min(size - position, piece_bytes))
-    if (!failure) await file.write(bytes, position).catch(note)
-    position += bytes.length
+  let whole: boolean
+  try {
+    await line.well()
+    for (let position = 0; position < size;) {
+      const bytes = await line.take(Math.min(size - position, piece_bytes))
+      if (!failure) await file.write(bytes, position).catch(note)
+      position += bytes.length
+    }
+    whole = await line.answered()
+  } finally {
+    // Also when the client stops in the middle: a file that nobody closes would end the process later.
+    await file.close().catch(note)
   }
-  const whole = await line.answered()
-  await file.close().catch(note)
   if (!failure) await finish().catch(note)
   await (failure ? line.fail(`${where}: ${reasonOf(failure)}`) : line.well())
   return whole && !failure
@@ -277,18 +282,21 @@ async function sendOne(
   if (folder ? !wish.recursive : !isFile(about)) return told(line, `${from}: not a regular file`)
   const file = folder ? undefined : await files.open(from, Open.read, 0).catch(() => undefined)
   if (!folder && !file) return told(line, `${from}: Permission denied`)
-  if (wish.times) {
-    await line.say(`T${about.mtime ?? 0} 0 ${about.atime ?? 0} 0\n`)
+  try {
+    if (wish.times) {
+      await line.say(`T${about.mtime ?? 0} 0 ${about.atime ?? 0} 0\n`)
+      if (!(await line.answered())) return false
+    }
+    const mode = ((about.mode ?? 0) & 0o7777).toString(8).padStart(4, '0')
+    const size = folder ? 0 : (about.size ?? 0)
+    // A line end in a name cannot be said in this protocol.
+    const name = (path.posix.basename(path.posix.resolve('/', from)) || '.').replaceAll('\n', '?')
+    await line.say(`${folder ? 'D' : 'C'}${mode} ${size} ${name}\n`)
     if (!(await line.answered())) return false
+    if (file) return await sendBytes(line, file, size)
+  } finally {
+    await file?.close().catch(() => undefined)
   }
-  const mode = ((about.mode ?? 0) & 0o7777).toString(8).padStart(4, '0')
-  const name = path.posix.basename(path.posix.resolve('/', from)) || '.'
-  // A line end in a name cannot be said in this protocol.
-  await line.say(
-    `${folder ? 'D' : 'C'}${mode} ${folder ? 0 : (about.size ?? 0)} ${name.replaceAll('\n', '?')}\n`,
-  )
-  if (!(await line.answered())) return false
-  if (file) return sendBytes(line, file, about.size ?? 0)
   let good = true
   for await (const entry of files.list(from)) {
     if (entry.name === '.' || entry.name === '..') continue
@@ -312,7 +320,6 @@ async function sendBytes(
     await line.write(got === 0 ? room : room.subarray(0, got))
     position += got === 0 ? room.length : got
   }
-  await file.close().catch(() => undefined)
   await (good ? line.well() : line.fail('the file became shorter'))
   return (await line.answered()) && good
 }

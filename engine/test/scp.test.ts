@@ -5,11 +5,32 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { localFiles } from '@hawser/ssh'
+import { localFiles, type FileSystem } from '@hawser/ssh'
 import { readScp, serveScp } from '../src/scp.ts'
 
 let home: string
+/** How many files are open. */
+let open = 0
+
+/** The files of a folder, which count how many of them are open. */
+function countedFiles(folder: string): FileSystem {
+  const files = localFiles(folder)
+  return {
+    ...files,
+    async open(...args) {
+      const file = await files.open(...args)
+      open += 1
+      const close = async (): Promise<void> => {
+        open -= 1
+        await file.close()
+      }
+      return { ...file, close }
+    },
+  }
+}
+
 beforeEach(() => {
+  open = 0
   home = mkdtempSync(path.join(os.tmpdir(), 'hawser-scp-'))
   mkdirSync(path.join(home, 'in'))
 })
@@ -30,7 +51,7 @@ async function talk(command: string, said: string, piece = 7): Promise<{ status:
         heard += Buffer.from(answer).toString()
       },
     },
-    localFiles(home),
+    countedFiles(home),
     readScp(command)!,
     ['in'],
   )
@@ -71,6 +92,7 @@ describe('somebody who sends', () => {
 
   test('and stops in the middle has failed', async () => {
     expect((await talk('scp -t in', 'C0644 100 half\nonly this')).status).toBe(1)
+    expect(open).toBe(0)
   })
 })
 
