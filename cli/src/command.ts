@@ -1,35 +1,34 @@
-// What a command is, and how the words of a command line become what it is given. Everything that can be said
-// about a command (its help, its completions, its mistakes) is read from this one description. Options may
-// stand anywhere; `--` ends them. A command that is `raw` hands its words on as they are: they belong to
-// another program, such as ssh.
+// The description of a command, and the parser of its command line. Help, completions and error messages all
+// come from this one description. Options may stand anywhere; `--` ends them. A `raw` command passes its
+// words on unparsed, because they belong to another program, such as ssh.
 import type { Context } from './context.ts'
-import { Complaint, usageCode } from './complaint.ts'
+import { CliError, usageCode } from './errors.ts'
 
-/** What a word can be completed with: names that only the server knows. */
-export type Named = 'device' | 'session' | 'namespace' | 'tag' | 'file'
+/** Where a shell gets completions for a word from: the names of this kind on the server, or files. */
+export type NameSource = 'device' | 'session' | 'namespace' | 'tag' | 'file'
 
 export interface Argument {
   readonly name: string
   readonly doc: string
   readonly optional?: boolean
-  /** Takes all words that are left. */
+  /** Takes all remaining words. */
   readonly many?: boolean
   readonly choices?: readonly string[]
-  readonly named?: Named | undefined
+  readonly completes?: NameSource | undefined
 }
 
 export interface Option {
   /** Without its dashes. */
   readonly name: string
   readonly short?: string
-  /** What its value is; absent: it is on or, as --no-…, off. */
+  /** The name of its value. Absent: the option is a flag, and `--no-…` switches it off. */
   readonly value?: string
   readonly doc: string
   readonly required?: boolean
   /** May be given several times. */
   readonly many?: boolean
   readonly choices?: readonly string[] | undefined
-  readonly named?: Named | undefined
+  readonly completes?: NameSource | undefined
 }
 
 export interface Command {
@@ -37,26 +36,26 @@ export interface Command {
   readonly summary: string
   readonly arguments?: readonly Argument[]
   readonly options?: readonly Option[]
-  /** Further lines of its help. */
+  /** More lines for its help. */
   readonly details?: readonly string[]
   readonly raw?: boolean
-  /** Works, and is not listed. */
+  /** Works, but is not listed in help. */
   readonly hidden?: boolean
-  /** The exit code; none is 0. */
-  run(given: Given, context: Context): Promise<number | undefined>
+  /** Runs the command. Returns the exit code; undefined is 0. */
+  run(given: ParsedArgs, context: Context): Promise<number | undefined>
 }
 
-export interface Given {
+export interface ParsedArgs {
   readonly words: readonly string[]
   /** The last value of an option. */
   value(option: string): string | undefined
   values(option: string): readonly string[]
-  /** Undefined: neither on nor off was said. */
+  /** Whether a flag is on or off; undefined if the command line has neither form. */
   flag(option: string): boolean | undefined
 }
 
 /** Options that every command has. */
-export const everywhere: readonly Option[] = [
+export const globalOptions: readonly Option[] = [
   {
     name: 'output',
     short: 'o',
@@ -72,17 +71,17 @@ export const everywhere: readonly Option[] = [
   { name: 'help', short: 'h', doc: 'what this command does' },
 ]
 
-export function parse(options: readonly Option[], words: readonly string[]): Given {
-  const known = [...options, ...everywhere]
+export function parse(options: readonly Option[], words: readonly string[]): ParsedArgs {
+  const known = [...options, ...globalOptions]
   const found = new Map<string, string[]>()
   const rest: string[] = []
   const note = (option: Option, text: string): void => {
     if (option.choices && !option.choices.includes(text)) {
-      throw new Complaint(`${spell(option)} is one of ${option.choices.join(', ')}, not ${text}.`, usageCode)
+      throw new CliError(`${spell(option)} is one of ${option.choices.join(', ')}, not ${text}.`, usageCode)
     }
     const values = found.get(option.name) ?? []
     if (values.length > 0 && option.value !== undefined && !option.many) {
-      throw new Complaint(`${spell(option)} is given twice.`, usageCode)
+      throw new CliError(`${spell(option)} is given twice.`, usageCode)
     }
     found.set(option.name, [...values, text])
   }
@@ -102,7 +101,7 @@ export function parse(options: readonly Option[], words: readonly string[]): Giv
       if (text === undefined) i += 1
       const value = text ?? words[i]
       if (value === undefined)
-        throw new Complaint(`${name} needs a value: ${name} <${option.value}>.`, usageCode)
+        throw new CliError(`${name} needs a value: ${name} <${option.value}>.`, usageCode)
       note(option, value)
       continue
     }
@@ -110,7 +109,7 @@ export function parse(options: readonly Option[], words: readonly string[]): Giv
     const flag = option ?? off
     if (!flag) throw unknownOption(name, known)
     if (text !== undefined && text !== 'true' && text !== 'false')
-      throw new Complaint(`${name} is true or false, not ${text}.`, usageCode)
+      throw new CliError(`${name} is true or false, not ${text}.`, usageCode)
     note(flag, String((text !== 'false') === (flag === option)))
   }
   const values = (option: string): readonly string[] => found.get(option) ?? []
@@ -123,11 +122,11 @@ export function parse(options: readonly Option[], words: readonly string[]): Giv
   }
 }
 
-/** Complains when words or options are missing, or when there are too many words. */
-export function check(command: Command, given: Given): void {
+/** Throws a usage error when words or options are missing, or when there are too many words. */
+export function check(command: Command, given: ParsedArgs): void {
   const { arguments: wanted = [], options = [] } = command
   const say = (sentence: string): never => {
-    throw new Complaint(`${sentence}\nUsage: ${usageOf(command)}`, usageCode)
+    throw new CliError(`${sentence}\nUsage: ${usageOf(command)}`, usageCode)
   }
   const missing = wanted.filter((argument, i) => !argument.optional && given.words.length <= i)
   if (missing.length > 0)
@@ -158,25 +157,25 @@ export function spell({ name, value }: Option): string {
   return value === undefined ? `--${name}` : `--${name} <${value}>`
 }
 
-function unknownOption(name: string, known: readonly Option[]): Complaint {
+function unknownOption(name: string, known: readonly Option[]): CliError {
   const near = closest(
     name,
     known.map((option) => `--${option.name}`),
   )
-  return new Complaint(
+  return new CliError(
     `There is no option ${name}${near ? `; did you mean ${near}?` : '; --help lists them.'}`,
     usageCode,
   )
 }
 
-/** The word that somebody may have meant. */
+/** The most similar of the words, if it is similar enough to be a typing error. */
 export function closest(word: string, words: readonly string[]): string | undefined {
   const ranked = words.map((one) => ({ one, far: distance(word, one) })).toSorted((a, b) => a.far - b.far)
   const [first] = ranked
   return first && first.far <= Math.max(1, Math.floor(word.length / 3)) ? first.one : undefined
 }
 
-/** How many letters must be changed, added or taken away; words of a command line are short. */
+/** The Levenshtein distance: how many characters must be changed, added or removed. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i += 1) {

@@ -1,11 +1,11 @@
-// Completions: the shells ask `hawser __complete <words so far>`, and are told what the last word could
-// become, one a line, each with a few words about it. The answer is read from the commands themselves, and
-// for names of devices, tags, sessions and namespaces from the server, which has two seconds. Names that a
-// shell could take for more than a name are not told.
+// Completions. A shell runs `hawser __complete <words so far>` and gets one candidate for the last word per
+// line, each with a description. Candidates come from the descriptions of the commands. Names of devices,
+// tags, sessions and namespaces come from the server, which has two seconds to answer. Names with characters
+// that are special in a shell are left out.
 import { client, type Client } from '@hawser/contract/client'
 import { nouns } from '@hawser/contract/openapi'
-import { everywhere, type Command, type Named, type Option } from './command.ts'
-import { kebab } from './commands.ts'
+import { globalOptions, type Command, type NameSource, type Option } from './command.ts'
+import { kebab } from './generated-commands.ts'
 import type { Context } from './context.ts'
 import { aliases } from './help.ts'
 import { filterOf, property } from './resolve.ts'
@@ -15,11 +15,11 @@ export interface Candidate {
   readonly doc: string
 }
 
-const patience_ms = 2000
+const timeout_ms = 2000
 const plainName = /^[\p{L}\p{N}_.@:+,=-]+$/u
 
-/** Of the server's program, whose commands are not ours. */
-const served: readonly Candidate[] = [
+/** Commands that hawser.ts hands to the server's program. */
+const serverCommands: readonly Candidate[] = [
   { word: 'serve', doc: 'runs the server' },
   { word: 'admin', doc: 'commands of the administrator' },
   { word: 'import', doc: 'moves a ShellHub in' },
@@ -49,7 +49,7 @@ async function candidates(
     (word, i) => !word.startsWith('-') && !/^(-o|--output|--server)$/.test(before[i - 1] ?? ''),
   )
   const [first, second, ...rest] = skipped < 0 ? [] : before.slice(skipped)
-  if (first === undefined) return current.startsWith('-') ? options(everywhere) : firstWords(shown)
+  if (first === undefined) return current.startsWith('-') ? options(globalOptions) : firstWords(shown)
   const noun = aliases[first] ?? first
   const verbs = shown.filter(({ words }) => words.length === 2 && words[0] === noun)
   if (verbs.length > 0 && second === undefined && !current.startsWith('-'))
@@ -68,12 +68,12 @@ async function ofCommand(
   current: string,
   context: Context,
 ): Promise<Candidate[]> {
-  const known = [...(command.options ?? []), ...(command.raw ? [] : everywhere)]
+  const known = [...(command.options ?? []), ...(command.raw ? [] : globalOptions)]
   const asked = known.find((option) => option.value !== undefined && isSpelled(option, given.at(-1)))
   if (asked)
     return asked.choices
       ? asked.choices.map((word) => ({ word, doc: asked.name }))
-      : names(asked.named, current, context)
+      : names(asked.completes, current, context)
   if (current.startsWith('-')) return options(known)
   if (command.raw) return names('device', current, context, command.words[0] === 'scp' ? ':' : '')
   const places = given.filter(
@@ -84,7 +84,7 @@ async function ofCommand(
   const wanted = command.arguments ?? []
   const place = wanted[places] ?? (wanted.at(-1)?.many ? wanted.at(-1) : undefined)
   if (place?.choices) return place.choices.map((word) => ({ word, doc: place.name }))
-  return names(place?.named, current, context)
+  return names(place?.completes, current, context)
 }
 
 const isSpelled = ({ name, short }: Option, word: string | undefined): boolean =>
@@ -103,34 +103,32 @@ function firstWords(commands: readonly Command[]): Candidate[] {
   return [
     ...[...firsts].map(([word, doc]) => ({ word, doc })),
     { word: 'keys', doc: sentences.get('public-keys') ?? '' },
-    ...served,
+    ...serverCommands,
   ]
 }
 
-/**
- * What only the server knows. Whatever goes wrong there, a person who presses Tab is not bothered with it.
- */
+/** Names from the server. An error gives no candidates: pressing Tab must not print a message. */
 async function names(
-  named: Named | undefined,
+  source: NameSource | undefined,
   current: string,
   context: Context,
   behind = '',
 ): Promise<Candidate[]> {
-  if (named === undefined || named === 'file') return []
+  if (source === undefined || source === 'file') return []
   try {
-    const signal = AbortSignal.timeout(patience_ms)
-    return await fromServer[named](client(context.options()), current, signal, behind)
+    const signal = AbortSignal.timeout(timeout_ms)
+    return await fromServer[source](client(context.options()), current, signal, behind)
   } catch {
     return []
   }
 }
 
 const fromServer: Record<
-  Exclude<Named, 'file'>,
+  Exclude<NameSource, 'file'>,
   (api: Client, current: string, signal: AbortSignal, behind: string) => Promise<Candidate[]>
 > = {
   async device(api, current, signal, behind) {
-    // `user@` before it stays as it is.
+    // Keep a leading `user@`.
     const [user = '', part = ''] = /^(.*@)?(.*)$/.exec(current)?.slice(1) ?? []
     const filter = filterOf([], part ? [property('name', 'contains', part)] : [])
     const { body } = await api.devices.list({

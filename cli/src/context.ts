@@ -1,76 +1,69 @@
-// What a command works with: the server it speaks to and as whom, and where its output goes. The environment
-// is read here and in account.ts only: HAWSER_SERVER and HAWSER_API_KEY for scripts, the kept account for
-// people. An API key wins over it.
+// The context of a command: its server, its credential and its output. Only this file and accounts.ts read
+// the environment: scripts set HAWSER_SERVER and HAWSER_API_KEY, people use the saved account. An API key
+// takes precedence over the account.
 import { client, type Client, type ClientOptions } from '@hawser/contract/client'
-import { accounts, type Accounts } from './account.ts'
-import {
-  Complaint,
-  signInCode,
-  unreachable,
-  unreachableCode,
-  usageCode,
-  type Credential,
-} from './complaint.ts'
+import { accounts, type Accounts } from './accounts.ts'
+import { CliError, signInCode, unreachable, unreachableCode, usageCode, type Credential } from './errors.ts'
 import { print, type Shape } from './print.ts'
 
 export interface Context {
   readonly env: NodeJS.ProcessEnv
   readonly accounts: Accounts
   readonly output: 'table' | 'json'
-  /** Complains when no server is known. */
+  /** The server's URL; throws if none is known. */
   server(): string
-  /** As whoever is signed in; complains when nobody is, unless that will do. */
-  options(anybody?: boolean): ClientOptions
-  /** As nobody: nothing that proves who we are is sent. */
-  nobody(server?: string): ClientOptions
+  /** For calls as the signed-in user; throws if nobody is signed in, unless `anonymousToo`. */
+  options(anonymousToo?: boolean): ClientOptions
+  /** For calls without a credential. */
+  anonymous(server?: string): ClientOptions
   api(): Client
-  /** What the last options carry to prove who is calling. */
+  /** The kind of credential in the options that were made last. */
   credential(): Credential
-  /** An answer, as a table or as JSON. */
+  /** Prints a result, as a table or as JSON. */
   print(value: unknown, shape?: Shape): void
-  /** A sentence for the person: beside the output, so that what is piped stays clean. */
+  /** Prints a sentence on stderr, so that piped output stays clean. */
   say(sentence: string): void
 }
 
-export interface Chosen {
+export interface GlobalChoices {
   readonly server: string | undefined
   readonly output: string | undefined
 }
 
-export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
-  const kept = accounts(env)
+export function openContext(env: NodeJS.ProcessEnv, chosen: GlobalChoices): Context {
+  const saved = accounts(env)
   const output = chosen.output === 'json' ? 'json' : 'table'
   let credential: Credential = 'none'
 
   const server = (): string => {
-    const named = chosen.server ?? (env['HAWSER_SERVER'] || kept.current())
+    const named = chosen.server ?? (env['HAWSER_SERVER'] || saved.current())
     if (!named)
-      throw new Complaint(
+      throw new CliError(
         'No server is known. Run `hawser login`, or set HAWSER_SERVER or --server.',
         usageCode,
       )
     return serverAddress(named)
   }
-  const options = (anybody = false): ClientOptions => {
+  const options = (anonymousToo = false): ClientOptions => {
     const url = server()
     const apiKey = env['HAWSER_API_KEY'] || undefined
-    const token = apiKey ? undefined : kept.find(url)?.token
+    const token = apiKey ? undefined : saved.find(url)?.token
     credential = apiKey ? 'api-key' : token ? 'token' : 'none'
-    if (!anybody && !apiKey && !token)
-      throw new Complaint(
+    if (!anonymousToo && !apiKey && !token)
+      throw new CliError(
         `You are not signed in to ${url}. Run \`hawser login\`, or set HAWSER_API_KEY.`,
         signInCode,
       )
     return { url, apiKey, token, fetch: fetchFrom(url) }
   }
-  const nobody = (url = server()): ClientOptions => {
+  const anonymous = (url = server()): ClientOptions => {
     credential = 'none'
     return { url, fetch: fetchFrom(url) }
   }
   return {
     env,
-    nobody,
-    accounts: kept,
+    anonymous,
+    accounts: saved,
     output,
     server,
     options,
@@ -81,11 +74,11 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: Chosen): Context {
   }
 }
 
-/** An address as the account file spells it, so that one server has one spelling. */
+/** Normalises the address of a server, so that the accounts file has one entry per server. */
 export function serverAddress(text: string): string {
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
-    throw new Complaint(
+    throw new CliError(
       `${text} is not the address of a server: it looks like https://hawser.example.com.`,
       usageCode,
     )
@@ -104,13 +97,13 @@ function fetchFrom(server: string): typeof fetch {
     })
     if (response.status >= 300 && response.status <= 399) {
       const where = response.headers.get('location') ?? 'another address'
-      throw new Complaint(
+      throw new CliError(
         `${server} sends us to ${where}. Give that address as the server if you trust it.`,
         unreachableCode,
       )
     }
     if (/text\/html/.test(response.headers.get('content-type') ?? '')) {
-      throw new Complaint(
+      throw new CliError(
         `${server} answers with a web page: it is not a Hawser server, or a proxy before it is in trouble.`,
         unreachableCode,
       )

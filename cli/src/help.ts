@@ -1,11 +1,11 @@
-// Help: the overview, a noun with its verbs, one command with its arguments and options, and the topics. All
-// of it is read from the commands themselves.
+// Help: the overview, a noun with its verbs, one command with its arguments and options, and the topics. It
+// is generated from the descriptions of the commands.
 import { nouns } from '@hawser/contract/openapi'
-import { everywhere, spell, usageOf, type Command, type Option } from './command.ts'
-import { kebab } from './commands.ts'
-import { exitCodes } from './complaint.ts'
+import { globalOptions, spell, usageOf, type Command, type Option } from './command.ts'
+import { kebab } from './generated-commands.ts'
+import { exitCodes } from './errors.ts'
 
-/** Shorter names that people expect. */
+/** Short and singular forms of nouns. */
 export const aliases: Readonly<Record<string, string>> = {
   keys: 'public-keys',
   device: 'devices',
@@ -22,7 +22,7 @@ const topics: Readonly<Record<string, () => string>> = {
       ...columns([
         ['HAWSER_SERVER', 'the address of the server, such as https://hawser.example.com'],
         ['HAWSER_API_KEY', 'an API key, used instead of a sign-in; it is for one namespace'],
-        ['XDG_CONFIG_HOME', 'where hawser/account.json is kept, with your tokens; ~/.config unless set'],
+        ['XDG_CONFIG_HOME', 'where hawser/account.json is kept, with your tokens; default: ~/.config'],
       ]),
     ].join('\n'),
 }
@@ -62,7 +62,7 @@ export function overview(commands: readonly Command[]): string {
     ]),
     '',
     'Everywhere:',
-    ...optionRows(everywhere),
+    ...optionRows(globalOptions),
     '',
     `More: ${Object.keys(topics)
       .map((topic) => `\`hawser help ${topic}\``)
@@ -89,7 +89,7 @@ export function helpOfCommand(command: Command): string {
       ? ['', 'Arguments:', ...columns(wanted.map(({ name, doc }) => [`<${name}>`, doc]))]
       : []),
     ...(options.length > 0 ? ['', 'Options:', ...optionRows(options)] : []),
-    ...(command.raw ? [] : ['', 'Everywhere:', ...optionRows(everywhere)]),
+    ...(command.raw ? [] : ['', 'Everywhere:', ...optionRows(globalOptions)]),
     ...(details.length > 0 ? ['', ...details] : []),
   ].join('\n')
 }
@@ -99,7 +99,7 @@ const optionRows = (options: readonly Option[]): string[] =>
     options.map((option) => [`${option.short ? `-${option.short}, ` : ''}${spell(option)}`, option.doc]),
   )
 
-/** Two columns; what does not fit beside is put below. */
+/** Two columns; a long left cell gets a line of its own. */
 function columns(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.min(34, Math.max(...rows.map(([left]) => left.length)))
   return rows.flatMap(([left, right]) =>

@@ -1,6 +1,5 @@
-// Single keys of the person at the terminal, for commands that go on for a while. Without a terminal there
-// are none. The terminal is put right again at disposal, whatever happens. Ctrl-C is a key like any other
-// here.
+// Single key presses, for commands that run for a while. Without a terminal there are none. Disposal restores
+// the mode of the terminal. Ctrl-C is a key like any other here.
 
 export type Key = 'space' | 'quit' | 'faster' | 'slower' | 'ahead'
 

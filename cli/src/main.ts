@@ -1,30 +1,33 @@
-// The hawser command for people: finds the command that the words name, gives it what it asked for, and turns
-// whatever goes wrong into a sentence and an exit code (complaint.ts). Commands are readings of the contract
-// (commands.ts), and where people want more than the interface offers, written by hand (by-hand/), under the
-// same words or new ones.
+// The entry of the hawser command: finds the command that the words name, parses its options, runs it, and
+// turns any error into a sentence and an exit code (errors.ts). Most commands are generated from the contract
+// (generated-commands.ts). Commands that do more than one operation are written by hand (commands/).
 import { version } from '@hawser/contract/version'
-import { completer } from './by-hand/completion.ts'
-import { byHand } from './by-hand/index.ts'
-import { check, closest, parse, type Command, type Given } from './command.ts'
-import { derived } from './commands.ts'
-import { Complaint, complaintOf, usageCode } from './complaint.ts'
+import { completer } from './commands/completion.ts'
+import { handWrittenCommands } from './commands/index.ts'
+import { check, closest, parse, type Command, type ParsedArgs } from './command.ts'
+import { generatedCommands } from './generated-commands.ts'
+import { CliError, toCliError, usageCode } from './errors.ts'
 import { openContext } from './context.ts'
 import { safeText } from './safe-text.ts'
 import { aliases, helpOfCommand, helpOfNoun, helpOfTopic, overview } from './help.ts'
 
 export async function main(args: string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // The reader of a pipe has enough; that is no failure.
+    // The reader of the pipe has closed it, as `head` does; that is no failure.
     process.exit(error.code === 'EPIPE' ? 0 : 1)
   })
   process.exitCode = await run(args)
 }
 
-/** By-hand commands stand before the derived ones that have the same words. */
+/** All commands. One written by hand replaces the generated one with the same words. */
 export function allCommands(): Command[] {
-  const mine = byHand()
+  const mine = handWrittenCommands()
   const taken = new Set(mine.map(({ words }) => words.join(' ')))
-  return [...mine, ...derived().filter(({ words }) => !taken.has(words.join(' '))), completer(allCommands)]
+  return [
+    ...mine,
+    ...generatedCommands().filter(({ words }) => !taken.has(words.join(' '))),
+    completer(allCommands),
+  ]
 }
 
 async function run(args: readonly string[]): Promise<number> {
@@ -52,29 +55,29 @@ async function run(args: readonly string[]): Promise<number> {
 }
 
 function fail(error: unknown, context: ReturnType<typeof openContext> | undefined): number {
-  const complaint = complaintOf(error, context?.credential())
-  if (!complaint) {
+  const failure = toCliError(error, context?.credential())
+  if (!failure) {
     process.stderr.write(
-      `hawser: this is a mistake of ours, please report it.\n${error instanceof Error ? error.stack : String(error)}\n`,
+      `hawser: this is a bug, please report it.\n${error instanceof Error ? error.stack : String(error)}\n`,
     )
     return 1
   }
-  const lines = complaint.message.split('\n').map(safeText)
-  if (complaint.message) process.stderr.write(`hawser: ${lines.join('\n')}\n`)
-  return complaint.code
+  const lines = failure.message.split('\n').map(safeText)
+  if (failure.message) process.stderr.write(`hawser: ${lines.join('\n')}\n`)
+  return failure.code
 }
 
-/**
- * Options that every command has may stand before the command, too; from there on the words belong to the
- * command.
- */
-function split(args: readonly string[], commands: readonly Command[]): { global: Given; words: string[] } {
+/** Splits off the global options before the command; everything after them belongs to the command. */
+function split(
+  args: readonly string[],
+  commands: readonly Command[],
+): { global: ParsedArgs; words: string[] } {
   let i = 0
   while (i < args.length && args[i]!.startsWith('-')) i += /^(-o|--output|--server)$/.test(args[i]!) ? 2 : 1
   const [first = '', ...rest] = args.slice(i)
   const noun = aliases[first] ?? first
   const words = args.length > i ? [noun, ...rest] : []
-  // A noun alone lists what there is of it, which is what people mean.
+  // A noun without a verb lists.
   const lists = commands.some((command) => command.words.join(' ') === `${noun} list`)
   if (lists && (rest[0] === undefined || /^-(?!h$|-help$)/.test(rest[0]))) words.splice(1, 0, 'list')
   return { global: parse([], args.slice(0, i)), words }
@@ -87,9 +90,9 @@ function find(commands: readonly Command[], words: readonly string[]): Command {
   const verbs = commands.filter((one) => one.words.length === 2 && one.words[0] === first)
   if (verbs.length > 0) {
     if (second === '' || second.startsWith('-')) {
-      throw new Complaint(`What shall be done with ${first}?\n\n${helpOfNoun(commands, first)}`, usageCode)
+      throw new CliError(`What shall be done with ${first}?\n\n${helpOfNoun(commands, first)}`, usageCode)
     }
-    throw new Complaint(
+    throw new CliError(
       `There is no \`hawser ${first} ${second}\`${meant(
         second,
         verbs.map((one) => one.words[1]!),
@@ -99,7 +102,7 @@ function find(commands: readonly Command[], words: readonly string[]): Command {
     )
   }
   const firsts = [...new Set(commands.filter(({ hidden }) => !hidden).map((one) => one.words[0]!)), 'keys']
-  throw new Complaint(`There is no command \`${first}\`${meant(first, firsts, 'hawser')}`, usageCode)
+  throw new CliError(`There is no command \`${first}\`${meant(first, firsts, 'hawser')}`, usageCode)
 }
 
 const meant = (word: string, words: readonly string[], before: string): string => {

@@ -1,18 +1,18 @@
-// Output: a table for people, JSON for programs. A table shows the columns that matter, shortens ids to what
-// is enough to name a thing, and fits the terminal; JSON is the server's answer, whole. Nothing that others
-// wrote is obeyed by the terminal.
+// Output: a table for people, JSON for programs. A table shows the columns that matter, shortens ids to a
+// prefix that still names the object, and fits the terminal. JSON is the server's full response. Control
+// characters in values never reach the terminal.
 import { safeJson, safeText } from './safe-text.ts'
 
 export interface Shape {
   /** Paths of the fields that a table shows, in this order. */
   readonly columns?: readonly string[] | undefined
-  /** How many there are before paging. */
+  /** The number of items on all pages. */
   readonly total?: number | undefined
-  /** What is said when there is nothing. */
+  /** The sentence for an empty list. */
   readonly empty?: string
 }
 
-/** The columns of lists, by noun; other lists show their plain fields. */
+/** The columns of lists, by noun. Other lists show their fields that are no objects. */
 export const columnsOf: Readonly<Record<string, readonly string[]>> = {
   devices: ['name', 'status', 'online', 'tags', 'info.pretty_name', 'last_seen', 'uid'],
   sessions: ['uid', 'device.name', 'username', 'ip_address', 'started_at', 'active', 'type', 'recorded'],
@@ -89,10 +89,7 @@ function at(row: Record<string, unknown>, name: string): unknown {
     )
 }
 
-/**
- * One value in one line. `column` tells what may be shortened: an id by its first characters still names its
- * thing.
- */
+/** One value on one line. In a column of a table, ids and timestamps are shortened. */
 function cell(value: unknown, column?: string): string {
   if (value === undefined || value === null || value === '') return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
@@ -121,7 +118,7 @@ function cell(value: unknown, column?: string): string {
     .join('; ')
 }
 
-/** Columns side by side; on a terminal, lines that are too long are cut, since broken ones cannot be read. */
+/** Aligns columns. Lines longer than `most` are cut, because wrapped rows cannot be read. */
 export function aligned(rows: readonly (readonly string[])[], most?: number): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => (row[i] ?? '').length)))
   return rows

@@ -1,16 +1,15 @@
-// From what people call a thing to its id: a device by its name, its uid or the beginning of it; a session by
-// the beginning of its uid, or `last`; a namespace by its name; a member by the username. A name that fits
-// several is never guessed.
+// Resolves names to ids: a device by its name, its uid or a prefix of it; a session by a prefix of its uid,
+// or `last`; a namespace by its name; a member by the username. A name that fits several objects is an error.
 import type { Client } from '@hawser/contract/client'
 import type { Device } from '@hawser/contract/devices'
 import { patterns } from '@hawser/contract/fields'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
 import type { Session } from '@hawser/contract/sessions'
-import { Complaint, notFoundCode, usageCode } from './complaint.ts'
+import { CliError, notFoundCode, usageCode } from './errors.ts'
 import { safeText } from './safe-text.ts'
 
 const page_size = 100
-/** Of a list that is looked through for the beginning of an id. */
+/** The most pages searched for a prefix of an id. */
 const mostPages = 20
 const shortestStart = 4
 
@@ -25,7 +24,7 @@ export const property = (
   type: 'property',
   params: { name, operator, value },
 })
-/** Devices that have at least one of the tags and for which every condition holds. */
+/** A filter for devices that have at least one of the tags and meet every condition. */
 export function filterOf(
   tags: readonly string[],
   conditions: readonly FilterElement[] = [],
@@ -38,7 +37,7 @@ export function filterOf(
   return elements.length > 0 ? { filter: encodeFilter(elements) } : {}
 }
 
-/** Every page of a list, one after the other. */
+/** Reads all pages of a list, one after the other. */
 export async function everyPage<T>(
   read: (query: { page: number; per_page: number }) => Promise<{ body: T[]; total: number }>,
   progress?: (read: number, total: number) => void,
@@ -58,7 +57,7 @@ export async function findDevice(api: Client, text: string): Promise<Device> {
     return (await api.devices.list({ query: { per_page: page_size, ...filterOf([], [condition]) } })).body
   }
   const named = await where(property('name', 'eq', text.toLowerCase()))
-  // One name may wait as pending while another device has it; the one that can be reached is meant.
+  // A pending device may have the same name as an accepted one; prefer the accepted one.
   const accepted = named.filter(({ status }) => status === 'accepted')
   if (accepted.length === 1) return accepted[0]!
   const found =
@@ -76,7 +75,7 @@ export async function findDevice(api: Client, text: string): Promise<Device> {
 export async function findSession(api: Client, text: string): Promise<Session> {
   if (isUid(text)) return (await api.sessions.get({ params: { uid: text } })).body
   if (text !== 'last' && !isStart(text)) {
-    throw new Complaint(
+    throw new CliError(
       `A session is named by its uid, by the first ${shortestStart} characters of it or more, or as \`last\`.`,
       usageCode,
     )
@@ -89,7 +88,7 @@ export async function findSession(api: Client, text: string): Promise<Session> {
       return only(found, `session ${text}`, 'hawser sessions list', ({ uid }) => uid.slice(0, 16))
     if (body.length < page_size) break
   }
-  throw new Complaint(`There is no session ${text} here; \`hawser sessions list\` shows them.`, notFoundCode)
+  throw new CliError(`There is no session ${text} here; \`hawser sessions list\` shows them.`, notFoundCode)
 }
 
 export async function findNamespace(api: Client, text: string): Promise<{ tenant_id: string; name: string }> {
@@ -112,9 +111,9 @@ export async function findMember(api: Client, tenant: string, text: string): Pro
 
 function only<T>(found: readonly T[], what: string, list: string, spell: (one: T) => string): T {
   const [first, ...others] = found
-  if (!first) throw new Complaint(`There is no ${what}; \`${list}\` shows them.`, notFoundCode)
+  if (!first) throw new CliError(`There is no ${what}; \`${list}\` shows them.`, notFoundCode)
   if (others.length > 0)
-    throw new Complaint(
+    throw new CliError(
       `There are several: ${what} could be ${found.map(spell).join(' or ')}. Name it by its uid.`,
       notFoundCode,
     )

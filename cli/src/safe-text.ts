@@ -1,20 +1,20 @@
-// Text of others on our own terminal. Names, messages and recordings come from devices and people whom nobody
-// checked, and a terminal obeys what it is shown: titles, the clipboard, links, answers typed as if by the
-// person. `safeText` is for what is only text: nothing in it is obeyed. `screenFilter` is for what was drawn
-// by programs: of the sequences only those pass that draw, move and colour; all that ask, name, store,
-// resize, link or make the terminal answer are dropped.
+// Makes untrusted text safe for the person's terminal. Names, messages and recordings come from devices and
+// people whom nobody checked, and control sequences in them can set titles, write the clipboard, make links
+// or type answers. `safeText` is for plain text: it removes every control character. `screenFilter` is for
+// the output of programs: it passes sequences that draw, move the cursor and set colours, and drops all
+// others.
 
-/**
- * One line, without anything that a terminal would obey; direction marks could make it read as something
- * else.
- */
+/** One line without control characters, and without direction marks, which could make it read differently. */
 export function safeText(text: string): string {
   return text.replaceAll(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (character) =>
     /[\n\t]/.test(character) ? ' ' : '\u{fffd}',
   )
 }
 
-/** JSON escapes the first 32 control characters by itself, and not the ones from 127 to 159. */
+/**
+ * JSON text that is safe on a terminal. JSON.stringify escapes the first 32 control characters, not 127 to
+ * 159.
+ */
 export function safeJson(value: unknown): string {
   const text = JSON.stringify(value, null, 2) ?? 'null'
   return text.replaceAll(/[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (character) => {
@@ -26,28 +26,25 @@ const longestSequence = 64
 const [bell, escape, cancel, substitute] = ['\u0007', '\u001b', '\u0018', '\u001a']
 
 /**
- * CSI sequences that move, erase, scroll, colour, save the cursor or repeat. Numbers are short: a repeat may
- * not take for ever.
+ * CSI sequences that move, erase, scroll, colour, save the cursor or repeat. Numbers have at most five
+ * digits, so that a repeat is short.
  */
 const drawing = /^(?:\d{0,5}(?:[;:]\d{0,5})*)[@A-HIJKLMPSTXZ`abdefmrsu]$/
-/** It would erase what the person has scrolled away. */
+/** Erases the scrollback of the person's terminal. */
 const erasesHistory = /^[\d;]*3[\d;]*J$/
-/**
- * Private modes that only change how things are drawn: cursor keys are not among them, nor mouse, focus or
- * pasted text.
- */
+/** Private modes that only affect drawing; not those for cursor keys, mouse, focus or bracketed paste. */
 const harmlessModes = new Set(['5', '6', '7', '12', '25', '47', '1047', '1048', '1049', '2026'])
 const insertMode = /^4[hl]$/
-/** Save and restore the cursor, line feeds, tabs. */
+/** ESC sequences that save and restore the cursor, feed lines and set tabs. */
 const plainEscapes = /^[78DEHM]$/
-/** Line drawing and plain letters, in the first two places. */
+/** Line drawing and ASCII, as G0 and G1. */
 const charsets = /^[()][0AB]$/
 
 type State = 'text' | 'escape' | 'csi' | 'string' | 'string-escape' | 'charset'
 
 /**
- * Keeps its state between pieces, since a sequence may be cut anywhere. Lone text is passed at once; nothing
- * is kept but a few characters.
+ * A filter for the output of programs. It keeps its state between pieces, because a sequence may be cut
+ * anywhere. It passes text at once and buffers only an incomplete sequence.
  */
 export function screenFilter(): (piece: string) => string {
   let state: State = 'text'
@@ -59,7 +56,7 @@ export function screenFilter(): (piece: string) => string {
       state = 'escape'
       return ''
     }
-    // The one-character forms of the same sequences.
+    // C1 control characters: the one-character forms of the same sequences.
     if (code >= 0x80 && code <= 0x9f) return afterEscape(String.fromCharCode(code - 0x40))
     if (code < 0x20) return '\b\t\n\r\u000b\u000c\u000e\u000f'.includes(character) ? character : ''
     return code === 0x7f ? '' : character
@@ -74,7 +71,7 @@ export function screenFilter(): (piece: string) => string {
       state = 'charset'
       kept = character
     } else if (plainEscapes.test(character)) return escape + character
-    // Others with a mark between (`ESC # 8`, `ESC % G`) end with the next letter, which must not be shown.
+    // Others with an intermediate character (`ESC # 8`, `ESC % G`) end with the next one; drop that too.
     else if (/[ #%*+\-./]/.test(character)) state = 'charset'
     else if (character < ' ') return text(character)
     return ''
@@ -133,17 +130,16 @@ function draws(sequence: string): boolean {
 }
 
 /**
- * Whether a piece of filtered output goes to the second screen, where editors draw; undefined: it stays where
- * it is.
+ * Whether the output switches to the alternate screen (true) or back (false); undefined if it does neither.
  */
-export function alternate(piece: string): boolean | undefined {
+export function entersAlternateScreen(piece: string): boolean | undefined {
   // oxlint-disable-next-line no-control-regex
   const last = [...piece.matchAll(/\u001b\[\?(?:47|1047|1049)([hl])/g)].at(-1)
   return last && last[1] === 'h'
 }
 
-/** Puts a terminal right again, wherever what it was shown has ended; the cursor stays where it is. */
-export function restored(onSecondScreen: boolean): string {
+/** A sequence that resets the modes a program may have left set; the cursor stays where it is. */
+export function resetSequence(onSecondScreen: boolean): string {
   const back = onSecondScreen ? '\u001b[?1049l' : ''
   return `${back}\u001b7\u001b[r\u001b[?6l\u001b8\u001b[4l\u001b[?5l\u001b[?7h\u001b[?25h\u001b(B\u000f\u001b[0m`
 }

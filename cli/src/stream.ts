@@ -1,5 +1,5 @@
-// Answers that may be longer than memory, as they come: the client of the contract would read all of it
-// first. It still makes the address and the headers, and reads what is refused.
+// Responses as streams, for those that may not fit into memory: the contract's client would read them whole.
+// The client still makes the request and reads refusals.
 import { Readable } from 'node:stream'
 import { ApiError, call, type ClientOptions, type RawInput } from '@hawser/contract/client'
 import type { Operation } from '@hawser/contract/operation'

@@ -9,8 +9,8 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operations, type NamedOperation } from '@hawser/contract'
 import { call } from '@hawser/contract/client'
-import { check, everywhere, parse } from '../src/command.ts'
-import { derive, kebab } from '../src/commands.ts'
+import { check, globalOptions, parse } from '../src/command.ts'
+import { commandFor, kebab } from '../src/generated-commands.ts'
 import { openContext, type Context } from '../src/context.ts'
 import { allCommands } from '../src/main.ts'
 
@@ -77,7 +77,7 @@ function wordsFor({ op }: NamedOperation): string[] {
 }
 
 test.each(operations)('$id sends what the typed client sends', async (named) => {
-  const command = derive(named)
+  const command = commandFor(named)
   const given = parse(command.options ?? [], wordsFor(named))
   check(command, given)
   heard = []
@@ -96,7 +96,7 @@ test('there is a command for each operation, and none twice', () => {
 
 test('no option of a command has the name of another, or of one that every command has', () => {
   for (const { words, options = [], raw } of allCommands()) {
-    const names = [...options, ...(raw ? [] : everywhere)].flatMap(({ name, short }) => [
+    const names = [...options, ...(raw ? [] : globalOptions)].flatMap(({ name, short }) => [
       `--${name}`,
       ...(short ? [`-${short}`] : []),
     ])

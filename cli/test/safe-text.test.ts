@@ -2,7 +2,7 @@
 // looks at it.
 import { expect, test } from 'vitest'
 import fc from 'fast-check'
-import { alternate, safeJson, safeText, screenFilter } from '../src/safe-text.ts'
+import { entersAlternateScreen, safeJson, safeText, screenFilter } from '../src/safe-text.ts'
 
 const shown = (text: string) => screenFilter()(text)
 
@@ -107,9 +107,9 @@ test('whatever comes, only sequences that draw pass', () => {
 })
 
 test('a player knows on which screen it ends', () => {
-  expect(alternate('x')).toBeUndefined()
-  expect(alternate('\u001b[?1049hx')).toBe(true)
-  expect(alternate('\u001b[?1049hx\u001b[?1049l')).toBe(false)
+  expect(entersAlternateScreen('x')).toBeUndefined()
+  expect(entersAlternateScreen('\u001b[?1049hx')).toBe(true)
+  expect(entersAlternateScreen('\u001b[?1049hx\u001b[?1049l')).toBe(false)
 })
 
 test('a name is one line that nothing obeys', () => {

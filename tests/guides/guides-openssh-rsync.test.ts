@@ -9,7 +9,7 @@ import { createServer, type Server } from 'node:http'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { accounts } from '../../cli/src/account.ts'
+import { accounts } from '../../cli/src/accounts.ts'
 import { freePort, startSshd, type Sshd } from '../../ssh/test/programs.ts'
 import { openWay, type Way } from '../clients/way.ts'
 import { blocksOf, isCommand, root, type Block } from './blocks.ts'
@@ -142,7 +142,7 @@ async function begin(page: string): Promise<Reader> {
       username: sample.owner.username,
       tenant: sample.tenant,
     }
-    accounts(env).keep(way.service.url, account)
+    accounts(env).save(way.service.url, account)
   }
   return reader
 }

@@ -4,7 +4,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { exitCodes } from '../../cli/src/complaint.ts'
+import { exitCodes } from '../../cli/src/errors.ts'
 import { aliases } from '../../cli/src/help.ts'
 import { allCommands } from '../../cli/src/main.ts'
 import { commands as adminCommands } from '../../server/src/commands/admin.ts'

@@ -1,20 +1,20 @@
-// Who is signed in where: one file, readable by its owner only, with a token for each server. A token is only
-// ever sent to the server that gave it. The file is replaced as a whole, so that an interrupted command
-// leaves the old or the new one.
+// The accounts file: a token for each server, readable by its owner only. A token is sent only to the server
+// that issued it. The file is replaced atomically, so that an interrupted command leaves the old or the new
+// one.
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { Complaint, signInCode } from './complaint.ts'
+import { CliError, signInCode } from './errors.ts'
 
 export interface Account {
   readonly token: string
   readonly username: string
-  /** The namespace that the token is for; empty: none. */
+  /** The namespace that the token is for; empty if there is none. */
   readonly tenant: string
 }
 
-interface Kept {
-  /** The server signed in to last. */
+interface AccountsFile {
+  /** The server of the latest sign-in. */
   readonly current: string
   readonly accounts: Readonly<Record<string, Account>>
 }
@@ -26,12 +26,12 @@ export function accounts(env: NodeJS.ProcessEnv) {
   const folder = path.join(home, 'hawser')
   const file = path.join(folder, 'account.json')
 
-  function read(): Kept {
+  function read(): AccountsFile {
     let text: string
     try {
       if ((statSync(file).mode & 0o077) !== 0) {
-        throw new Complaint(
-          `Others may read ${file}, which holds your tokens. Run \`chmod 600 ${file}\`, or sign in anew.`,
+        throw new CliError(
+          `Others may read ${file}, which holds your tokens. Run \`chmod 600 ${file}\`, or sign in again.`,
           signInCode,
         )
       }
@@ -41,20 +41,21 @@ export function accounts(env: NodeJS.ProcessEnv) {
       throw error
     }
     try {
-      const kept = JSON.parse(text) as Partial<Kept> | null
-      if (typeof kept?.current === 'string' && typeof kept.accounts === 'object') return kept as Kept
+      const parsed = JSON.parse(text) as Partial<AccountsFile> | null
+      if (typeof parsed?.current === 'string' && typeof parsed.accounts === 'object')
+        return parsed as AccountsFile
     } catch {
-      // Said below: what cannot be read is not guessed at.
+      // Reported below.
     }
-    throw new Complaint(`${file} cannot be read. Remove it and run \`hawser login\`.`, signInCode)
+    throw new CliError(`${file} cannot be read. Remove it and run \`hawser login\`.`, signInCode)
   }
 
-  function write(kept: Kept): void {
+  function write(content: AccountsFile): void {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const fresh = `${file}.${process.pid}`
     try {
-      writeFileSync(fresh, `${JSON.stringify(kept, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
-      // The mode above is cut by the umask and never widened by it; this is for the reader of this line.
+      writeFileSync(fresh, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
+      // The umask can only narrow the mode above; this sets it exactly.
       chmodSync(fresh, 0o600)
       renameSync(fresh, file)
     } finally {
@@ -66,17 +67,18 @@ export function accounts(env: NodeJS.ProcessEnv) {
     file,
     current: (): string => read().current,
     find: (server: string): Account | undefined => read().accounts[server],
-    keep(server: string, account: Account): void {
-      // Whoever signs in anew is not stopped by an old file that is broken or open to others.
-      let old: Kept = { current: '', accounts: {} }
+    save(server: string, account: Account): void {
+      // A broken file, or one that others can read, does not stop a new sign-in.
+      let old: AccountsFile = { current: '', accounts: {} }
       try {
         old = read()
       } catch (error) {
-        if (!(error instanceof Complaint)) throw error
+        if (!(error instanceof CliError)) throw error
       }
       write({ current: server, accounts: { ...old.accounts, [server]: account } })
     },
-    forget(server: string): boolean {
+    /** Returns whether there was an account. */
+    remove(server: string): boolean {
       const kept = read()
       if (!(server in kept.accounts)) return false
       const left = Object.fromEntries(Object.entries(kept.accounts).filter(([name]) => name !== server))

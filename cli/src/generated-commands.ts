@@ -1,16 +1,16 @@
-// The commands that follow from the contract: each operation is `hawser <noun> <verb>`, what stands in its
-// path are arguments, the fields of its query and its body are options. Nothing is written down twice: a new
-// operation is a command at once. Where an argument is the id of a device, a session, a namespace or a
-// member, its name will do (resolve.ts).
+// The commands generated from the contract. Each operation is `hawser <noun> <verb>`: parameters of its path
+// are arguments, fields of its query and its body are options. A new operation is a command without further
+// code. Where an argument is the id of a device, a session, a namespace or a member, a name works too
+// (resolve.ts).
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { operations, type NamedOperation } from '@hawser/contract'
 import { ApiError, call, client, type ClientOptions, type RawInput } from '@hawser/contract/client'
 import { DeviceUid, SessionUid, TenantId } from '@hawser/contract/fields'
 import { accessSentence, type Schema } from '@hawser/contract/openapi'
-import { askSecret, readInput } from './ask.ts'
-import type { Argument, Command, Given, Named, Option } from './command.ts'
-import { Complaint, usageCode } from './complaint.ts'
+import { promptSecret, readInput } from './prompt.ts'
+import type { Argument, Command, ParsedArgs, NameSource, Option } from './command.ts'
+import { CliError, usageCode } from './errors.ts'
 import type { Context } from './context.ts'
 import { columnsOf } from './print.ts'
 import { everyPage, findDevice, findMember, findNamespace, findSession } from './resolve.ts'
@@ -19,7 +19,7 @@ import { openStream } from './stream.ts'
 
 type Kind = 'device' | 'session' | 'namespace' | 'member'
 
-/** A leaf of a query or a body: an option of the command. */
+/** A field of a query or a body, as an option of the command. */
 interface Field {
   readonly option: string
   readonly path: readonly string[]
@@ -36,11 +36,11 @@ export const kebab = (name: string): string =>
 
 const isSecret = (field: Field): boolean => /password|secret|^code$|-code$|^token$|^key$/.test(field.option)
 
-export function derived(): Command[] {
-  return operations.map(derive)
+export function generatedCommands(): Command[] {
+  return operations.map(commandFor)
 }
 
-export function derive(named: NamedOperation): Command {
+export function commandFor(named: NamedOperation): Command {
   const { noun, verb, op } = named
   const params = Object.entries(schemaOf(op.params)?.properties ?? {}).map(([name, schema]) => ({
     name,
@@ -68,7 +68,7 @@ export function derive(named: NamedOperation): Command {
     arguments: params.map(({ name, schema, kind }): Argument => ({
       name: kind ?? kebab(name),
       doc: docOf(schema, kind),
-      named: nameable(kind),
+      completes: nameable(kind),
     })),
     options: [...[...query, ...body].map((field) => optionOf(field)), ...more],
     details: [
@@ -77,15 +77,15 @@ export function derive(named: NamedOperation): Command {
       ...(op.deprecated ? ['An older form, kept for old clients.'] : []),
     ],
     async run(given, context) {
-      const options = op.access.who === 'anyone' ? context.nobody() : context.options()
+      const options = op.access.who === 'anyone' ? context.anonymous() : context.options()
       const input: RawInput = {
         params: await paramsOf(params, given, options),
-        query: (await gather(query, given, options)) as Record<string, string>,
+        query: (await fieldValues(query, given, options)) as Record<string, string>,
       }
       const whole = op.body ? await bodyOf(body, given, options) : undefined
       if (paged && given.flag('all')) {
         const read = async (pages: object) => {
-          const result = await must(op, { ...input, query: { ...input.query, ...pages } }, options)
+          const result = await callOrThrow(op, { ...input, query: { ...input.query, ...pages } }, options)
           return { body: result.body as unknown[], total: Number(result.headers.get('x-total-count')) }
         }
         context.print(await everyPage(read, progressOf(context)), { columns: columnsOf[noun] })
@@ -99,7 +99,7 @@ export function derive(named: NamedOperation): Command {
           if (!process.stdout.write(piece(chunk as string))) await once(process.stdout, 'drain')
         return undefined
       }
-      const { body: answer, headers } = await must(
+      const { body: answer, headers } = await callOrThrow(
         op,
         { ...input, ...(whole === undefined ? {} : { body: whole }) },
         options,
@@ -111,7 +111,7 @@ export function derive(named: NamedOperation): Command {
           answer,
           op.list ? { columns: columnsOf[noun], total: Number(headers.get('x-total-count')) } : {},
         )
-      // What else has changed, where the server says so.
+      // The server reports side effects of the change in this header.
       const notice = headers.get('x-notice')
       if (notice) process.stderr.write(`${safeText(notice)}\n`)
       return undefined
@@ -119,13 +119,13 @@ export function derive(named: NamedOperation): Command {
   }
 }
 
-/** The line that says how far a long list is, where somebody looks. */
+/** A progress line for long lists, on terminals only. */
 export function progressOf(context: Context): ((done: number, total: number) => void) | undefined {
   if (!process.stderr.isTTY || context.output === 'json') return undefined
   return (done, total) => void process.stderr.write(done < total ? `\r${done} of ${total} …` : '\r\u001b[K')
 }
 
-async function must(op: NamedOperation['op'], input: RawInput, options: ClientOptions) {
+async function callOrThrow(op: NamedOperation['op'], input: RawInput, options: ClientOptions) {
   const result = await call(op, input, options)
   if (result.status < 200 || result.status > 299) throw new ApiError(result)
   return result
@@ -133,7 +133,7 @@ async function must(op: NamedOperation['op'], input: RawInput, options: ClientOp
 
 async function paramsOf(
   params: readonly { name: string; kind: Kind | undefined }[],
-  given: Given,
+  given: ParsedArgs,
   options: ClientOptions,
 ) {
   const found: Record<string, string> = {}
@@ -155,9 +155,9 @@ async function idOf(
   return kind === 'member' ? findMember(api, tenant, text) : text
 }
 
-async function gather(
+async function fieldValues(
   fields: readonly Field[],
-  given: Given,
+  given: ParsedArgs,
   options: ClientOptions,
   into: Record<string, unknown> = {},
 ) {
@@ -170,7 +170,7 @@ async function gather(
     if (field.schema.type === 'array' && isPlain(field.schema.items))
       place[last] = texts.map((text) => valueOf(field, field.schema.items!, text))
     else if (isSecret(field) && texts[0] === '-')
-      place[last] = await askSecret(field.option, `give --${field.option} a value`)
+      place[last] = await promptSecret(field.option, `give --${field.option} a value`)
     else
       place[last] = field.kind
         ? await idOf(field.kind, texts[0]!, options)
@@ -179,16 +179,16 @@ async function gather(
   return into
 }
 
-async function bodyOf(fields: readonly Field[], given: Given, options: ClientOptions): Promise<unknown> {
+async function bodyOf(fields: readonly Field[], given: ParsedArgs, options: ClientOptions): Promise<unknown> {
   const whole = await readBody(given.value('body'))
   if (fields.length === 0) return whole ?? {}
-  const body = await gather(fields, given, options, (whole ?? {}) as Record<string, unknown>)
+  const body = await fieldValues(fields, given, options, (whole ?? {}) as Record<string, unknown>)
   const missing = fields.filter(({ required, path }) => required && !Object.hasOwn(body, path[0]!))
   if (missing.length > 0) {
     const each = missing.map(
       (field) => `--${field.option}${field.schema.type === 'boolean' ? ` or --no-${field.option}` : ''}`,
     )
-    throw new Complaint(`What is missing: ${each.join(', ')}. --help says what they are.`, usageCode)
+    throw new CliError(`What is missing: ${each.join(', ')}. --help says what they are.`, usageCode)
   }
   return body
 }
@@ -199,7 +199,7 @@ async function readBody(text: string | undefined): Promise<unknown> {
   try {
     return JSON.parse(json) as unknown
   } catch (error) {
-    throw new Complaint(`--body is not JSON: ${(error as Error).message}.`, usageCode)
+    throw new CliError(`--body is not JSON: ${(error as Error).message}.`, usageCode)
   }
 }
 
@@ -207,13 +207,13 @@ export function fileText(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw new Complaint(`${file} cannot be read: ${(error as Error).message}.`, usageCode, error)
+    throw new CliError(`${file} cannot be read: ${(error as Error).message}.`, usageCode, error)
   }
 }
 
 function valueOf(field: Field, schema: Schema, text: string): unknown {
   const wrong = (what: string): never => {
-    throw new Complaint(`--${field.option} is ${what}, not ${text}.`, usageCode)
+    throw new CliError(`--${field.option} is ${what}, not ${text}.`, usageCode)
   }
   const numeric =
     schema.type === 'integer' ||
@@ -232,7 +232,7 @@ function valueOf(field: Field, schema: Schema, text: string): unknown {
   }
 }
 
-/** Texts, numbers and choices: what can be said without JSON. */
+/** Whether a value needs no JSON syntax: strings, numbers, booleans and choices. */
 function isPlain(schema: Schema | undefined): boolean {
   if (!schema) return false
   if (schema.anyOf) return schema.anyOf.every(isPlain)
@@ -244,8 +244,7 @@ function isPlain(schema: Schema | undefined): boolean {
 }
 
 /**
- * The leaves of an object. A choice between objects offers the fields of all; the server says which fit
- * together.
+ * The leaf fields of an object. A union of objects gives the fields of all; the server checks combinations.
  */
 function fieldsIn(schema: Schema | undefined, path: readonly string[] = [], required = true): Field[] {
   if (!schema) return []
@@ -267,8 +266,8 @@ function optionOf(field: Field): Option {
   const leaf = schema.type === 'array' && isPlain(schema.items) ? schema.items! : schema
   const many = leaf !== schema
   const choices = leaf.enum?.map(String)
-  const fallback = schema['default'] === undefined ? '' : `; ${JSON.stringify(schema['default'])} unless said`
-  const doc = [docOf(schema, field.kind), field.required ? '(needed)' : '', many ? '(may be repeated)' : '']
+  const fallback = schema['default'] === undefined ? '' : `; default: ${JSON.stringify(schema['default'])}`
+  const doc = [docOf(schema, field.kind), field.required ? '(required)' : '', many ? '(may be repeated)' : '']
     .filter(Boolean)
     .join(' ')
   return {
@@ -276,10 +275,10 @@ function optionOf(field: Field): Option {
     ...(schema.type === 'boolean'
       ? {}
       : { value: field.kind ?? (isPlain(leaf) ? (leaf.type === 'integer' ? 'number' : 'text') : 'json') }),
-    doc: `${doc || 'see the reference'}${isSecret(field) ? '; - asks for it' : ''}${fallback}`,
+    doc: `${doc || 'see the reference'}${isSecret(field) ? '; - prompts for it' : ''}${fallback}`,
     many,
     choices,
-    named: nameable(field.kind),
+    completes: nameable(field.kind),
   }
 }
 
@@ -295,7 +294,7 @@ function docOf(schema: Schema, kind: Kind | undefined): string {
   )
 }
 
-function nameable(kind: Kind | undefined): Named | undefined {
+function nameable(kind: Kind | undefined): NameSource | undefined {
   return kind === 'member' ? undefined : kind
 }
 
@@ -309,7 +308,7 @@ function kindOf(noun: string, name: string, schema: Schema, path: string): Kind 
   return noun === 'namespaces' && name === 'uid' && path.includes('/members/') ? 'member' : undefined
 }
 
-/** The contract's schemas are JSON schemas, which is all that is read of them here. */
+/** The contract's schemas are JSON Schema; this file reads nothing else of them. */
 function schemaOf(schema: object | undefined): Schema | undefined {
   return schema as Schema | undefined
 }

@@ -1,27 +1,38 @@
-// Devices as people work with them: lists by tag and name, several at once, tags added and taken away in one
-// go. What is done to several goes on when one is refused, says so for each, and ends with a code that is not
-// 0.
+// Commands for devices that do more than one operation each: lists by tag and name, changes of several
+// devices at once, tags added and removed together. A command for several devices continues when the server
+// refuses one. It prints a result for each device and exits with a code other than 0.
 import { client, type Client } from '@hawser/contract/client'
 import { contract } from '@hawser/contract'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import type { FilterElement } from '@hawser/contract/filters'
 import type { Command, Option } from '../command.ts'
-import { derive } from '../commands.ts'
-import { Complaint, complaintOf, usageCode } from '../complaint.ts'
+import { commandFor } from '../generated-commands.ts'
+import { CliError, toCliError, usageCode } from '../errors.ts'
 import type { Context } from '../context.ts'
 import { filterOf, findDevice, property } from '../resolve.ts'
 import { safeText } from '../safe-text.ts'
-import { deviceWords, selectDevices, selectors } from '../select.ts'
+import { deviceWords, selectDevices, selectors } from '../device-selection.ts'
 
-const derivedList = derive({ id: 'devices.list', noun: 'devices', verb: 'list', op: contract.devices.list })
+const generatedList = commandFor({
+  id: 'devices.list',
+  noun: 'devices',
+  verb: 'list',
+  op: contract.devices.list,
+})
 
 const list: Command = {
-  ...derivedList,
+  ...generatedList,
   options: [
-    { name: 'tag', value: 'tag', doc: 'with this tag; repeated: with any of them', many: true, named: 'tag' },
+    {
+      name: 'tag',
+      value: 'tag',
+      doc: 'with this tag; repeated: with any of them',
+      many: true,
+      completes: 'tag',
+    },
     { name: 'name', value: 'text', doc: 'with this in its name' },
     { name: 'online', doc: 'online ones; --no-online: those that are not' },
-    ...(derivedList.options ?? []),
+    ...(generatedList.options ?? []),
   ],
   async run(given, context) {
     const wanted: FilterElement[] = []
@@ -30,19 +41,19 @@ const list: Command = {
     if (online !== undefined) wanted.push(property('online', 'bool', online))
     const { filter } = filterOf(tags, wanted)
     if (filter !== undefined && given.value('filter') !== undefined) {
-      throw new Complaint(
+      throw new CliError(
         '--filter is a whole filter: it cannot be combined with --tag, --name and --online.',
         usageCode,
       )
     }
     const values = (option: string) =>
       option === 'filter' && filter !== undefined ? [filter] : given.values(option)
-    return derivedList.run({ ...given, values, value: (option) => values(option).at(-1) }, context)
+    return generatedList.run({ ...given, values, value: (option) => values(option).at(-1) }, context)
   },
 }
 
-/** `done`: what it then is. */
-function several(
+/** A command that applies one operation to several devices. `done` is the word printed for each success. */
+function bulkCommand(
   verb: string,
   summary: string,
   done: string,
@@ -57,20 +68,23 @@ function several(
     options: selectors(everything),
     async run(given, context) {
       const api = client(context.options())
-      return forEach(context, await selectDevices(api, given.words, given, { all: status }), done, (device) =>
-        act(api, device),
+      return applyToEach(
+        context,
+        await selectDevices(api, given.words, given, { all: status }),
+        done,
+        (device) => act(api, device),
       )
     },
   }
 }
 type Act = (api: Client, device: Device) => Promise<unknown>
 
-/** One after the other: the order is the one that was asked for, and the server is not flooded. */
-async function forEach(
+/** Applies `act` to one device after the other, in the given order, so that the server is not flooded. */
+async function applyToEach(
   context: Context,
   devices: readonly Device[],
   done: string,
-  /** A sentence instead of `done`, where there is more to say. */
+  /** May return a sentence to print instead of `done`. */
   act: (device: Device) => Promise<unknown>,
 ): Promise<number> {
   let worst = 0
@@ -80,10 +94,10 @@ async function forEach(
       const said = await act(device)
       rows.push({ name: device.name, uid: device.uid, result: typeof said === 'string' ? said : done })
     } catch (error) {
-      const complaint = complaintOf(error, context.credential())
-      if (!complaint) throw error
-      worst = Math.max(worst, complaint.code)
-      rows.push({ name: device.name, uid: device.uid, result: complaint.message })
+      const failure = toCliError(error, context.credential())
+      if (!failure) throw error
+      worst = Math.max(worst, failure.code)
+      rows.push({ name: device.name, uid: device.uid, result: failure.message })
     }
     const last = rows.at(-1)!
     if (context.output === 'table') context.say(`${safeText(last.name)}: ${last.result}`)
@@ -94,7 +108,7 @@ async function forEach(
 
 const remove: Command = {
   words: ['devices', 'remove'],
-  summary: 'Removes devices and their sessions. An agent that still runs enrols its device anew.',
+  summary: 'Removes devices and their sessions. A running agent enrols its device again.',
   arguments: [deviceWords],
   options: [...selectors('all devices'), { name: 'yes', doc: 'more than one device is really meant' }],
   async run(given, context) {
@@ -103,12 +117,12 @@ const remove: Command = {
     if (devices.length > 1 && !given.flag('yes')) {
       const names = devices.slice(0, 10).map(({ name }) => safeText(name))
       const more = devices.length > names.length ? ' …' : ''
-      throw new Complaint(
+      throw new CliError(
         `That would remove ${devices.length} devices: ${names.join(', ')}${more}. If you mean it, add --yes.`,
         usageCode,
       )
     }
-    return forEach(context, devices, 'removed', (device) => api.devices.remove(uidOf(device)))
+    return applyToEach(context, devices, 'removed', (device) => api.devices.remove(uidOf(device)))
   },
 }
 
@@ -125,16 +139,16 @@ const accept: Command = {
     for (const device of devices)
       byMac.set(device.identity.mac, [...(byMac.get(device.identity.mac) ?? []), device])
     byMac.delete('')
-    return forEach(context, devices, 'accepted', async (device) => {
+    return applyToEach(context, devices, 'accepted', async (device) => {
       const twins = byMac.get(device.identity.mac) ?? []
       if (twins.length > 1)
-        throw new Complaint(
+        throw new CliError(
           sharing(
             device,
             twins.filter((twin) => twin !== device),
           ),
         )
-      if (device.replaces && unnamed) throw new Complaint(replacing(device, device.replaces.name))
+      if (device.replaces && unnamed) throw new CliError(replacing(device, device.replaces.name))
       const replaced = (await api.devices.accept(uidOf(device))).headers.get('x-replaced-device')
       return replaced === null
         ? undefined
@@ -143,7 +157,7 @@ const accept: Command = {
   },
 }
 
-/** Several agents on one machine: accepting them one after the other would leave only the last one. */
+/** Why none of several agents on one machine is accepted: each would replace the one before it. */
 function sharing({ identity }: Device, twins: readonly Device[]): string {
   const [last = '', ...names] = twins.map(({ name }) => safeText(name)).toReversed()
   const others =
@@ -169,7 +183,7 @@ const rename: Command = {
   words: ['devices', 'rename'],
   summary: 'Gives a device another name.',
   arguments: [
-    { name: 'device', doc: 'its present name, or its uid or the beginning of it', named: 'device' },
+    { name: 'device', doc: 'its present name, or its uid or the beginning of it', completes: 'device' },
     { name: 'name', doc: 'letters, digits, - and _, at most 64' },
   ],
   async run(given, context) {
@@ -183,22 +197,22 @@ const rename: Command = {
 }
 
 const tagOptions: Option[] = [
-  { name: 'add', value: 'tag', doc: 'a tag to put on; may be repeated', many: true, named: 'tag' },
-  { name: 'remove', value: 'tag', doc: 'a tag to take off; may be repeated', many: true, named: 'tag' },
+  { name: 'add', value: 'tag', doc: 'a tag to add; may be repeated', many: true, completes: 'tag' },
+  { name: 'remove', value: 'tag', doc: 'a tag to remove; may be repeated', many: true, completes: 'tag' },
 ]
 
 const tag: Command = {
   words: ['devices', 'tag'],
-  summary: 'Puts tags on devices and takes them off; what is so already stays so.',
+  summary: 'Adds tags to devices and removes them.',
   arguments: [deviceWords],
   options: [...tagOptions, ...selectors('all devices')],
   async run(given, context) {
     const [add, remove] = [given.values('add'), given.values('remove')]
     if (add.length + remove.length === 0)
-      throw new Complaint('Which tags? Give --add <tag> or --remove <tag>.', usageCode)
+      throw new CliError('Which tags? Give --add <tag> or --remove <tag>.', usageCode)
     const api = client(context.options())
     const devices = await selectDevices(api, given.words, given)
-    return forEach(context, devices, 'tagged', (device) => retag(api, device, add, remove))
+    return applyToEach(context, devices, 'tagged', (device) => retag(api, device, add, remove))
   },
 }
 
@@ -208,7 +222,7 @@ async function retag(
   add: readonly string[],
   remove: readonly string[],
 ): Promise<void> {
-  // Off first: a device has three tags at the most.
+  // Remove first: a device has at most three tags.
   for (const tag of remove.filter((one) => device.tags.includes(one)))
     await api.devices.removeTag({ params: { uid: device.uid, tag } })
   for (const tag of add.filter((one) => !device.tags.includes(one)))
@@ -223,7 +237,7 @@ const set =
 export const deviceCommands: readonly Command[] = [
   list,
   accept,
-  several(
+  bulkCommand(
     'reject',
     'Rejects devices; their live sessions end.',
     'rejected',
@@ -231,9 +245,9 @@ export const deviceCommands: readonly Command[] = [
     'pending',
     set('reject'),
   ),
-  several(
+  bulkCommand(
     'pend',
-    'Makes devices wait again; their live sessions end.',
+    'Makes devices pending again; their live sessions end.',
     'pending',
     'all that are accepted',
     'accepted',

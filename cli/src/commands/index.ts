@@ -1,4 +1,4 @@
-// The commands that are written by hand, in the order in which the overview shows them.
+// The commands written by hand, in the order in which the overview shows them.
 import type { Command } from '../command.ts'
 import { completion } from './completion.ts'
 import { configSsh } from './config.ts'
@@ -7,10 +7,10 @@ import { login, logout, status } from './login.ts'
 import { play } from './play.ts'
 import { run } from './run.ts'
 import { forward, scp, ssh } from './ssh.ts'
-import { smallCommands } from './things.ts'
+import { shortcutCommands } from './shortcuts.ts'
 import { watch } from './watch.ts'
 
-export function byHand(): Command[] {
+export function handWrittenCommands(): Command[] {
   return [
     login,
     logout,
@@ -23,7 +23,7 @@ export function byHand(): Command[] {
     watch,
     completion,
     ...deviceCommands,
-    ...smallCommands,
+    ...shortcutCommands,
     configSsh,
   ]
 }

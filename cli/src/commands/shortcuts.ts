@@ -1,23 +1,23 @@
-// Small commands where people want a little more than the interface offers: another namespace, a key from its
-// file, a session ended without naming its device.
+// Shortcuts for what takes several steps in the API: switching the namespace, adding a public key from its
+// file, closing a session without naming its device.
 import path from 'node:path'
 import type { Command } from '../command.ts'
-import { fileText } from '../commands.ts'
-import { Complaint, usageCode } from '../complaint.ts'
+import { fileText } from '../generated-commands.ts'
+import { CliError, usageCode } from '../errors.ts'
 import { findNamespace, findSession } from '../resolve.ts'
 import { safeText } from '../safe-text.ts'
 
 const switchNamespace: Command = {
   words: ['namespaces', 'switch'],
-  summary: 'Makes another namespace the one that your commands are about.',
-  arguments: [{ name: 'namespace', doc: 'its name or its id', named: 'namespace' }],
+  summary: 'Switches to another namespace.',
+  arguments: [{ name: 'namespace', doc: 'its name or its id', completes: 'namespace' }],
   async run(given, context) {
     if (context.env['HAWSER_API_KEY'])
-      throw new Complaint('An API key is for one namespace: unset HAWSER_API_KEY to switch.', usageCode)
+      throw new CliError('An API key is for one namespace: unset HAWSER_API_KEY to switch.', usageCode)
     const api = context.api()
     const { tenant_id } = await findNamespace(api, given.words[0]!)
     const { body } = await api.users.namespaceToken({ params: { tenant: tenant_id } })
-    context.accounts.keep(context.server(), { token: body.token, username: body.user, tenant: body.tenant })
+    context.accounts.save(context.server(), { token: body.token, username: body.user, tenant: body.tenant })
     context.say(`You are in ${safeText(given.words[0]!)} now, as ${body.role}.`)
     return undefined
   },
@@ -26,21 +26,21 @@ const switchNamespace: Command = {
 const addKey: Command = {
   words: ['public-keys', 'add'],
   summary: 'Registers a public key from its file, for every user on every device unless you say less.',
-  arguments: [{ name: 'file', doc: 'such as ~/.ssh/id_ed25519.pub', named: 'file' }],
+  arguments: [{ name: 'file', doc: 'such as ~/.ssh/id_ed25519.pub', completes: 'file' }],
   options: [
     {
       name: 'name',
       value: 'text',
-      doc: 'what to call it; the comment in the file, or its name, unless said',
+      doc: 'its name; default: the comment in the file, or the name of the file',
     },
-    { name: 'user', value: 'pattern', doc: 'users on devices, as a regular expression; .* unless said' },
-    { name: 'device', value: 'pattern', doc: 'names of devices, as a regular expression; .* unless said' },
+    { name: 'user', value: 'pattern', doc: 'users on devices, as a regular expression; default: .*' },
+    { name: 'device', value: 'pattern', doc: 'names of devices, as a regular expression; default: .*' },
     {
       name: 'tag',
       value: 'tag',
       doc: 'devices with this tag instead; may be repeated',
       many: true,
-      named: 'tag',
+      completes: 'tag',
     },
     { name: 'certificate-authority', doc: 'it signs certificates for users, and lets nobody in by itself' },
   ],
@@ -48,19 +48,19 @@ const addKey: Command = {
     const [file = ''] = given.words
     const line = fileText(file).trim()
     if (/PRIVATE KEY/.test(line))
-      throw new Complaint(
+      throw new CliError(
         `${file} is a private key, which is for you alone. Did you mean ${file}.pub?`,
         usageCode,
       )
     const [, data, comment] = /^(\S+ [A-Za-z0-9+/=]+)(?: (.*))?$/.exec(line) ?? []
     if (!data)
-      throw new Complaint(
+      throw new CliError(
         `${file} is not a public key of OpenSSH: such a file has one line, like ssh-ed25519 AAAA… name.`,
         usageCode,
       )
     const tags = given.values('tag')
     if (tags.length > 0 && given.value('device') !== undefined)
-      throw new Complaint('--device or --tag, not both.', usageCode)
+      throw new CliError('--device or --tag, not both.', usageCode)
     const { body } = await context.api().publicKeys.create({
       body: {
         data: Buffer.from(line).toString('base64'),
@@ -78,7 +78,7 @@ const addKey: Command = {
 const closeSession: Command = {
   words: ['sessions', 'close'],
   summary: 'Ends a session that is going on.',
-  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', named: 'session' }],
+  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', completes: 'session' }],
   async run(given, context) {
     const api = context.api()
     const session = await findSession(api, given.words[0]!)
@@ -88,4 +88,4 @@ const closeSession: Command = {
   },
 }
 
-export const smallCommands: readonly Command[] = [switchNamespace, addKey, closeSession]
+export const shortcutCommands: readonly Command[] = [switchNamespace, addKey, closeSession]

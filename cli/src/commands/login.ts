@@ -1,42 +1,47 @@
-// Signing in and out, and where one stands. The password is asked for without an echo, or read from stdin for
-// scripts; it is never an option, because everybody on a machine can read command lines. Signing out forgets
-// the token here; the server ends it after 72 hours, or at once when the password changes.
+// Signing in and out, and the status of the sign-in. The password is prompted for without echo, or read from
+// stdin for scripts. It is never an option, because everyone on the machine can read command lines. Signing
+// out removes the saved token; the server expires it after 72 hours, or at once when the password changes.
 import { ApiError, client, type Client } from '@hawser/contract/client'
 import type { UserSession } from '@hawser/contract/users'
-import { ask, askSecret, readInput } from '../ask.ts'
+import { prompt, promptSecret, readInput } from '../prompt.ts'
 import type { Command } from '../command.ts'
-import { Complaint, signInCode } from '../complaint.ts'
+import { CliError, signInCode } from '../errors.ts'
 import { serverAddress, type Context } from '../context.ts'
 
 export const login: Command = {
   words: ['login'],
-  summary: 'Signs you in to a server and keeps the token, readable by you only.',
+  summary: 'Signs you in to a server and saves the token, readable by you only.',
   arguments: [{ name: 'server', doc: 'such as https://hawser.example.com', optional: true }],
   options: [
-    { name: 'username', short: 'u', value: 'name', doc: 'your username or e-mail; asked for unless given' },
+    {
+      name: 'username',
+      short: 'u',
+      value: 'name',
+      doc: 'your username or e-mail; prompted for unless given',
+    },
     { name: 'password-stdin', doc: 'reads the password from stdin, for scripts' },
-    { name: 'code', value: 'digits', doc: 'the code of your second factor; asked for when it is needed' },
+    { name: 'code', value: 'digits', doc: 'the code of your second factor; prompted for when it is needed' },
     { name: 'recovery-code', value: 'code', doc: 'one of your recovery codes instead; it is spent' },
   ],
   async run(given, context) {
     const url = serverAddress(given.words[0] ?? (await knownServer(context)))
     if (url.startsWith('http:') && !/^http:\/\/(localhost|127\.|\[::1\])/.test(url)) {
-      context.say(`Careful: ${url} is not encrypted; whoever is in between can read your password.`)
+      context.say(`Careful: ${url} is not encrypted; anyone on the way can read your password.`)
     }
-    const username = given.value('username') ?? (await ask('Username or e-mail', 'give --username'))
+    const username = given.value('username') ?? (await prompt('Username or e-mail', 'give --username'))
     const password = given.flag('password-stdin')
       ? (await readInput(4096)).replace(/\r?\n$/, '')
-      : await askSecret('Password', 'give --password-stdin and the password on stdin')
+      : await promptSecret('Password', 'give --password-stdin and the password on stdin')
     const session = await signIn(
-      client(context.nobody(url)),
+      client(context.anonymous(url)),
       { username, password },
       given.value('code'),
       given.value('recovery-code'),
     )
-    context.accounts.keep(url, { token: session.token, username: session.user, tenant: session.tenant })
+    context.accounts.save(url, { token: session.token, username: session.user, tenant: session.tenant })
     const where = session.tenant
       ? ''
-      : ' You are in no namespace yet: make one with `hawser namespaces create --name …`.'
+      : ' You are in no namespace yet: create one with `hawser namespaces create --name …`.'
     context.say(`Signed in to ${url} as ${session.user}.${where}`)
     return undefined
   },
@@ -46,8 +51,8 @@ async function knownServer(context: Context): Promise<string> {
   try {
     return context.server()
   } catch (error) {
-    if (!(error instanceof Complaint)) throw error
-    return ask('Server', 'name it: hawser login https://hawser.example.com')
+    if (!(error instanceof CliError)) throw error
+    return prompt('Server', 'name it: hawser login https://hawser.example.com')
   }
 }
 
@@ -66,17 +71,17 @@ async function signIn(
 
     if (recovery !== undefined)
       return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body
-    const digits = code ?? (await ask('Code of your second factor', 'give --code'))
+    const digits = code ?? (await prompt('Code of your second factor', 'give --code'))
     return (await api.mfa.authenticate({ body: { token, code: digits } })).body
   }
 }
 
 export const logout: Command = {
   words: ['logout'],
-  summary: 'Forgets the token that was kept for the server.',
+  summary: 'Removes the saved token for the server.',
   async run(_, context) {
     const url = context.server()
-    context.say(context.accounts.forget(url) ? `Signed out of ${url}.` : `You were not signed in to ${url}.`)
+    context.say(context.accounts.remove(url) ? `Signed out of ${url}.` : `You were not signed in to ${url}.`)
     return undefined
   },
 }
@@ -96,9 +101,9 @@ export const status: Command = {
       context.say('You are not signed in. Run `hawser login`.')
       return signInCode
     }
-    // A fresh token: it lives from now on, and after a change of role it is the only one that still works.
+    // Refresh the token: it lives longer, and after a change of role the old one has stopped working.
     const who = credential === 'api-key' ? undefined : (await api.users.refresh()).body
-    if (who) context.accounts.keep(server, { token: who.token, username: who.user, tenant: who.tenant })
+    if (who) context.accounts.save(server, { token: who.token, username: who.user, tenant: who.tenant })
     const mine = (await client(context.options()).namespaces.list({ query: { per_page: 100 } })).body
     const here = who ? mine.find(({ tenant_id }) => tenant_id === who.tenant) : mine[0]
     const stats = here ? (await context.api().system.stats()).body : undefined

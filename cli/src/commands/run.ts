@@ -1,21 +1,20 @@
-// `hawser run`: one command on many devices, with the ssh of this machine, so many at a time. What they say
-// is put together: devices that answer the same are one group, since a hundred equal answers are one piece of
-// news. Output is kept within bounds; a device that says more is cut off there and said to be. Passwords are
-// not asked for: keys or an agent are needed.
+// `hawser run` runs one command on many devices, with the ssh of this machine and a limit on how many run at
+// a time. It groups devices with equal output. The output of each device is cut off at a limit, and the
+// report says so. It never prompts for passwords: it needs keys or an SSH agent.
 import { spawn } from 'node:child_process'
 import os from 'node:os'
 import type { Device } from '@hawser/contract/devices'
 import type { Command } from '../command.ts'
-import { Complaint, usageCode } from '../complaint.ts'
+import { CliError, usageCode } from '../errors.ts'
 import type { Context } from '../context.ts'
 import { bare, findGateway, missing, sshidOf, type Gateway } from '../openssh.ts'
 import { safeText, screenFilter } from '../safe-text.ts'
-import { selectDevices, selectors } from '../select.ts'
+import { selectDevices, selectors } from '../device-selection.ts'
 import { sshOptions } from './ssh.ts'
 
 const mostOutput_bytes = 1024 * 1024
 const mostAtOnce = 64
-/** What ssh itself answers when there was no connection, and what we answer when it took too long. */
+/** Exit codes: 255 is ssh's own for a failed connection; 124, as of timeout(1), is for a command cut off. */
 const [noConnection, tooLong] = [255, 124]
 
 interface Outcome {
@@ -39,21 +38,21 @@ export const run: Command = {
       value: 'device',
       doc: 'a device by its name; may be repeated',
       many: true,
-      named: 'device',
+      completes: 'device',
     },
-    { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; your own name unless said' },
+    { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; default: your own name' },
     {
       name: 'jobs',
       short: 'j',
       value: 'number',
-      doc: `how many at a time, 1 to ${mostAtOnce}; 8 unless said`,
+      doc: `how many at a time, 1 to ${mostAtOnce}; default: 8`,
     },
     {
       name: 'timeout',
       value: 'seconds',
-      doc: 'how long a device may take; 60 unless said, 0: as long as it likes',
+      doc: 'how long a device may take; default: 60; 0: no limit',
     },
-    { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', named: 'file' },
+    { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', completes: 'file' },
     { name: 'ssh-option', value: 'name=value', doc: 'an option of ssh_config; may be repeated', many: true },
   ],
   details: [
@@ -78,7 +77,7 @@ export const run: Command = {
     process.on('SIGINT', stop).on('SIGTERM', stop)
     const progress = progressOf(context, devices.length)
     try {
-      const outcomes = await inTurns(devices, atOnce, async (device) => {
+      const outcomes = await mapConcurrently(devices, atOnce, async (device) => {
         if (stopped.signal.aborted)
           return { device: device.name, code: 130, stdout: '', stderr: 'not run: interrupted' }
         const outcome = await runOn(device, {
@@ -156,7 +155,9 @@ async function runOn(
   }
 }
 
-/** The rest is read and thrown away: a program that cannot write would wait for ever. */
+/**
+ * Collects output up to the limit. It reads and drops the rest, because a program that cannot write blocks.
+ */
 function collect(stream: NodeJS.ReadableStream): () => string {
   const chunks: Buffer[] = []
   let length = 0
@@ -169,8 +170,8 @@ function collect(stream: NodeJS.ReadableStream): () => string {
     (length > mostOutput_bytes ? `\n[${length - mostOutput_bytes} more bytes are left out]\n` : '')
 }
 
-/** In the order of the devices, so many at a time. */
-export async function inTurns<T, R>(
+/** Like Promise.all over `act`, with at most `atOnce` running at a time. Results keep the order. */
+export async function mapConcurrently<T, R>(
   things: readonly T[],
   atOnce: number,
   act: (thing: T) => Promise<R>,
@@ -205,7 +206,7 @@ function progressOf(context: Context, total: number) {
   }
 }
 
-/** Devices that said the same and ended the same, the largest group first. */
+/** Groups devices by equal output and exit code, the largest group first. */
 export function grouped(
   outcomes: readonly Outcome[],
 ): { readonly devices: string[]; readonly said: Outcome }[] {
@@ -217,8 +218,7 @@ export function grouped(
 
 function report(context: Context, outcomes: readonly Outcome[]): void {
   if (context.output === 'json') return context.print(outcomes)
-  // Colours may stay, since programs colour what they say; nothing else of what a device sends is obeyed
-  // here.
+  // Colours pass; the filter drops all other control sequences of the device.
   const clean = (text: string): string => screenFilter()(text.replaceAll(/\r\n/g, '\n')).replaceAll('\r', '')
   for (const { devices, said } of grouped(outcomes)) {
     const names = devices.map(safeText).join(', ')
@@ -239,7 +239,7 @@ function report(context: Context, outcomes: readonly Outcome[]): void {
 function whole(text: string, option: string, least: number, most: number): number {
   const number = Number(text)
   if (!/^\d{1,6}$/.test(text) || number < least || number > most) {
-    throw new Complaint(`${option} is a whole number from ${least} to ${most}, not ${text}.`, usageCode)
+    throw new CliError(`${option} is a whole number from ${least} to ${most}, not ${text}.`, usageCode)
   }
   return number
 }

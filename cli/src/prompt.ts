@@ -1,20 +1,19 @@
-// Questions to the person at the terminal. Secrets are read without an echo, and the terminal is put right
-// again whatever happens. Without a terminal there is nobody to ask: then the complaint names the option that
-// says it instead.
+// Prompts for the person at the terminal. Secrets are read without echo, and the terminal's mode is restored
+// whatever happens. Without a terminal the error names the option to use instead.
 import { createInterface } from 'node:readline/promises'
-import { Complaint, usageCode } from './complaint.ts'
+import { CliError, usageCode } from './errors.ts'
 
 export const interruptedCode = 130
 
-/** Typed ahead of the next question, or pasted with the first. */
+/** Input beyond the current answer: typed ahead, or pasted together with it. */
 let waiting = ''
 
-export async function ask(question: string, instead: string): Promise<string> {
+export async function prompt(question: string, instead: string): Promise<string> {
   mustBeTerminal(question, instead)
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   const stopped = new Promise<never>((_, reject) => {
-    lines.once('SIGINT', () => reject(new Complaint('', interruptedCode)))
-    lines.once('close', () => reject(new Complaint('', interruptedCode)))
+    lines.once('SIGINT', () => reject(new CliError('', interruptedCode)))
+    lines.once('close', () => reject(new CliError('', interruptedCode)))
   })
   try {
     return (await Promise.race([lines.question(`${question}: `), stopped])).trim()
@@ -24,7 +23,7 @@ export async function ask(question: string, instead: string): Promise<string> {
   }
 }
 
-export async function askSecret(question: string, instead: string): Promise<string> {
+export async function promptSecret(question: string, instead: string): Promise<string> {
   mustBeTerminal(question, instead)
   process.stderr.write(`${question}: `)
   process.stdin.setRawMode(true)
@@ -43,7 +42,7 @@ export async function askSecret(question: string, instead: string): Promise<stri
           }
           if (character === '\u0003' || (character === '\u0004' && typed === '')) {
             process.stdin.off('data', read)
-            return reject(new Complaint('', interruptedCode))
+            return reject(new CliError('', interruptedCode))
           }
           if (character === '\u007f' || character === '\b') typed = [...typed].slice(0, -1).join('')
           else if (character === '\u0015') typed = ''
@@ -60,19 +59,19 @@ export async function askSecret(question: string, instead: string): Promise<stri
   }
 }
 
-/** All of stdin, for scripts: a secret on a command line can be read by everybody on the machine. */
+/** Reads all of stdin. Scripts pass secrets here, because everyone on the machine can read command lines. */
 export async function readInput(most = 1024 * 1024): Promise<string> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of process.stdin) {
     chunks.push(Buffer.from(chunk as Buffer))
     length += chunks.at(-1)!.length
-    if (length > most) throw new Complaint(`The input is larger than ${most} bytes.`, usageCode)
+    if (length > most) throw new CliError(`The input is larger than ${most} bytes.`, usageCode)
   }
   return Buffer.concat(chunks).toString()
 }
 
 function mustBeTerminal(question: string, instead: string): void {
   if (!process.stdin.isTTY)
-    throw new Complaint(`${question}? There is no terminal to ask on: ${instead}.`, usageCode)
+    throw new CliError(`${question}? There is no terminal to ask on: ${instead}.`, usageCode)
 }

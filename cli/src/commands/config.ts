@@ -1,34 +1,33 @@
-// `hawser config ssh`: plain `ssh device` works, and with it every program that uses ssh. One file of ours
-// has a block for each accepted device and is written anew each time; the person's own configuration gets one
-// Include line, once, at its top (further down it would belong to the Host above it), and is otherwise left
-// as it is.
+// `hawser config ssh` makes plain `ssh device` work, and with it every program that uses ssh. It writes one
+// file with a block for each accepted device, and adds one Include line to the person's own ssh_config. The
+// line goes to the top, because further down it would belong to the Host block above it.
 import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import type { Device } from '@hawser/contract/devices'
 import type { Command } from '../command.ts'
-import { progressOf } from '../commands.ts'
-import { Complaint, usageCode } from '../complaint.ts'
+import { progressOf } from '../generated-commands.ts'
+import { CliError, usageCode } from '../errors.ts'
 import { bare, findGateway, sshidOf, type Gateway } from '../openssh.ts'
 import { everyPage, filterOf } from '../resolve.ts'
 
-/** What can stand in ssh_config without meaning something else there. */
+/** Names without characters that are special in ssh_config. */
 const plain = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/
 
 export const configSsh: Command = {
   words: ['config', 'ssh'],
   summary: 'Writes an ssh_config so that plain `ssh <device>` works; run it again when devices change.',
   options: [
-    { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; your own name unless said' },
+    { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; default: your own name' },
     {
       name: 'tag',
       value: 'tag',
       doc: 'only devices with this tag; repeated: with any of them',
       many: true,
-      named: 'tag',
+      completes: 'tag',
     },
-    { name: 'file', value: 'file', doc: 'your ssh_config; ~/.ssh/config unless said', named: 'file' },
-    { name: 'remove', doc: 'takes it all away again' },
+    { name: 'file', value: 'file', doc: 'your ssh_config; default: ~/.ssh/config', completes: 'file' },
+    { name: 'remove', doc: 'removes the file and the Include line' },
   ],
   details: [
     'For another user than the one in the file: ssh -l <user>@<namespace>.<device> <device>, or hawser ssh <user>@<device>.',
@@ -40,15 +39,14 @@ export const configSsh: Command = {
     const ours = path.join(path.dirname(main), 'hawser.config')
     const user = given.value('user') ?? os.userInfo().username
     if (/["\s]/.test(ours))
-      throw new Complaint(`${ours} has a space or a quote in it, which ssh_config cannot say.`, usageCode)
+      throw new CliError(`${ours} has a space or a quote in it, which ssh_config cannot say.`, usageCode)
     if (given.flag('remove')) {
       includeIn(main, ours, false)
       rmSync(ours, { force: true })
-      context.say(`Plain ssh knows your devices no more.`)
+      context.say('Plain ssh no longer knows your devices.')
       return undefined
     }
-    if (!/^[^\s"#@%\\]+$/.test(user))
-      throw new Complaint(`${user} cannot be a user in ssh_config.`, usageCode)
+    if (!/^[^\s"#@%\\]+$/.test(user)) throw new CliError(`${user} cannot be a user in ssh_config.`, usageCode)
     const api = context.api()
     const query = {
       status: 'accepted',
@@ -87,7 +85,7 @@ function fileFor(devices: readonly Device[], user: string, server: string, { hos
 
 const mark = '# of hawser: '
 
-/** Puts the line there or takes it away; a file in which nothing changes is not touched. */
+/** Adds or removes the Include line. A file that would not change is not written. */
 function includeIn(main: string, ours: string, wanted: boolean): void {
   let old = ''
   try {
@@ -104,7 +102,7 @@ function includeIn(main: string, ours: string, wanted: boolean): void {
   if (!same) write(main, fresh)
 }
 
-/** As a whole, for its owner only; a link stays a link. */
+/** Replaces a file atomically. A new one is readable by its owner only; a symbolic link stays one. */
 function write(file: string, text: string): void {
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
   let [real, mode] = [file, 0o600]

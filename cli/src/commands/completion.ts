@@ -1,6 +1,6 @@
-// `hawser completion <shell>` prints what a shell has to be told once. The scripts only ask and show: all
-// knowledge is in complete.ts. None of them lets the shell read a name as code, as `compgen -W` of bash
-// would.
+// `hawser completion <shell>` prints a completion script. The scripts only run `hawser __complete` and show
+// what it prints; complete.ts decides. No script lets the shell evaluate a name as code, as bash's `compgen
+// -W` does.
 import type { Command } from '../command.ts'
 import { complete } from '../complete.ts'
 import { safeText } from '../safe-text.ts'
@@ -52,7 +52,7 @@ complete -c hawser -f -a '(__hawser_complete)'
 
 export const completion: Command = {
   words: ['completion'],
-  summary: 'Prints what makes your shell complete commands, options and names of devices.',
+  summary: 'Prints a script that makes your shell complete commands, options and names of devices.',
   arguments: [{ name: 'shell', doc: 'bash, zsh or fish', choices: Object.keys(scripts) }],
   details: [
     'bash: source <(hawser completion bash)     zsh: source <(hawser completion zsh)     fish: hawser completion fish | source',
@@ -63,7 +63,10 @@ export const completion: Command = {
   },
 }
 
-/** Asked by the shells, with all words of the line; the last one is the one to complete, and may be empty. */
+/**
+ * The command that the scripts run, with all words of the line. The last one, which may be empty, is
+ * completed.
+ */
 export function completer(commands: () => readonly Command[]): Command {
   return {
     words: ['__complete'],

@@ -1,5 +1,5 @@
-// `hawser watch`: a session of somebody else while it goes on, over the server's WebSocket. It is for looking
-// only: nothing that is typed here goes anywhere. What is shown goes through the filter of safe-text.ts.
+// `hawser watch` shows a live session over the server's WebSocket. It is read-only: nothing typed here is
+// sent. The output passes through the filter of safe-text.ts.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -7,34 +7,34 @@ import { ApiError } from '@hawser/contract/client'
 import { failureHeader } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
 import type { Command } from '../command.ts'
-import { Complaint, notFoundCode, unreachableCode } from '../complaint.ts'
+import { CliError, notFoundCode, unreachableCode } from '../errors.ts'
 import type { Context } from '../context.ts'
 import { openKeyboard } from '../keyboard.ts'
 import { findSession } from '../resolve.ts'
-import { alternate, restored, safeText, screenFilter } from '../safe-text.ts'
+import { entersAlternateScreen, resetSequence, safeText, screenFilter } from '../safe-text.ts'
 
-/** What may wait for a terminal that is slower than the session. */
+/** The most output buffered for a terminal that is slower than the session. */
 const mostWaiting_bytes = 16 * 1024 * 1024
-const patience_ms = 10_000
+const timeout_ms = 10_000
 
 export const watch: Command = {
   words: ['watch'],
-  summary: 'Shows a session while it goes on; q or Ctrl-C ends the watching, not the session.',
-  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', named: 'session' }],
+  summary: 'Shows a live session; q or Ctrl-C stops watching and leaves the session alone.',
+  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', completes: 'session' }],
   options: [
     { name: 'channel', value: 'number', doc: 'which terminal of the session, if it has several; from 0' },
   ],
   async run(given, context) {
     const session = await findSession(context.api(), given.words[0]!)
     if (!session.active)
-      throw new Complaint(`The session is over. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
+      throw new CliError(`The session is over. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
     context.say(`Watching ${safeText(session.username)} on ${safeText(session.device.name)}; q ends it.`)
     context.say(await show(context, session.uid, given.value('channel')))
     return undefined
   },
 }
 
-/** The sentence with which it ended. */
+/** Shows the session until it ends; returns the sentence with which it ended. */
 async function show(context: Context, uid: string, channel: string | undefined): Promise<string> {
   const { url, token, apiKey } = context.options()
   const address = new URL(`${url}${livePath.replace(':uid', uid)}`.replace(/^http/, 'ws'))
@@ -43,7 +43,7 @@ async function show(context: Context, uid: string, channel: string | undefined):
     ? { 'x-api-key': apiKey }
     : { authorization: `Bearer ${token}` }
   if (typeof WebSocket === 'undefined')
-    throw new Complaint(`Watching needs Node 22 or newer; this is ${process.version}.`)
+    throw new CliError(`Watching needs Node 22 or newer; this is ${process.version}.`)
   const socket = new WebSocket(address, { headers })
   socket.binaryType = 'arraybuffer'
   const [filter, decoder] = [screenFilter(), new TextDecoder()]
@@ -52,10 +52,10 @@ async function show(context: Context, uid: string, channel: string | undefined):
   const stop = (): void => resolve('')
   const draw = (bytes: ArrayBuffer): void => {
     const shown = filter(decoder.decode(bytes, { stream: true }))
-    second = alternate(shown) ?? second
+    second = entersAlternateScreen(shown) ?? second
     process.stdout.write(shown)
     if (process.stdout.writableLength > mostWaiting_bytes)
-      reject(new Complaint('Your terminal is too slow for this session.'))
+      reject(new CliError('Your terminal is too slow for this session.'))
   }
   socket.addEventListener('open', () => (opened = true))
   socket.addEventListener('message', (event) => {
@@ -65,10 +65,10 @@ async function show(context: Context, uid: string, channel: string | undefined):
     if (kind === 'screen' && process.stdout.isTTY) process.stdout.write('\u001b[2J\u001b[H')
     if (kind === 'end') resolve(safeText(message ?? ''))
   })
-  socket.addEventListener('error', () => void (opened || whyNot(address, headers).then(reject, reject)))
-  // After the last message nobody hears this any more.
+  socket.addEventListener('error', () => void (opened || refusalOf(address, headers).then(reject, reject)))
+  // After the `end` message this has no effect: the promise is already settled.
   socket.addEventListener('close', ({ reason }) => {
-    if (opened) reject(new Complaint(reason || 'The connection to the server was lost.', unreachableCode))
+    if (opened) reject(new CliError(reason || 'The connection to the server was lost.', unreachableCode))
   })
   process.on('SIGINT', stop).on('SIGTERM', stop)
   using _ = openKeyboard((key) => key === 'quit' && stop())
@@ -77,15 +77,15 @@ async function show(context: Context, uid: string, channel: string | undefined):
   } finally {
     process.off('SIGINT', stop).off('SIGTERM', stop)
     socket.close()
-    if (process.stdout.isTTY) process.stdout.write(`${restored(second)}\r\n`)
+    if (process.stdout.isTTY) process.stdout.write(`${resetSequence(second)}\r\n`)
   }
 }
 
 /**
- * A WebSocket does not tell why it was refused, so the same is asked once more in plain HTTP, where the
- * answer can be read.
+ * Why a WebSocket was refused. `WebSocket` does not tell, so this repeats the request with plain HTTP, where
+ * the response can be read.
  */
-async function whyNot(address: URL, headers: Record<string, string>): Promise<Error> {
+async function refusalOf(address: URL, headers: Record<string, string>): Promise<Error> {
   const { request } = address.protocol === 'wss:' ? await import('node:https') : await import('node:http')
   const upgrade = {
     connection: 'upgrade',
@@ -95,7 +95,7 @@ async function whyNot(address: URL, headers: Record<string, string>): Promise<Er
   }
   const asked = request(address.href.replace(/^ws/, 'http'), {
     headers: { ...headers, ...upgrade },
-    signal: AbortSignal.timeout(patience_ms),
+    signal: AbortSignal.timeout(timeout_ms),
   })
   const answered = new Promise<Error>((resolve) => {
     asked.on('response', (response) => {
@@ -103,10 +103,10 @@ async function whyNot(address: URL, headers: Record<string, string>): Promise<Er
     })
     asked.on('upgrade', (_, socket) => {
       socket.destroy()
-      resolve(new Complaint('The connection to the server was lost; try again.', unreachableCode))
+      resolve(new CliError('The connection to the server was lost; try again.', unreachableCode))
     })
     asked.on('error', (cause) =>
-      resolve(new Complaint(`The server cannot be reached: ${cause.message}.`, unreachableCode, cause)),
+      resolve(new CliError(`The server cannot be reached: ${cause.message}.`, unreachableCode, cause)),
     )
   })
   asked.end()
@@ -115,7 +115,7 @@ async function whyNot(address: URL, headers: Record<string, string>): Promise<Er
 
 function refusal({ statusCode: status = 0, headers }: IncomingMessage, body: string): Error {
   if (status === 404)
-    return new Complaint(
+    return new CliError(
       'There is nothing to watch: the session has no terminal that is recorded, or it is over.',
       notFoundCode,
     )

@@ -1,16 +1,15 @@
-// `hawser play`: a recording in the terminal, at the pace at which it happened or another. It is read line by
-// line as it is played, however long it is. What it shows goes through the filter of safe-text.ts: it was
-// drawn by a device.
+// `hawser play` plays a recording in the terminal, at its own speed or another. It streams the recording line
+// by line, so the length does not matter. The output of the device passes through the filter of safe-text.ts.
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { contract } from '@hawser/contract'
 import { client } from '@hawser/contract/client'
-import type { Command, Given } from '../command.ts'
-import { Complaint, notFoundCode, usageCode } from '../complaint.ts'
+import type { Command, ParsedArgs } from '../command.ts'
+import { CliError, notFoundCode, usageCode } from '../errors.ts'
 import { openKeyboard, type Key } from '../keyboard.ts'
 import { findSession } from '../resolve.ts'
-import { alternate, restored, screenFilter } from '../safe-text.ts'
+import { entersAlternateScreen, resetSequence, screenFilter } from '../safe-text.ts'
 import { openStream } from '../stream.ts'
 
 const step_s = 10
@@ -18,24 +17,24 @@ const step_s = 10
 export const play: Command = {
   words: ['play'],
   summary: 'Plays the recording of a session in this terminal.',
-  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', named: 'session' }],
+  arguments: [{ name: 'session', doc: 'its uid or the beginning of it, or `last`', completes: 'session' }],
   options: [
     {
       name: 'speed',
       value: 'factor',
-      doc: 'such as 2 or 0.5; 0: all at once; 1 unless said, 0 where the output is no terminal',
+      doc: 'such as 2 or 0.5; 0: all at once; default: 1, or 0 where the output is no terminal',
     },
     {
       name: 'skip',
       value: 'seconds',
-      doc: 'begins so far into the recording, with the screen as it was then',
+      doc: 'starts this far into the recording, with the screen as it was then',
     },
-    { name: 'idle', value: 'seconds', doc: 'the longest pause; 2 unless said' },
+    { name: 'idle', value: 'seconds', doc: 'the longest pause; default: 2' },
     { name: 'channel', value: 'number', doc: 'which terminal of the session, if it had several; from 0' },
   ],
   details: ['Keys: space pauses, + and - change the speed, the right arrow goes ten seconds ahead, q ends.'],
   async run(given, context) {
-    const pace = openPace({
+    const pace = openPlaybackClock({
       speed: amount(given, 'speed') ?? (process.stdout.isTTY ? 1 : 0),
       from_s: amount(given, 'skip') ?? 0,
       idle_s: amount(given, 'idle') ?? 2,
@@ -60,14 +59,14 @@ export const play: Command = {
         recorded = true
         if (!(await pace.reach(event.at_s))) break
         const shown = filter(event.text)
-        second = alternate(shown) ?? second
+        second = entersAlternateScreen(shown) ?? second
         if (!process.stdout.write(shown)) await once(process.stdout, 'drain')
       }
     } finally {
-      if (process.stdout.isTTY) process.stdout.write(restored(second))
+      if (process.stdout.isTTY) process.stdout.write(resetSequence(second))
     }
     if (!recorded)
-      throw new Complaint(
+      throw new CliError(
         'The session has no recording: it had no terminal, or the namespace did not record.',
         notFoundCode,
       )
@@ -79,10 +78,10 @@ export const play: Command = {
 const tooSmall = ({ width, height }: { width: number; height: number }): boolean =>
   width > process.stdout.columns || height > process.stdout.rows
 
-function amount(given: Given, option: string): number | undefined {
+function amount(given: ParsedArgs, option: string): number | undefined {
   const text = given.value(option)
   if (text === undefined) return undefined
-  if (!/^\d{1,9}(\.\d+)?$/.test(text)) throw new Complaint(`--${option} is a number, not ${text}.`, usageCode)
+  if (!/^\d{1,9}(\.\d+)?$/.test(text)) throw new CliError(`--${option} is a number, not ${text}.`, usageCode)
   return Number(text)
 }
 
@@ -90,7 +89,7 @@ type CastEvent =
   | { readonly kind: 'header'; readonly width: number; readonly height: number }
   | { readonly kind: 'output'; readonly at_s: number; readonly text: string }
 
-/** A line that is none of these (sizes, marks, and what nobody knows) shows nothing. */
+/** Parses a line of an asciicast file. Other lines (resizes, markers, unknown ones) give undefined. */
 export function eventOf(line: string): CastEvent | undefined {
   try {
     const parsed = JSON.parse(line) as unknown
@@ -109,8 +108,16 @@ export function eventOf(line: string): CastEvent | undefined {
   }
 }
 
-/** The clock of the recording, which keys make faster, slower, stand and jump. */
-export function openPace({ speed, from_s, idle_s }: { speed: number; from_s: number; idle_s: number }) {
+/** The clock of the playback. Keys make it faster or slower, pause it and jump ahead. */
+export function openPlaybackClock({
+  speed,
+  from_s,
+  idle_s,
+}: {
+  speed: number
+  from_s: number
+  idle_s: number
+}) {
   const is = { over: false }
   let [now_s, skipTo_s, paused] = [0, from_s, false]
   let changed = new AbortController()
@@ -128,7 +135,7 @@ export function openPace({ speed, from_s, idle_s }: { speed: number; from_s: num
       changed = new AbortController()
     },
     ended: () => is.over,
-    /** Waits until the recording is there; false: the person has enough. */
+    /** Waits until the playback reaches this time; false if the person has quit. */
     async reach(at_s: number): Promise<boolean> {
       now_s = Math.max(now_s, at_s - idle_s)
       while (!is.over && now_s < at_s) {

@@ -1,6 +1,5 @@
-// What goes wrong, as a sentence that says what to do, and an exit code. The codes are a promise to scripts:
-// they are listed in `hawser help exit-codes` and in the guide, from this table. Nothing else in the program
-// decides about them.
+// Errors of the command line: a sentence that says what to do, and an exit code. Scripts rely on the codes:
+// `hawser help exit-codes` and the guide list them from this table, and no other file chooses them.
 import { ApiError, PathParameterError } from '@hawser/contract/client'
 import type { FailureKind } from '@hawser/contract/failures'
 import { safeText } from './safe-text.ts'
@@ -21,7 +20,7 @@ export const signInCode = 3
 export const notFoundCode = 5
 export const unreachableCode = 6
 
-export class Complaint extends Error {
+export class CliError extends Error {
   readonly code: number
 
   constructor(sentence: string, code = 1, cause?: unknown) {
@@ -34,28 +33,28 @@ export class Complaint extends Error {
 /** What a request proves its caller with. */
 export type Credential = 'api-key' | 'token' | 'none'
 
-/** Whatever was thrown, as a complaint; undefined for what is a bug of ours. */
-export function complaintOf(error: unknown, credential: Credential = 'none'): Complaint | undefined {
-  if (error instanceof Complaint) return error
+/** Anything thrown, as an error for the person; undefined if it is a bug in this program. */
+export function toCliError(error: unknown, credential: Credential = 'none'): CliError | undefined {
+  if (error instanceof CliError) return error
   if (error instanceof ApiError) return refusal(error, credential)
-  if (error instanceof PathParameterError) return new Complaint(error.message, usageCode)
+  if (error instanceof PathParameterError) return new CliError(error.message, usageCode)
   return undefined
 }
 
-function refusal(error: ApiError, credential: Credential): Complaint {
+function refusal(error: ApiError, credential: Credential): CliError {
   const { kind, status } = error
   const said = safeText(error.message)
-  const because = (advice: string, code: number): Complaint =>
-    new Complaint(advice ? `${said}\n${advice}` : said, code, error)
+  const because = (advice: string, code: number): CliError =>
+    new CliError(advice ? `${said}\n${advice}` : said, code, error)
   if (kind === 'unauthenticated') {
     if (credential === 'api-key')
-      return new Complaint(
+      return new CliError(
         'The server does not know the API key in HAWSER_API_KEY, or it has ended.',
         signInCode,
         error,
       )
     if (credential === 'token')
-      return new Complaint('Your sign-in has ended. Run `hawser login`.', signInCode, error)
+      return new CliError('Your sign-in has ended. Run `hawser login`.', signInCode, error)
     return because('Run `hawser login`, or set HAWSER_API_KEY.', signInCode)
   }
   // The password or the code that was sent is wrong.
@@ -95,7 +94,7 @@ function lockAdvice({ headers, retryAfter }: ApiError): string {
 }
 
 /** For an error of `fetch`, which says why in its cause. */
-export function unreachable(server: string, error: unknown): Complaint {
+export function unreachable(server: string, error: unknown): CliError {
   const { cause } = error as { cause?: { code?: string; message?: string } }
   const why = {
     ECONNREFUSED: 'nobody listens there',
@@ -105,5 +104,5 @@ export function unreachable(server: string, error: unknown): Complaint {
   const detail = why ?? (cause?.message || cause?.code || 'the connection failed')
   const advice =
     'Does the server run, and is its address right? Set it with --server, HAWSER_SERVER or `hawser login`.'
-  return new Complaint(`${server} cannot be reached: ${safeText(detail)}.\n${advice}`, unreachableCode, error)
+  return new CliError(`${server} cannot be reached: ${safeText(detail)}.\n${advice}`, unreachableCode, error)
 }

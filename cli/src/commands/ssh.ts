@@ -1,21 +1,21 @@
-// ssh, scp and forward: the OpenSSH programs, with a device where they want a host. Their own options are
-// theirs, so the words are read as they would read them, just far enough to find the device.
+// ssh, scp and forward: they run the OpenSSH programs, with a device in place of a host. The options belong
+// to those programs, so the words are parsed the way they do it, just far enough to find the device.
 import type { Command } from '../command.ts'
-import { Complaint, usageCode } from '../complaint.ts'
+import { CliError, usageCode } from '../errors.ts'
 import { bare, findGateway, launch, targetOf } from '../openssh.ts'
 
-/** Options that take a value, of each program. */
+/** The options of each program that take a value. */
 const ofSsh = 'BbcDEeFIiJLlmOoPpQRSWw'
 const ofScp = 'cDFiJloPSX'
 
-/** How many of the words are options, with their values. */
+/** Counts the leading words that are options or their values. */
 function optionWords(words: readonly string[], withValue: string): number {
   let i = 0
   while (i < words.length) {
     const word = words[i]!
     if (word === '--') return i + 1
     if (!/^-./.test(word)) return i
-    // Letters may stand together; the first that takes a value takes the rest of the word, or the next word.
+    // Flags may be combined; the first that takes a value takes the rest of the word, or the next word.
     const at = Array.from(word.slice(1)).findIndex((letter) => withValue.includes(letter))
     i += at >= 0 && at === word.length - 2 ? 2 : 1
   }
@@ -31,7 +31,11 @@ export const ssh: Command = {
       doc: 'all that ssh takes, such as -A, -L 8080:localhost:80 or -o …',
       optional: true,
     },
-    { name: '[user@]device', doc: 'a device: its name, or its uid or the beginning of it', named: 'device' },
+    {
+      name: '[user@]device',
+      doc: 'a device: its name, or its uid or the beginning of it',
+      completes: 'device',
+    },
     { name: 'command', doc: 'runs there; without one a shell is opened', optional: true, many: true },
   ],
   details: [
@@ -43,8 +47,8 @@ export const ssh: Command = {
     const count = optionWords(given.words, ofSsh)
     const [target, ...rest] = given.words.slice(count)
     if (target === undefined)
-      throw new Complaint('Which device? Usage: hawser ssh [ssh options] [user@]device [command]', usageCode)
-    // ssh takes options behind the host as well, as long as no -- was before it.
+      throw new CliError('Which device? Usage: hawser ssh [ssh options] [user@]device [command]', usageCode)
+    // ssh also takes options after the host, unless a -- came before it.
     const later = given.words[count - 1] === '--' ? 0 : optionWords(rest, ofSsh)
     const options = [...given.words.slice(0, count), ...rest.slice(0, later)].filter((word) => word !== '--')
     const command = rest.slice(later)
@@ -59,8 +63,8 @@ export const scp: Command = {
   summary: 'Copies files from and to devices, with the scp of this machine.',
   arguments: [
     { name: 'scp options', doc: 'all that scp takes, such as -r or -p', optional: true },
-    { name: 'from', doc: 'a file here, or [user@]device:path', many: true, named: 'file' },
-    { name: 'to', doc: 'a file or folder here, or [user@]device:path', named: 'file' },
+    { name: 'from', doc: 'a file here, or [user@]device:path', many: true, completes: 'file' },
+    { name: 'to', doc: 'a file or folder here, or [user@]device:path', completes: 'file' },
   ],
   details: [
     'A colon with a slash before it belongs to the name of a file here. The exit code is the one of scp.',
@@ -72,9 +76,9 @@ export const scp: Command = {
     const options = given.words.slice(0, count).filter((word) => word !== '--')
     const isThere = (file: string): boolean => /^[^/:]+:/.test(file)
     if (files.length < 2)
-      throw new Complaint('What, and where to? Usage: hawser scp [scp options] <from>… <to>', usageCode)
+      throw new CliError('What, and where to? Usage: hawser scp [scp options] <from>… <to>', usageCode)
     if (!files.some(isThere))
-      throw new Complaint('None of these is on a device: write device:path.', usageCode)
+      throw new CliError('None of these is on a device: write device:path.', usageCode)
     const { host, port } = await findGateway(context)
     const places: string[] = []
     for (const file of files) {
@@ -87,7 +91,7 @@ export const scp: Command = {
   },
 }
 
-/** `8080`, `8080:80`, `8080:host:80` or `address:8080:host:80`, each with what is left out filled in. */
+/** Expands `8080`, `8080:80`, `8080:host:80` or `address:8080:host:80` to the form that ssh takes. */
 export function forwardOf(text: string): string {
   const parts = text.match(/\[[^\]]*\]|[^:]+/g) ?? []
   const [first = '', second = ''] = parts
@@ -97,7 +101,7 @@ export function forwardOf(text: string): string {
   if (parts.length === 2 && whole && isPort(first) && isPort(second)) return `${first}:localhost:${second}`
   if (parts.length === 3 && whole && isPort(first) && isPort(parts[2])) return text
   if (parts.length === 4 && whole && isPort(second) && isPort(parts[3])) return text
-  throw new Complaint(
+  throw new CliError(
     `${text} is no forward: write a port, or <port>:<port on the device>, or <port>:<host>:<port>.`,
     usageCode,
   )
@@ -105,9 +109,13 @@ export function forwardOf(text: string): string {
 
 export const forward: Command = {
   words: ['forward'],
-  summary: 'Makes ports of a device, or ports that it reaches, ports of this machine, until Ctrl-C.',
+  summary: 'Forwards ports of this machine to a device, or to what it reaches, until Ctrl-C.',
   arguments: [
-    { name: '[user@]device', doc: 'a device: its name, or its uid or the beginning of it', named: 'device' },
+    {
+      name: '[user@]device',
+      doc: 'a device: its name, or its uid or the beginning of it',
+      completes: 'device',
+    },
     {
       name: 'forward',
       doc: '8080, 8080:80 or 8080:host:80: here 8080, there 80',
@@ -123,7 +131,7 @@ export const forward: Command = {
       many: true,
     },
     { name: 'socks', value: 'port', doc: 'a SOCKS proxy here that connects from the device' },
-    { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', named: 'file' },
+    { name: 'identity', short: 'i', value: 'file', doc: 'the private key to log in with', completes: 'file' },
     { name: 'ssh-option', value: 'name=value', doc: 'an option of ssh_config; may be repeated', many: true },
   ],
   async run(given, context) {
@@ -135,7 +143,7 @@ export const forward: Command = {
       ...(socks === undefined ? [] : ['-D', socks]),
     ]
     if (wanted.length === 0)
-      throw new Complaint('What shall be forwarded? For example: hawser forward crane 8080:80', usageCode)
+      throw new CliError('What shall be forwarded? For example: hawser forward crane 8080:80', usageCode)
     const sshid = await targetOf(context, target)
     const { host, port } = await findGateway(context)
     context.say(
@@ -156,7 +164,7 @@ export const forward: Command = {
   },
 }
 
-/** For commands that have options of their own beside those of ssh. */
+/** The ssh options of commands that have --identity and --ssh-option. */
 export function sshOptions(given: Parameters<Command['run']>[0]): string[] {
   const identity = given.value('identity')
   return [

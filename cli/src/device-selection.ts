@@ -1,10 +1,10 @@
-// Which devices a command is about: by name, by tag, or all of them. A device with at least one of the tags
-// is meant, as in firewall rules and public keys. Nothing named means nothing: a command that would then
-// touch everything complains.
+// Selects the devices of a command: by name, by tag, or all. A tag selects devices that have at least one of
+// the tags, as in firewall rules and public keys. A command without any selection is an error, and never
+// means all.
 import type { Client } from '@hawser/contract/client'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
-import type { Argument, Given, Option } from './command.ts'
-import { Complaint, notFoundCode, usageCode } from './complaint.ts'
+import type { Argument, ParsedArgs, Option } from './command.ts'
+import { CliError, notFoundCode, usageCode } from './errors.ts'
 import { everyPage, filterOf, findDevice } from './resolve.ts'
 
 export const deviceWords: Argument = {
@@ -12,7 +12,7 @@ export const deviceWords: Argument = {
   doc: 'names of devices, uids or beginnings of them',
   optional: true,
   many: true,
-  named: 'device',
+  completes: 'device',
 }
 
 export const selectors = (everything: string): Option[] => [
@@ -21,13 +21,13 @@ export const selectors = (everything: string): Option[] => [
     value: 'tag',
     doc: 'devices with this tag; repeated: with any of them',
     many: true,
-    named: 'tag',
+    completes: 'tag',
   },
   { name: 'all', doc: everything },
 ]
 
-/** Of which status those are that are not named one by one. */
-export interface Only {
+/** Only devices of this status are selected by tag, or by --all; a device given by name may have any. */
+export interface StatusFilter {
   readonly tagged?: DeviceStatus
   readonly all?: DeviceStatus
 }
@@ -35,13 +35,13 @@ export interface Only {
 export async function selectDevices(
   api: Client,
   names: readonly string[],
-  given: Given,
-  only: Only = {},
+  given: ParsedArgs,
+  only: StatusFilter = {},
 ): Promise<Device[]> {
   const tags = given.values('tag')
   const everything = given.flag('all') === true
   if (names.length === 0 && tags.length === 0 && !everything) {
-    throw new Complaint('Which devices? Name them, or give --tag <tag> or --all.', usageCode)
+    throw new CliError('Which devices? Name them, or give --tag <tag> or --all.', usageCode)
   }
   const status = everything ? only.all : only.tagged
   const found = new Map<string, Device>()
@@ -65,7 +65,7 @@ export async function selectDevices(
         ? `no ${status} device`
         : 'no device'
       : `no device with the tag ${tags.join(' or ')}`
-    throw new Complaint(`There is ${which} here; \`hawser devices list\` shows what there is.`, notFoundCode)
+    throw new CliError(`There is ${which} here; \`hawser devices list\` shows what there is.`, notFoundCode)
   }
   return [...found.values()]
 }
