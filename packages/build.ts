@@ -44,7 +44,7 @@ function removeOtherBuilds(folder: string): void {
 if (import.meta.main) {
   const onlyMissing = process.argv[2] === '--missing-agents'
   // A server that starts meanwhile comes first.
-  if (onlyMissing) os.setPriority(10)
+  if (onlyMissing) os.setPriority(5)
   else say((await buildConsole()) ? 'built the web console' : 'the web console is up to date')
   if (!(await buildAgents({ onlyMissing }))) process.exitCode = 1
 }

@@ -1,7 +1,7 @@
 // A program on pipes: standard output and errors apart, input with the program's own pace, and no terminal.
 import type { Readable, Writable } from 'node:stream'
 import { start } from './children.ts'
-import { makePipes } from './pipes.ts'
+import { makePipes } from './native/pipes.ts'
 import { signalsFor, type Command, type RunningProgram } from './program.ts'
 import { rightsToTake } from './rights.ts'
 import type { Account } from './users.ts'
@@ -12,7 +12,7 @@ export async function startOnPipes(
   env: Record<string, string>,
   account: Account | undefined,
 ): Promise<RunningProgram> {
-  const pipes = await makePipes(account && rightsToTake(account))
+  const pipes = makePipes(account && rightsToTake(account))
   try {
     const { child, pid, ended } = await start(command, env, account, () =>
       pipes ? [...pipes.program] : ['pipe', 'pipe', 'pipe'],

@@ -1,4 +1,4 @@
-// The programs of the device that we ask for help (getent, id, unix_chkpwd, mkfifo …): found once in the
+// The programs of the device that we ask for help (getent, id, unix_chkpwd, stty …): found once in the
 // usual folders, run without a shell, with an environment of their own, a time limit and a limit on what they
 // may print.
 import { execFile } from 'node:child_process'

@@ -156,7 +156,8 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   kysely: ['server/src/storage'],
   pg: ['server/src/storage'],
   'node:sqlite': ['server/src/storage'],
-  'node:ffi': ['ssh/src/ciphers'],
+  // Ciphers of OpenSSL (decision 28), and pipes for users' programs (decision 13).
+  'node:ffi': ['ssh/src/ciphers', 'agent/src/native'],
   fastify: ['server/src/http'],
   '@fastify/': ['server/src/http'],
   ajv: ['server/src/http'],
