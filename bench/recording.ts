@@ -16,7 +16,7 @@ import { gzipSync } from 'node:zlib'
 import { client, type Client } from '@hawser/contract/client'
 import { dialWebSocket } from '@hawser/mux'
 import { buildConsole, built } from '../console/build.ts'
-import { diskKeep } from '../server/src/recording/storage/disk.ts'
+import { diskStorage } from '../server/src/recording/storage/disk.ts'
 import { keyFrom } from '../server/src/recording/key.ts'
 import { recordings } from '../server/src/recording/recordings.ts'
 import { clientAlgorithms, connect, startSession, type Channel, type Connection } from '../ssh/src/index.ts'
@@ -268,10 +268,10 @@ async function seeksIn(
   size: number,
   piece: (at: number) => string,
 ): Promise<Row[]> {
-  const keep = diskKeep(folder)
+  const storage = diskStorage(folder)
   const key = keyFrom(generateKeyPairSync('ed25519').privateKey)
   const clock = { time: Date.now(), now: () => clock.time }
-  const made = () => recordings({ keep, key, clock, onFailed: (error) => say(error.message) })
+  const made = () => recordings({ storage, key, clock, onFailed: (error) => say(error.message) })
   const about = {
     tenant_id,
     session_uid: 'f'.repeat(64),

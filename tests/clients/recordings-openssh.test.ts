@@ -97,7 +97,7 @@ describe('what is played', () => {
     await before.until(/first/)
     const { uid: going } = await way.newest()
     await setRecording(false)
-    await eventually(() => expect(way.service.rooms.recordings.going(sample.tenant, going)).toEqual([]))
+    await eventually(() => expect(way.service.rooms.recordings.live(sample.tenant, going)).toEqual([]))
     before.type('echo unse"en"; exit\n')
     await before.ended
     const { stdout } = await way.ssh('echo nothing', { flags: ['-tt'] })

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { makePerson } from '../../agent/test/modes.ts'
 import type { JournalName } from '../../server/src/recording/journal.ts'
-import { objectKeep, type ObjectKeep } from '../../server/src/recording/storage/object-storage.ts'
-import { objectStore } from '../../server/src/recording/storage/s3.ts'
+import { objectStorage, type ObjectStorage } from '../../server/src/recording/storage/object-storage.ts'
+import { openBucket } from '../../server/src/recording/storage/s3.ts'
 import { keyFrom } from '../../server/src/recording/key.ts'
 import { recordings } from '../../server/src/recording/recordings.ts'
 import { openDatabase } from '../../server/src/storage/database.ts'
@@ -41,8 +41,8 @@ const journals = (where: string): string[] =>
     : []
 
 /** All of one, from the store alone. */
-async function bytesOf(keep: ObjectKeep, name: JournalName): Promise<Buffer> {
-  await using file = await keep.read(name)
+async function bytesOf(storage: ObjectStorage, name: JournalName): Promise<Buffer> {
+  await using file = await storage.read(name)
   return await file.at(0, await file.size())
 }
 
@@ -54,13 +54,13 @@ const place = () => ({
   secretKey: store.secretKey,
 })
 
-/** A keep with a spool of its own; with a ledger it is a node. */
+/** A storage with a spool of its own; with a ledger it is a node. */
 function spool(
   node?: { id: string; stores: Stores },
   where = mkdtempSync(path.join(os.tmpdir(), 'hawser-spool-')),
 ) {
   const unfinished = node?.stores.unfinishedRecordings
-  const keep = objectKeep({
+  const storage = objectStorage({
     ...place(),
     folder: where,
     ledger: unfinished && {
@@ -74,9 +74,9 @@ function spool(
   })
   return {
     where,
-    keep,
+    storage,
     async [Symbol.asyncDispose]() {
-      await keep[Symbol.asyncDispose]()
+      await storage[Symbol.asyncDispose]()
       rmSync(where, { recursive: true, force: true })
     },
   }
@@ -138,7 +138,7 @@ test('a node is killed while it records: another one closes the recording, and t
   expect(facts).toMatchObject([{ channel: 0, ending: 'cut off' }])
   const name = { tenant_id: sample.tenant, session_uid: record!.uid, channel: 0 }
   await using reader = spool()
-  const closed = await inTime(() => bytesOf(reader.keep, name))
+  const closed = await inTime(() => bytesOf(reader.storage, name))
   for (const owner of owners) {
     const shown = (await owner.sessions.play({ params })).body.map(({ message }) => message).join('')
     const ticks = Number(
@@ -166,7 +166,7 @@ test('a node is killed while it records: another one closes the recording, and t
   expect(journals(path.join(data, 'recordings'))).toHaveLength(1)
   opened.use(await startNode(cluster, { folder: data }))
   await inTime(() => expect(journals(path.join(data, 'recordings'))).toEqual([]))
-  expect((await bytesOf(reader.keep, name)).equals(closed)).toBe(true)
+  expect((await bytesOf(reader.storage, name)).equals(closed)).toBe(true)
   expect((await owners[0]!.recordings.list({ params })).body).toHaveLength(1)
   expect(await cluster.nodes[0]!.rooms.stores.unfinishedRecordings.inherit('nobody', 100)).toEqual([])
 })
@@ -200,13 +200,18 @@ describe('who may finish a recording', () => {
   async function node(id: string, where?: string) {
     await stores.nodes.sign(id, '')
     const own = spool({ id, stores }, where)
-    const room = recordings({ keep: own.keep, key, clock: { now: () => now }, onFailed: () => undefined })
+    const recorded = recordings({
+      storage: own.storage,
+      key,
+      clock: { now: () => now },
+      onFailed: () => undefined,
+    })
     return {
       ...own,
       id,
-      room,
+      recorded,
       async [Symbol.asyncDispose]() {
-        await room[Symbol.asyncDispose]()
+        await recorded[Symbol.asyncDispose]()
         await own[Symbol.asyncDispose]()
       },
     }
@@ -214,18 +219,18 @@ describe('who may finish a recording', () => {
   const ignore = () => Promise.resolve()
   const newSession = () => randomBytes(32).toString('hex')
   async function shown(
-    { room }: Pick<Awaited<ReturnType<typeof node>>, 'room'>,
+    { recorded }: Pick<Awaited<ReturnType<typeof node>>, 'recorded'>,
     name: JournalName,
   ): Promise<string> {
     let all = ''
-    for await (const { message } of room.frames(name)) all += message
+    for await (const { message } of recorded.frames(name)) all += message
     return all
   }
-  /** Waits until another node would find the text in the shadow. */
-  const inShadow = (one: JournalName, text: string) =>
-    inTime(async () => expect(await shadowOf(one)).toContain(text))
-  async function shadowOf({ tenant_id, session_uid, channel }: JournalName): Promise<string> {
-    using objects = objectStore(place())
+  /** Waits until another node would find the text in the replica. */
+  const inReplica = (one: JournalName, text: string) =>
+    inTime(async () => expect(await replicaOf(one)).toContain(text))
+  async function replicaOf({ tenant_id, session_uid, channel }: JournalName): Promise<string> {
+    using objects = openBucket(place())
     const pieces = await objects.list(`${tenant_id}/${session_uid}/${channel}.part/`, true)
     const all = await Promise.all(pieces.map(({ key: piece, bytes }) => objects.read(piece, 0, bytes)))
     return Buffer.concat(all).toString('latin1')
@@ -235,12 +240,12 @@ describe('who may finish a recording', () => {
     await using away = await node('away')
     await using other = await node('other')
     const session_uid = newSession()
-    const going = await away.room.begin({ ...about, session_uid })
+    const going = await away.recorded.begin({ ...about, session_uid })
     await going.output(Buffer.from('before. '))
-    await inShadow(going.name, 'before. ')
+    await inReplica(going.name, 'before. ')
     await stores.nodes.leave('away')
-    await other.room.inherit(ignore)
-    await inTime(() => expect([journals(other.where), other.keep.waiting]).toEqual([[], 0]))
+    await other.recorded.inherit(ignore)
+    await inTime(() => expect([journals(other.where), other.storage.waiting]).toEqual([[], 0]))
     expect(await shown(other, going.name)).toBe('before. ')
 
     await stores.nodes.sign('away', '')
@@ -250,15 +255,15 @@ describe('who may finish a recording', () => {
     await going.output(Buffer.from('after.'))
     await going.finish()
     await inTime(() => expect(journals(away.where)).toEqual([]))
-    const names = await other.room.channels(sample.tenant, session_uid)
+    const names = await other.recorded.channels(sample.tenant, session_uid)
     expect(names.map(({ channel }) => channel)).toEqual([0, 1])
     expect(await Promise.all(names.map((name) => shown(other, name)))).toEqual([
       'before. ',
       'before. meanwhile. after.',
     ])
-    expect(await other.room.facts(names[0]!)).toMatchObject({ ending: 'cut off' })
-    expect(await other.room.facts(names[1]!)).toMatchObject({ ending: 'closed' })
-    expect(await shadowOf(going.name)).toBe('')
+    expect(await other.recorded.facts(names[0]!)).toMatchObject({ ending: 'cut off' })
+    expect(await other.recorded.facts(names[1]!)).toMatchObject({ ending: 'closed' })
+    expect(await replicaOf(going.name)).toBe('')
   })
 
   test('of two that take over at once one does', async () => {
@@ -266,12 +271,14 @@ describe('who may finish a recording', () => {
     await using first = await node('first')
     await using second = await node('second')
     const session_uid = newSession()
-    const going = await gone.room.begin({ ...about, session_uid })
+    const going = await gone.recorded.begin({ ...about, session_uid })
     await going.output(Buffer.from('text'))
-    await inShadow(going.name, 'text')
+    await inReplica(going.name, 'text')
     await stores.nodes.leave('gone')
     const closed: string[] = []
-    await Promise.all([first, second].map(({ id, room }) => room.inherit(async () => void closed.push(id))))
+    await Promise.all(
+      [first, second].map(({ id, recorded }) => recorded.inherit(async () => void closed.push(id))),
+    )
     expect(closed).toHaveLength(1)
     await inTime(async () => expect(await shown(second, going.name)).toBe('text'))
   })
@@ -279,17 +286,17 @@ describe('who may finish a recording', () => {
   test('what no other node can read waits for the node that has it', async () => {
     await store.stop()
     await using alone = await node('alone')
-    const going = await alone.room.begin({ ...about, session_uid: newSession() })
+    const going = await alone.recorded.begin({ ...about, session_uid: newSession() })
     await going.output(Buffer.from('only here'))
     await inTime(async () => expect(await shown(alone, going.name)).toBe('only here'))
-    await alone.keep[Symbol.asyncDispose]()
+    await alone.storage[Symbol.asyncDispose]()
     await stores.nodes.leave('alone')
     await store.start()
     await using other = await node('heir')
-    await other.room.inherit(() => Promise.reject(new Error('there is nothing to close')))
-    expect(await other.room.channels(sample.tenant, going.name.session_uid)).toEqual([])
+    await other.recorded.inherit(() => Promise.reject(new Error('there is nothing to close')))
+    expect(await other.recorded.channels(sample.tenant, going.name.session_uid)).toEqual([])
     await using back = await node('back', alone.where)
-    await back.room.recover(ignore)
+    await back.recorded.recover(ignore)
     await inTime(async () => expect(await shown(other, going.name)).toBe('only here'))
   })
 
@@ -297,13 +304,13 @@ describe('who may finish a recording', () => {
     await using writer = await node('writer')
     await using remover = await node('remover')
     const session_uid = newSession()
-    const going = await writer.room.begin({ ...about, session_uid })
+    const going = await writer.recorded.begin({ ...about, session_uid })
     await going.output(Buffer.from('secret'))
-    await inShadow(going.name, 'secret')
-    await remover.room.remove(sample.tenant, session_uid)
-    expect(await shadowOf(going.name)).toBe('')
+    await inReplica(going.name, 'secret')
+    await remover.recorded.remove(sample.tenant, session_uid)
+    expect(await replicaOf(going.name)).toBe('')
     await going.finish()
     await inTime(() => expect(journals(writer.where)).toEqual([]))
-    expect(await remover.room.channels(sample.tenant, session_uid)).toEqual([])
+    expect(await remover.recorded.channels(sample.tenant, session_uid)).toEqual([])
   })
 })

@@ -11,7 +11,7 @@ import { startStore, type Store } from '../harness/s3.ts'
 import { startService } from '../harness/service.ts'
 import { buildWorld } from '../harness/world.ts'
 import type { JournalName } from '../../server/src/recording/journal.ts'
-import { objectKeep } from '../../server/src/recording/storage/object-storage.ts'
+import { objectStorage } from '../../server/src/recording/storage/object-storage.ts'
 import { keyFrom } from '../../server/src/recording/key.ts'
 import { recordings } from '../../server/src/recording/recordings.ts'
 import { verifyJournal } from '../../server/src/recording/verify.ts'
@@ -41,7 +41,7 @@ const eventually = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeo
 function place(change: { folder?: string; secretKey?: string } = {}) {
   const folder = change.folder ?? mkdtempSync(path.join(os.tmpdir(), 'hawser-spool-'))
   const delayed: Error[] = []
-  const keep = objectKeep({
+  const storage = objectStorage({
     address: 's3://tapes/kept',
     endpoint: store.endpoint,
     region: 'us-east-1',
@@ -51,16 +51,21 @@ function place(change: { folder?: string; secretKey?: string } = {}) {
     onDelayed: (error) => delayed.push(error),
   })
   const failed: Error[] = []
-  const room = recordings({ keep, key, clock: { now: Date.now }, onFailed: (error) => failed.push(error) })
+  const recorded = recordings({
+    storage,
+    key,
+    clock: { now: Date.now },
+    onFailed: (error) => failed.push(error),
+  })
   return {
     folder,
-    keep,
-    room,
+    storage,
+    recorded,
     delayed,
     failed,
     async [Symbol.asyncDispose]() {
-      await room[Symbol.asyncDispose]()
-      await keep[Symbol.asyncDispose]()
+      await recorded[Symbol.asyncDispose]()
+      await storage[Symbol.asyncDispose]()
       if (change.folder === undefined) rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -71,49 +76,52 @@ const journals = (folder: string): string[] =>
     ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.journal'))
     : []
 
-async function shown({ room }: Pick<ReturnType<typeof place>, 'room'>, name: JournalName): Promise<string> {
+async function shown(
+  { recorded }: Pick<ReturnType<typeof place>, 'recorded'>,
+  name: JournalName,
+): Promise<string> {
   let all = ''
-  for await (const { message } of room.frames(name)) all += message
+  for await (const { message } of recorded.frames(name)) all += message
   return all
 }
 
 test('a recording is sent when it is finished, and read, searched and verified in the store', async () => {
   await using here = place()
   const session_uid = newSession()
-  const one = await here.room.begin({ ...about, session_uid })
+  const one = await here.recorded.begin({ ...about, session_uid })
   await one.output(Buffer.from('while it goes on'))
   expect(await shown(here, one.name)).toBe('while it goes on')
   expect(journals(here.folder)).toHaveLength(1)
   await one.finish()
-  await eventually(() => expect([journals(here.folder), here.keep.waiting]).toEqual([[], 0]))
+  await eventually(() => expect([journals(here.folder), here.storage.waiting]).toEqual([[], 0]))
   // Another one of the same session does not take its place.
-  const two = await here.room.begin({ ...about, session_uid })
+  const two = await here.recorded.begin({ ...about, session_uid })
   expect(two.name.channel).toBe(1)
   await two.output(Buffer.from('the second'))
   await two.finish()
   await eventually(() => expect(journals(here.folder)).toEqual([]))
   // Nor does one after a restart.
   await using after = place()
-  await after.room.post({ ...about, session_uid }, { message: 'posted', width: 80, height: 24 })
-  const names = await after.room.channels(sample.tenant, session_uid)
+  await after.recorded.post({ ...about, session_uid }, { message: 'posted', width: 80, height: 24 })
+  const names = await after.recorded.channels(sample.tenant, session_uid)
   expect(names.map(({ channel }) => channel)).toEqual([0, 1, 2])
   expect(await Promise.all(names.map((name) => shown(after, name)))).toEqual([
     'while it goes on',
     'the second',
     'posted',
   ])
-  await using file = await after.keep.read(names[0]!)
+  await using file = await after.storage.read(names[0]!)
   expect(await verifyJournal(file, key.public_key)).toMatchObject({ sound: true })
-  expect(await after.room.facts(names[1]!)).toMatchObject({ ending: 'closed', output_bytes: 10 })
-  expect((await after.room.search(names[1]!, 'SECOND', 0)).hits).toMatchObject([{ text: 'second' }])
-  await after.room.remove(sample.tenant, session_uid)
-  expect(await here.room.channels(sample.tenant, session_uid)).toEqual([])
+  expect(await after.recorded.facts(names[1]!)).toMatchObject({ ending: 'closed', output_bytes: 10 })
+  expect((await after.recorded.search(names[1]!, 'SECOND', 0)).hits).toMatchObject([{ text: 'second' }])
+  await after.recorded.remove(sample.tenant, session_uid)
+  expect(await here.recorded.channels(sample.tenant, session_uid)).toEqual([])
   expect([here.failed, after.failed, here.delayed]).toEqual([[], [], []])
 })
 
 test('a large one goes and comes in parts, with flat memory, and any moment of it is there', async () => {
   await using here = place()
-  const recording = await here.room.begin({ ...about, session_uid: newSession() })
+  const recording = await here.recorded.begin({ ...about, session_uid: newSession() })
   const line = (number: number) => `line ${number} ${'='.repeat(60)}\r\n`
   const lines = 1_000_000
   const before = process.memoryUsage()
@@ -134,13 +142,13 @@ test('a large one goes and comes in parts, with flat memory, and any moment of i
     expect(journals(here.folder)).toEqual([])
   })
   const { name } = recording
-  const { output_bytes } = await here.room.facts(name)
-  const { events } = await here.room.part(name, { from: output_bytes - 100 })
+  const { output_bytes } = await here.recorded.facts(name)
+  const { events } = await here.recorded.part(name, { from: output_bytes - 100 })
   expect(
     Buffer.concat(events.flatMap((event) => ('bytes' in event ? [event.bytes] : []))).toString(),
   ).toMatch(line(lines - 1))
   let count = 0
-  for await (const { message } of here.room.frames(name)) {
+  for await (const { message } of here.recorded.frames(name)) {
     count += message.length
     measure()
   }
@@ -153,14 +161,14 @@ describe('a store that is away', () => {
     await using here = place()
     await store.stop()
     const session_uid = newSession()
-    const recording = await here.room.begin({ ...about, session_uid })
+    const recording = await here.recorded.begin({ ...about, session_uid })
     await recording.output(Buffer.from('nobody is there'))
     await recording.finish()
     await eventually(() => expect(here.delayed.length).toBeGreaterThan(0))
     expect(journals(here.folder)).toHaveLength(1)
     // What is here can be read; what is there is known to nobody now.
     expect(await shown(here, recording.name)).toBe('nobody is there')
-    await expect(here.room.channels(sample.tenant, session_uid)).rejects.toMatchObject({
+    await expect(here.recorded.channels(sample.tenant, session_uid)).rejects.toMatchObject({
       kind: 'unavailable',
     })
     await store.start()
@@ -174,20 +182,20 @@ describe('a store that is away', () => {
     await store.stop()
     const session_uid = newSession()
     const before = place({ folder })
-    const finished = await before.room.begin({ ...about, session_uid })
+    const finished = await before.recorded.begin({ ...about, session_uid })
     await finished.output(Buffer.from('finished'))
     await finished.finish()
-    const torn = await before.room.begin({ ...about, session_uid })
+    const torn = await before.recorded.begin({ ...about, session_uid })
     await torn.output(Buffer.from('torn'))
     await eventually(async () => expect(await shown(before, torn.name)).toBe('torn'))
-    await before.keep[Symbol.asyncDispose]()
+    await before.storage[Symbol.asyncDispose]()
     await store.start()
     await using after = place({ folder })
     const closed: number[] = []
-    await after.room.recover(async ({ channel }) => void closed.push(channel))
+    await after.recorded.recover(async ({ channel }) => void closed.push(channel))
     expect(closed).toEqual([1])
     await eventually(() => expect(journals(folder)).toEqual([]))
-    const names = await after.room.channels(sample.tenant, session_uid)
+    const names = await after.recorded.channels(sample.tenant, session_uid)
     expect(await Promise.all(names.map((name) => shown(after, name)))).toEqual(['finished', 'torn'])
     await torn.finish()
     rmSync(folder, { recursive: true, force: true })
@@ -196,7 +204,7 @@ describe('a store that is away', () => {
 
 test('a wrong secret is refused by the store, and nothing is lost', async () => {
   await using here = place({ secretKey: 'a-guess' })
-  const recording = await here.room.begin({ ...about, session_uid: newSession() })
+  const recording = await here.recorded.begin({ ...about, session_uid: newSession() })
   await recording.output(Buffer.from('kept here'))
   await recording.finish()
   await eventually(() => expect(here.delayed[0]).toMatchObject({ $metadata: { httpStatusCode: 403 } }))

@@ -1,4 +1,4 @@
-// Recordings on a real disk, through the face of their room: a crash that is closed, a disk that is full,
+// Recordings on a real disk, through their public interface: a crash that is closed, a disk that is full,
 // what was deleted, what has run out, a lot of output, and those who watch.
 import { generateKeyPairSync } from 'node:crypto'
 import { execFileSync } from 'node:child_process'
@@ -6,8 +6,8 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { diskKeep } from '../../server/src/recording/storage/disk.ts'
-import type { Keep } from '../../server/src/recording/storage/storage.ts'
+import { diskStorage } from '../../server/src/recording/storage/disk.ts'
+import type { JournalStorage } from '../../server/src/recording/storage/storage.ts'
 import { keyFrom } from '../../server/src/recording/key.ts'
 import type { Viewer } from '../../server/src/recording/live.ts'
 import { readEnd } from '../../server/src/recording/reader.ts'
@@ -31,24 +31,29 @@ const about = {
 const strict = { record: true, continueUnrecorded: false }
 
 function place(folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-recordings-')), room_bytes = Infinity) {
-  const keep = limited(diskKeep(folder), room_bytes)
+  const storage = limited(diskStorage(folder), room_bytes)
   const failed: Error[] = []
-  const room = recordings({ keep, key, clock: { now: Date.now }, onFailed: (error) => failed.push(error) })
+  const recorded = recordings({
+    storage,
+    key,
+    clock: { now: Date.now },
+    onFailed: (error) => failed.push(error),
+  })
   return {
     folder,
-    keep,
-    room,
+    storage,
+    recorded,
     failed,
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   }
 }
 
-/** A keep with a file that takes so many bytes and no more. */
-function limited(keep: Keep, room_bytes: number): Keep {
+/** A storage with a file that takes so many bytes and no more. */
+function limited(storage: JournalStorage, room_bytes: number): JournalStorage {
   return {
-    ...keep,
+    ...storage,
     async create(name) {
-      const file = await keep.create(name)
+      const file = await storage.create(name)
       let left = room_bytes
       return {
         ...file,
@@ -76,24 +81,24 @@ const files = (folder: string): string[] =>
 describe('a crash', () => {
   test('leaves a recording that can be read, and the next start closes and signs it', async () => {
     using here = place()
-    const recording = await here.room.begin(about)
+    const recording = await here.recorded.begin(about)
     await recording.output(Buffer.from('before the crash'))
     // Read by somebody else while it is being written, as after a crash.
     await vi.waitFor(async () =>
-      expect(await text(place(here.folder).room.frames(recording.name))).toBe('before the crash'),
+      expect(await text(place(here.folder).recorded.frames(recording.name))).toBe('before the crash'),
     )
     const after = place(here.folder)
     const closed: unknown[] = []
-    await after.room.recover(async (name, ending) => void closed.push([name, ending]))
+    await after.recorded.recover(async (name, ending) => void closed.push([name, ending]))
     expect(closed).toEqual([[recording.name, 'cut off']])
-    expect(await after.keep.unfinished()).toEqual([])
-    await using file = await after.keep.read(recording.name)
+    expect(await after.storage.unfinished()).toEqual([])
+    await using file = await after.storage.read(recording.name)
     expect(await verifyJournal(file, key.public_key)).toMatchObject({
       sound: true,
       end: { ending: 'cut off' },
     })
-    expect(await text(after.room.frames(recording.name))).toBe('before the crash')
-    await after.room.recover(() => Promise.reject(new Error('there is nothing more to close')))
+    expect(await text(after.recorded.frames(recording.name))).toBe('before the crash')
+    await after.recorded.recover(() => Promise.reject(new Error('there is nothing more to close')))
     expect(after.failed).toEqual([])
     await recording.finish()
   })
@@ -109,9 +114,9 @@ describe('a full disk', () => {
       const here = isRoot ? place(folder) : place(folder, 1024 * 1024)
       const told: Error[] = []
       const session = sessionRecorder({
-        recordings: here.room,
+        recordings: here.recorded,
         about,
-        wanted: strict,
+        settings: strict,
         onBegun: () => undefined,
         onFailed: (error) => told.push(error),
       })
@@ -126,8 +131,8 @@ describe('a full disk', () => {
       expect(told).toMatchObject([{ code: 'ENOSPC' }])
       expect(here.failed).toHaveLength(1)
       await session[Symbol.asyncDispose]()
-      const [name] = await here.room.channels(about.tenant_id, about.session_uid)
-      const kept = await text(here.room.frames(name!))
+      const [name] = await here.recorded.channels(about.tenant_id, about.session_uid)
+      const kept = await text(here.recorded.frames(name!))
       expect(kept.length).toBeGreaterThan(500_000)
       expect(kept).toBe('a'.repeat(kept.length))
     } finally {
@@ -142,7 +147,7 @@ describe('a full disk', () => {
     const parts = {
       recordings: failing,
       about,
-      wanted: { record: true, continueUnrecorded: true },
+      settings: { record: true, continueUnrecorded: true },
       onBegun: () => undefined,
     }
     const told: string[] = []
@@ -157,7 +162,7 @@ describe('a full disk', () => {
     await channel.output(Buffer.from('passes, too'))
     expect(told).toEqual(['no room, true'])
     // Who went on is not ended afterwards.
-    session.wanted(strict)
+    session.apply(strict)
     await channel.output(Buffer.from('passes still'))
     await session[Symbol.asyncDispose]()
     expect(files(here.folder)).toEqual([])
@@ -169,7 +174,7 @@ test(
   { timeout: 300_000 },
   async () => {
     using here = place()
-    const recording = await here.room.begin(about)
+    const recording = await here.recorded.begin(about)
     const chunk = Buffer.alloc(32_768)
     const total = 1024 * 1024 * 1024
     let most = 0
@@ -182,7 +187,7 @@ test(
     }
     await recording.finish()
     expect(most).toBeLessThan(64 * 1024 * 1024)
-    await using file = await here.keep.read(recording.name)
+    await using file = await here.storage.read(recording.name)
     expect(await readEnd(file)).toMatchObject({ output_bytes: total, ending: 'closed' })
     expect(await verifyJournal(file)).toMatchObject({ sound: true })
     expect(await file.size()).toBeLessThan(total * 1.01)
@@ -191,24 +196,24 @@ test(
 
 test('deleting removes every file of the session and nothing of another', async () => {
   using here = place()
-  const one = await here.room.begin(about)
-  const two = await here.room.begin(about)
-  const other = await here.room.begin({ ...about, session_uid: 'e'.repeat(64) })
+  const one = await here.recorded.begin(about)
+  const two = await here.recorded.begin(about)
+  const other = await here.recorded.begin({ ...about, session_uid: 'e'.repeat(64) })
   for (const recording of [one, two, other]) await recording.finish()
-  await here.room.post(about, { message: 'posted', width: 80, height: 24 })
-  expect(await here.room.channels(about.tenant_id, about.session_uid)).toHaveLength(3)
-  await here.room.remove(about.tenant_id, about.session_uid)
+  await here.recorded.post(about, { message: 'posted', width: 80, height: 24 })
+  expect(await here.recorded.channels(about.tenant_id, about.session_uid)).toHaveLength(3)
+  await here.recorded.remove(about.tenant_id, about.session_uid)
   expect(files(here.folder)).toEqual(['0.journal'])
-  expect(await here.room.channels(about.tenant_id, 'e'.repeat(64))).toHaveLength(1)
-  await here.room[Symbol.asyncDispose]()
+  expect(await here.recorded.channels(about.tenant_id, 'e'.repeat(64))).toHaveLength(1)
+  await here.recorded[Symbol.asyncDispose]()
 })
 
 test('switching recording off ends it at once, switching it on begins another with what comes next', async () => {
   using here = place()
   const session = sessionRecorder({
-    recordings: here.room,
+    recordings: here.recorded,
     about,
-    wanted: strict,
+    settings: strict,
     onBegun: () => undefined,
     onFailed: () => undefined,
   })
@@ -217,14 +222,14 @@ test('switching recording off ends it at once, switching it on begins another wi
   channel.terminal('xterm', { width: 80, height: 24 })
   channel.program('shell')
   await say('one ')
-  session.wanted({ ...strict, record: false })
+  session.apply({ ...strict, record: false })
   await say('secret ')
-  session.wanted(strict)
+  session.apply(strict)
   await say('two')
   await session[Symbol.asyncDispose]()
   const shown: string[] = []
-  for (const name of await here.room.channels(about.tenant_id, about.session_uid))
-    shown.push(await text(here.room.frames(name)))
+  for (const name of await here.recorded.channels(about.tenant_id, about.session_uid))
+    shown.push(await text(here.recorded.frames(name)))
   expect(shown).toEqual(['one ', 'two'])
 })
 
@@ -248,17 +253,17 @@ function viewer(waiting = () => 0) {
     end: ended.resolve,
     waiting,
   }
-  const drawn = async () => {
+  const snapshot = async () => {
     await shown
-    return own.drawn().toString()
+    return own.snapshot().toString()
   }
-  return { face, raw: () => Buffer.concat(raw).toString(), drawn, ended: ended.promise }
+  return { face, raw: () => Buffer.concat(raw).toString(), snapshot, ended: ended.promise }
 }
 
 describe('somebody who watches', () => {
   test('sees the screen as it is, then everything that comes, as the terminal itself does', async () => {
     using here = place()
-    const recording = await here.room.begin(about)
+    const recording = await here.recorded.begin(about)
     using real = screen(about)
     const say = async (bytes: Buffer) => {
       await recording.output(bytes)
@@ -276,7 +281,7 @@ describe('somebody who watches', () => {
     const late = viewer()
     await recording.watch(late.face)
     await say(Buffer.from('munder\u001b[m and more'))
-    for (const one of [early, late]) expect(await one.drawn()).toBe(real.drawn().toString())
+    for (const one of [early, late]) expect(await one.snapshot()).toBe(real.snapshot().toString())
     expect(late.raw()).toBe('munder\u001b[m and more')
     await recording.finish()
     expect(await late.ended).toBe('The session is over.')
@@ -284,7 +289,7 @@ describe('somebody who watches', () => {
 
   test('of a long session sees the same screen', async () => {
     using here = place()
-    const recording = await here.room.begin(about)
+    const recording = await here.recorded.begin(about)
     using real = screen(about)
     for (let line = 0; line < 60_000; line++) {
       const bytes = Buffer.from(`line ${line} \u001b[${31 + (line % 6)}m${'='.repeat(40)}\u001b[m\r\n`)
@@ -293,13 +298,13 @@ describe('somebody who watches', () => {
     }
     const one = viewer()
     await recording.watch(one.face)
-    expect(await one.drawn()).toBe(real.drawn().toString())
+    expect(await one.snapshot()).toBe(real.snapshot().toString())
     await recording.finish()
   })
 
   test('and takes nothing is let go with a sentence, without slowing the session', async () => {
     using here = place()
-    const recording = await here.room.begin(about)
+    const recording = await here.recorded.begin(about)
     let given = 0
     const slow = viewer(() => given)
     const { output } = slow.face
@@ -310,7 +315,7 @@ describe('somebody who watches', () => {
     await recording.watch(slow.face)
     const chunk = Buffer.alloc(65_536, 0x20)
     for (let count = 0; count < 200; count++) await recording.output(chunk)
-    expect(await slow.ended).toBe('You were too slow to watch this session; look again.')
+    expect(await slow.ended).toBe('You were too slow to watch this session; try again.')
     expect(given).toBeLessThan(5 * 1024 * 1024)
     await recording.finish()
   })

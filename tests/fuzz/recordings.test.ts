@@ -8,7 +8,7 @@ import { blockOf, head_bytes, JournalDamaged, magic, noSum } from '../../server/
 import type { Header } from '../../server/src/recording/journal.ts'
 import type { Appending, Reading } from '../../server/src/recording/storage/storage.ts'
 import { keyFrom } from '../../server/src/recording/key.ts'
-import { pace } from '../../server/src/recording/pace.ts'
+import { flushSchedule } from '../../server/src/recording/flush-schedule.ts'
 import { events, readEnd, readHeader } from '../../server/src/recording/reader.ts'
 import { closeJournal, verifyJournal } from '../../server/src/recording/verify.ts'
 import { journalWriter } from '../../server/src/recording/writer.ts'
@@ -48,13 +48,13 @@ function inMemory(bytes: Buffer): Appending & Reading & { bytes(): Buffer } {
 async function recorded(): Promise<Buffer> {
   const file = inMemory(Buffer.alloc(0))
   let now = started
-  using paces = pace()
+  using schedule = flushSchedule()
   const writer = await journalWriter({
     file,
     header,
     key,
     clock: { now: () => now },
-    pace: paces,
+    schedule,
     onFailed: () => undefined,
   })
   writer.mark({ type: 'program', program: 'shell' })

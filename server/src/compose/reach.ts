@@ -128,7 +128,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
         sessionRecorder({
           recordings: rooms.recordings,
           about: { tenant_id, session_uid: record.uid, device_uid, username },
-          wanted: { record: false, continueUnrecorded: false },
+          settings: { record: false, continueUnrecorded: false },
           onBegun: () => record.note({ recorded: 1 }),
           onFailed: (_, goesOn) => onFailed(goesOn),
         }),

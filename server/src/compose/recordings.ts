@@ -6,9 +6,9 @@ import { recordingSweep } from '../domain/sessions/recording-sweep.ts'
 import { iso } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { recordingKey } from '../recording/key.ts'
-import { recordingRoom } from '../recording/quota.ts'
+import { recordingQuota } from '../recording/quota.ts'
 import { recordings, type Recordings } from '../recording/recordings.ts'
-import { diskKeep } from '../recording/storage/disk.ts'
+import { diskStorage } from '../recording/storage/disk.ts'
 import type { Ledger } from '../recording/storage/object-storage.ts'
 import type { Foundation } from './foundation.ts'
 
@@ -38,18 +38,18 @@ export async function openRecordings(foundation: Foundation): Promise<RecordingR
           forget: unfinished.forget,
         }
       : undefined
-  const keep = await recordingKeep(config, log, ledger)
+  const storage = await recordingStorage(config, log, ledger)
   // Before the recordings: they close what is open when the server stops, and then it may still be sent.
-  if (Symbol.asyncDispose in keep) background.own(keep)
+  if (Symbol.asyncDispose in storage) background.own(storage)
   const recorded = background.own(
     recordings({
-      keep,
+      storage,
       key,
       clock,
-      room: recordingRoom({
+      quota: recordingQuota({
         isLow: () => disks !== undefined && disks.recordings.state !== 'ok',
         quota_bytes: config.HAWSER_RECORDING_QUOTA,
-        used: keep.used,
+        used: storage.used,
         onUsedUp: (tenant) =>
           log.warn({
             event: 'recording.quota',
@@ -72,12 +72,12 @@ export async function openRecordings(foundation: Foundation): Promise<RecordingR
 }
 
 /** A folder, or a store, whose code is loaded only then. */
-async function recordingKeep(config: Config, log: Log, ledger: Ledger | undefined) {
+async function recordingStorage(config: Config, log: Log, ledger: Ledger | undefined) {
   const folder = path.join(config.HAWSER_DATA, 'recordings')
   const { HAWSER_RECORDINGS: place } = config
-  if (!place.startsWith('s3:')) return diskKeep(place || folder)
-  const { objectKeep } = await import('../recording/storage/object-storage.ts')
-  return objectKeep({
+  if (!place.startsWith('s3:')) return diskStorage(place || folder)
+  const { objectStorage } = await import('../recording/storage/object-storage.ts')
+  return objectStorage({
     address: place,
     endpoint: config.HAWSER_S3_ENDPOINT,
     region: config.HAWSER_S3_REGION,

@@ -3,7 +3,7 @@
 import { pipe, Reason, type ConnectionEnd } from '@hawser/ssh'
 import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { Log } from '../kit/log.ts'
-import type { SessionRecorder, Wish } from '../recording/tap.ts'
+import type { SessionRecorder, RecordingSettings } from '../recording/tap.ts'
 import { announcementFor, passage } from './channels.ts'
 import type { LoggedIn } from './login.ts'
 import type { Origin } from './proxy-header.ts'
@@ -15,14 +15,14 @@ export interface OpenSession {
   /** Ends it; the client reads the sentence. */
   end(sentence: string): void
   /** What the namespace wants, from now on. */
-  record(wish: Wish): void
+  record(wish: RecordingSettings): void
 }
 
 /** Whose session is recorded, how, and whether. */
 export interface Recording {
   recorder(about: RecordedLogin, onFailed: (goesOn: boolean) => void): SessionRecorder
   /** As the namespace wants it now. */
-  wanted(tenant_id: string): Promise<Wish>
+  wanted(tenant_id: string): Promise<RecordingSettings>
 }
 
 export interface RecordedLogin {
@@ -65,7 +65,7 @@ export async function runSession(
     device_uid: to.device.uid,
     tenant_id,
     end,
-    record: recorder.wanted,
+    record: recorder.apply,
   })
   let active_at = performance.now()
   const idle =
@@ -88,7 +88,7 @@ export async function runSession(
     // counts.
     const { session_record, continue_unrecorded } = to.namespace
     const known = { record: session_record === 1, continueUnrecorded: continue_unrecorded === 1 }
-    recorder.wanted(await parts.recording.wanted(tenant_id).catch(() => known))
+    recorder.apply(await parts.recording.wanted(tenant_id).catch(() => known))
     const agentIsOurs = far.transport.peerIdent.startsWith('SSH-2.0-Hawser')
     const { side, ended } = await pipe(
       near,

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import type { Header, JournalEvent, Mark } from './journal.ts'
 import type { Appending, Reading } from './storage/storage.ts'
 import { keyFrom } from './key.ts'
-import { pace } from './pace.ts'
+import { flushSchedule } from './flush-schedule.ts'
 import { blocks, events, placeBefore, readEnd, readHeader } from './reader.ts'
 import { closeJournal, verifyJournal } from './verify.ts'
 import { journalWriter, mostWaiting_bytes } from './writer.ts'
@@ -54,7 +54,7 @@ type Step = { readonly after_ms: number } & (
 async function written(steps: readonly Step[], finish = true) {
   const kept = memory()
   let now = started
-  using paces = pace()
+  using schedule = flushSchedule()
   const clock = { now: () => now }
   const failed: Error[] = []
   const writer = await journalWriter({
@@ -62,7 +62,7 @@ async function written(steps: readonly Step[], finish = true) {
     header,
     key,
     clock,
-    pace: paces,
+    schedule,
     onFailed: (error) => failed.push(error),
   })
   const expected: JournalEvent[] = []
@@ -161,7 +161,7 @@ describe('a journal', () => {
   })
 
   test('has an index of bounded size, however long it is', async () => {
-    using paces = pace()
+    using schedule = flushSchedule()
     let length = 0
     // Only how much was written is kept: it is a lot.
     const file: Appending = {
@@ -173,7 +173,7 @@ describe('a journal', () => {
       header,
       key,
       clock: { now: () => started },
-      pace: paces,
+      schedule,
       onFailed: () => undefined,
     })
     const chunk = Buffer.alloc(66_000)
@@ -278,8 +278,8 @@ describe('a changed file', () => {
 
   test('that somebody else has signed anew is not ours', async () => {
     const kept = memory()
-    using paces = pace()
-    const parts = { file: kept.file, clock: { now: () => started }, pace: paces, onFailed: () => undefined }
+    using schedule = flushSchedule()
+    const parts = { file: kept.file, clock: { now: () => started }, schedule, onFailed: () => undefined }
     const writer = await journalWriter({ ...parts, header: { ...header, key: other.public_key }, key: other })
     await writer.finish()
     expect(await verifyJournal(kept.file)).toMatchObject({ sound: true })
@@ -302,13 +302,13 @@ describe('a writer', () => {
         await kept.file.append(pieces.map((piece) => Buffer.from(piece)))
       },
     }
-    using paces = pace()
+    using schedule = flushSchedule()
     const writer = await journalWriter({
       file,
       header,
       key,
       clock: { now: () => started },
-      pace: paces,
+      schedule,
       onFailed: () => undefined,
     })
     open = false
@@ -341,9 +341,9 @@ describe('a writer', () => {
         await kept.file.append(pieces.map((piece) => Buffer.from(piece)))
       },
     }
-    using paces = pace()
+    using schedule = flushSchedule()
     const failed: Error[] = []
-    const parts = { file, header, key, clock: { now: () => started }, pace: paces }
+    const parts = { file, header, key, clock: { now: () => started }, schedule }
     const writer = await journalWriter({ ...parts, onFailed: (error) => failed.push(error) })
     void writer.output(Buffer.from('before'))
     await writer.flush()

@@ -1,24 +1,24 @@
-// Watching a session while it goes on: first the screen as it is now, made from the journal, then everything
-// that is written to the journal, as it comes. A viewer never slows the session down: what waits for one is
-// bounded, and beyond that the viewer is let go.
-import { drawnAt } from './screen-snapshot.ts'
+// Live viewers of a session. A viewer first gets a snapshot of the screen, made from the journal, and then
+// everything that is written to the journal. A viewer never slows the session down: the buffer of each viewer is
+// bounded, and a viewer that exceeds it is disconnected.
+import { snapshotAt } from './screen-snapshot.ts'
 import type { Size } from './journal.ts'
-import type { Keep } from './storage/storage.ts'
+import type { JournalStorage } from './storage/storage.ts'
 import type { JournalWriter } from './writer.ts'
 
-/** Somebody who watches; nothing of it may throw. */
+/** One viewer. None of its methods may throw. */
 export interface Viewer {
-  /** The terminal as it is now; comes once, first. */
+  /** The present screen; called once, before anything else. */
   screen(size: Size, bytes: Buffer): void
   output(bytes: Buffer): void
   resize(size: Size): void
-  /** The last word. */
+  /** The session is over, or the viewer is disconnected. */
   end(sentence: string): void
-  /** Bytes that were given and have not left yet. */
+  /** Bytes that wait to be sent to the viewer. */
   waiting(): number
 }
 
-/** All who watch one journal. */
+/** All viewers of one journal. */
 export interface Audience {
   output(bytes: Uint8Array): void
   resize(size: Size): void
@@ -26,26 +26,27 @@ export interface Audience {
   join(viewer: Viewer): Promise<Disposable>
 }
 
-/** Viewers of one journal. */
+/** The most viewers of one journal. */
 const mostViewers = 16
-/** What may wait for one viewer. */
+/** The most that may wait for one viewer. */
 const mostWaiting_bytes = 4 * 1024 * 1024
-/** What may come while the screen is drawn; with more it is drawn again, a few times. */
+/** Output that may arrive while the snapshot is made; after more of it, another snapshot is tried. */
 const mostMissed_bytes = 1024 * 1024
 const tries = 4
 
-export const slow = 'You were too slow to watch this session; look again.'
+export const slow = 'You were too slow to watch this session; try again.'
 
 type Missed = { readonly bytes: Buffer } | { readonly size: Size }
 
+/** A viewer and what it has missed so far. */
 interface Seat {
   readonly viewer: Viewer
-  /** While the screen is drawn. */
+  /** Events since the snapshot was begun; undefined once the viewer has the snapshot. */
   missed: Missed[] | undefined
   missed_bytes: number
 }
 
-export function audience(writer: JournalWriter, keep: Keep): Audience {
+export function audience(writer: JournalWriter, storage: JournalStorage): Audience {
   const seats = new Set<Seat>()
   let over: string | undefined
 
@@ -53,14 +54,14 @@ export function audience(writer: JournalWriter, keep: Keep): Audience {
     if (seats.delete(seat)) seat.viewer.end(sentence)
   }
 
-  /** False: more has come meanwhile than is kept. */
-  async function draw(seat: Seat): Promise<boolean> {
+  /** Sends a snapshot and what came since; false: too much came meanwhile. */
+  async function sendSnapshot(seat: Seat): Promise<boolean> {
     seat.missed = []
     seat.missed_bytes = 0
     const position = writer.output_bytes
     await writer.flush()
-    await using file = await keep.read(writer.name)
-    const { size, bytes } = await drawnAt(file, {
+    await using file = await storage.read(writer.name)
+    const { size, bytes } = await snapshotAt(file, {
       first: writer.first,
       index: writer.index,
       isBefore: (entry) => entry.output_bytes <= position,
@@ -81,7 +82,7 @@ export function audience(writer: JournalWriter, keep: Keep): Audience {
   return {
     output(bytes) {
       if (seats.size === 0) return
-      // Whoever called us may use its memory again.
+      // The caller may reuse the memory.
       const copy = Buffer.from(bytes)
       for (const seat of seats) {
         if (!seat.missed) {
@@ -112,7 +113,7 @@ export function audience(writer: JournalWriter, keep: Keep): Audience {
       seats.add(seat)
       try {
         let ready = false
-        for (let attempt = 0; attempt < tries && !ready; attempt++) ready = await draw(seat)
+        for (let attempt = 0; attempt < tries && !ready; attempt++) ready = await sendSnapshot(seat)
         if (!ready) drop(seat, slow)
         else if (over !== undefined) drop(seat, over)
       } catch (error) {

@@ -1,13 +1,13 @@
-// Room for recordings, with journals on a real disk: a low disk and a quota that is used up stop them, and
-// the wish of the namespace says whether the session goes on. What was recorded until then is whole.
+// RecordingQuota for recordings, with journals on a real disk: a low disk and a quota that is used up stop them, and
+// the settings of the namespace say whether the session goes on. What was recorded until then is whole.
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { diskKeep } from './storage/disk.ts'
+import { diskStorage } from './storage/disk.ts'
 import { recordings, type Recordings } from './recordings.ts'
-import { recordingRoom } from './quota.ts'
+import { recordingQuota } from './quota.ts'
 import { sessionRecorder } from './tap.ts'
 
 const tenant_id = '00000000-0000-4000-8000-000000000001'
@@ -20,7 +20,7 @@ const signing = {
 
 let folder: string
 let low: boolean
-let room: Recordings
+let recorded: Recordings
 /** The place where recordings are kept cannot be asked what there is. */
 let away: boolean
 const usedUp: string[] = []
@@ -32,15 +32,15 @@ beforeEach(() => {
   away = false
   usedUp.length = 0
   unmeasured.length = 0
-  const keep = diskKeep(folder)
-  room = recordings({
-    keep,
+  const storage = diskStorage(folder)
+  recorded = recordings({
+    storage,
     key: signing,
     clock: { now: Date.now },
-    room: recordingRoom({
+    quota: recordingQuota({
       isLow: () => low,
       quota_bytes: 64 * 1024,
-      used: async (tenant) => (away ? Promise.reject(new Error('away')) : keep.used(tenant)),
+      used: async (tenant) => (away ? Promise.reject(new Error('away')) : storage.used(tenant)),
       onUsedUp: (tenant) => usedUp.push(tenant),
       onUnmeasured: (tenant) => unmeasured.push(tenant),
     }),
@@ -48,7 +48,7 @@ beforeEach(() => {
   })
 })
 afterEach(async () => {
-  await room[Symbol.asyncDispose]()
+  await recorded[Symbol.asyncDispose]()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -70,9 +70,9 @@ test.each([
     const told: boolean[] = []
     const one = about()
     await using recorder = sessionRecorder({
-      recordings: room,
+      recordings: recorded,
       about: one,
-      wanted: { record: true, continueUnrecorded },
+      settings: { record: true, continueUnrecorded },
       onBegun: () => undefined,
       onFailed: (_error, goesOn) => told.push(goesOn),
     })
@@ -80,7 +80,7 @@ test.each([
     channel.terminal(screen.term, screen)
     channel.program('shell')
     await channel.output(Buffer.from('before'))
-    const [going] = room.going(tenant_id, one.session_uid)
+    const [going] = recorded.live(tenant_id, one.session_uid)
     low = true
     const bytes = Buffer.alloc(100_000, 'x')
     // The first piece may pass before the disk was asked; what comes after the refusal does not.
@@ -90,56 +90,56 @@ test.each([
     if (continueUnrecorded) await after()
     else await expect(after()).rejects.toThrow('the session cannot be recorded')
     await channel.close()
-    expect(await room.facts(going!.name)).toMatchObject({ ending: 'failed' })
-    await expect(room.begin({ ...about(), ...screen })).rejects.toThrow(
+    expect(await recorded.facts(going!.name)).toMatchObject({ ending: 'failed' })
+    await expect(recorded.begin({ ...about(), ...screen })).rejects.toThrow(
       'The disk of the server is nearly full',
     )
     low = false
-    await (await room.begin({ ...about(), ...screen })).finish()
+    await (await recorded.begin({ ...about(), ...screen })).finish()
   },
 )
 
 test('a namespace records as much as its quota, the others go on, and there is room again when some was removed', async () => {
   const first = about()
-  const one = await room.begin({ ...first, ...screen })
+  const one = await recorded.begin({ ...first, ...screen })
   await one.output(Buffer.alloc(40_000, 'x'))
   await one.finish()
   const failed = Promise.withResolvers<Error>()
-  const second = await room.begin({ ...about(), ...screen }, failed.resolve)
+  const second = await recorded.begin({ ...about(), ...screen }, failed.resolve)
   await second.output(Buffer.alloc(40_000, 'x'))
   await second.finish()
   expect(await failed.promise).toMatchObject({
     message: 'The recordings of the namespace have used up their quota.',
   })
   expect(usedUp).toEqual([tenant_id])
-  await (await room.begin({ ...about(other), ...screen })).finish()
+  await (await recorded.begin({ ...about(other), ...screen })).finish()
 
-  await room.remove(tenant_id, first.session_uid)
-  const third = await room.begin({ ...about(), ...screen })
+  await recorded.remove(tenant_id, first.session_uid)
+  const third = await recorded.begin({ ...about(), ...screen })
   await third.output(Buffer.alloc(40_000, 'x'))
   await third.finish()
-  expect(await room.facts(third.name)).toMatchObject({ ending: 'closed', output_bytes: 40_000 })
+  expect(await recorded.facts(third.name)).toMatchObject({ ending: 'closed', output_bytes: 40_000 })
 })
 
 test('a session that goes on while another recording is removed has no more room than that gave', async () => {
   const first = about()
-  await (await room.begin({ ...first, ...screen })).finish()
+  await (await recorded.begin({ ...first, ...screen })).finish()
   const failed = Promise.withResolvers<Error>()
-  const going = await room.begin({ ...about(), ...screen }, failed.resolve)
+  const going = await recorded.begin({ ...about(), ...screen }, failed.resolve)
   await going.output(Buffer.alloc(40_000, 'x'))
-  await room.remove(tenant_id, first.session_uid)
+  await recorded.remove(tenant_id, first.session_uid)
   for (let piece = 0; piece < 10; piece += 1) await going.output(Buffer.alloc(40_000, 'x'))
   await going.finish()
   expect(await failed.promise).toMatchObject({
     message: 'The recordings of the namespace have used up their quota.',
   })
-  expect(await diskKeep(folder).used(tenant_id)).toBeLessThan(70_000)
+  expect(await diskStorage(folder).used(tenant_id)).toBeLessThan(70_000)
 })
 
 test('what cannot be measured does not stop anybody, is told, and what is counted from there on ends at the quota', async () => {
   away = true
   const failed = Promise.withResolvers<Error>()
-  const one = await room.begin({ ...about(), ...screen }, failed.resolve)
+  const one = await recorded.begin({ ...about(), ...screen }, failed.resolve)
   expect(unmeasured).toEqual([tenant_id])
   await one.output(Buffer.alloc(40_000, 'x'))
   await one.output(Buffer.alloc(40_000, 'x'))
@@ -152,7 +152,7 @@ test('what cannot be measured does not stop anybody, is told, and what is counte
 
 test('whoever begins does not wait for a place that never answers', async () => {
   const asked: string[] = []
-  const hung = recordingRoom({
+  const hung = recordingQuota({
     isLow: () => false,
     quota_bytes: 1000,
     used: (tenant) => {

@@ -1,6 +1,6 @@
-// The face of the room: recordings are begun here, read in several forms, watched while they go on, and
-// removed. It knows which journals are being written, so that a reader sees what was written a moment ago. It
-// knows no rule: whether something is to be recorded, and who may see it, is decided by whoever calls.
+// The public interface of this folder: callers begin recordings here, read them in several forms, watch live
+// ones and remove them. The service knows which journals are being written, so that a reader sees what was
+// written a moment ago. It knows no rule: callers decide what is recorded and who may see it.
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
@@ -16,13 +16,13 @@ import {
   type Mark,
   type Size,
 } from './journal.ts'
-import type { Appending, Keep, Reading } from './storage/storage.ts'
+import type { Appending, JournalStorage, Reading } from './storage/storage.ts'
 import type { RecordingKey } from './key.ts'
 import { audience, type Viewer } from './live.ts'
-import { pace } from './pace.ts'
+import { flushSchedule } from './flush-schedule.ts'
 import { events, readEnd, readHeader } from './reader.ts'
 import { searchIn, type Searched } from './search.ts'
-import type { Room } from './quota.ts'
+import type { RecordingQuota } from './quota.ts'
 import { closeJournal, unended } from './verify.ts'
 import { partAt, partFrom, programOf, type Part, type Source } from './window.ts'
 import { journalWriter, type JournalWriter } from './writer.ts'
@@ -63,7 +63,7 @@ export interface Posted extends Size {
 }
 
 export interface Recordings extends AsyncDisposable {
-  /** `onFailed` is told once when it cannot be written any more. */
+  /** Calls `onFailed` once, when the recording cannot be written any more. */
   begin(about: About, onFailed?: (error: Error) => void): Promise<Recording>
   /** A frame that somebody else has recorded. */
   post(about: Omit<About, keyof Size>, frame: Posted): Promise<void>
@@ -75,33 +75,33 @@ export interface Recordings extends AsyncDisposable {
   /** A part of it: from a moment on, with the screen as it was then, or from a position on. */
   part(name: JournalName, where: { readonly at_ms: number } | { readonly from: number }): Promise<Part>
   search(name: JournalName, text: string, from: number): Promise<Searched>
-  /** Those of a session that go on, the newest last; frames that are posted do not count. */
-  going(tenant_id: string, session_uid: string): Recording[]
+  /** The live recordings of a session, the newest last; posted frames do not count. */
+  live(tenant_id: string, session_uid: string): Recording[]
   remove(tenant_id: string, session_uid: string): Promise<void>
-  /** Closes what a crash has cut off. */
+  /** Closes journals that a crash has cut off. */
   recover(onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void>
-  /** Closes what nodes that are gone have left, as far as it can be read here. One round at a time. */
+  /** Closes journals of lost nodes, as far as this node can read them. One round at a time. */
   inherit(onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void>
   readonly count: number
 }
 
 export interface RecordingParts {
-  keep: Keep
+  storage: JournalStorage
   key: RecordingKey
   clock: Clock
-  /** Absent: there is always room. */
-  room?: Room | undefined
+  /** Absent: recordings may take all the space there is. */
+  quota?: RecordingQuota | undefined
   onFailed(error: Error, name: JournalName): void
 }
 
-/** After so long without a frame the journal of posted ones is closed; the next frame begins another. */
+/** The journal of posted frames is closed after so long without a frame; the next frame begins another. */
 const posted_ms = 5 * minute_ms
-/** Journals of posted frames that are open at a time. */
+/** Open journals of posted frames. */
 const mostPosted = 500
-/** Frames of one session that wait for their turn. */
+/** Posted frames of one session that wait to be written. */
 const mostFrames = 1_000
 
-/** Journals whose index is remembered; one has at most 2048 places. */
+/** Journals whose index is cached; an index has at most 2048 entries. */
 const mostKnown = 32
 
 interface Open extends Recording {
@@ -119,19 +119,23 @@ interface PostedRecording {
   readonly idle: NodeJS.Timeout
 }
 
-const endless: Room = { begin: () => Promise.resolve(), take: () => undefined, freed: () => undefined }
+const unlimited: RecordingQuota = {
+  begin: () => Promise.resolve(),
+  take: () => undefined,
+  freed: () => undefined,
+}
 
 /**
- * A journal for whose events there must be room; its end is written in any case, so that what there is of it
- * is whole.
+ * Counts the events of a journal against the quota. The end of a journal is always written, so that the part
+ * that was recorded is whole.
  */
-function within(room: Room, file: Appending): Appending {
+function within(quota: RecordingQuota, file: Appending): Appending {
   return {
     ...file,
     append(bytes) {
       const isEnd = bytes[0]?.[4] === Block.end
       if (!isEnd)
-        room.take(
+        quota.take(
           file.name.tenant_id,
           bytes.reduce((sum, piece) => sum + piece.length, 0),
         )
@@ -140,13 +144,13 @@ function within(room: Room, file: Appending): Appending {
   }
 }
 
-export function recordings({ keep, key, clock, room = endless, onFailed }: RecordingParts): Recordings {
-  const paces = pace()
+export function recordings({ storage, key, clock, quota = unlimited, onFailed }: RecordingParts): Recordings {
+  const schedule = flushSchedule()
   const open = new Set<Open>()
   const finishing = new Set<Promise<void>>()
   const posted = new BoundedMap<string, PostedRecording>(mostPosted)
-  const inTurn = turnsByKey(mostFrames)
-  /** What was read of journals that are closed: players ask for one part after the other. */
+  const bySession = turnsByKey(mostFrames)
+  /** Headers and indexes of closed journals: players ask for one part after the other. */
   const known = new BoundedMap<string, Omit<Source, 'file'>>(mostKnown)
 
   const of = (tenant_id: string, session_uid: string): Open[] =>
@@ -155,11 +159,11 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
   async function start(
     about: About,
     isPosted: boolean,
-    told: (error: Error) => void = () => undefined,
+    onFailure: (error: Error) => void = () => undefined,
   ): Promise<Open> {
     const { tenant_id, session_uid, device_uid, username, term, width, height } = about
-    await room.begin(tenant_id)
-    const file = within(room, await keep.create({ tenant_id, session_uid, channel: 0 }, isPosted))
+    await quota.begin(tenant_id)
+    const file = within(quota, await storage.create({ tenant_id, session_uid, channel: 0 }, isPosted))
     const { name } = file
     const header = {
       version: 1,
@@ -176,16 +180,16 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
       one.failed = true
       viewers.end('The session is not recorded any more.')
       onFailed(error, name)
-      told(error)
+      onFailure(error)
     }
-    const writer = await journalWriter({ file, header, key, clock, pace: paces, onFailed: failed }).catch(
+    const writer = await journalWriter({ file, header, key, clock, schedule, onFailed: failed }).catch(
       async (error: unknown) => {
         await file.close(false).catch(() => undefined)
-        await keep.discard(name).catch(() => undefined)
+        await storage.discard(name).catch(() => undefined)
         throw error
       },
     )
-    const viewers = audience(writer, keep)
+    const viewers = audience(writer, storage)
     let finished: Promise<void> | undefined
     const one: Open = {
       name,
@@ -255,40 +259,40 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
     if (found.size.width !== width || found.size.height !== height)
       found.recording.resize((found.size = { width, height }))
     await found.recording.output(Buffer.from(message))
-    // Whoever is answered may look for it.
+    // The caller may look for the frame as soon as it is answered.
     await found.recording.flush()
   }
 
-  /** What was written a moment ago is in the file afterwards. */
-  async function settled(name: JournalName): Promise<Open | undefined> {
+  /** Flushes a live journal, so that its file has what was written a moment ago. */
+  async function flushed(name: JournalName): Promise<Open | undefined> {
     const found = of(name.tenant_id, name.session_uid).find((one) => one.name.channel === name.channel)
     // A recording that failed is read as far as it goes.
     await found?.flush().catch(() => undefined)
     return found
   }
 
-  /** Opens one to be read from its beginning. */
+  /** Opens a journal to read all of it. */
   async function* whole<T>(
     name: JournalName,
     read: (header: Header, all: AsyncIterable<JournalEvent>) => AsyncIterable<T>,
   ): AsyncGenerator<T> {
-    await settled(name)
-    await using file = await keep.read(name)
+    await flushed(name)
+    await using file = await storage.read(name)
     try {
       yield* read(await readHeader(file), events(file))
     } catch (error) {
-      throw toldOf(error)
+      throw asFailure(error)
     }
   }
 
-  /** Opens one to be read here and there. */
+  /** Opens a journal to read parts of it. */
   async function opened<T>(name: JournalName, look: (source: Source) => Promise<T>): Promise<T> {
-    const going = await settled(name)
-    await using file = await keep.read(name)
+    const going = await flushed(name)
+    await using file = await storage.read(name)
     try {
       return await lookAt(name, file, going, look)
     } catch (error) {
-      throw toldOf(error)
+      throw asFailure(error)
     }
   }
 
@@ -312,21 +316,21 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
     return look({ file, header, ...end })
   }
 
-  /** Closes one that was cut off. */
+  /** Closes a journal that was cut off. */
   async function close(
     name: JournalName,
     onClosed: (name: JournalName, ending: Ending) => Promise<void>,
   ): Promise<void> {
     try {
-      const file = await keep.reopen(name)
+      const file = await storage.reopen(name)
       const closed = await closeJournal(file, key, clock)
       if (!closed) {
         await file.close(false)
-        await keep.discard(name)
+        await storage.discard(name)
       } else await onClosed(name, closed.ending)
     } catch (error) {
-      // Removed meanwhile: only its mark is left.
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') await keep.discard(name)
+      // The journal was removed meanwhile; only its mark is left.
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') await storage.discard(name)
       else onFailed(error as Error, name)
     }
   }
@@ -336,13 +340,13 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
     get count() {
       return open.size
     },
-    begin: (about, told) => start(about, false, told),
+    begin: (about, onFailure) => start(about, false, onFailure),
     async post(about, frame) {
-      const added = inTurn.take(about.session_uid, () => addFrame(about, frame))
+      const added = bySession.take(about.session_uid, () => addFrame(about, frame))
       if (!added) throw new Error('too many frames of one session wait')
       await added
     },
-    channels: (tenant_id, session_uid) => keep.list(tenant_id, session_uid),
+    channels: (tenant_id, session_uid) => storage.list(tenant_id, session_uid),
     frames: (name) => whole(name, framesOf),
     cast: (name) => whole(name, castOf),
     facts: (name) =>
@@ -367,29 +371,29 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
         'at_ms' in where ? partAt(source, where.at_ms) : partFrom(source, where.from),
       ),
     search: (name, text, from) => opened(name, (source) => searchIn(source, text, from)),
-    going: (tenant_id, session_uid) => of(tenant_id, session_uid).filter((one) => !one.posted && !one.failed),
+    live: (tenant_id, session_uid) => of(tenant_id, session_uid).filter((one) => !one.posted && !one.failed),
     async remove(tenant_id, session_uid) {
-      const removing = inTurn.take(session_uid, async () => {
+      const removing = bySession.take(session_uid, async () => {
         await closePosted(`${tenant_id}.${session_uid}`)
         for (const id of known.keys()) if (id.startsWith(`${session_uid}.`)) known.delete(id)
-        await keep.remove(tenant_id, session_uid)
-        room.freed(tenant_id)
+        await storage.remove(tenant_id, session_uid)
+        quota.freed(tenant_id)
       })
       if (!removing) throw new Error('too many frames of one session wait')
       await removing
     },
     async recover(onClosed) {
-      for (const name of await keep.unfinished()) {
+      for (const name of await storage.unfinished()) {
         if (of(name.tenant_id, name.session_uid).some((one) => one.name.channel === name.channel)) continue
         await close(name, onClosed)
       }
-      await keep.resume?.()
+      await storage.resume?.()
     },
     async inherit(onClosed) {
-      if (inheriting || !keep.inherited) return
+      if (inheriting || !storage.inherited) return
       inheriting = true
       try {
-        for (const name of await keep.inherited()) await close(name, onClosed)
+        for (const name of await storage.inherited()) await close(name, onClosed)
       } finally {
         inheriting = false
       }
@@ -398,13 +402,13 @@ export function recordings({ keep, key, clock, room = endless, onFailed }: Recor
       for (const id of posted.keys()) await closePosted(id)
       for (const one of open) void one.finish()
       await Promise.all(finishing)
-      paces[Symbol.dispose]()
+      schedule[Symbol.dispose]()
     },
   }
 }
 
-/** Damage is nobody's mistake who asks: it has a name, and where it is, is for the log. */
-const toldOf = (error: unknown): unknown =>
+/** Callers learn that a recording is damaged; where it is damaged is for the log. */
+const asFailure = (error: unknown): unknown =>
   error instanceof JournalDamaged || error instanceof SyntaxError
     ? new Failure('recordingDamaged', { cause: error })
     : error

@@ -1,37 +1,40 @@
-// The screen of a journal at one of its places: the last of what was shown before it is played into a
-// terminal without a window. Reading begins at a place of the index, so that it takes as long for a large
-// recording as for a small one. Terminals are slow, so where the last of the output is nothing but lines that
-// scroll by, only those that can still be seen are played.
+// A snapshot of the screen at one position of a journal: the output before that position is replayed in a
+// headless terminal. Reading begins at an entry of the index, so that a large recording takes as long as a small
+// one. Terminals are slow: where the last output is nothing but lines that scroll by, only the visible ones are
+// replayed.
 import { shown } from './frames.ts'
 import type { IndexEntry, JournalEvent, Size } from './journal.ts'
 import type { Reading } from './storage/storage.ts'
 import { events, placeBefore } from './reader.ts'
 import { screen, unfinishedTail } from './screen.ts'
 
-/** Of a long recording the end is enough: programs that fill the screen draw it anew long before. */
+/** How much output before the position is replayed: full-screen programs redraw more often than that. */
 const replayed_bytes = 512 * 1024
-/** Where lines are looked for; twice a screen of them is enough. */
+/** How much of the end is searched for plain lines; twice a screen of them is enough. */
 const lines_bytes = 64 * 1024
 
-export interface Drawn {
+export interface ScreenSnapshot {
   readonly size: Size
-  /** They bring a terminal of that size to show the same, and to wait for what was not whole yet. */
+  /** Makes a terminal of that size show the same, and wait for the rest of an unfinished sequence. */
   readonly bytes: Buffer
-  /** Output that was shown by then. */
+  /** The output before the position. */
   readonly output_bytes: number
 }
 
-export interface Place {
-  /** Of the terminal at the start. */
+export interface SnapshotPosition {
+  /** The size of the terminal at the start. */
   readonly first: Size
   readonly index: readonly IndexEntry[]
-  /** Whether the place of the index is not behind the one that is wanted. */
+  /** Whether an entry of the index is at or before the position. */
   isBefore(entry: IndexEntry): boolean
-  /** Whether the event, with so much output before it, is behind the place. */
+  /** Whether an event, with this much output before it, is behind the position. */
   isBehind(event: JournalEvent, output_bytes: number): boolean
 }
 
-export async function drawnAt(file: Reading, { first, index, isBefore, isBehind }: Place): Promise<Drawn> {
+export async function snapshotAt(
+  file: Reading,
+  { first, index, isBefore, isBehind }: SnapshotPosition,
+): Promise<ScreenSnapshot> {
   const near = placeBefore(index, isBefore)
   const from = near && placeBefore(index, (entry) => entry.output_bytes <= near.output_bytes - replayed_bytes)
   let start: Size = from ?? first
@@ -51,7 +54,7 @@ export async function drawnAt(file: Reading, { first, index, isBefore, isBehind 
     kept_bytes += bytes.length
     steps.push(bytes)
     if (kept_bytes < 2 * replayed_bytes) continue
-    // What is too old is left out now and then, not with every event.
+    // Old steps are dropped now and then, not with every event.
     for (let dropped = 0; dropped < steps.length; dropped++) {
       const step = steps[dropped]!
       if (!Buffer.isBuffer(step)) start = step
@@ -67,23 +70,20 @@ export async function drawnAt(file: Reading, { first, index, isBefore, isBehind 
   using terminal = screen(lines ? size : start)
   if (lines) await terminal.show(lines)
   else {
-    for (const step of together(steps)) {
+    for (const step of joined(steps)) {
       if (Buffer.isBuffer(step)) await terminal.show(step)
       else terminal.resize(step)
     }
   }
   return {
     size: terminal.size,
-    bytes: Buffer.concat([terminal.drawn(), unfinishedTail(latest.subarray(-4_096))]),
+    bytes: Buffer.concat([terminal.snapshot(), unfinishedTail(latest.subarray(-4_096))]),
     output_bytes: count,
   }
 }
 
-/**
- * Outputs that follow each other become one: the terminal takes a turn of the event loop for whatever it is
- * given.
- */
-function* together(steps: readonly (Buffer | Size)[]): Generator<Buffer | Size> {
+/** Joins consecutive outputs: the terminal takes a turn of the event loop for each write. */
+function* joined(steps: readonly (Buffer | Size)[]): Generator<Buffer | Size> {
   let pieces: Buffer[] = []
   for (const step of steps) {
     if (Buffer.isBuffer(step)) pieces.push(step)

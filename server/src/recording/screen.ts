@@ -9,7 +9,7 @@ export interface Screen extends Disposable {
   show(bytes: Buffer): Promise<void>
   resize(size: Size): void
   /** Bytes that bring any terminal of the same size to show the same. */
-  drawn(): Buffer
+  snapshot(): Buffer
   readonly size: Size
 }
 
@@ -36,7 +36,7 @@ export function screen(first: Size): Screen {
       size = fitting(to)
       terminal.resize(size.width, size.height)
     },
-    drawn: () => Buffer.from(draw(terminal)),
+    snapshot: () => Buffer.from(draw(terminal)),
     get size() {
       return size
     },

@@ -1,21 +1,22 @@
-// The recorder of one channel: it hears what the gateway sees, and begins a recording when a program has a
-// terminal and the namespace wants it so; switching that off ends the recording at once, switching it on
-// begins one with what comes next. Only output is ever recorded. When it cannot be written the session ends,
-// or goes on without a record where the namespace chose so; whoever asked for the recorder is told.
+// The recorder of a session's channels. The gateway passes on what it sees; the recorder begins a recording
+// when a program has a terminal and the namespace wants its sessions recorded. Switching that off ends a
+// recording at once, switching it on begins one with the next output. Only output is ever recorded. When a
+// recording cannot be written, the session ends, or goes on unrecorded where the namespace chose so; `onFailed`
+// says which.
 import type { Mark, Size } from './journal.ts'
 import type { About, Recording, Recordings } from './recordings.ts'
 
 export interface ChannelRecorder {
-  /** It has a terminal from now on. */
+  /** The channel has a terminal from now on. */
   terminal(term: string, size: Size): void
   resize(size: Size): void
-  /** The gateway shows this. */
+  /** The gateway shows this text to the client. */
   announcement(text: string): void
   /** `command`: of an exec. */
   program(program: string, command?: string): void
   /**
-   * To be awaited before the bytes are passed on, where there is something to await. What it throws ends the
-   * channel.
+   * Records output. The caller awaits the promise, if there is one, before it passes the bytes on. An error
+   * ends the channel.
    */
   output(bytes: Uint8Array): Promise<void> | undefined
   exit(how: { readonly status?: number; readonly signal?: string }): void
@@ -25,28 +26,29 @@ export interface ChannelRecorder {
 /** All channels of one session. */
 export interface SessionRecorder extends AsyncDisposable {
   channel(): ChannelRecorder
-  /** The namespace's wishes, from now on. */
-  wanted(wish: Wish): void
+  /** The settings of the namespace have changed. */
+  apply(settings: RecordingSettings): void
 }
 
-export interface Wish {
+/** What a namespace wants of its sessions. */
+export interface RecordingSettings {
   readonly record: boolean
-  /** What cannot be recorded passes all the same; otherwise it ends. */
+  /** Whether a session that cannot be recorded goes on. */
   readonly continueUnrecorded: boolean
 }
 
 export interface RecorderParts {
   recordings: Pick<Recordings, 'begin'>
   about: Omit<About, keyof Size | 'term'>
-  /** At the start; asked anew for each session. */
-  wanted: Wish
+  /** The settings at the start of the session. */
+  settings: RecordingSettings
   /** The first recording has begun. */
   onBegun(): void
-  /** It cannot be recorded: told once, with the reason, and whether it goes on. */
+  /** The session cannot be recorded; called once, with the reason and whether the session goes on. */
   onFailed(error: Error, goesOn: boolean): void
 }
 
-/** Of a command line, in characters: the rest says little, and all of it waits in memory. */
+/** The most characters of a command line that are recorded; all of it waits in memory. */
 const longest_command = 4_096
 
 export class NotRecorded extends Error {
@@ -55,10 +57,10 @@ export class NotRecorded extends Error {
 
 export function sessionRecorder(parts: RecorderParts): SessionRecorder {
   const { recordings, about } = parts
-  const channels = new Set<Switched>()
-  let { record: wanted, continueUnrecorded } = parts.wanted
+  const channels = new Set<SwitchableRecorder>()
+  let { record: wanted, continueUnrecorded } = parts.settings
   let failure: Error | undefined
-  /** What was so when it failed: who went on is not ended because the wish changes afterwards. */
+  /** `continueUnrecorded` at the moment of the failure: a later change does not end the session. */
   let goesOn = false
 
   function fail(error: Error): void {
@@ -68,7 +70,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
     parts.onFailed(error, goesOn)
   }
 
-  function channel(): Switched {
+  function channel(): SwitchableRecorder {
     let terminal: { term: string; size: Size } | undefined
     let program: Extract<Mark, { type: 'program' }> | undefined
     let shown: string | undefined
@@ -82,7 +84,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
     async function begin({ term, size }: { term: string; size: Size }): Promise<void> {
       try {
         const one = await recordings.begin({ ...about, term, ...size }, fail)
-        // While it was begun the window may have changed, the wish too, or everything may be over.
+        // Meanwhile the window or the settings may have changed, or the channel may be closed.
         if (terminal && terminal.size !== size) one.resize(terminal.size)
         if (shown !== undefined && !begun) one.mark({ type: 'announcement', text: shown })
         if (program) one.mark(program)
@@ -111,8 +113,8 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
       }
       return recording?.output(bytes)
     }
-    /** A failure has been told where it came from. */
-    const passed = (error: unknown): void => {
+    /** `fail` has reported the error already. */
+    const unlessGoingOn = (error: unknown): void => {
       if (!goesOn) throw new NotRecorded('the session cannot be recorded', { cause: error })
     }
 
@@ -121,11 +123,11 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
       await starting
       if (exit) recording?.mark(exit)
       await stop()
-      // Only now: whoever ends the session waits for those that are still here.
+      // Not earlier: the end of the session waits for the channels in this set.
       channels.delete(self)
     }
 
-    const self: Switched = {
+    const self: SwitchableRecorder = {
       terminal(term, size) {
         terminal = { term, size }
       },
@@ -147,13 +149,13 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         consider()
       },
       output(bytes) {
-        if (starting) return starting.then(() => write(bytes)).catch(passed)
-        return write(bytes)?.catch(passed)
+        if (starting) return starting.then(() => write(bytes)).catch(unlessGoingOn)
+        return write(bytes)?.catch(unlessGoingOn)
       },
       exit(how) {
         exit = { type: 'exit', ...how }
       },
-      wanted() {
+      apply() {
         if (wanted) consider()
         else void stop()
       },
@@ -165,11 +167,11 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
 
   return {
     channel,
-    wanted({ record, ...wish }) {
-      continueUnrecorded = wish.continueUnrecorded
+    apply({ record, ...settings }) {
+      continueUnrecorded = settings.continueUnrecorded
       if (record === wanted) return
       wanted = record
-      for (const one of channels) one.wanted()
+      for (const one of channels) one.apply()
     },
     async [Symbol.asyncDispose]() {
       await Promise.all([...channels].map((one) => one.close()))
@@ -177,6 +179,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
   }
 }
 
-interface Switched extends ChannelRecorder {
-  wanted(): void
+interface SwitchableRecorder extends ChannelRecorder {
+  /** Begins or ends the recording as the settings now say. */
+  apply(): void
 }

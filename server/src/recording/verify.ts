@@ -1,5 +1,5 @@
-// Whether a recording is as it was written: every byte is looked at, none is believed. And what a crash has
-// left behind: cut back to its last whole block, closed, signed, and marked as cut off.
+// Verifies that a recording is as it was written: it checks every byte. It also closes a journal that a crash
+// cut off: it truncates the file to the last whole block, signs it and marks it as cut off.
 import type { Clock } from '../kit/clock.ts'
 import { iso } from '../kit/clock.ts'
 import {
@@ -23,11 +23,13 @@ import { isSignedBy, type RecordingKey } from './key.ts'
 import { blocks, type ReadBlock } from './reader.ts'
 import { endBlocks } from './writer.ts'
 
-export type Verdict =
+/** The result of verifying a recording. */
+export type Verification =
   | { readonly sound: true; readonly header: Header; readonly end: End }
   /** Whole as far as it goes, but never closed and signed. */
   | { readonly sound: false; readonly unfinished: boolean; readonly why: string }
 
+/** What a walk through all blocks has found. */
 interface Walked {
   readonly header: Header
   readonly end: { readonly block: ReadBlock; readonly end: End } | undefined
@@ -90,8 +92,8 @@ async function walk(file: Reading): Promise<Walked> {
 }
 
 /** `key`: the public key that must have signed; else the one in the recording. */
-export async function verifyJournal(file: Reading, key?: string): Promise<Verdict> {
-  const no = (why: string, unfinished = false): Verdict => ({ sound: false, unfinished, why })
+export async function verifyJournal(file: Reading, key?: string): Promise<Verification> {
+  const no = (why: string, unfinished = false): Verification => ({ sound: false, unfinished, why })
   try {
     const { header, end, seal, length, damage } = await walk(file)
     if (damage !== undefined) return no(damage)

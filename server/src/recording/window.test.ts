@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { diskKeep } from './storage/disk.ts'
+import { diskStorage } from './storage/disk.ts'
 import { keyFrom } from './key.ts'
 import { recordings } from './recordings.ts'
 import { screen } from './screen.ts'
@@ -25,13 +25,18 @@ function place() {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-window-'))
   const clock = { time: Date.parse('2026-02-03T04:05:06.007Z'), now: () => clock.time }
   const failed: Error[] = []
-  const room = recordings({ keep: diskKeep(folder), key, clock, onFailed: (error) => failed.push(error) })
-  return { clock, room, failed, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
+  const recorded = recordings({
+    storage: diskStorage(folder),
+    key,
+    clock,
+    onFailed: (error) => failed.push(error),
+  })
+  return { clock, recorded, failed, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 /** 3 MiB of coloured lines over ten minutes, with a change of size in the middle. */
 async function long(here: ReturnType<typeof place>, finish = true) {
-  const recording = await here.room.begin(about)
+  const recording = await here.recorded.begin(about)
   recording.mark({ type: 'program', program: 'exec', command: 'make world' })
   const steps: { time_ms: number; bytes: Buffer }[] = []
   const start = here.clock.time
@@ -53,7 +58,7 @@ describe('a part of a recording', () => {
     using here = place()
     const { name, steps, output } = await long(here)
     for (const at_ms of [0, 1, 299_990, 300_000, 300_020, 430_000, 599_980, 10_000_000]) {
-      const part = await here.room.part(name, { at_ms })
+      const part = await here.recorded.part(name, { at_ms })
       using expected = screen(about)
       const past = steps.filter(({ time_ms }) => time_ms <= at_ms).map(({ bytes }) => bytes)
       const position = Buffer.concat(past).length
@@ -65,7 +70,7 @@ describe('a part of a recording', () => {
         at_ms,
         size: resized ? { width: 100, height: 30 } : { width: 80, height: 24 },
       })
-      expect(part.screen.toString()).toBe(expected.drawn().toString())
+      expect(part.screen.toString()).toBe(expected.snapshot().toString())
       const rest: Buffer[] = []
       let events = [...part.events]
       let next = part.next
@@ -73,7 +78,7 @@ describe('a part of a recording', () => {
         rest.push(...events.flatMap((event) => ('bytes' in event ? [event.bytes] : [])))
         expect(events.every((event) => event.time_ms > at_ms || !('bytes' in event))).toBe(true)
         if (next === undefined) break
-        const following = await here.room.part(name, { from: next })
+        const following = await here.recorded.part(name, { from: next })
         ;({ next } = following)
         events = [...following.events]
         expect(following.screen).toHaveLength(0)
@@ -86,7 +91,7 @@ describe('a part of a recording', () => {
   test('can be had of one that is going on, and anywhere at all', async () => {
     using here = place()
     const { name, recording, output } = await long(here, false)
-    expect(await here.room.facts(name)).toMatchObject({
+    expect(await here.recorded.facts(name)).toMatchObject({
       ending: 'going',
       duration_ms: 599_980,
       output_bytes: output.length,
@@ -94,12 +99,12 @@ describe('a part of a recording', () => {
       command: 'make world',
     })
     for (const from of [1, 777_777, output.length - 1, output.length, Number.MAX_SAFE_INTEGER]) {
-      const { events } = await here.room.part(name, { from })
+      const { events } = await here.recorded.part(name, { from })
       const shown = Buffer.concat(events.flatMap((event) => ('bytes' in event ? [event.bytes] : [])))
       expect(shown.equals(output.subarray(from, from + shown.length))).toBe(true)
     }
     await recording.finish()
-    expect(await here.room.facts(name)).toMatchObject({
+    expect(await here.recorded.facts(name)).toMatchObject({
       ending: 'closed',
       width: 80,
       height: 24,
@@ -125,7 +130,7 @@ test.each([
   ],
 ])('the screen is right for %s', async (_, piece) => {
   using here = place()
-  const recording = await here.room.begin(about)
+  const recording = await here.recorded.begin(about)
   using expected = screen(about)
   const all = Buffer.from(Array.from({ length: 14_000 }, (_line, at) => piece(at)).join(''))
   for (let at = 0; at < all.length; at += 1_337) {
@@ -136,20 +141,20 @@ test.each([
   const at_ms = Math.floor(all.length / 1_337) * 10 - 500
   const seen = all.subarray(0, (at_ms / 10 + 1) * 1_337)
   await expected.show(seen)
-  const { screen: drawn } = await here.room.part(recording.name, { at_ms })
+  const { screen: shown } = await here.recorded.part(recording.name, { at_ms })
   // What was cut in two follows the screen.
-  expect(drawn.toString().startsWith(expected.drawn().toString())).toBe(true)
+  expect(shown.toString().startsWith(expected.snapshot().toString())).toBe(true)
 })
 
 describe('a text', () => {
   const found = async (
     here: ReturnType<typeof place>,
-    name: Parameters<typeof here.room.facts>[0],
+    name: Parameters<typeof here.recorded.facts>[0],
     text: string,
   ) => {
     const all = []
     for (let from: number | undefined = 0; from !== undefined;) {
-      const { hits, next } = await here.room.search(name, text, from)
+      const { hits, next } = await here.recorded.search(name, text, from)
       all.push(...hits)
       from = next
     }
@@ -158,7 +163,7 @@ describe('a text', () => {
 
   test('is found where it was shown, whatever its case and however it came', async () => {
     using here = place()
-    const recording = await here.room.begin(about)
+    const recording = await here.recorded.begin(about)
     const say = async (...pieces: string[]) => {
       for (const piece of pieces) await recording.output(Buffer.from(piece))
       here.clock.time += 1_000

@@ -1,7 +1,7 @@
 // A recording for a player: facts about it, and parts of it that begin anywhere. A part begins with the
 // screen at a moment, or goes on from another one at a position, which is the number of bytes of output
 // before it: any number is one, so that nobody can name a place that is none. What one part holds is bounded.
-import { drawnAt } from './screen-snapshot.ts'
+import { snapshotAt } from './screen-snapshot.ts'
 import { shown } from './frames.ts'
 import type { Ending, Header, IndexEntry, JournalEvent, Size } from './journal.ts'
 import type { Reading } from './storage/storage.ts'
@@ -37,7 +37,7 @@ const mostEvents = 4_096
 
 /** The part that begins with the screen at a moment. */
 export async function partAt({ file, header, index }: Source, time_ms: number): Promise<Part> {
-  const { size, bytes, output_bytes } = await drawnAt(file, {
+  const { size, bytes, output_bytes } = await snapshotAt(file, {
     first: header,
     index,
     isBefore: (entry) => entry.time_ms <= time_ms,

@@ -22,9 +22,9 @@
 // gets both at the next start, where `ending` says so. Every byte is covered by a sum, every sum by the next,
 // the last by the signature.
 //
-// Events are copied into a block in memory; a full block, or one that is 50 ms old (see pace.ts), goes to the
-// disk. What waits is bounded: beyond that whoever writes has to wait. After the first failure nothing is
-// written any more.
+// Events are copied into a block in memory; a full block, or one that is 50 ms old (see flush-schedule.ts), goes to the
+// disk. The memory of a journal is bounded: a writer that fills it has to wait. After the first failure
+// nothing is written any more.
 import type { Clock } from '../kit/clock.ts'
 import { iso } from '../kit/clock.ts'
 import {
@@ -48,7 +48,7 @@ import {
 } from './journal.ts'
 import type { RecordingKey } from './key.ts'
 import type { Appending } from './storage/storage.ts'
-import type { Pace } from './pace.ts'
+import type { FlushSchedule } from './flush-schedule.ts'
 
 export interface JournalWriter {
   /** Of the terminal at the start. */
@@ -77,7 +77,7 @@ export interface WriterParts {
   header: Header
   key: Pick<RecordingKey, 'sign'>
   clock: Clock
-  pace: Pace
+  schedule: FlushSchedule
   /** Told once. */
   onFailed(error: Error): void
 }
@@ -109,7 +109,7 @@ interface Waiting {
 }
 
 export async function journalWriter(parts: WriterParts): Promise<JournalWriter> {
-  const { file, header, key, clock, pace } = parts
+  const { file, header, key, clock, schedule } = parts
   const started = Date.parse(header.started_at)
   let size: Size = { width: header.width, height: header.height }
   let time_ms = 0
@@ -126,7 +126,8 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
   let waiting: Waiting[] = []
   let waiting_bytes = 0
   let writing: Promise<void> | undefined
-  let room: PromiseWithResolvers<void> | undefined
+  /** Resolves when the writer may go on. */
+  let drained: PromiseWithResolvers<void> | undefined
   let failure: Error | undefined
   let over = false
 
@@ -135,9 +136,9 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
     failure = error as Error
     waiting = []
     block = undefined
-    pace.forget(paced)
-    room?.reject(failure)
-    room = undefined
+    schedule.forget(flushable)
+    drained?.reject(failure)
+    drained = undefined
     parts.onFailed(failure)
   }
 
@@ -153,7 +154,7 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
       before = { time_ms: now_ms, offset: 0, output_bytes, ...size }
       used = putVarint(block, head_bytes, now_ms)
       time_ms = now_ms
-      pace.dirty(paced)
+      schedule.dirty(flushable)
     }
     block[used++] = kind
     used = putVarint(block, used, now_ms - time_ms)
@@ -196,10 +197,10 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
         giveBack(of)
       }
       waiting_bytes -= bytes
-      pace.unsynced(paced)
-      if (room && waiting_bytes <= goOn_bytes) {
-        room.resolve()
-        room = undefined
+      schedule.unsynced(flushable)
+      if (drained && waiting_bytes <= goOn_bytes) {
+        drained.resolve()
+        drained = undefined
       }
     }
     // In the same turn in which nothing more was found: what comes later starts us again.
@@ -221,7 +222,7 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
     if (failure) throw failure
   }
 
-  const paced = {
+  const flushable = {
     push: close,
     async sync(): Promise<void> {
       if (over || failure) return
@@ -240,7 +241,7 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
   sum = first.subarray(5, head_bytes)
   await file.append([magic, first])
   length += first.length
-  pace.unsynced(paced)
+  schedule.unsynced(flushable)
 
   return {
     name: file.name,
@@ -265,8 +266,8 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
       output_bytes += bytes.length
       if (used >= block_bytes) close()
       if (waiting_bytes + used <= mostWaiting_bytes) return undefined
-      room ??= Promise.withResolvers()
-      return room.promise
+      drained ??= Promise.withResolvers()
+      return drained.promise
     },
     resize({ width, height }) {
       if (failure || over) return
@@ -289,7 +290,7 @@ export async function journalWriter(parts: WriterParts): Promise<JournalWriter> 
       try {
         await flush().catch(() => undefined)
         over = true
-        pace.forget(paced)
+        schedule.forget(flushable)
         // What a failed write has left behind the last whole block goes; there may be room for the end in its
         // place.
         if (failure) await file.cut(length)

@@ -99,7 +99,7 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
     },
     async watch(uid, channel, caller) {
       await mustFind(uid, caller)
-      const going = recordings.going(caller.tenant_id, uid)
+      const going = recordings.live(caller.tenant_id, uid)
       const one = channel === undefined ? going.at(-1) : going.find(({ name }) => name.channel === channel)
       if (!one) throw new Failure('notFound', { message: 'Nothing of this session is being recorded now.' })
       return one
@@ -131,7 +131,7 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
     async removeRecording({ params }, caller) {
       await mustFind(params.uid, caller)
       const { tenant_id } = caller
-      if (recordings.going(tenant_id, params.uid).length > 0)
+      if (recordings.live(tenant_id, params.uid).length > 0)
         throw new Failure('conflict', { message: 'The session is still being recorded; close it before.' })
       await recordings.remove(tenant_id, params.uid)
       await stores.of(tenant_id).sessions.save(params.uid, { recorded: 0 })

@@ -1,6 +1,6 @@
-// Journals in a folder: `<tenant>/<first two of the session>/<session>/<channel>.journal`. For one that is
-// being written there is an empty file of its name in `unfinished`, so that a start after a crash need not
-// look at all of them.
+// Journals in a folder: `<tenant>/<first two of the session>/<session>/<channel>.journal`. A journal that is
+// being written has an empty file of its name in `unfinished`, so that a start after a crash finds it without
+// looking at all journals.
 import {
   access,
   mkdir,
@@ -16,22 +16,22 @@ import {
 } from 'node:fs/promises'
 import path from 'node:path'
 import type { JournalName } from '../journal.ts'
-import type { Appending, Keep, Reading } from './storage.ts'
+import type { Appending, JournalStorage, Reading } from './storage.ts'
 
 const ending = '.journal'
 const marks = 'unfinished'
 const namePattern = /^([0-9a-f-]{36})\.([0-9a-f]{64})\.(\d{1,9})$/
 
-export interface DiskKeep extends Keep {
+export interface DiskStorage extends JournalStorage {
   fileOf(name: JournalName): string
   has(name: JournalName): Promise<boolean>
   /** Makes a file of the same disk an unfinished journal. */
   adopt(name: JournalName, file: string): Promise<void>
 }
 
-export function diskKeep(folder: string): DiskKeep {
+export function diskStorage(folder: string): DiskStorage {
   const folderOf = ({ tenant_id, session_uid }: Omit<JournalName, 'channel'>): string => {
-    // They come from our own tables; what is not of their form must all the same never become a path.
+    // The ids come from our own tables; nevertheless nothing of another form may become a path.
     if (!namePattern.test(`${tenant_id}.${session_uid}.0`))
       throw new Error('a journal needs a namespace and a session')
     return path.join(folder, tenant_id, session_uid.slice(0, 2), session_uid)
@@ -46,7 +46,7 @@ export function diskKeep(folder: string): DiskKeep {
       async append(bytes) {
         const total = bytes.reduce((sum, piece) => sum + piece.length, 0)
         const { bytesWritten } = await file.writev(bytes, length)
-        // A disk that has room for a part takes that part.
+        // A nearly full disk writes only a part.
         if (bytesWritten < total)
           throw Object.assign(new Error('the disk took only a part'), { code: 'ENOSPC' })
         length += total
@@ -135,7 +135,7 @@ export function diskKeep(folder: string): DiskKeep {
       let bytes = 0
       for (const name of await orNone(readdir(where, { recursive: true }))) {
         if (!name.endsWith(ending)) continue
-        // One that was removed meanwhile takes up nothing.
+        // The journal may have been removed meanwhile.
         bytes += await stat(path.join(where, name)).then(
           ({ size }) => size,
           () => 0,
@@ -148,7 +148,7 @@ export function diskKeep(folder: string): DiskKeep {
       const found = await channels(where)
       await rm(where, { recursive: true, force: true })
       for (const channel of found) await rm(markOf({ tenant_id, session_uid, channel }), { force: true })
-      // The last of its folder, or of its namespace, takes that along; another one may come in between.
+      // Removes folders that became empty; another journal may be created in between.
       for (const parent of [path.dirname(where), path.dirname(path.dirname(where))])
         await rmdir(parent).catch(() => undefined)
       return found.length
@@ -172,7 +172,7 @@ export function diskKeep(folder: string): DiskKeep {
   }
 }
 
-/** Those that are made are in their parents for good. */
+/** Creates a folder and syncs its parents, so that it survives a loss of power. */
 async function makeFolder(folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   if (first === undefined) return

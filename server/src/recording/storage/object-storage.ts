@@ -1,90 +1,92 @@
-// Journals in an S3-compatible store. While one is being written it lies in a folder here, the spool, as it
-// would without a store; when it is finished it is sent there in parts, and its file goes once the store has
-// all of it. So a session never waits for the store: what cannot be sent waits on the disk and is tried
-// again, ever more slowly, and what a crash left is sent after the next start. Reading asks for ranges; a
-// journal is never whole in memory. Loaded only when a store is set.
+// Journals in an S3-compatible bucket. A node writes a live journal to a local folder, the spool, exactly as
+// it would without a bucket. It uploads a finished journal in parts and deletes the file once the bucket has
+// all of it. So a session never waits for the bucket: a failed upload is retried with growing pauses, and
+// journals that a crash left in the spool are uploaded after the next start. Readers fetch ranges; a journal is
+// never whole in memory. The server loads this module only when a bucket is configured.
 //
-// Of several nodes each has a spool of its own. A journal that goes on has a shadow in the store (see
-// shadows.ts) and a line in the ledger that says whose it is; when its node is lost another one takes the
-// line, brings the shadow into its own spool and finishes it there. Whoever has the line sends, and only who
-// could strike it out afterwards removes the shadow and its file: a node that comes back finds that its
-// journal was finished without it, and keeps what it has beyond that beside it.
+// Several nodes: each has a spool of its own. A live journal has a replica in the bucket (see replicas.ts) and
+// an entry in the ledger that names its node. When that node is lost, another node takes the entry, downloads
+// the replica into its own spool and finishes the journal. Only the node that holds the entry uploads, and only
+// the node that could remove the entry deletes the replica and the file. A node that comes back finds its
+// journal finished without it, and uploads what it has beyond that as another channel.
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { JournalName } from '../journal.ts'
 import { events, placeBefore, readEnd, readHeader } from '../reader.ts'
-import { diskKeep } from './disk.ts'
-import type { Appending, Keep, Reading } from './storage.ts'
-import { shadows as openShadows } from './replicas.ts'
-import { isGone, objectStore, type StoreParts } from './s3.ts'
+import { diskStorage } from './disk.ts'
+import type { Appending, JournalStorage, Reading } from './storage.ts'
+import { replicas as openReplicas } from './replicas.ts'
+import { isGone, openBucket, type BucketParts } from './s3.ts'
 
-/** Which node may finish a journal. */
+/** The ledger of unfinished journals: which node may finish which. */
 export interface Ledger {
-  /** It is ours from now on, unless it is that of another node that lives. `new`: it was nobody's. */
+  /** Makes the journal ours, unless a live node has it. `new`: no node had it. */
   take(name: JournalName): Promise<'new' | 'ours' | 'theirs'>
-  /** It is in the store; false: it was not ours any more. */
+  /** It is in the bucket; false: it was not ours any more. */
   end(name: JournalName): Promise<boolean>
-  /** Whoever has its file may take it. */
+  /** Gives the journal up; a node that has its file may take it. */
   release(name: JournalName): Promise<unknown>
-  /** Some of nodes that are gone; they are ours then. */
+  /** Makes a few journals of lost nodes ours. */
   inherit(limit: number): Promise<JournalName[]>
   forget(tenant_id: string, session_uid: string): Promise<unknown>
 }
 
-export interface ObjectParts extends StoreParts {
+export interface ObjectStorageParts extends BucketParts {
   /** The spool. */
   folder: string
-  /** There are other nodes. */
+  /** Present when there are several nodes. */
   ledger?: Ledger | undefined
-  /** It could not be sent, and is tried again. */
+  /** An upload failed and is retried. */
   onDelayed(error: Error, name: JournalName, again_ms: number): void
 }
 
 const uploadsAtOnce = 2
 const firstWait_ms = 1_000
 const longestWait_ms = 5 * 60_000
-/** Until it is asked again whether another node has finished one. */
+/** Until the next question whether another node has finished a journal. */
 const theirs_ms = 10_000
-/** For the ledger, when somebody waits for a journal to begin. */
+/** How long the start of a recording waits for the ledger. */
 const ledger_ms = 2_000
-/** Journals of lost nodes that are taken over at a time. */
+/** Journals of lost nodes that one round takes over. */
 const mostInherited = 20
 /**
- * What a lost node has beyond the shadow of its journal is kept if it is more than this; less is the shadow's
- * delay.
+ * A node that comes back uploads what it has beyond the finished journal if it is longer than this; less is the
+ * usual delay of a replica.
  */
 const spare_ms = 5_000
-/** Uploads that are under way when the server stops get so long. */
+/** How long running uploads get when the server stops. */
 const farewell_ms = 5_000
-/** A reader that goes straight on is given more with each question. */
+/** A reader that reads straight on gets larger ranges each time. */
 const leastRead_bytes = 256 * 1024
 const mostRead_bytes = 4 * 1024 * 1024
-/** Sessions whose number of journals is remembered. */
+/** Sessions whose number of journals is cached. */
 const mostRemembered = 10_000
 
-export interface ObjectKeep extends Keep, AsyncDisposable {
-  /** Journals that wait to be sent. */
+export interface ObjectStorage extends JournalStorage, AsyncDisposable {
+  /** Journals that wait for their upload. */
   readonly waiting: number
 }
 
-class OfAnother extends Error {}
+/** Another node finishes the journal. */
+class OwnedElsewhere extends Error {}
 
-export function objectKeep(parts: ObjectParts): ObjectKeep {
+export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
   const { ledger } = parts
-  const disk = diskKeep(parts.folder)
-  const store = objectStore(parts)
-  /** Where journals of others are brought before they are whole. */
-  const landing = path.join(parts.folder, 'landing')
+  const disk = diskStorage(parts.folder)
+  const bucket = openBucket(parts)
+  /** Replicas are downloaded to this folder first. */
+  const downloads = path.join(parts.folder, 'landing')
   const waiting = new Map<string, JournalName>()
   const sending = new Map<string, { abort: AbortController; done: Promise<void> }>()
-  /** Those of ours of which the ledger knows. */
-  const noted = new Set<string>()
-  /** Journals of others that are ours now, until they are here; and those that were brought here. */
+  /** Journals of this node that the ledger has an entry for. */
+  const inLedger = new Set<string>()
+  /** Journals that this node took over and has not downloaded yet. */
   const inheriting = new Map<string, JournalName>()
-  const brought = new Set<string>()
+  /** Journals that this node took over and has downloaded. */
+  const downloaded = new Set<string>()
   let inheritAgain_at = 0
-  /** How many journals a session has had: those that were sent leave no file behind. */
+  /** How many journals a session has had: uploaded ones leave no file behind. */
   const counts = new BoundedMap<string, number>(mostRemembered)
   let wait_ms = firstWait_ms
   let timer: NodeJS.Timeout | undefined
@@ -93,11 +95,11 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
   const idOf = ({ tenant_id, session_uid, channel }: JournalName): string =>
     `${tenant_id}/${session_uid}/${channel}`
   const keyOf = (name: JournalName): string => `${idOf(name)}.journal`
-  const shadows =
-    ledger && openShadows({ store, keyOf: idOf, fileOf: disk.fileOf, onDelayed: parts.onDelayed })
+  const replicas =
+    ledger && openReplicas({ bucket, keyOf: idOf, fileOf: disk.fileOf, onDelayed: parts.onDelayed })
 
   async function listed(tenant_id: string, session_uid: string): Promise<number[]> {
-    return (await store.list(`${tenant_id}/${session_uid}/`, false)).flatMap(({ key }) => {
+    return (await bucket.list(`${tenant_id}/${session_uid}/`, false)).flatMap(({ key }) => {
       const [, channel] = /\/(\d{1,9})\.journal$/.exec(key) ?? []
       return channel === undefined ? [] : [Number(channel)]
     })
@@ -105,37 +107,37 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
 
   async function upload(name: JournalName, key: string, abort: AbortController): Promise<void> {
     const file = disk.fileOf(name)
-    await store.upload(key, file, (await stat(file)).size, abort)
+    await bucket.upload(key, file, (await stat(file)).size, abort)
   }
 
-  /** Sends one; throws when the store does not have all of it afterwards. */
+  /** Uploads a journal; throws when the bucket does not have all of it afterwards. */
   async function send(name: JournalName, abort: AbortController): Promise<void> {
-    await shadows?.finish(name)
+    await replicas?.finish(name)
     const whose = (await ledger?.take(name)) ?? 'ours'
-    if (whose === 'theirs') throw new OfAnother('another node finishes it')
+    if (whose === 'theirs') throw new OwnedElsewhere('another node finishes it')
     if (whose === 'ours') {
       await upload(name, keyOf(name), abort)
-      // Another one has finished it meanwhile.
+      // Another node has finished it meanwhile.
       if (ledger && !(await ledger.end(name))) await sendBeside(name, abort)
     } else {
-      if (await store.has(keyOf(name))) {
-        // Another one has finished it before.
+      if (await bucket.has(keyOf(name))) {
+        // Another node has finished it before.
         if (await hasMore(name)) await sendBeside(name, abort)
-      } else if (!noted.has(idOf(name))) await upload(name, keyOf(name), abort)
-      // Else: another one has removed it.
+      } else if (!inLedger.has(idOf(name))) await upload(name, keyOf(name), abort)
+      // Otherwise another node has removed it.
       await ledger!.end(name)
     }
-    await shadows?.remove(name)
+    await replicas?.remove(name)
     await disk.discard(name)
-    noted.delete(idOf(name))
-    brought.delete(idOf(name))
+    inLedger.delete(idOf(name))
+    downloaded.delete(idOf(name))
   }
 
-  /** Whether ours goes on for long behind the end of what the store has. */
+  /** Whether our file has much more than the journal in the bucket. */
   async function hasMore(name: JournalName): Promise<boolean> {
     await using ours = await disk.read(name)
     await using theirs = await reading(name)
-    // Two that have nothing but the number in common.
+    // Two journals that share nothing but their number.
     if (JSON.stringify(await readHeader(ours)) !== JSON.stringify(await readHeader(theirs))) return true
     const [our, their] = [await readEnd(ours), await readEnd(theirs)]
     if (!our || !their || our.duration_ms - their.duration_ms <= spare_ms) return false
@@ -145,13 +147,13 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
     return false
   }
 
-  /** As another recorded terminal of its session. */
+  /** Uploads a journal as a further channel of its session. */
   async function sendBeside(name: JournalName, abort: AbortController): Promise<void> {
     const { tenant_id, session_uid } = name
     let channel = Math.max(-1, ...(await listed(tenant_id, session_uid)))
     let other: JournalName
     do other = { ...name, channel: (channel += 1) }
-    while ((await ledger?.take(other)) === 'theirs' || (await store.has(keyOf(other))))
+    while ((await ledger?.take(other)) === 'theirs' || (await bucket.has(keyOf(other))))
     await upload(name, keyOf(other), abort)
     await ledger?.end(other)
   }
@@ -166,14 +168,14 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
       (error: unknown) => {
         if (abort.signal.aborted) return
         waiting.delete(id)
-        // Deleted meanwhile: there is nothing to send.
+        // The journal was removed meanwhile.
         if (isGone(error)) return
-        if (error instanceof OfAnother) {
+        if (error instanceof OwnedElsewhere) {
           setTimeout(() => later(name), theirs_ms).unref()
           return
         }
         parts.onDelayed(error as Error, name, wait_ms)
-        // At the end of those that wait: one that can never be sent does not hold up the others.
+        // To the end of the queue: a journal that can never be uploaded does not hold up the others.
         waiting.set(id, name)
         timer ??= setTimeout(resume, wait_ms)
         timer.unref()
@@ -189,7 +191,7 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
 
   function pump(): void {
     for (const [id, name] of waiting) {
-      // After a failure everybody waits: the store is away for all.
+      // After a failure all uploads wait: the bucket is down for all of them.
       if (over || timer !== undefined || sending.size >= uploadsAtOnce) return
       if (!sending.has(id)) start(id, name)
     }
@@ -205,36 +207,36 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
     pump()
   }
 
-  /** Is sent when it is finished. */
-  const sent = <File extends Appending>(file: File): File => ({
+  /** Uploads the journal when it is finished. */
+  const uploaded = <File extends Appending>(file: File): File => ({
     ...file,
     async close(finished) {
       await file.close(finished)
       if (finished) later(file.name)
-      else await shadows?.finish(file.name)
+      else await replicas?.finish(file.name)
     },
   })
 
-  /** Has a shadow while it is written. */
-  function followed(file: Appending): Appending {
-    if (!shadows) return file
+  /** Replicates the journal while it is written. */
+  function replicated(file: Appending): Appending {
+    if (!replicas) return file
     const id = idOf(file.name)
     let length = 0
-    shadows.follow(file.name, async () => {
-      if (!noted.has(id) && (await ledger.take(file.name)) !== 'theirs') noted.add(id)
-      return noted.has(id)
+    replicas.follow(file.name, async () => {
+      if (!inLedger.has(id) && (await ledger.take(file.name)) !== 'theirs') inLedger.add(id)
+      return inLedger.has(id)
     })
     return {
       ...file,
       async append(bytes) {
         await file.append(bytes)
         length += bytes.reduce((sum, piece) => sum + piece.length, 0)
-        shadows.grown(file.name, length)
+        replicas.grown(file.name, length)
       },
     }
   }
 
-  /** Undefined: the ledger cannot be asked now. */
+  /** Undefined: the ledger does not answer. */
   async function taken(name: JournalName): Promise<'new' | 'ours' | 'theirs' | undefined> {
     const late = Promise.withResolvers<undefined>()
     const impatience = setTimeout(() => late.resolve(undefined), ledger_ms)
@@ -242,20 +244,20 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
     return Promise.race([asked, late.promise]).finally(() => clearTimeout(impatience))
   }
 
-  /** Brings the shadow of a lost node's journal here; false: there is nothing to finish. */
-  async function bring(name: JournalName): Promise<boolean> {
-    // Our own from before a restart is better than its shadow, and is sent from here.
+  /** Downloads the replica of a lost node's journal; false: there is nothing to finish. */
+  async function download(name: JournalName): Promise<boolean> {
+    // Our own file from before a restart is more complete than the replica, and is uploaded anyway.
     if (await disk.has(name)) return false
-    if (await store.has(keyOf(name))) {
-      // It was sent, and only its line was left.
-      if (await ledger!.end(name)) await shadows!.remove(name)
+    if (await bucket.has(keyOf(name))) {
+      // The journal was uploaded; only its ledger entry was left.
+      if (await ledger!.end(name)) await replicas!.remove(name)
       return false
     }
-    await mkdir(landing, { recursive: true, mode: 0o700 })
-    const file = path.join(landing, `${name.session_uid}.${name.channel}`)
-    if (await shadows!.fetch(name, file)) {
+    await mkdir(downloads, { recursive: true, mode: 0o700 })
+    const file = path.join(downloads, `${name.session_uid}.${name.channel}`)
+    if (await replicas!.fetch(name, file)) {
       await disk.adopt(name, file)
-      brought.add(idOf(name))
+      downloaded.add(idOf(name))
       return true
     }
     await ledger!.release(name)
@@ -269,7 +271,7 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
     const here: JournalName[] = []
     for (const [id, name] of inheriting) {
       try {
-        if (await bring(name)) here.push(name)
+        if (await download(name)) here.push(name)
         inheriting.delete(id)
       } catch (error) {
         parts.onDelayed(error as Error, name, theirs_ms)
@@ -281,7 +283,7 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
   }
 
   async function reading(name: JournalName): Promise<Reading> {
-    const size = await store.size(keyOf(name))
+    const size = await bucket.size(keyOf(name))
     let chunk: Buffer = Buffer.alloc(0)
     let chunkAt = 0
     let ahead_bytes = leastRead_bytes
@@ -293,7 +295,7 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
         if (offset < chunkAt || end > chunkAt + chunk.length) {
           const straight = chunk.length > 0 && offset >= chunkAt && offset <= chunkAt + chunk.length
           ahead_bytes = straight ? Math.min(mostRead_bytes, ahead_bytes * 2) : leastRead_bytes
-          chunk = await store.read(keyOf(name), offset, Math.min(size, Math.max(end, offset + ahead_bytes)))
+          chunk = await bucket.read(keyOf(name), offset, Math.min(size, Math.max(end, offset + ahead_bytes)))
           chunkAt = offset
         }
         return chunk.subarray(offset - chunkAt, end - chunkAt)
@@ -316,10 +318,10 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
         const whose = ledger ? await taken(file.name) : 'ours'
         if (whose !== 'theirs') {
           counts.set(session_uid, channel + 1)
-          if (ledger && whose) noted.add(idOf(file.name))
-          return sent(followed(file))
+          if (ledger && whose) inLedger.add(idOf(file.name))
+          return uploaded(replicated(file))
         }
-        // Another node has the number.
+        // Another node has this number.
         await file.close(true)
         await disk.discard(file.name)
       }
@@ -339,7 +341,7 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
       return [...channels].toSorted((a, b) => a - b).map((channel) => ({ tenant_id, session_uid, channel }))
     },
     async used(tenant_id) {
-      const sent = await store.list(`${tenant_id}/`, true)
+      const sent = await bucket.list(`${tenant_id}/`, true)
       return sent.reduce((sum, { bytes }) => sum + bytes, await disk.used(tenant_id))
     },
     async remove(tenant_id, session_uid) {
@@ -352,24 +354,24 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
       }
       const here = await disk.list(tenant_id, session_uid)
       const there = await listed(tenant_id, session_uid)
-      for (const { key } of await store.list(`${tenant_id}/${session_uid}/`, true)) await store.remove(key)
+      for (const { key } of await bucket.list(`${tenant_id}/${session_uid}/`, true)) await bucket.remove(key)
       await ledger?.forget(tenant_id, session_uid)
       await disk.remove(tenant_id, session_uid)
       return new Set([...here.map(({ channel }) => channel), ...there]).size
     },
     unfinished: disk.unfinished,
-    reopen: async (name) => sent(await disk.reopen(name)),
+    reopen: async (name) => uploaded(await disk.reopen(name)),
     async discard(name) {
-      await shadows?.finish(name)
+      await replicas?.finish(name)
       await disk.discard(name)
-      noted.delete(idOf(name))
-      // Whoever it was brought from may have more of it.
-      if (brought.delete(idOf(name))) await ledger?.release(name)
+      inLedger.delete(idOf(name))
+      // The node that wrote it may come back with more.
+      if (downloaded.delete(idOf(name))) await ledger?.release(name)
       else await ledger?.end(name)
     },
     inherited,
     async resume() {
-      await rm(landing, { recursive: true, force: true })
+      await rm(downloads, { recursive: true, force: true })
       const unfinished = new Set((await disk.unfinished()).map(idOf))
       for (const name of await spooled(parts.folder)) if (!unfinished.has(idOf(name))) later(name)
     },
@@ -381,8 +383,8 @@ export function objectKeep(parts: ObjectParts): ObjectKeep {
       }, farewell_ms)
       await Promise.all([...sending.values()].map(({ done }) => done))
       clearTimeout(impatience)
-      await shadows?.[Symbol.asyncDispose]()
-      store[Symbol.dispose]()
+      await replicas?.[Symbol.asyncDispose]()
+      bucket[Symbol.dispose]()
     },
   }
 }

@@ -1,29 +1,29 @@
-// The shadow of a journal that goes on: what was written of it so far, in the store, so that another node can
-// bring it to its end when the one that writes it is lost. Once a second what has come since is put there, as
-// pieces `<tenant>/<session>/<channel>.part/<offset>`. A small piece is put again with what follows until it
-// is worth an object of its own, so that a journal costs at most one request a second, none while nothing is
-// shown, and few objects. A store that is away slows nobody: the shadow falls behind, and the journal is
-// whole on its node's disk all the same.
+// Replicas of live journals in the bucket, so that another node can finish a journal when the node that writes
+// it is lost. Once a second a node uploads what was appended since, in pieces
+// `<tenant>/<session>/<channel>.part/<offset>`. A small piece is uploaded again, together with what follows,
+// until it is large enough for an object of its own. So a journal costs at most one request a second, no
+// request while nothing is written, and few objects. When the bucket is down, the replica falls behind, and no
+// session waits: the whole journal is on the disk of its node.
 import { open } from 'node:fs/promises'
 import type { JournalName } from '../journal.ts'
-import { part_bytes, type ObjectStore } from './s3.ts'
+import { part_bytes, type Bucket } from './s3.ts'
 
-export interface ShadowParts {
-  store: ObjectStore
+export interface ReplicaParts {
+  bucket: Bucket
   /** `<tenant>/<session>/<channel>` */
   keyOf(name: JournalName): string
   fileOf(name: JournalName): string
   onDelayed(error: Error, name: JournalName, again_ms: number): void
 }
 
-export interface Shadows extends AsyncDisposable {
-  /** `ready`: whether others would find it; until then nothing is sent. */
+export interface Replicas extends AsyncDisposable {
+  /** Starts a replica. `ready`: whether other nodes would find it; until then nothing is uploaded. */
   follow(name: JournalName, ready: () => Promise<boolean>): void
-  /** So much of it can be read by now. */
+  /** The journal has this length by now. */
   grown(name: JournalName, length: number): void
-  /** It is written to its end. What takes long to send is put there as a shadow to its end, too. */
+  /** The journal is complete. A large one, whose upload takes long, is replicated to its end first. */
   finish(name: JournalName): Promise<void>
-  /** Writes what the store has of it into a file; false: nothing. */
+  /** Writes the replica into a file; false: there is none. */
   fetch(name: JournalName, file: string): Promise<boolean>
   remove(name: JournalName): Promise<void>
 }
@@ -31,23 +31,26 @@ export interface Shadows extends AsyncDisposable {
 const every_ms = 1_000
 const longestWait_ms = 60_000
 const putsAtOnce = 8
-/** A piece of so much is left as it is, and the next one begins. */
+/** A piece of this size is complete, and the next one begins. */
 const enough_bytes = 64 * 1024
 const most_bytes = 4 * 1024 * 1024
 
-interface Followed {
+interface Replica {
   readonly name: JournalName
   readonly ready: () => Promise<boolean>
-  /** Of the journal; of that, in the store; and where the last piece begins. */
+  /** The length of the journal. */
   length: number
+  /** How much of it is in the bucket. */
   stored: number
+  /** Where the last piece begins. */
   piece: number
+  /** The running upload. */
   putting: Promise<void> | undefined
 }
 
-export function shadows({ store, keyOf, fileOf, onDelayed }: ShadowParts): Shadows {
-  const followed = new Map<string, Followed>()
-  const behind = new Set<Followed>()
+export function replicas({ bucket, keyOf, fileOf, onDelayed }: ReplicaParts): Replicas {
+  const live = new Map<string, Replica>()
+  const behind = new Set<Replica>()
   let timer: NodeJS.Timeout | undefined
   let wait_ms = every_ms
   let round = Promise.resolve()
@@ -55,14 +58,14 @@ export function shadows({ store, keyOf, fileOf, onDelayed }: ShadowParts): Shado
 
   const folderOf = (name: JournalName): string => `${keyOf(name)}.part/`
 
-  async function catchUp(one: Followed): Promise<void> {
+  async function catchUp(one: Replica): Promise<void> {
     if (!(await one.ready())) return
     await using file = await open(fileOf(one.name), 'r')
     while (one.stored < one.length) {
       const end = Math.min(one.length, one.piece + most_bytes)
       const bytes = Buffer.allocUnsafe(end - one.piece)
       await file.read(bytes, 0, bytes.length, one.piece)
-      await store.put(`${folderOf(one.name)}${String(one.piece).padStart(15, '0')}`, bytes)
+      await bucket.put(`${folderOf(one.name)}${String(one.piece).padStart(15, '0')}`, bytes)
       one.stored = end
       if (bytes.length >= enough_bytes) one.piece = end
     }
@@ -75,7 +78,7 @@ export function shadows({ store, keyOf, fileOf, onDelayed }: ShadowParts): Shado
     const next = async (): Promise<void> => {
       for (let one = all.pop(); one; one = all.pop()) {
         const { name } = one
-        if (!followed.has(keyOf(name))) continue
+        if (!live.has(keyOf(name))) continue
         try {
           await (one.putting = failed ? undefined : catchUp(one))
         } catch (error) {
@@ -83,7 +86,7 @@ export function shadows({ store, keyOf, fileOf, onDelayed }: ShadowParts): Shado
           failed = true
         }
         one.putting = undefined
-        if (one.stored < one.length && followed.has(keyOf(name))) behind.add(one)
+        if (one.stored < one.length && live.has(keyOf(name))) behind.add(one)
       }
     }
     await Promise.all(Array.from({ length: putsAtOnce }, next))
@@ -98,24 +101,24 @@ export function shadows({ store, keyOf, fileOf, onDelayed }: ShadowParts): Shado
     timer.unref()
   }
 
-  const pieces = (name: JournalName) => store.list(folderOf(name), true)
+  const pieces = (name: JournalName) => bucket.list(folderOf(name), true)
 
   return {
     follow: (name, ready) =>
-      void followed.set(keyOf(name), { name, ready, length: 0, stored: 0, piece: 0, putting: undefined }),
+      void live.set(keyOf(name), { name, ready, length: 0, stored: 0, piece: 0, putting: undefined }),
     grown(name, length) {
-      const one = followed.get(keyOf(name))
+      const one = live.get(keyOf(name))
       if (!one) return
       one.length = length
       behind.add(one)
       later()
     },
     async finish(name) {
-      const one = followed.get(keyOf(name))
+      const one = live.get(keyOf(name))
       if (!one) return
-      followed.delete(keyOf(name))
+      live.delete(keyOf(name))
       behind.delete(one)
-      // Nothing may be put after the pieces were removed.
+      // No piece may be uploaded after the pieces were removed.
       await one.putting?.catch(() => undefined)
       if (one.stored > 0 && one.length > part_bytes) await catchUp(one).catch(() => undefined)
     },
@@ -125,9 +128,9 @@ export function shadows({ store, keyOf, fileOf, onDelayed }: ShadowParts): Shado
       await using file = await open(target, 'w', 0o600)
       let length = 0
       for (const { key, bytes } of found) {
-        // They are put one after the other; behind a gap nothing can be believed.
+        // Pieces are uploaded in order, so whatever follows a gap is not trustworthy.
         if (Number(key.slice(folderOf(name).length)) !== length) break
-        const read = bytes === 0 ? Buffer.alloc(0) : await store.read(key, 0, bytes)
+        const read = bytes === 0 ? Buffer.alloc(0) : await bucket.read(key, 0, bytes)
         await file.write(read, 0, read.length, length)
         length += read.length
       }
@@ -135,7 +138,7 @@ export function shadows({ store, keyOf, fileOf, onDelayed }: ShadowParts): Shado
       return length > 0
     },
     async remove(name) {
-      for (const { key } of await pieces(name)) await store.remove(key)
+      for (const { key } of await pieces(name)) await bucket.remove(key)
     },
     async [Symbol.asyncDispose]() {
       over = true

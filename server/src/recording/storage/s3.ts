@@ -1,5 +1,5 @@
-// The few things that are asked of an S3-compatible store, by keys below the prefix. What is asked while
-// somebody waits fails with a name; what is sent in the background fails as it failed, for the log.
+// The few operations of S3 that recordings need, with keys relative to the prefix. An operation that a caller
+// waits for fails with a Failure; a background upload fails with its own error, for the log.
 import { createReadStream } from 'node:fs'
 import {
   DeleteObjectCommand,
@@ -12,7 +12,7 @@ import {
 import { Upload } from '@aws-sdk/lib-storage'
 import { Failure } from '@hawser/contract/failures'
 
-export interface StoreParts {
+export interface BucketParts {
   /** s3://bucket/prefix */
   address: string
   /** Empty: Amazon's own. */
@@ -23,8 +23,8 @@ export interface StoreParts {
   secretKey: string
 }
 
-export interface ObjectStore extends Disposable {
-  /** The keys that begin so, with their sizes, in order; those with a further slash only when `deep`. */
+export interface Bucket extends Disposable {
+  /** Keys with this prefix and their sizes, in order; keys with a further slash only when `deep`. */
   list(start: string, deep: boolean): Promise<{ key: string; bytes: number }[]>
   /** Throws ENOENT. */
   size(key: string): Promise<number>
@@ -32,31 +32,31 @@ export interface ObjectStore extends Disposable {
   read(key: string, from: number, end: number): Promise<Buffer>
   remove(key: string): Promise<void>
   put(key: string, bytes: Buffer): Promise<void>
-  /** A file of any size. Throws when the store does not have all of it afterwards. */
+  /** Uploads a file of any size. Throws when the bucket does not have all of it afterwards. */
   upload(key: string, file: string, size: number, abort: AbortController): Promise<void>
 }
 
-/** Of an upload: so much, twice, is in memory. */
+/** The size of one part of an upload; two parts are in memory. */
 export const part_bytes = 8 * 1024 * 1024
 const ContentType = 'application/octet-stream'
 
-export function objectStore(parts: StoreParts): ObjectStore {
+export function openBucket(parts: BucketParts): Bucket {
   const [, Bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*?)\/*$/.exec(parts.address) ?? []
   const before = prefix ? `${prefix}/` : ''
-  const store = new S3Client({
+  const client = new S3Client({
     region: parts.region,
     ...(parts.endpoint ? { endpoint: parts.endpoint, forcePathStyle: true } : {}),
     ...(parts.accessKey
       ? { credentials: { accessKeyId: parts.accessKey, secretAccessKey: parts.secretKey } }
       : {}),
-    // Stores that are not Amazon's know no checksums in trailers.
+    // Other implementations than Amazon's know no checksums in trailers.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 30_000 },
   })
   const at = (key: string) => ({ Bucket, Key: `${before}${key}` })
   const size = async (key: string): Promise<number> =>
-    (await asked(() => store.send(new HeadObjectCommand(at(key))))).ContentLength ?? 0
+    (await asked(() => client.send(new HeadObjectCommand(at(key))))).ContentLength ?? 0
 
   return {
     size,
@@ -65,7 +65,7 @@ export function objectStore(parts: StoreParts): ObjectStore {
       let token: string | undefined
       do {
         const page = await asked(() =>
-          store.send(
+          client.send(
             new ListObjectsV2Command({
               Bucket,
               Prefix: `${before}${start}`,
@@ -91,22 +91,22 @@ export function objectStore(parts: StoreParts): ObjectStore {
     },
     async read(key, from, end) {
       const { Body } = await asked(() =>
-        store.send(new GetObjectCommand({ ...at(key), Range: `bytes=${from}-${end - 1}` })),
+        client.send(new GetObjectCommand({ ...at(key), Range: `bytes=${from}-${end - 1}` })),
       )
       return Buffer.from(await Body!.transformToByteArray())
     },
     async remove(key) {
-      await asked(() => store.send(new DeleteObjectCommand(at(key))))
+      await asked(() => client.send(new DeleteObjectCommand(at(key))))
     },
     async put(key, Body) {
-      await store.send(new PutObjectCommand({ ...at(key), Body, ContentType }))
+      await client.send(new PutObjectCommand({ ...at(key), Body, ContentType }))
     },
     async upload(key, file, bytes, abortController) {
       const Body = createReadStream(file, { highWaterMark: 1024 * 1024 })
       try {
         const params = { ...at(key), Body, ContentType }
         await new Upload({
-          client: store,
+          client,
           params,
           partSize: part_bytes,
           queueSize: 1,
@@ -115,17 +115,17 @@ export function objectStore(parts: StoreParts): ObjectStore {
       } finally {
         Body.destroy()
       }
-      const { ContentLength } = await store.send(new HeadObjectCommand(at(key)))
+      const { ContentLength } = await client.send(new HeadObjectCommand(at(key)))
       if (ContentLength !== bytes) throw new Error(`the store has ${ContentLength} bytes of ${bytes}`)
     },
-    [Symbol.dispose]: () => store.destroy(),
+    [Symbol.dispose]: () => client.destroy(),
   }
 }
 
 export const isGone = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ENOENT'
 
-/** What the store answers; what it does not is a failure with a name. */
+/** Turns errors of the bucket into ENOENT or a Failure. */
 async function asked<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()

@@ -1,49 +1,48 @@
-// Where journals are kept, as the rest of the room sees it: bytes that are appended to, read at any place,
-// listed by session, and removed. A journal that was begun and not finished is known as such after a crash.
+// The interface to the storage of journals: append to one, read it at any place, list those of a session,
+// remove them. After a crash the storage knows which journals were begun and not finished.
 import type { JournalName } from '../journal.ts'
 
-export interface Keep {
+export interface JournalStorage {
   /**
-   * A new, empty journal; the channel is the first number that is free from the given one on. `isOld`: the
-   * session may have journals from before this start.
+   * Creates an empty journal. Its channel is the first free number from the given one on. `isOld`: the session
+   * may have journals from before this process started.
    */
   create(name: JournalName, isOld?: boolean): Promise<Appending>
   read(name: JournalName): Promise<Reading>
   /** The journals of one session, in order. */
   list(tenant_id: string, session_uid: string): Promise<JournalName[]>
-  /** What the journals of a namespace take up. */
+  /** The bytes that the journals of a namespace use. */
   used(tenant_id: string): Promise<number>
-  /** Removes all of them, and says how many there were. */
+  /** Removes the journals of a session, and returns how many there were. */
   remove(tenant_id: string, session_uid: string): Promise<number>
-  /** Those that were begun and not finished. */
+  /** Journals that were begun and not finished. */
   unfinished(): Promise<JournalName[]>
-  /** Opens one of them to bring it to its end. */
+  /** Opens an unfinished journal to finish it. */
   reopen(name: JournalName): Promise<Appending & Reading>
-  /** Forgets one in which nothing can be read. */
+  /** Removes an unfinished journal in which nothing can be read. */
   discard(name: JournalName): Promise<void>
   /**
-   * Brings here, to be brought to their ends, some that nodes which are gone have left in a place that all
-   * share.
+   * Copies a few unfinished journals of lost nodes from the shared bucket to this node, which finishes them.
    */
   inherited?(): Promise<JournalName[]>
-  /** Goes on with what was under way before this start. */
+  /** Continues uploads from before this process started. */
   resume?(): Promise<void>
 }
 
 export interface Appending {
   readonly name: JournalName
   append(bytes: Buffer[]): Promise<void>
-  /** What was appended survives a loss of power. */
+  /** Everything appended so far survives a loss of power. */
   sync(): Promise<void>
-  /** Cuts off everything behind it. */
+  /** Truncates the journal to this length. */
   cut(length: number): Promise<void>
-  /** Closes; finished: nothing more will be appended, ever. */
+  /** `finished`: nothing will ever be appended again. */
   close(finished: boolean): Promise<void>
 }
 
 export interface Reading extends AsyncDisposable {
-  /** As it is now. */
+  /** The present size. */
   size(): Promise<number>
-  /** Fewer bytes than asked for only at the end. */
+  /** Returns fewer bytes than asked for only at the end of the journal. */
   at(offset: number, length: number): Promise<Buffer>
 }

@@ -1,30 +1,30 @@
-// The two clocks of all journals together: soon after something was written down its block is closed and
-// handed to the disk, and at most once a second the disk is told to keep what it was handed. One round of
-// syncs at a time, a few files at once, so that a thousand sessions do not take all of the threads that the
-// rest of the server needs for its own files.
+// When journals are written and synced, for all journals together. Soon after an event its block is written to
+// the file, and at most once a second the file is synced. There is one round of syncs at a time, with a few
+// files at once, so that a thousand sessions do not take all the threads that the rest of the server needs.
 
-export interface Paced {
-  /** Hands what waits to the disk. */
+/** A journal, as the schedule sees it. */
+export interface Flushable {
+  /** Writes what waits to the file. */
   push(): void
   sync(): Promise<void>
 }
 
-export interface Pace extends Disposable {
-  /** Something was written down. */
-  dirty(one: Paced): void
-  /** Something was handed to the disk. */
-  unsynced(one: Paced): void
-  /** It is over: it looks after itself. */
-  forget(one: Paced): void
+export interface FlushSchedule extends Disposable {
+  /** The journal has events that are not in the file. */
+  dirty(one: Flushable): void
+  /** The journal's file has bytes that are not synced. */
+  unsynced(one: Flushable): void
+  /** The journal is over and syncs itself. */
+  forget(one: Flushable): void
 }
 
 const push_ms = 50
 const sync_ms = 1_000
 const syncsAtOnce = 2
 
-export function pace(): Pace {
-  const dirty = new Set<Paced>()
-  const unsynced = new Set<Paced>()
+export function flushSchedule(): FlushSchedule {
+  const dirty = new Set<Flushable>()
+  const unsynced = new Set<Flushable>()
   let pushing: NodeJS.Timeout | undefined
   let syncing: NodeJS.Timeout | undefined
   let over = false
@@ -56,7 +56,7 @@ export function pace(): Pace {
     },
     unsynced(one) {
       unsynced.add(one)
-      // Not a whole second: what is pushed only after 50 ms is to be safe within one.
+      // Less than a second: an event is written after up to 50 ms and should be safe within one second.
       if (syncing === undefined) later(sync_ms - 2 * push_ms)
     },
     forget(one) {
