@@ -1,32 +1,63 @@
-// How the tests run: every `*.test.ts` of the project, each file in a process of its own, two at a time,
-// because the tests start real programs and the machine they must pass on has two cores. Run them with `npm
-// test`, the long ones with `npm run test:long`.
+// How the tests run: every `*.test.ts` of a tier (tests/harness/tier.ts), on the two cores that they must pass on.
+// Run them with `npm test`, the long ones with `npm run test:long`.
+import { globSync } from 'node:fs'
+import path from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { isLong, isLongTest, isOfBothTiers } from './tests/harness/tier.ts'
 
-const isLong = process.env['LONG_TESTS'] === '1'
+const root = import.meta.dirname
+const outside = ['**/node_modules/**']
+const files = globSync('**/*.test.ts', { cwd: root, exclude: outside }).filter(
+  (file) => isLongTest(file) === isLong || (isLong && isOfBothTiers(root, file)),
+)
+
+const common = {
+  environment: 'node',
+  // Processes, not threads: a test may end its children, change its folder or crash without taking others along.
+  pool: 'forks',
+  execArgv: ['--disable-warning=ExperimentalWarning'],
+  globals: false,
+  // Where it decides about a change, a test with real programs gets a second try on a machine that does
+  // other things too; the report names those that needed it, and they want mending. On a developer's
+  // machine there is none.
+  retry: process.env['CI'] ? 1 : 0,
+  testTimeout: 90_000,
+  hookTimeout: 120_000,
+} as const
+
+// Tests that start no program share a process, and with it all that it has loaded: those of single modules in one,
+// those with a server in another, because what servers leave to the collector would slow the others down.
+const ofModules = ['{contract,console,engine,mux}/**', 'ssh/src/**']
+const withServers = ['server/**', 'tests/{contract,storage,attacks}/**']
+/** Among those, tests that do start a program, that weigh their process, or that change what all of it sees. */
+const apart = [
+  '**/*{openssh,nats,browser,docker,systemd,dropbear}*',
+  '**/*{memory,storm,disk,unread,large-reads,on-the-loop,tunnel-lines}*',
+]
+const isOneOf = (globs: readonly string[], file: string): boolean =>
+  globs.some((glob) => path.matchesGlob(file, glob))
+const kindOf = (file: string): 'modules' | 'servers' | 'programs' => {
+  if (isOneOf(apart, file)) return 'programs'
+  return isOneOf(ofModules, file) ? 'modules' : isOneOf(withServers, file) ? 'servers' : 'programs'
+}
+const project = (name: ReturnType<typeof kindOf>) => ({
+  test: {
+    ...common,
+    name,
+    include: files.filter((file) => kindOf(file) === name),
+    isolate: name === 'programs',
+  },
+})
 
 export default defineConfig({
   test: {
-    include: isLong ? ['**/*.long.test.ts', 'tests/fuzz/*.test.ts'] : ['**/*.test.ts'],
-    exclude: isLong ? ['**/node_modules/**'] : ['**/node_modules/**', '**/*.long.test.ts'],
-    environment: 'node',
-    // Processes, not threads: a test may end its children, change its folder or crash without taking others
-    // along.
-    pool: 'forks',
-    execArgv: ['--disable-warning=ExperimentalWarning'],
-    isolate: true,
-    maxWorkers: 2,
-    globals: false,
-    // Where it decides about a change, a test with real programs gets a second try on a machine that does
-    // other things too; the report names those that needed it, and they want mending. On a developer's
-    // machine there is none.
-    retry: process.env['CI'] ? 1 : 0,
+    // One more than there are cores: what many tests do most of the time is wait for a real program.
+    maxWorkers: 3,
     globalSetup: ['tests/harness/global-setup.ts'],
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
     // Said explicitly, so that its closing summary is there whoever or whatever runs the tests.
     reporters: ['default', './tests/harness/second-tries.ts'],
     // Advice on speed would come after that summary, which is to be the end.
     experimental: { diagnostics: false },
+    projects: [project('modules'), project('servers'), project('programs')],
   },
 })

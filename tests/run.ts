@@ -1,12 +1,12 @@
 // `npm test`: makes sure that the programs which the tests use are there, then hands everything to vitest,
 // arguments and exit code untouched (`npm test -- tests/storage` runs a part). `npm run test:long` (`--long`)
-// runs what takes minutes a file: files named *.long.test.ts, and the fuzzers of tests/fuzz with a million
-// inputs each. What is missing is installed or named, once and before anything runs; a test that cannot run
-// is never skipped in silence.
+// runs the long tier; harness/tier.ts says which tests are in it. What the tests of this run need and the machine
+// lacks is installed or named, once and before anything runs; a test that cannot run is never skipped in silence.
 import { spawn, spawnSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import path from 'node:path'
-import { isFuzzer, isLongTest, isThere, missing, needs, remedy, toBeRun } from './harness/needs.ts'
+import { isThere, missing, needs, remedy, toBeRun, wordsOf } from './harness/needs.ts'
+import { isLongTest, isOfBothTiers } from './harness/tier.ts'
 
 const root = path.join(import.meta.dirname, '..')
 const isLong = process.argv[2] === '--long'
@@ -16,13 +16,14 @@ const all = globSync('**/*.test.ts', {
   cwd: root,
   exclude: (name) => name === 'node_modules' || name.endsWith('/node_modules'),
 })
-const testFiles = all.filter((file) => (isLong ? isLongTest(file) || isFuzzer(file) : !isLongTest(file)))
-const lacking = () => missing(needs, toBeRun(testFiles, args), isThere)
+const testFiles = all.filter((file) => isLongTest(file) === isLong || (isLong && isOfBothTiers(root, file)))
+const words = wordsOf(args)
+const lacking = () => missing(needs, toBeRun(testFiles, words), isThere)
 const apt = isThere({ command: 'apt-get' })
 
 let todo = remedy(lacking(), { root: process.getuid?.() === 0, apt })
 if (todo.kind === 'install') {
-  console.error(todo.line)
+  console.error(todo.lines)
   aptGet(['update'])
   aptGet(['install', '-y', '--no-install-recommends', ...todo.packages])
   // A package may be installed and yet not bring what we look for; that must not pass for success.

@@ -1,4 +1,4 @@
-// Many logins by public key at the same time: 480 to each kind of agent by each kind of client.
+// Many logins by public key at the same time: 120 to each kind of agent by each kind of client.
 import { parallelLogins } from './parallel-logins.ts'
 
-parallelLogins(40)
+parallelLogins(10)

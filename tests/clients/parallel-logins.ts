@@ -1,8 +1,7 @@
 // Logins by public key at the same time, on one device, as the same user, while the machine has other work:
 // to the real agent and to agents of the field. Some clients begin with their key; others ask `none` first
 // and take their time, as somebody who touches a security key does, and then find the leg to the device
-// ready. Whoever overtakes whom, everybody gets in. `npm test` makes three rounds of twelve, `npm run
-// test:long` forty.
+// ready. Whoever overtakes whom, everybody gets in. A round is twelve logins.
 import { spawn } from 'node:child_process'
 import net from 'node:net'
 import { availableParallelism } from 'node:os'

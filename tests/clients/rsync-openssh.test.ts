@@ -1,7 +1,15 @@
 // rsync over the real OpenSSH client, through the gateway to a device and back: it speaks its own protocol
 // both ways at once, and whatever is lost, doubled or late breaks it.
 import { createHash, randomBytes } from 'node:crypto'
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs'
 import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { run, type Outcome } from '../../ssh/test/programs.ts'
@@ -14,7 +22,9 @@ beforeAll(() => {
   for (let n = 0; n < 100; n += 1) way.where.write(`tree/deep/f${n}`, randomBytes(n * 11))
   way.where.write('tree/large', randomBytes(5 * 1024 * 1024))
   way.where.write('tree/deep/deeper/a name with ünïcode', 'x')
+  way.where.write('tree/nothing', '')
   symlinkSync('large', way.where.file('tree/link'))
+  utimesSync(way.where.file('tree/nothing'), 1_000_000_000, 1_000_000_000)
 })
 
 const rsync = async (words: readonly string[], how?: How): Promise<Outcome> =>

@@ -5,7 +5,8 @@ import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { parseCommand, runCommand } from '../../server/src/commands/admin.ts'
-import { bothDatabases, sharedPlace, type Place } from '../harness/place.ts'
+import { sharedPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const refused = (status: number) => ({ status })
 
@@ -22,7 +23,7 @@ async function announce(place: Place, title: string, content: string): Promise<s
   }
 }
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   const place = sharedPlace(options)
 
   test('what an administrator publishes, anyone can read', async () => {

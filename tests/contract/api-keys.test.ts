@@ -5,7 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { roles, type Role } from '@hawser/contract/access'
 import { apiKeySorts, type ApiKey } from '@hawser/contract/api-keys'
 import { sample } from '@hawser/contract/examples'
-import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const refused = (status: number) => ({ status })
 const day_s = 86_400
@@ -235,7 +236,7 @@ describe('changing and removing', () => {
   })
 })
 
-describe.each(bothDatabases)('the list, on %s', (_, options) => {
+describe.each(oneDatabase)('the list, on %s', (_, options) => {
   const place = sharedPlace(options)
 
   test('is sorted by what is asked for, by expiry from the last one on unless asked, in pages', async () => {

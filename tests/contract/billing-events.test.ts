@@ -2,7 +2,7 @@
 // comes twice, late or out of order leads to the same end, because it is asked what is true now.
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { bothDatabases } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 import { startBilled, type Billed } from '../harness/billed.ts'
 import { webhookSecret } from '../harness/stripe.ts'
 
@@ -23,7 +23,7 @@ const become = (place: Billed, status: string) => {
 }
 const status = async (place: Billed) => (await place.namespace()).billing!['status']
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   test('what happens at Stripe reaches the namespace, once, whatever comes twice and in whatever order', async () => {
     await using place = await startBilled(await options())
     const { stripe } = place

@@ -1,12 +1,13 @@
 // How many devices a namespace has: three without a subscription, any number with one. Places of deleted
 // devices, the choice of devices when a subscription has ended, what `acceptable` and evaluate say, and that
-// Stripe learns how many devices there are. On both databases, since much of it is kept by the database
-// itself.
+// Stripe learns how many devices there are. Much of it is kept by the database itself, so the long tier has
+// PostgreSQL in the place of SQLite.
 import { describe, expect, test } from 'vitest'
 import { ApiError } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { day_ms } from '../../server/src/kit/clock.ts'
-import { bothDatabases, type Enrolled } from '../harness/place.ts'
+import type { Enrolled } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 import { refused, startBilled, type Billed } from '../harness/billed.ts'
 import { startService } from '../harness/service.ts'
 import { temporaryFolder } from '../failures/program.ts'
@@ -49,7 +50,7 @@ async function lapsed(place: Billed, devices: number): Promise<void> {
   expect(sent.status).toBe(200)
 }
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   test('of many accepts at the same instant three devices in all are accepted, the others need a subscription', async () => {
     await using place = await startBilled(await options())
     const waiting = await Promise.all(Array.from({ length: 6 }, () => place.enrol()))

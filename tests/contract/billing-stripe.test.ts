@@ -3,7 +3,7 @@
 // speaks as Stripe does.
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
-import { bothDatabases } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 import { refused, startBilled } from '../harness/billed.ts'
 import { stripePrice } from '../harness/stripe.ts'
 
@@ -13,7 +13,7 @@ test('the provider writes to the confirmed address of the owner, not to one that
   expect((await place.owner.billing.createCustomer()).body.email).toBe(sample.owner.email)
 })
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   test('a namespace becomes a customer, subscribes with a card, and leaves', async () => {
     await using place = await startBilled(await options())
     const { stripe, owner } = place

@@ -7,7 +7,8 @@ import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { certificates, clientTls, engineInfo, startEngine } from '../harness/engine.ts'
-import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const refused = (status: number) => ({ status })
 const allowed = async () => ({ env: { HAWSER_CONNECTOR_ALLOW: '127.0.0.1' } })
@@ -300,7 +301,7 @@ describe('the private key', () => {
   })
 })
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   const place = sharedPlace(options)
 
   test('the list has the connectors of the namespace in the order of their making, in pages, by whether they are enabled', async () => {

@@ -7,6 +7,7 @@ import { deviceSorts, deviceStatuses, type Device, type DeviceStatus } from '@ha
 import { sample } from '@hawser/contract/examples'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
 import { bothDatabases, sharedPlace, type Place } from '../harness/place.ts'
+import { times } from '../harness/tier.ts'
 
 // Hundreds of lists take a while on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
@@ -375,7 +376,7 @@ describe.each(bothDatabases)('on %s', (_, options) => {
             await compare(elements, status ?? undefined)
           },
         ),
-        { numRuns: 250 },
+        { numRuns: times(25, 250) },
       )
     })
   })

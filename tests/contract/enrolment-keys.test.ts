@@ -11,13 +11,14 @@ import {
   privateKeyFrom,
   publicKeyLine,
 } from '@hawser/ssh'
-import { bothDatabases, startPlace } from '../harness/place.ts'
+import { startPlace } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const refused = (status: number) => ({ status })
 const lineOf = ({ type, blob }: { type: string; blob: Buffer }): string => publicKeyLine(type, blob)
 const newLine = (): string => lineOf(generatePrivateKey())
 
-test.each(bothDatabases)('an administrator registers, sees and removes a key on %s', async (_, options) => {
+test.each(oneDatabase)('an administrator registers, sees and removes a key on %s', async (_, options) => {
   await using place = await startPlace(await options())
   const key = generatePrivateKey()
   const { body } = await place.administrator.enrolmentKeys.create({
@@ -80,7 +81,7 @@ test('there are a hundred at most', async () => {
   ).toBe('100')
 })
 
-test.each(bothDatabases)(
+test.each(oneDatabase)(
   'the login key is one for the namespace, made once, and sealed on %s',
   async (_, options) => {
     await using place = await startPlace(await options())

@@ -10,6 +10,7 @@ import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { bothDatabases, sharedPlace, startPlace } from '../harness/place.ts'
 import { startService, type Service } from '../harness/service.ts'
+import { times } from '../harness/tier.ts'
 
 const pem = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({
   type: 'pkcs1',
@@ -467,7 +468,7 @@ describe.each(bothDatabases)('calls at the same time, on %s', (_, options) => {
         },
       ),
       {
-        numRuns: 60,
+        numRuns: times(15, 60),
         examples: [
           [nul],
           [{ ...nul, mac: 'a', id: 'a\0b' }],

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { decide, type DeviceFilter } from '../../server/src/domain/access/firewall-rules.ts'
-import { bothDatabases, sharedPlace, startPlace } from '../harness/place.ts'
+import { sharedPlace, startPlace } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const refused = (status: number) => ({ status })
 type Rule = Parameters<Client['firewall']['create']>[0]['body']
@@ -246,7 +247,7 @@ describe('tags of a rule', () => {
   })
 })
 
-describe.each(bothDatabases)('the list, on %s', (_, options) => {
+describe.each(oneDatabase)('the list, on %s', (_, options) => {
   const place = sharedPlace(options)
 
   test('is in the order in which rules are asked: lowest priority first, older first among equals', async () => {

@@ -4,7 +4,7 @@
 import { failures } from '@hawser/contract/failures'
 import type { Operation } from '@hawser/contract/operation'
 import { describe, expect, test } from 'vitest'
-import { freshDatabase } from '../harness/postgres.ts'
+import { oneDatabase } from '../harness/tier.ts'
 import {
   badBodies,
   badFilters,
@@ -159,10 +159,8 @@ describe('what does not fit', () => {
   })
 })
 
-describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
-  const stage = onStage(async () =>
-    openStage(database === 'SQLite' ? {} : { database: await freshDatabase() }),
-  )
+describe.each(oneDatabase)('on %s', (_, options) => {
+  const stage = onStage(async () => openStage(await options()))
 
   /** Not 404, and why. */
   const otherwise: Readonly<Record<string, number>> = {

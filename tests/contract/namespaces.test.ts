@@ -4,7 +4,8 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { encodeFilter } from '@hawser/contract/filters'
-import { bothDatabases, sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { sharedPlace, startPlace, type Place } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 const refused = (status: number) => ({ status })
 const params = { tenant: sample.tenant }
@@ -303,7 +304,7 @@ describe('who sees what', () => {
   })
 })
 
-describe.each(bothDatabases)('on %s', (_, options) => {
+describe.each(oneDatabase)('on %s', (_, options) => {
   const place = sharedPlace(options)
 
   test('lists can be filtered', async () => {

@@ -4,7 +4,7 @@
 import { roles } from '@hawser/contract/access'
 import { sample } from '@hawser/contract/examples'
 import { describe, expect, test } from 'vitest'
-import { freshDatabase } from '../harness/postgres.ts'
+import { oneDatabase } from '../harness/tier.ts'
 import {
   admitted,
   cases,
@@ -42,10 +42,8 @@ const some = (filter: (one: Case) => boolean) => cases.filter(filter)
 const isOpen = ({ op }: Case) => op.access.who === 'anyone'
 const isMembers = ({ op }: Case) => isOfNamespace(op)
 
-describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
-  const stage = onStage(async () =>
-    openStage(database === 'SQLite' ? {} : { database: await freshDatabase() }),
-  )
+describe.each(oneDatabase)('on %s', (_, options) => {
+  const stage = onStage(async () => openStage(await options()))
 
   test.each(cases)('the example of $name works', async (one) => {
     expectOutcome(await play(stage(), one, humblest(one, stage().cast)), one)

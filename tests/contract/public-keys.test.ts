@@ -9,7 +9,8 @@ import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { encodeFilter } from '@hawser/contract/filters'
 import { keyFits } from '../../server/src/domain/access/firewall-rules.ts'
-import { bothDatabases, sharedPlace, startPlace } from '../harness/place.ts'
+import { sharedPlace, startPlace } from '../harness/place.ts'
+import { oneDatabase } from '../harness/tier.ts'
 
 // Finding the primes of an RSA key takes as long as it takes.
 vi.setConfig({ testTimeout: 120_000 })
@@ -343,7 +344,7 @@ describe('tags of a key', () => {
   })
 })
 
-describe.each(bothDatabases)('lists, on %s', (_, options) => {
+describe.each(oneDatabase)('lists, on %s', (_, options) => {
   const place = sharedPlace(options)
 
   test('are oldest first, in pages, and of the own namespace only', async () => {

@@ -11,7 +11,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { deviceStatuses } from '@hawser/contract/devices'
 import { sample } from '@hawser/contract/examples'
 import { encodeFilter } from '@hawser/contract/filters'
-import { bothDatabases, sharedPlace, startPlace, type Enrolled, type Place } from '../harness/place.ts'
+import { sharedPlace, startPlace, type Enrolled, type Place } from '../harness/place.ts'
+import { oneDatabase, times } from '../harness/tier.ts'
 import { startService, type Service } from '../harness/service.ts'
 
 const refused = (status: number) => ({ status })
@@ -286,7 +287,7 @@ describe('the install script', () => {
         expect(status).toBe(200)
         execFileSync('sh', ['-n'], { input: body })
       }),
-      { numRuns: 30 },
+      { numRuns: times(10, 30) },
     )
   })
 })
@@ -313,7 +314,7 @@ describe('health', () => {
   })
 })
 
-describe.each(bothDatabases)('figures, on %s', (_, options) => {
+describe.each(oneDatabase)('figures, on %s', (_, options) => {
   const place = sharedPlace(options)
 
   /** The same numbers from every page that shows them; they must agree at any moment. */
@@ -422,7 +423,7 @@ describe.each(bothDatabases)('figures, on %s', (_, options) => {
           await agree(place.observer, sample.tenant)
         },
       ),
-      { numRuns: 25, endOnFailure: true },
+      { numRuns: times(8, 25), endOnFailure: true },
     )
   }, 120_000)
 

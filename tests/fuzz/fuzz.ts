@@ -1,13 +1,14 @@
 // A small mutation fuzzer. It starts from the corpus (corpus/<target>.hex, one input a line) and the target's
 // own seeds, changes an input it has in one to four places, and feeds it to the target. The target answers
 // with how it ended; an input that ends in a new way joins those that are changed further. An input that
-// makes the target throw fails the test, which prints it as a line for the corpus. `npm test` feeds a few
-// thousand inputs, `npm run test:long` a million for each target. FUZZ_SEED repeats a run; FUZZ_KEEP=1 adds
-// the inputs that ended in a new way to the corpus.
+// makes the target throw fails the test, which prints it as a line for the corpus. `npm test` feeds a thousand
+// inputs to each target, `npm run test:long` a quarter of a million; FUZZ_INPUTS says another number. FUZZ_SEED
+// repeats a run; FUZZ_KEEP=1 adds the inputs that ended in a new way to the corpus.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { times } from '../harness/tier.ts'
 
 export interface Target {
   readonly name: string
@@ -23,7 +24,7 @@ export interface Run {
   readonly endings: ReadonlyMap<string, number>
 }
 
-const isLong = process.env['LONG_TESTS'] === '1'
+const usualInputs = Number(process.env['FUZZ_INPUTS'] ?? times(1_000, 250_000))
 const longest_bytes = 4_096
 const mostKept = 2_000
 /** Of one run, for the corpus. */
@@ -33,7 +34,7 @@ const probeEvery = 50_000
 const mostGrowth_bytes = 96 * 1024 * 1024
 
 export async function fuzz(target: Target): Promise<Run> {
-  const inputs = Math.round((isLong ? 1_000_000 : 3_000) * (target.share ?? 1))
+  const inputs = Math.round(usualInputs * (target.share ?? 1))
   const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
   const random = randomFrom(seed)
   const file = path.join(import.meta.dirname, 'corpus', `${target.name}.hex`)

@@ -47,6 +47,8 @@ export async function startAgent(service: AgentServer, options: AgentOptions = {
   const child = spawn(file, words, {
     env: {
       PATH: process.env['PATH'],
+      // Compiled code is kept for all agents of a run.
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       HAWSER_SERVER_ADDRESS: service.url,
       HAWSER_TENANT_ID: 'rooms' in service ? sample.tenant : service.tenant_id,
       HAWSER_PRIVATE_KEY: path.join(folder, 'device.key'),

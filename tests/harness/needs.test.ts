@@ -1,6 +1,6 @@
 // The decision about programs that are missing, on machines that we only pretend to have.
 import { expect, test } from 'vitest'
-import { isThere, missing, needs, remedy, toBeRun, type Need } from './needs.ts'
+import { isThere, missing, needs, remedy, toBeRun, wordsOf, type Need } from './needs.ts'
 
 const ssh: Need = {
   name: 'SSH',
@@ -31,17 +31,30 @@ test('a need that is met is not missing', () => {
   expect(missing(table, tests, (found) => 'command' in found && found.command === 'ssh')).toEqual([scp, zone])
 })
 
-test('bare words narrow the tests as they do for vitest, options do not', () => {
+test('words narrow the tests as they do for vitest', () => {
   expect(toBeRun(tests, [])).toEqual(tests)
   expect(toBeRun(tests, ['tests/storage', './server'])).toEqual([tests[1], tests[2]])
-  expect(toBeRun(tests, ['-t', 'tests/storage'])).toEqual(tests)
+  expect(toBeRun(tests, ['tests/storage/a.test.ts:12'])).toEqual([tests[2]])
+  expect(toBeRun(tests, ['no such file'])).toEqual([])
 })
 
-test('as root on Debian what is missing is installed, each package once', () => {
+test('vitest tells the words from options and their values', () => {
+  const words = (line: string) => wordsOf(line.split(' ').filter(Boolean))
+  expect(words('')).toEqual([])
+  expect(words('tests/storage')).toEqual(['tests/storage'])
+  expect(words('-t tests/storage')).toEqual([])
+  expect(words('tests/storage -t gateway --reporter verbose --bail=1')).toEqual(['tests/storage'])
+  expect(words('--retry 2 --no-file-parallelism tests/storage mux')).toEqual(['tests/storage', 'mux'])
+})
+
+test('as root on Debian what is missing is installed, each package once, and why is said', () => {
   expect(remedy([ssh, scp, zone], { root: true, apt: true })).toEqual({
     kind: 'install',
     packages: ['openssh-client', 'tzdata'],
-    line: 'tests: installing openssh-client, tzdata with apt-get …',
+    lines: `tests: these programs are missing, and apt-get installs them now:
+  SSH (Debian package openssh-client): it connects
+  SCP (Debian package openssh-client): it copies
+  zones (Debian package tzdata): it tells`,
   })
 })
 
@@ -75,8 +88,8 @@ test.each([
   ['ssh/src/keys/public-key.test.ts', []],
   ['tests/clients/forwarding-openssh.test.ts', ['ssh', 'sshd']],
   ['ssh/src/both-roles-openssh.test.ts', ['ssh', 'sshd']],
-  ['agent/test/rsync-openssh.test.ts', ['ssh', 'sshd', 'rsync']],
-  ['tests/clients/console-browser.test.ts', ['chromium']],
+  ['tests/clients/rsync-openssh.test.ts', ['ssh', 'sshd', 'rsync']],
+  ['tests/clients/story-browser.test.ts', ['chromium']],
   ['server/src/bus/nats.test.ts', ['nats-server']],
 ])('%s needs %j', (file, commands) => {
   expect(missing(needs, [file], nothing).map((need) => need.found)).toEqual(

@@ -4,6 +4,7 @@
 // machine and acting is in tests/run.ts.
 import { accessSync, constants } from 'node:fs'
 import path from 'node:path'
+import { parseCLI } from 'vitest/node'
 
 export interface Need {
   readonly name: string
@@ -17,11 +18,6 @@ export interface Need {
    */
   readonly usedBy: readonly string[]
 }
-
-/** Run by `npm run test:long` alone. */
-export const isLongTest = (file: string): boolean => file.endsWith('.long.test.ts')
-/** Run by both, with more inputs by `npm run test:long`. */
-export const isFuzzer = (file: string): boolean => file.startsWith('tests/fuzz/')
 
 // PostgreSQL is not among them: npm brings it, see postgres.ts.
 export const needs: readonly Need[] = [
@@ -264,13 +260,18 @@ export function isThere(found: Need['found']): boolean {
   })
 }
 
+/** The arguments that narrow a run: those which vitest itself takes for neither an option nor the value of one. */
+export const wordsOf = (args: readonly string[]): readonly string[] =>
+  parseCLI(['vitest', 'run', ...args]).filter
+
 /**
- * The test files that `npm test -- <args>` will run: vitest takes every bare word as a part of a path. Beside
- * an option a bare word may be that option's value, so then all tests count.
+ * The test files that `npm test -- <args>` will run. `words` are the arguments that are neither an option nor the
+ * value of one; vitest takes each of them as a part of a path, with or without a line behind it.
  */
-export function toBeRun(testFiles: readonly string[], args: readonly string[]): string[] {
-  if (args.length === 0 || args.some((arg) => arg.startsWith('-'))) return [...testFiles]
-  return testFiles.filter((file) => args.some((arg) => file.includes(arg.replace(/^\.\//, ''))))
+export function toBeRun(testFiles: readonly string[], words: readonly string[]): string[] {
+  if (words.length === 0) return [...testFiles]
+  const parts = words.map((word) => word.replace(/^\.\//, '').replace(/:\d+$/, ''))
+  return testFiles.filter((file) => parts.some((part) => file.includes(part)))
 }
 
 export function missing(
@@ -286,7 +287,7 @@ export function missing(
 
 export type Remedy =
   | { readonly kind: 'nothing' }
-  | { readonly kind: 'install'; readonly packages: readonly string[]; readonly line: string }
+  | { readonly kind: 'install'; readonly packages: readonly string[]; readonly lines: string }
   | { readonly kind: 'refuse'; readonly message: string }
 
 export function remedy(
@@ -295,10 +296,14 @@ export function remedy(
 ): Remedy {
   if (missing.length === 0) return { kind: 'nothing' }
   const packages = [...new Set(missing.map((need) => need.debianPackage))]
-  if (machine.root && machine.apt) {
-    return { kind: 'install', packages, line: `tests: installing ${packages.join(', ')} with apt-get …` }
-  }
   const rows = missing.map((need) => `  ${need.name} (Debian package ${need.debianPackage}): ${need.why}`)
+  if (machine.root && machine.apt) {
+    return {
+      kind: 'install',
+      packages,
+      lines: ['tests: these programs are missing, and apt-get installs them now:', ...rows].join('\n'),
+    }
+  }
   const advice = machine.apt
     ? `As root: apt-get install ${packages.join(' ')}`
     : 'Install them in the way of your system.'

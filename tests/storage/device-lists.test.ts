@@ -15,6 +15,7 @@ import {
 } from '../../server/src/storage/device-list.ts'
 import type { DeviceRow } from '../../server/src/storage/devices.ts'
 import { databases, device, namespace, openFresh, page, unique, type Storage } from './databases.ts'
+import { times } from '../harness/tier.ts'
 
 // Real databases and processes on a machine that may be busy.
 vi.setConfig({ testTimeout: 120_000 })
@@ -252,7 +253,7 @@ describe.each(databases)('$name', (database) => {
         }
       },
     )
-    await fc.assert(property, { numRuns: 25 })
+    await fc.assert(property, { numRuns: times(8, 25) })
   }, 120_000)
 
   test('pages of many fitting devices are those of the whole list', async () => {

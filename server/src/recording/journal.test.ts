@@ -10,6 +10,7 @@ import { flushSchedule } from './flush-schedule.ts'
 import { blocks, events, placeBefore, readEnd, readHeader } from './reader.ts'
 import { closeJournal, verifyJournal } from './verify.ts'
 import { journalWriter, mostWaiting_bytes } from './writer.ts'
+import { times } from '../../../tests/harness/tier.ts'
 
 const key = keyFrom(generateKeyPairSync('ed25519').privateKey)
 const other = keyFrom(generateKeyPairSync('ed25519').privateKey)
@@ -133,7 +134,7 @@ describe('a journal', () => {
         expect(await readEnd(file)).toMatchObject({ ending: 'closed', output_bytes: shown })
         expect(await verifyJournal(file, key.public_key)).toMatchObject({ sound: true, header })
       }),
-      { numRuns: 60 },
+      { numRuns: times(10, 60) },
     )
   })
 

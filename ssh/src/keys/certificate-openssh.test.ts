@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { folder, keygen, run } from '../../test/programs.ts'
 import { judgeCertificate, parseCertificate } from './certificate.ts'
 import { KeyFormatError, parsePublicKeyLine } from './public-key.ts'
+import { times } from '../../../tests/harness/tier.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 const where = folder()
@@ -112,6 +113,6 @@ test('any change of a byte is noticed', async () => {
       changed[at]! ^= flip
       await expect(parseCertificate(changed)).rejects.toThrow(KeyFormatError)
     }),
-    { numRuns: 300 },
+    { numRuns: times(50, 300) },
   )
 })

@@ -9,6 +9,7 @@ import { blobOf } from './key-object.ts'
 import { generatePrivateKey } from './private-key.ts'
 import { publicKeyLine } from './public-key.ts'
 import { verifySignature } from './signature.ts'
+import { times } from '../../../tests/harness/tier.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 const where = folder()
@@ -147,7 +148,7 @@ describe('plain keys', () => {
           ).toBe(false)
         },
       ),
-      { numRuns: 500 },
+      { numRuns: times(50, 500) },
     )
     await fc.assert(
       fc.asyncProperty(

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
 import { parseFilter, type Properties } from './filters.ts'
+import { times } from '../../../../tests/harness/tier.ts'
 
 // Thousands of examples may take a while on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -249,7 +250,7 @@ describe('whatever arrives, the answer is groups or a named failure', () => {
   }
 
   test('any text', () =>
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), onlyFailures), { numRuns: 2000 }))
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), onlyFailures), { numRuns: times(200, 2_000) }))
   test('any bytes', () =>
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) =>
@@ -259,7 +260,7 @@ describe('whatever arrives, the answer is groups or a named failure', () => {
   test('any JSON', () =>
     fc.assert(
       fc.property(fc.json(), (json) => onlyFailures(Buffer.from(json).toString('base64'))),
-      { numRuns: 1000 },
+      { numRuns: times(100, 1_000) },
     ))
   test('elements of nearly the right shape', () => {
     const near = fc.record(
@@ -286,7 +287,7 @@ describe('whatever arrives, the answer is groups or a named failure', () => {
     )
     fc.assert(
       fc.property(fc.array(near, { maxLength: 70 }), (elements) => onlyFailures(encode(elements))),
-      { numRuns: 3000 },
+      { numRuns: times(200, 3_000) },
     )
   })
 })

@@ -6,6 +6,7 @@ import { RE2JS } from 're2js'
 import { describe, expect, test, vi } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
 import { checkPattern, runnable } from './patterns.ts'
+import { times } from '../../../../tests/harness/tier.ts'
 
 // Thousands of examples may take a while on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -115,7 +116,7 @@ describe('what may be stored', () => {
           else expect(message).toMatch(/^username: /)
         },
       ),
-      { numRuns: 5000 },
+      { numRuns: times(500, 5_000) },
     )
   })
 })
