@@ -47,8 +47,8 @@ export interface Foundation extends Setting {
     /** Whether it has the tunnel of this device. */
     hasTunnel?: (uid: string) => boolean
   }
-  /** Lets other nodes find what is here under this name. */
-  hold(name: string): Disposable
+  /** Lets other nodes find this node under the name. */
+  register(name: string): Disposable
   /** A limit that all nodes count together. */
   limiter(name: string, options: Parameters<typeof ownLimiter>[1]): Limiter
   /** Watched only by a process that serves. */
@@ -99,7 +99,7 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
     clustered,
     node,
     self,
-    hold: (name) => bus.hold(name, () => self.address && JSON.stringify(self.address)),
+    register: (name) => bus.hold(name, () => self.address && JSON.stringify(self.address)),
     limiter(name, options) {
       const own = ownLimiter(clock, options)
       return shared ? shared.share(name, own) : own

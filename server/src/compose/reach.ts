@@ -83,7 +83,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   const entries = tunnelDoors({
     registry: tunnels,
     admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
-    hold: rooms.hold,
+    hold: rooms.register,
     perDevice: ownLimiter(clock, tunnelsPerDevice),
     onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
   })

@@ -121,7 +121,7 @@ export async function openRooms({
 async function makeRooms(setting: Setting): Promise<Rooms> {
   const { config, log, clock, background, serving } = setting
   const foundation = await openFoundation(setting)
-  const { database, stores, vault, bus, clustered, node, self, hold, limiter, disks, isFull, url } =
+  const { database, stores, vault, bus, clustered, node, self, register, limiter, disks, isFull, url } =
     foundation
   const mail = background.own(
     post({
@@ -148,7 +148,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       stores,
       clock,
       node,
-      hold,
+      register,
       onError: (err) => log.error({ event: 'session.unwritten', err }),
     }),
   )
@@ -245,7 +245,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     emptyCast,
   })
   const keys = { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 }
-  const terminalRules = terminals({ stores, clock, bus, hold, keys })
+  const terminalRules = terminals({ stores, clock, bus, register, keys })
   const deviceRules = devices({
     stores,
     presence: present,

@@ -12,7 +12,7 @@ import {
   mostMessage_bytes,
   mostUnshown_bytes,
 } from '@hawser/contract/terminals'
-import type { Holder, TerminalTicket, TerminalTickets } from '../domain/sessions/terminals.ts'
+import type { TicketHolder, TerminalTicket, TerminalTickets } from '../domain/sessions/terminals.ts'
 import type { Terminal, TerminalSize, TerminalWish } from '../gateway/terminal.ts'
 import type { Message, MessageSocket } from './message-socket.ts'
 import { permission, type Permission } from './permission.ts'
@@ -49,7 +49,12 @@ export function terminalDoor(parts: TerminalDoorParts) {
   const lines = new Set<MessageSocket>()
   const open = new Map<
     string,
-    { readonly terminal: Terminal; readonly holder: Holder; readonly permission: Permission; files: number }
+    {
+      readonly terminal: Terminal
+      readonly holder: TicketHolder
+      readonly permission: Permission
+      files: number
+    }
   >()
 
   async function enter(upgrade: Upgrade): Promise<void> {
@@ -149,7 +154,7 @@ export function terminalDoor(parts: TerminalDoorParts) {
   return {
     enter,
     /** Asks again whether these people may keep their terminals. */
-    recheck(whose: (holder: Holder) => boolean): void {
+    recheck(whose: (holder: TicketHolder) => boolean): void {
       for (const { holder, permission } of open.values()) if (whose(holder)) permission.recheck()
     },
     /** When the sessions are over and the server stops. */

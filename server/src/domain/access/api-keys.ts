@@ -1,4 +1,4 @@
-// API keys as members manage them. Only the SHA-256 of a key is kept (a key is random, so that is enough).
+// API keys as members manage them. Only the SHA-256 of a key is stored, which is enough for a random text.
 import { rank, type Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import { day_ms, iso, type Clock } from '../../kit/clock.ts'

@@ -1,5 +1,5 @@
 // The filter grammar of lists. A filter arrives as base64 of a JSON array and leaves as groups of checked
-// conditions that a store can turn into a query without looking at them again: every property is one that the
+// conditions that a store can turn into a query without a further check: every property is one that the
 // resource declares, and every value has the type of its property. Nothing here touches a row or a query.
 //
 //   [ {"type":"property","params":{"name":"name","operator":"contains","value":"crane"}},
@@ -10,7 +10,7 @@
 // by `or`; groups are joined by `and`.
 import { Failure } from '@hawser/contract/failures'
 
-/** `texts` is a list of texts such as tags; `moment` is ISO 8601 text in UTC, which sorts as it reads. */
+/** `texts` is a list of texts such as tags. `moment` is ISO 8601 text in UTC, which sorts by time. */
 export type PropertyType = 'text' | 'number' | 'boolean' | 'moment' | 'texts'
 export type Properties = Readonly<Record<string, PropertyType>>
 
@@ -53,8 +53,8 @@ export function parseFilter(text: string | undefined, properties: Properties): G
       const join = params.name
       if (join !== 'and' && join !== 'or')
         refuse(`${quoted(join)} is not a way to join conditions; use "and" or "or"`)
-      // An operator with nothing before it joins nothing: older clients send a lone one, which must not hide
-      // every row.
+      // Older clients send an operator with no condition before it. It joins nothing and must not hide every
+      // row.
       if (open.length > 0) groups.push({ join, conditions: open })
       open = []
     } else {
@@ -66,8 +66,8 @@ export function parseFilter(text: string | undefined, properties: Properties): G
 }
 
 function decode(text: string): unknown[] {
-  // A `+` that was not percent-encoded in the address arrives as a space. Both alphabets are taken, padded or
-  // not.
+  // A `+` that was not percent-encoded in the address arrives as a space. Both base64 alphabets are accepted,
+  // with and without padding.
   const digits = text
     .replaceAll(/[ -]/g, '+')
     .replaceAll('_', '/')
@@ -85,7 +85,8 @@ function decode(text: string): unknown[] {
 }
 
 /**
- * Browsers' `btoa` encodes Latin-1, so a client that uses it bare sends `é` as one byte, which is not UTF-8.
+ * Falls back to Latin-1: browsers' `btoa` encodes Latin-1, so a client that uses it alone sends `é` as one
+ * byte, which is not UTF-8.
  */
 function decodeText(bytes: Buffer): string {
   try {
@@ -119,7 +120,7 @@ const moment: Reader = {
   read: readMoment,
 }
 
-/** Which operator can be asked of which type of property, and what it takes there. */
+/** Which operators apply to which types of property, and which values they take. */
 const operators: ReadonlyMap<
   unknown,
   { readonly as: Condition['operator']; readonly on: Readonly<Partial<Record<PropertyType, Reader>>> }
@@ -135,7 +136,7 @@ const operators: ReadonlyMap<
 function condition(params: Readonly<Record<string, unknown>>, properties: Properties): Condition {
   const { name, operator, value } = params
   if (typeof name !== 'string') refuse('each condition must name a property')
-  // Own properties only: `constructor` is no property of a resource.
+  // Only own properties count: `constructor` is no property of a resource.
   const type = Object.hasOwn(properties, name) ? properties[name] : undefined
   if (!type) refuse(`there is no property ${quoted(name)} to filter by`)
   const known = operators.get(operator)
@@ -150,7 +151,7 @@ function condition(params: Readonly<Record<string, unknown>>, properties: Proper
 function readText(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined
   if (value.length > longestValue) refuse(`a value may have at most ${longestValue} characters`)
-  // PostgreSQL cannot hold NUL in text and would answer with an error of its own.
+  // PostgreSQL cannot store NUL in text and would answer with an error of its own.
   if (value.includes('\0')) refuse('a value may not contain a NUL character')
   return value
 }
@@ -186,7 +187,7 @@ function readBoolean(value: unknown, words: Readonly<Record<string, boolean>>): 
 }
 
 const dateForm = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:\d{2})?)?$/i
-// Outside of these years ISO text gets a sign and no longer sorts as it reads.
+// Outside of these years ISO text gets a sign and no longer sorts by time.
 const earliest_ms = Date.parse('0000-01-01T00:00:00.000Z')
 const latest_ms = Date.parse('9999-12-31T23:59:59.999Z')
 
@@ -197,8 +198,8 @@ function readMoment(value: unknown): string | undefined {
 }
 
 /**
- * Not `Date.parse` alone: it takes almost any text that ends in a number, and reads a missing zone as the
- * server's own.
+ * Checks the form first, because `Date.parse` accepts almost any text that ends in a number, and reads a
+ * missing zone as the server's own.
  */
 function readDate(value: unknown): number {
   const parts = typeof value === 'string' ? dateForm.exec(value) : null
@@ -211,7 +212,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What the caller sent, short enough for a sentence. */
+/** A value from the caller, cut to fit into a sentence. */
 function quoted(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing'
   return text.length > 64 ? `${text.slice(0, 64)}…` : text

@@ -1,15 +1,15 @@
-// Which connections the firewall lets through, and which logins a public key is good for. Pure: the same
-// rules and the same connection always give the same answer, whatever order the rules come in. Strangers can
-// ask, so the work is bounded: what may be written together is (`requireRoom`), and a decision makes at most
-// so many steps, a few milliseconds of them at a time. A rule that cannot be run within the bound, because it
-// was stored before there was one, denies all if it denies and allows none if it allows.
+// Which connections the firewall allows, and which logins a public key is good for. Pure: the same rules and
+// the same connection always give the same answer, in whatever order the rules come. Strangers can trigger a
+// decision, so its work is bounded: `requireRoom` bounds what a namespace may store, and a decision takes a
+// limited number of steps, a few milliseconds at a time. A rule that was stored before there was a bound and
+// exceeds it denies everybody if it denies and allows nobody if it allows.
 import { setImmediate } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import { plainAddress } from '../../kit/address.ts'
 import { runnable, sizeOf, stepsToCompile } from './patterns.ts'
 
 /**
- * Which devices a rule or a key is about: by a pattern on the name, or by having at least one of the tags.
+ * Which devices a rule or a key applies to: those whose name matches a pattern, or that have one of the tags.
  */
 export type DeviceFilter = { readonly hostname: string } | { readonly tags: readonly string[] }
 
@@ -39,25 +39,25 @@ export interface Decision {
   readonly allowed: boolean
   /** The id of the rule that decided; null when none matched. */
   readonly rule: string | null
-  /** The ids of rules that were to be asked and could not be run. */
+  /** The ids of rules that applied in turn and could not be run. */
   readonly unrunnable: readonly string[]
 }
 
-/** Of one namespace; what is stored beyond these is not asked. */
-export const mostAsked = 1000
+/** How many rules of one namespace a decision runs at most. */
+export const mostEvaluated = 1000
 const mostRules = 200
 const largestTogether = 10_000
 /** The longest text that is matched is a user's name. */
 const longestText = 128
 /**
- * What rules that were written within the bounds can need at most, and be compiled. Their sources are of the
- * same scale.
+ * The most steps that rules within the bounds need, to be compiled and to match. Their patterns on source
+ * addresses are of the same scale.
  */
 const mostSteps = largestTogether * (longestText + 1 + 2 * stepsToCompile)
-/** In one go; about two milliseconds. */
-const stepsInOneGo = 100_000
+/** Steps before other work gets its turn; about two milliseconds. */
+const stepsPerTurn = 100_000
 
-/** What a rule costs whenever somebody connects. */
+/** The cost of a rule for each connection. */
 const sizeOfRule = ({
   source_ip,
   username,
@@ -65,7 +65,7 @@ const sizeOfRule = ({
 }: Pick<Rule, 'source_ip' | 'username' | 'filter'>): number =>
   sizeOf(source_ip) + sizeOf(username) + ('hostname' in filter ? sizeOf(filter.hostname) : 1)
 
-/** Refuses a rule that is too much beside the others of its namespace. */
+/** Refuses a rule that makes the rules of its namespace too many or too large. */
 export function requireRoom(
   others: readonly Parameters<typeof sizeOfRule>[0][],
   rule: Parameters<typeof sizeOfRule>[0],
@@ -85,10 +85,10 @@ export async function decide(rules: readonly Rule[], connection: Connection): Pr
   const login = { ...connection, source_ip: plainAddress(connection.source_ip) }
   const work = new Work()
   const unrunnable: string[] = []
-  const asked = rules
+  const ordered = rules
     .filter(({ active }) => active)
     .toSorted((a, b) => a.priority - b.priority || Number(a.id) - Number(b.id))
-  for (const rule of asked.slice(0, mostAsked)) {
+  for (const rule of ordered.slice(0, mostEvaluated)) {
     const applies = await matchesAll(
       [[rule.source_ip, login.source_ip], ...about(rule, login)],
       rule.filter,
@@ -99,19 +99,19 @@ export async function decide(rules: readonly Rule[], connection: Connection): Pr
     if (applies ?? rule.action === 'deny')
       return { allowed: rule.action === 'allow', rule: rule.id, unrunnable }
   }
-  // Any of those that nobody asked might deny.
-  const next = asked[mostAsked]
+  // Any of the rules that were not run might deny.
+  const next = ordered[mostEvaluated]
   return next
     ? { allowed: false, rule: next.id, unrunnable: [...unrunnable, next.id] }
     : { allowed: true, rule: null, unrunnable }
 }
 
-/** May this key log in under this name on this device? Whether the key was proved is not asked here. */
+/** Whether this key may log in under this name on this device. The caller checks that the client has the key. */
 export async function keyFits(
   key: { readonly username: string; readonly filter: DeviceFilter },
   login: { readonly username: string; readonly device: FilteredDevice },
 ): Promise<boolean> {
-  // A key that cannot be told to fit fits nobody.
+  // A key whose patterns cannot be run is good for nobody.
   return (await matchesAll(about(key, login), key.filter, login.device, new Work())) === true
 }
 
@@ -126,8 +126,8 @@ function about(
 }
 
 /**
- * Whether all patterns match, and a tag does; undefined if nothing is known to differ and something cannot be
- * told.
+ * Whether all patterns and one of the tags match; undefined when nothing mismatches and some pattern cannot be
+ * run.
  */
 async function matchesAll(
   pairs: readonly Pair[],
@@ -141,16 +141,17 @@ async function matchesAll(
     const found = work.matches(source, text)
     if (found === false) return false
     if (found === undefined) all = undefined
-    if (work.isLong()) await setImmediate()
+    if (work.isTurnOver()) await setImmediate()
   }
   return all
 }
 
-/** The steps that are made for one decision. */
+/** Counts the steps of one decision. */
 class Work {
+  /** All steps so far. */
   #steps = 0
-  /** Since others had their turn. */
-  #inThisGo = 0
+  /** Steps since other work had its turn. */
+  #inThisTurn = 0
 
   /** Undefined if the pattern cannot be run, or not within the bound. */
   matches(source: string, text: string): boolean | undefined {
@@ -161,15 +162,15 @@ class Work {
     return this.#steps > mostSteps ? undefined : pattern.isIn(text)
   }
 
-  /** Whether it is time to let others be served. */
-  isLong(): boolean {
-    if (this.#inThisGo < stepsInOneGo) return false
-    this.#inThisGo = 0
+  /** Whether other work should get its turn now. */
+  isTurnOver(): boolean {
+    if (this.#inThisTurn < stepsPerTurn) return false
+    this.#inThisTurn = 0
     return true
   }
 
   #spend(steps: number): void {
     this.#steps += steps
-    this.#inThisGo += steps
+    this.#inThisTurn += steps
   }
 }

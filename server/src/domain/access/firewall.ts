@@ -43,7 +43,7 @@ export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firew
     if ('hostname' in rule.filter) checkPattern('filter.hostname', rule.filter.hostname)
   }
 
-  /** `id`: of the rule that it replaces. */
+  /** The row of a rule that fits beside the others. `id` is that of the rule which it replaces. */
   async function stored(inside: StoresInTransaction, tenant_id: string, wanted: Wanted, id?: number) {
     const { filter, active, action, priority, source_ip, username } = wanted
     if ('tags' in filter) await requireTags(inside, tenant_id, filter.tags)

@@ -1,14 +1,13 @@
-// Who may log in to a device: which device a name means, whether the firewall lets the caller through, and
-// what a public key is good for. Each question stands alone and changes nothing, so that nothing which an
-// earlier attempt brought about can help a later one. What does not exist, is not accepted or belongs to
-// somebody else is one and the same: not there.
+// Who may log in to a device: which device a name means, whether the firewall allows the caller, and what a
+// public key is good for. Each question stands alone and changes nothing, so that an earlier attempt can never
+// help a later one. Unknown devices, devices that are not accepted and devices of others get the same answer.
 import type { Clock } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { PublicKeyRow } from '../../storage/public-keys.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { isOver } from '../billing/device-limit.ts'
-import { decide, keyFits, mostAsked } from './firewall-rules.ts'
+import { decide, keyFits, mostEvaluated } from './firewall-rules.ts'
 import { readFilter, type StoredFilter } from './tag-use.ts'
 
 /** An SSHID: the user on the device, and the device as `namespace.name` or by its uid. */
@@ -22,21 +21,21 @@ export interface Reachable {
   readonly namespace: NamespaceRow
 }
 
-/** A public key, as it is found and as it is compared. */
+/** A public key: its fingerprint to find it by, and its line to compare it with. */
 export interface KeyName {
-  /** MD5, as public keys are stored under; two keys can be made that share it. */
+  /** MD5, under which public keys are stored. Somebody can make two keys that share it. */
   readonly fingerprint: string
-  /** The whole key, as OpenSSH writes it, without a comment. */
+  /** The whole key as OpenSSH writes it, without a comment. */
   readonly line: string
 }
 
-/** A key that a client has shown; of a certificate, the plain key that it is for. */
+/** A key that a client has shown. With a certificate: the plain key that the certificate is for. */
 export interface LoginKey extends KeyName {
   readonly type: string
   readonly bits: number | null
   readonly certificate?:
     | {
-        /** Of the key that signed it. */
+        /** The key that signed it. */
         readonly authority: KeyName
         judge(use: { principal: string; now: Date; address: string }): KeyVerdict
       }
@@ -47,11 +46,11 @@ export type KeyVerdict =
   | { readonly allowed: true; readonly limits?: LoginLimits }
   | { readonly allowed: false; readonly because: string }
 
-/** What a certificate takes away from a login. */
+/** What a certificate restricts in a login. */
 export interface LoginLimits {
   /** The only command that may run. */
   readonly forceCommand: string | undefined
-  /** Names of OpenSSH's extensions that it has, such as permit-pty. */
+  /** The OpenSSH extensions that it has, such as permit-pty. */
   readonly permits: ReadonlySet<string>
 }
 
@@ -59,14 +58,14 @@ export interface Logins {
   find(data: string): Promise<Reachable | undefined>
   firewall(to: Reachable, username: string, source: string): Promise<boolean>
   /**
-   * Whether the namespace has no more devices than it may have; when a subscription ends, it is for the owner
-   * to choose some.
+   * Whether the namespace has no more devices than it may have. After a subscription ends the owner has to
+   * choose some.
    */
   withinLimit(to: Reachable): Promise<boolean>
   key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyVerdict>
   /**
-   * Whether the namespace has such a key for such a name. It is not looked whether there is such a device, so
-   * that the answer tells nothing about that; the tags of a filter are for `key` to look at.
+   * Whether the namespace has such a key for such a name. It does not look for the device, so that the answer
+   * reveals nothing about it; `key` checks the tags of a filter.
    */
   offered(target: Target, source: string, key: LoginKey): Promise<KeyVerdict>
   /** The line of a registered key, for those who only have its fingerprint. */
@@ -79,7 +78,7 @@ const longest_username = 128
 const longest_data = 256
 const shortest_rsa = 2048
 
-/** Clients give everything before the last @: at the first @ of that the user's name ends. */
+/** Clients send everything before the last @. The user's name ends at the first @ of that. */
 export function parseTarget(sshid: string): Target | undefined {
   const at = sshid.indexOf('@')
   const target = { username: sshid.slice(0, at), data: sshid.slice(at + 1) }
@@ -92,7 +91,7 @@ export interface LoginParts {
   clock: Clock
   /** Whether there is a payment provider. */
   billed: boolean
-  /** Firewall rules that could not be run within their bound; they let nobody through. */
+  /** Reports firewall rules that could not be run within their bound; they allow nobody. */
   onUnrunnable(tenant_id: string, rules: readonly string[]): void
 }
 
@@ -113,8 +112,8 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     return namespace && device?.status === 'accepted' ? { device, namespace } : undefined
   }
 
-  /** The namespace that a name is of, and what the device would be called, whether it is there or not. */
-  async function placeOf(data: string): Promise<{ tenant_id: string; name: string }> {
+  /** The namespace that a name points to, and the device's name there, whether or not the device exists. */
+  async function locate(data: string): Promise<{ tenant_id: string; name: string }> {
     if (data.includes('.')) {
       const dot = data.indexOf('.')
       const namespace = await stores.namespaces.findByName(data.slice(0, dot).toLowerCase())
@@ -124,7 +123,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     return { tenant_id, name: (await stores.of(tenant_id).devices.find(data.toLowerCase()))?.name ?? '' }
   }
 
-  /** What a key is good for, for those whom `fits` says that its filter is about. */
+  /** What a key is good for, where `fits` says whether its user pattern and filter match. */
   async function judgeKey(
     tenant_id: string,
     username: string,
@@ -135,8 +134,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     const refuse = (because: string): KeyVerdict => ({ allowed: false, because })
     if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa))
       return refuse('The key is too weak.')
-    // A certificate is worth what the registered key that signed it is worth, and not more than it says of
-    // itself.
+    // A certificate allows what the registered key that signed it allows, and no more than its own text says.
     const { fingerprint, line } = key.certificate?.authority ?? key
     const row = await stores.of(tenant_id).publicKeys.find(fingerprint)
     if (!row || lineOf(row) !== line) return refuse('The namespace does not know the key.')
@@ -157,8 +155,8 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     find: (data) => (data.includes('.') ? byName(data) : byUid(data)),
 
     async firewall({ device }, username, source) {
-      // Read each time: a rule counts from the next attempt on, on every node.
-      const rules = (await stores.of(device.tenant_id).firewall.active(mostAsked + 1)).map((row) => ({
+      // The rules are read each time, so that a new one counts from the next attempt on, on every node.
+      const rules = (await stores.of(device.tenant_id).firewall.active(mostEvaluated + 1)).map((row) => ({
         ...row,
         id: String(row.id),
         active: row.active === 1,
@@ -187,7 +185,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
       ),
 
     async offered({ username, data }, source, key) {
-      const { tenant_id, name } = await placeOf(data)
+      const { tenant_id, name } = await locate(data)
       const fits = ({
         username: pattern,
         filter,

@@ -1,9 +1,9 @@
 // Regular expressions that users wrote: host names, login names and addresses in firewall rules and public
 // keys. They are in RE2 syntax, unanchored, and run by an engine without backtracking: a match takes at most
 // one step for each instruction of the compiled program and each character of the text. So the size of the
-// program is what a pattern costs, and `(x{30}){30}` is 900 copies of x: the size is known before anything is
-// compiled, and bounded. Programs are kept by their source, so each is compiled once; those that nobody asked
-// for longest go first.
+// program is the cost of a pattern. `(x{30}){30}` has 900 copies of x, so the size is computed before anything
+// is compiled, and bounded. A cache keeps compiled programs by their source and evicts those that were not used
+// for longest.
 import { RE2JSException, RE2Set } from 're2js'
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../../kit/bounded-map.ts'
@@ -11,18 +11,18 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 const longestSource = 1024
 /** A 1024-character list of names needs about 1300; nobody needs many more. */
 const largestProgram = 2000
-/** A class of characters is a table; as many of its numbers cost as much to compile as one instruction. */
-const numbersOfOne = 16
-/** The classes of Unicode have up to 1400 of them. */
+/** A character class is a table. So many of its numbers cost as much to compile as one instruction. */
+const numbersPerInstruction = 16
+/** The charge for a Unicode class, whose table has up to 1400 numbers. */
 const unicodeClass = 100
 /**
- * What it takes to compile a pattern, for each instruction and for each character of its source; found by
- * measuring.
+ * Steps that compiling takes for each instruction, and measuring for each character of the source. Both numbers
+ * were measured.
  */
 export const stepsToCompile = 64
 const stepsToMeasure = 4
-const mostKept = 2000
-const mostSizeKept = 100_000
+const mostCached = 2000
+const mostSizeCached = 100_000
 
 export interface Pattern {
   /** The most steps that a match takes for each character of the text. */
@@ -30,11 +30,11 @@ export interface Pattern {
   isIn(text: string): boolean
 }
 
-/** By source; null: too large to be run. The one that was used last is the newest. */
-const kept = new BoundedMap<string, Pattern | null>(mostKept)
-let sizeKept = 0
+/** Programs by source; null: too large to be run. The one that was used last is the newest. */
+const cache = new BoundedMap<string, Pattern | null>(mostCached)
+let sizeCached = 0
 
-/** Refuses a pattern that we could not run; `field` is the name that the caller knows it by. */
+/** Refuses a pattern that the engine cannot run; `field` is its name in the request. */
 export function checkPattern(field: string, source: string): void {
   if (source.length > longestSource) {
     throw new Failure('invalid', {
@@ -55,22 +55,22 @@ export function checkPattern(field: string, source: string): void {
   })
 }
 
-/** The pattern, compiled; undefined if it is too large to be run. Throws a RE2JSException if it is none. */
+/** The compiled pattern; undefined if it is too large to be run. Throws a RE2JSException if it is none. */
 function patternOf(source: string, charge?: (steps: number) => void): Pattern | undefined {
-  const known = kept.get(source)
+  const known = cache.get(source)
   const pattern = known === undefined ? (compile(source) ?? null) : known
-  sizeKept -= kept.set(source, pattern)?.size ?? 0
+  sizeCached -= cache.set(source, pattern)?.size ?? 0
   if (known === undefined) {
     charge?.(source.length * stepsToMeasure + (pattern?.size ?? 0) * stepsToCompile)
-    sizeKept += pattern?.size ?? 0
-    while (sizeKept > mostSizeKept) sizeKept -= kept.evict()?.size ?? 0
+    sizeCached += pattern?.size ?? 0
+    while (sizeCached > mostSizeCached) sizeCached -= cache.evict()?.size ?? 0
   }
   return pattern ?? undefined
 }
 
 /**
- * The pattern, compiled; undefined if it cannot be run, which no rule may take for "does not match". `charge`
- * is told what compiling took, in steps of a match.
+ * The compiled pattern; undefined if it cannot be run, which no rule may take for "does not match". `charge`
+ * gets the cost of compiling, in steps of a match.
  */
 export function runnable(source: string, charge: (steps: number) => void): Pattern | undefined {
   try {
@@ -87,20 +87,20 @@ const anything: Pattern = { size: 1, isIn: () => true }
 function compile(source: string): Pattern | undefined {
   if (source === '.*') return anything
   if (source.length > longestSource || sizeOf(source) > largestProgram) return undefined
-  // A set, because it may be told to remember no states of an automaton: each new one costs more than many
+  // A set, because a set can be made without a cache of automaton states. Each new state costs more than many
   // steps.
   const program = new RE2Set(RE2Set.UNANCHORED, 0, 0)
   program.add(source)
   program.compile()
   const instructions = program.prog.inst as readonly { readonly runes: ArrayLike<number> }[]
-  const size = instructions.reduce((sum, { runes }) => sum + 1 + runes.length / numbersOfOne, 0)
+  const size = instructions.reduce((sum, { runes }) => sum + 1 + runes.length / numbersPerInstruction, 0)
   return size > largestProgram ? undefined : { size, isIn: (text) => program.match(text).length > 0 }
 }
 
 /**
- * About how many instructions a pattern compiles to, found without compiling it: every atom counts one, a
- * class by the size of its table, a group two more, and a repetition multiplies what it repeats. It need only
- * be right in scale; what is not RE2 syntax gets some number and is refused later.
+ * About how many instructions a pattern compiles to, computed without compiling it: every atom counts one, a
+ * class the size of its table, a group two more, and a repetition multiplies what it repeats. Only the scale
+ * must be right. A text that is not RE2 syntax gets some number and is refused later.
  */
 export function sizeOf(source: string): number {
   const outer: number[] = []
@@ -114,7 +114,7 @@ export function sizeOf(source: string): number {
   while (rest !== '') {
     const token = tokens.exec(rest)![0]
     rest = rest.slice(token.length)
-    // Flags alone and empty quotes are no atoms: in `x(?i){9}` it is x that is repeated.
+    // Flags alone and empty quotes are no atoms: `x(?i){9}` repeats x.
     if (token.startsWith('(?') || emptyQuote.test(token)) continue
     if (token === '(') {
       outer.push(sum)
@@ -133,19 +133,19 @@ export function sizeOf(source: string): number {
       sum += 1
       last += 1
     } else {
-      atom(1 + token.length / numbersOfOne + unicodeClass * (token.match(/\\[pP]/g)?.length ?? 0))
+      atom(1 + token.length / numbersPerInstruction + unicodeClass * (token.match(/\\[pP]/g)?.length ?? 0))
     }
   }
-  // Groups that are still open count as closed here.
+  // Groups that are still open at the end count as closed.
   return outer.reduce((total, size) => total + size, sum)
 }
 
 const emptyQuote = /^\\(?:Q|Q\\E|E)$/
 
 /**
- * Flags alone; quoted text; an escape, perhaps with braces; a class, in which a leading `]` is literal; a
- * counted repetition; any one character. This one does run on a backtracking engine: a source of 1024
- * characters costs it at most their square.
+ * In this order: flags alone; quoted text; an escape, perhaps with braces; a class, in which a leading `]` is
+ * literal; a counted repetition; any one character. This expression runs on JavaScript's backtracking engine,
+ * where a source of 1024 characters costs at most the square of its length.
  */
 const tokens =
   /^(?:\(\?[a-zA-Z-]*\)|\\Q[^]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[^]|\[\^?\]?(?:\[:[^\]]*:\]|\\[^]|[^\]\\])*\]|\{\d+(?:,\d*)?\}|[^])/

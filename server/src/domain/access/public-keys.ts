@@ -1,5 +1,5 @@
-// Public keys of a namespace. A key is parsed before it is kept; what cannot be parsed, DSA and short RSA
-// keys are refused, and so is a pattern that does not compile.
+// Public keys of a namespace. A key is parsed before it is stored. Keys that cannot be parsed, DSA keys and
+// short RSA keys are refused, and so are patterns that do not compile.
 import { Failure } from '@hawser/contract/failures'
 import type { PublicKey } from '@hawser/contract/public-keys'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -10,7 +10,7 @@ import { checkPattern } from './patterns.ts'
 import type { Rules } from '../callers/rules.ts'
 import { filterTags, readFilter, requireTags, type StoredFilter } from './tag-use.ts'
 
-/** What reads a public-key line; the ssh package offers it. */
+/** Reads a public-key line; the ssh package implements it. */
 export interface KeyReader {
   parse(line: string): { type: string; blob: Buffer; bits: number | null }
   line(type: string, blob: Buffer): string
@@ -34,7 +34,7 @@ const present = (row: PublicKeyRow): PublicKey => ({
   certificate_authority: row.certificate_authority === 1,
 })
 
-/** A key that is good enough to be kept, without its comment. Throws a Failure that names the field. */
+/** A key that is strong enough, without its comment. Throws a Failure that names the field. */
 export function soundKey(
   keys: KeyReader,
   text: string,
@@ -53,7 +53,7 @@ export function soundKey(
   return { line: keys.line(key.type, key.blob), fingerprint: keys.fingerprint(key.blob) }
 }
 
-/** The same as a row has it. */
+/** The same, in the form of a row. */
 export function storableKey(keys: KeyReader, text: string): { data: string; fingerprint: string } {
   const { line, fingerprint } = soundKey(keys, text, 'data')
   return { data: Buffer.from(line).toString('base64'), fingerprint }
@@ -77,7 +77,6 @@ export function publicKeys({
     else await requireTags(inside, tenant_id, filter.tags)
   }
 
-  /** Changes the filter of one key. */
   function changeFilter(
     tenant_id: string,
     fingerprint: string,

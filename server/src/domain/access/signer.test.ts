@@ -3,7 +3,7 @@ import { createVerify, generateKeyPairSync } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
 import { localBus } from '../../bus/local.ts'
-import { signer, type Login, type Signer } from './signer.ts'
+import { signer, type PendingLogin, type Signer } from './signer.ts'
 
 const pair = generateKeyPairSync('rsa', {
   modulusLength: 2048,
@@ -12,7 +12,7 @@ const pair = generateKeyPairSync('rsa', {
 })
 const device = { uid: 'a'.repeat(64), tenant_id: '00000000-0000-4000-8000-000000000001' }
 const fingerprint = '19:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f'
-const login: Login = {
+const login: PendingLogin = {
   tenant_id: device.tenant_id,
   device_uid: device.uid,
   username: 'root',

@@ -1,10 +1,10 @@
 // Auth SSH public key: an agent asks the server to prove that a public-key login comes from it. The server
-// signs only for a login that it is making on that very device at that moment, with a key that was made for
-// it: the gateway opens such a login here, and each is good for one device, one user name, one signature and
-// some seconds. An agent does not say which of several equal logins it asks for, so signatures are counted:
-// as many as logins were opened, never more than are going on. A key lives in memory only. Without an open
-// login there is nothing to sign with, and the answer is 404. The agent may ask another node than the one
-// that makes the login; that one is found by the key.
+// signs only for a login that it is making on that device at that moment, with a key that was made for it. The
+// gateway opens such a pending login here; each allows one signature for one device and one user name within
+// some seconds. An agent does not say which of several identical logins it asks for, so signatures are counted:
+// as many as logins were opened, never more than are pending. Keys live in memory only. Without a pending login
+// the answer is 404. The agent may ask another node than the one that makes the login; the key leads to the
+// right one.
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
@@ -14,7 +14,8 @@ import { limiter } from '../../kit/limiter.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import type { DeviceCaller } from '../callers/callers.ts'
 
-export interface Login {
+/** A login that the gateway is making on a device. */
+export interface PendingLogin {
   readonly tenant_id: string
   readonly device_uid: string
   readonly username: string
@@ -23,18 +24,18 @@ export interface Login {
 }
 
 export interface Signer {
-  /** Lets one signature be made until it is disposed. */
-  open(login: Login): Disposable
+  /** Allows one signature for the login, until it is disposed. */
+  open(login: PendingLogin): Disposable
   sign(caller: Pick<DeviceCaller, 'uid' | 'tenant_id'>, fingerprint: string, data: string): Promise<string>
-  /** Questions that were not answered with a signature. */
+  /** Requests that got no signature. */
   readonly refused: number
 }
 
 const login_ms = 30_000
-const mostHeld = 3
+const mostKeys = 3
 /**
- * Of one device: real agents ask only for logins that are being made. After these, other nodes are not asked
- * any more.
+ * Refusals of one device: real agents ask only for pending logins. After so many the node does not ask the other
+ * nodes any more.
  */
 const refusalsPerDevice = { max: 30, window_ms: minute_ms }
 
@@ -44,19 +45,19 @@ interface Question {
   readonly data: string
 }
 
-/** Logins that are the same to an agent: same device, user name and key. */
-interface EqualLogins {
-  readonly privateKey: Login['privateKey']
-  /** Those that are going on, oldest first. */
+/** Logins that an agent cannot tell apart: same device, user name and key. */
+interface IdenticalLogins {
+  readonly privateKey: PendingLogin['privateKey']
+  /** The pending ones, oldest first. */
   readonly open: Set<{ readonly expires_at: number }>
   /** Signatures that may still be made for them. */
   left: number
 }
 
-const nameOfEquals = ({ tenant_id, device_uid, username, fingerprint }: Omit<Login, 'privateKey'>): string =>
+const keyOf = ({ tenant_id, device_uid, username, fingerprint }: Omit<PendingLogin, 'privateKey'>): string =>
   JSON.stringify([tenant_id, device_uid, username, fingerprint])
 
-/** As a name on the bus. */
+/** The name under which other nodes find the key on the bus. */
 const nameOf = (fingerprint: string): string => `login.${hashOf(fingerprint)}`
 
 export function signer(
@@ -66,26 +67,27 @@ export function signer(
 ): Signer {
   const refusals = limiter(clock, refusalsPerDevice)
   let refused = 0
-  const logins = new Map<string, EqualLogins>()
-  /** One key makes many logins; its name is held once. */
-  const held = new Map<string, Disposable>()
+  const logins = new Map<string, IdenticalLogins>()
+  /** The keys that this node answers for on the bus. One key makes many logins. */
+  const registered = new Map<string, Disposable>()
 
-  function hold(fingerprint: string): void {
-    if (held.has(fingerprint)) return
-    // Keys are renewed every hour or so; the ones before the last two make no logins any more.
-    for (const [old, name] of held) {
-      if (held.size < mostHeld) break
+  /** Answers other nodes that ask for a signature by this key. */
+  function register(fingerprint: string): void {
+    if (registered.has(fingerprint)) return
+    // The gateway renews its key about every hour; keys before the last two make no logins any more.
+    for (const [old, name] of registered) {
+      if (registered.size < mostKeys) break
       name[Symbol.dispose]()
-      held.delete(old)
+      registered.delete(old)
     }
     const answer = async (question: string): Promise<string | undefined> => {
       const asked = JSON.parse(question) as Question
       return signHere(asked.caller, asked.fingerprint, asked.data)
     }
-    held.set(fingerprint, bus.hold(nameOf(fingerprint), answer))
+    registered.set(fingerprint, bus.hold(nameOf(fingerprint), answer))
   }
 
-  /** The login is spent before its signature is made, by another thread. */
+  /** Counts the login as used before another thread makes the signature. */
   async function signHere(
     { uid, tenant_id }: Question['caller'],
     fingerprint: string,
@@ -93,34 +95,33 @@ export function signer(
   ): Promise<string | undefined> {
     const username = usernameIn(data)
     if (username === undefined) return undefined
-    const name = nameOfEquals({ tenant_id, device_uid: uid, username, fingerprint })
-    const equals = logins.get(name)
-    if (!equals) return undefined
-    for (const login of equals.open) if (login.expires_at <= clock.now()) close(name, equals, login)
-    if (equals.left === 0) return undefined
-    equals.left -= 1
-    const key =
-      typeof equals.privateKey === 'string' ? createPrivateKey(equals.privateKey) : equals.privateKey
-    return (await promisify(sign)('sha256', Buffer.from(data), key)).toString('base64')
+    const key = keyOf({ tenant_id, device_uid: uid, username, fingerprint })
+    const same = logins.get(key)
+    if (!same) return undefined
+    for (const login of same.open) if (login.expires_at <= clock.now()) close(key, same, login)
+    if (same.left === 0) return undefined
+    same.left -= 1
+    const signing = typeof same.privateKey === 'string' ? createPrivateKey(same.privateKey) : same.privateKey
+    return (await promisify(sign)('sha256', Buffer.from(data), signing)).toString('base64')
   }
 
-  function close(name: string, equals: EqualLogins, login: { readonly expires_at: number }): void {
-    if (!equals.open.delete(login)) return
-    // Whether this one was signed for or another is not known; what is left is for those that still go on.
-    equals.left = Math.min(equals.left, equals.open.size)
-    if (equals.open.size === 0) logins.delete(name)
+  function close(key: string, same: IdenticalLogins, login: { readonly expires_at: number }): void {
+    if (!same.open.delete(login)) return
+    // Nobody knows which of them got a signature; the signatures that are left belong to those still pending.
+    same.left = Math.min(same.left, same.open.size)
+    if (same.open.size === 0) logins.delete(key)
   }
 
   return {
     open(login) {
-      const name = nameOfEquals(login)
-      const equals = logins.get(name) ?? { privateKey: login.privateKey, open: new Set(), left: 0 }
+      const key = keyOf(login)
+      const same = logins.get(key) ?? { privateKey: login.privateKey, open: new Set(), left: 0 }
       const entry = { expires_at: clock.now() + login_ms }
-      logins.set(name, equals)
-      equals.open.add(entry)
-      equals.left += 1
-      hold(login.fingerprint)
-      return { [Symbol.dispose]: () => close(name, equals, entry) }
+      logins.set(key, same)
+      same.open.add(entry)
+      same.left += 1
+      register(login.fingerprint)
+      return { [Symbol.dispose]: () => close(key, same, entry) }
     },
     async sign({ uid, tenant_id }, fingerprint, data) {
       const question: Question = { caller: { uid, tenant_id }, fingerprint, data }
@@ -142,8 +143,7 @@ export function signer(
 }
 
 /**
- * Agents send {"Username": …, "Namespace": …}; the namespace there may be out of date, so only the name
- * counts.
+ * Agents send {"Username": …, "Namespace": …}. Only the name counts, because the namespace may be out of date.
  */
 function usernameIn(data: string): string | undefined {
   try {

@@ -7,7 +7,7 @@ import type { StoresInTransaction } from '../../storage/stores.ts'
 export type { StoredFilter }
 type Inside = Pick<StoresInTransaction, 'of'>
 
-/** Firewall rules that became inactive, because their last tag is gone. */
+/** Firewall rules that became inactive because they lost their last tag. */
 export interface Deactivated {
   readonly tenant_id: string
   readonly tag: string
@@ -41,7 +41,7 @@ export async function requireTags(inside: Inside, tenant_id: string, tags: reado
       throw new Failure('notFound', { message: `Nothing in the namespace has the tag ${tag}.` })
 }
 
-/** The tags of a filter that is by tags; one by host name takes no tag operations. */
+/** The tags of a filter by tags. A filter by host name allows no tag operations. */
 function tagsOf(filter: StoredFilter): string[] {
   if (!('tags' in filter))
     throw new Failure('invalid', { message: 'This filter is by host name; it has no tags.' })
@@ -68,7 +68,7 @@ export const filterTags = {
     return { tags: [...tags] }
   },
   /**
-   * May leave no tag at all; such a filter matches no device, and a firewall rule with it must not be active.
+   * May leave no tag at all. Such a filter matches no device, and a firewall rule with it must not be active.
    */
   remove(filter: StoredFilter, tag: string): StoredFilter {
     const tags = tagsOf(filter)

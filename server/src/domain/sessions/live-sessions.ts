@@ -1,13 +1,13 @@
-// The record of a session while it goes on. It is made when somebody is authenticated on a device, never
-// before, and ends with the connection whatever happens: what could not be written because the database was
-// away is written when it is back, and what a crash left open is closed by the sweeps. The time of the last
-// sign is written for all sessions together.
+// The record of a session while it runs. It is created when a user is authenticated on a device, never before,
+// and ends with the connection whatever happens: changes that failed while the database was unreachable are
+// written when it is back, and the sweeps close sessions that a crash left open. `last_seen` is written for all
+// sessions together.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
 
 export interface SessionStart {
-  /** Made when the connection came; agents know the session by it, too. */
+  /** Made when the client connected; agents know the session by it, too. */
   readonly uid: string
   readonly tenant_id: string
   readonly device_uid: string
@@ -17,58 +17,61 @@ export interface SessionStart {
 
 export interface LiveSession {
   readonly uid: string
-  /** What is known of it only later. */
+  /** Writes what becomes known of the session while it runs. */
   note(change: { type?: 'shell' | 'exec' | 'subsystem'; term?: string; recorded?: 1; unrecorded?: 1 }): void
   finish(): void
 }
 
 export interface LiveSessions extends AsyncDisposable {
-  /** Throws notFound when the device has just left. */
+  /** Throws notFound when the device was removed or rejected a moment ago. */
   begin(start: SessionStart): Promise<LiveSession>
-  /** They were written off although they go on. */
+  /** Marks the sessions of this node as active again, after another node closed them in the database. */
   revive(): Promise<void>
 }
 
 const touch_every_ms = 30_000
-/** A session that was not touched for so long has no gateway any more. */
+/** A session that no gateway has touched for so long is over. */
 export const stale_ms = 5 * minute_ms
 const batch = 500
 const longest_term = 64
 
 type Change = Parameters<ReturnType<Stores['of']>['sessions']['save']>[1]
 
-interface Held {
+interface Entry {
+  /** The registration under which other nodes find the session. */
   readonly name: Disposable
   readonly tenant_id: string
+  /** What is not written yet. */
   change: Change | undefined
+  /** The session has ended; the entry goes once that is written. */
   over: boolean
 }
 
 export interface LiveSessionParts {
   stores: Stores
   clock: Clock
-  /** Where they go on; empty when there is one node only. */
+  /** The id of this node; empty when there is only one. */
   node: string
-  /** Lets other nodes find what is here under this name. */
-  hold(name: string): Disposable
+  /** Lets other nodes find this node under the name. */
+  register(name: string): Disposable
   onError: (error: unknown) => void
 }
 
 export const sessionName = (uid: string): string => `session.${uid}`
 
-export function liveSessions({ stores, clock, node, hold, onError }: LiveSessionParts): LiveSessions {
-  const held = new Map<string, Held>()
-  /** Those with something to write; one write at a time for each, the newest state. */
+export function liveSessions({ stores, clock, node, register, onError }: LiveSessionParts): LiveSessions {
+  const entries = new Map<string, Entry>()
+  /** Resolves when all writes so far are done: one runs at a time, each with the newest state. */
   let writing = Promise.resolve()
 
   async function write(uid: string): Promise<void> {
-    const session = held.get(uid)
+    const session = entries.get(uid)
     const change = session?.change
     if (!session || !change) return
     session.change = undefined
     try {
       await stores.of(session.tenant_id).sessions.save(uid, change)
-      if (session.over && !session.change) held.delete(uid)
+      if (session.over && !session.change) entries.delete(uid)
     } catch (error) {
       session.change = { ...change, ...(session.change as Change | undefined) }
       onError(error)
@@ -76,15 +79,15 @@ export function liveSessions({ stores, clock, node, hold, onError }: LiveSession
   }
 
   const note = (uid: string, change: Change): void => {
-    const session = held.get(uid)
+    const session = entries.get(uid)
     if (!session) return
     session.change = { ...session.change, ...change }
     writing = writing.then(() => write(uid))
   }
 
   async function touch(): Promise<void> {
-    for (const [uid, session] of held) if (session.change) await write(uid)
-    const alive = [...held].flatMap(([uid, session]) => (session.over ? [] : [uid]))
+    for (const [uid, session] of entries) if (session.change) await write(uid)
+    const alive = [...entries].flatMap(([uid, session]) => (session.over ? [] : [uid]))
     for (let start = 0; start < alive.length; start += batch)
       await stores.liveSessions.touch(alive.slice(start, start + batch), iso(clock.now()))
   }
@@ -96,7 +99,7 @@ export function liveSessions({ stores, clock, node, hold, onError }: LiveSession
     async begin({ uid, tenant_id, device_uid, username, ip_address }) {
       const now = iso(clock.now())
       await stores.transaction(async (inside) => {
-        // Held until the end, so that nobody removes or rejects it between this look and the insert.
+        // The transaction keeps anybody from removing or rejecting the device between this look and the insert.
         const device = await inside.of(tenant_id).devices.find(device_uid)
         if (device?.status !== 'accepted') throw new Failure('notFound')
         await inside.of(tenant_id).sessions.insert({
@@ -115,13 +118,13 @@ export function liveSessions({ stores, clock, node, hold, onError }: LiveSession
           node,
         })
       })
-      held.set(uid, { tenant_id, name: hold(sessionName(uid)), change: undefined, over: false })
+      entries.set(uid, { tenant_id, name: register(sessionName(uid)), change: undefined, over: false })
       return {
         uid,
         note: ({ term, ...change }) =>
           note(uid, { ...change, ...(term === undefined ? {} : { term: term.slice(0, longest_term) }) }),
         finish() {
-          const session = held.get(uid)
+          const session = entries.get(uid)
           if (!session || session.over) return
           session.over = true
           session.name[Symbol.dispose]()
@@ -130,14 +133,14 @@ export function liveSessions({ stores, clock, node, hold, onError }: LiveSession
       }
     },
     async revive() {
-      const alive = [...held].flatMap(([uid, session]) => (session.over ? [] : [uid]))
+      const alive = [...entries].flatMap(([uid, session]) => (session.over ? [] : [uid]))
       for (let start = 0; start < alive.length; start += batch)
         await stores.liveSessions.revive(alive.slice(start, start + batch), node, iso(clock.now()))
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
       await writing
-      for (const uid of held.keys()) await write(uid)
+      for (const uid of entries.keys()) await write(uid)
     },
   }
 }

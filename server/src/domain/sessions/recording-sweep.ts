@@ -1,6 +1,6 @@
-// Removes recordings that nobody may see any more: those whose session is gone with its device or namespace,
-// and those that are older than the installation keeps them. Safe to repeat; what fails is tried again at the
-// next sweep.
+// Removes recordings that nobody may see any more: those whose session was deleted with its device or
+// namespace, and those that are older than the installation keeps them. A sweep is safe to repeat; the next one
+// retries what failed.
 import { day_ms, iso, type Clock } from '../../kit/clock.ts'
 import type { Recordings } from '../../recording/recordings.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -11,7 +11,7 @@ export interface RecordingSweepParts {
   stores: Stores
   recordings: Pick<Recordings, 'remove'>
   clock: Clock
-  /** 0: for ever. */
+  /** Days for which a recording is kept; 0: for ever. */
   days: number
 }
 

@@ -1,9 +1,9 @@
-// What a change takes away from those who are connected: one table from news to effects. A device that is no
-// longer accepted has no sessions; one that is rejected or gone has no tunnel either. Whoever loses a role, a
-// sign-in or an API key loses the terminals and the live views that it opened. What is deleted takes its
-// recordings along. When news may have been missed, everything that is open is held against the database.
+// What a change ends for those who are connected: one table from news to effects. A device that is no longer
+// accepted loses its sessions; a rejected or deleted one loses its tunnel, too. A person who loses a role, a
+// sign-in or an API key loses the terminals and live views opened with it. A deleted device or namespace loses
+// its recordings. When news may have been missed, every open connection is checked against the database.
 //
-// The news are told by whoever makes the change, on any node; the effects happen on the node that has the
+// The rule that makes a change publishes the news, on any node; the effects happen on the node that has the
 // connection.
 import type { Bus, News } from '../../bus/bus.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -13,17 +13,17 @@ export interface OpenSession {
   readonly tenant_id: string
   readonly device_uid: string
   end(why: string): void
-  /** Begins or ends recording, from now on. */
-  record(wish: RecordingWish): void
+  /** Starts or stops recording, from now on. */
+  record(policy: RecordingPolicy): void
 }
 
-export interface RecordingWish {
+export interface RecordingPolicy {
   readonly record: boolean
-  /** Whether what cannot be recorded goes on all the same. */
+  /** Whether a session that cannot be recorded may go on. */
   readonly continueUnrecorded: boolean
 }
 
-/** Somebody who has a terminal or a live view open, in which namespace. */
+/** A person who has a terminal or a live view open, and the namespace of it. */
 export interface Person {
   readonly user_id: string
   readonly tenant_id: string
@@ -48,7 +48,7 @@ export interface Connections {
     changed(tenant_id: string, uid: string): void
     namespaceRemoved(tenant_id: string): void
   }
-  /** Terminals and live views of these people: each asks the database whether it may stay open. */
+  /** Makes each terminal and live view of these people ask the database whether it may stay open. */
   recheckPeople(whose: (person: Person) => boolean): void
 }
 
@@ -61,23 +61,23 @@ export const reasons = {
 export interface RevocationParts {
   bus: Bus
   stores: Stores
-  /** Runs work that nobody waits for, one of these names in the log if it fails. */
+  /** Runs work that nobody waits for; the name appears in the log if it fails. */
   later(name: string, work: () => Promise<void>): void
-  /** Removes the recordings of what is gone. */
+  /** Removes the recordings of deleted devices and namespaces. */
   sweepRecordings(): Promise<void>
 }
 
 export interface Revocation extends Disposable {
   /** From now on changes take effect on what is open here, until this is disposed. */
   apply(open: Connections): Disposable
-  /** What the namespace wants to be recorded now. */
-  recordingOf(tenant_id: string): Promise<RecordingWish>
+  /** Whether the namespace wants its sessions recorded now. */
+  recordingOf(tenant_id: string): Promise<RecordingPolicy>
 }
 
 type Table = { readonly [K in keyof News]?: (news: News[K], open: Connections) => void }
 
 export function revocation({ bus, stores, later, sweepRecordings }: RevocationParts): Revocation {
-  async function recordingOf(tenant_id: string): Promise<RecordingWish> {
+  async function recordingOf(tenant_id: string): Promise<RecordingPolicy> {
     const namespace = await stores.namespaces.find(tenant_id)
     return {
       record: namespace?.session_record === 1,
@@ -105,11 +105,11 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
     }
     const sessions = [...open.sessions.values()].filter((session) => session.tenant_id === tenant_id)
     if (sessions.length === 0) return
-    const wish = await recordingOf(tenant_id)
-    for (const session of sessions) session.record(wish)
+    const policy = await recordingOf(tenant_id)
+    for (const session of sessions) session.record(policy)
   }
 
-  /** News were missed: everything that is open is held against the database. */
+  /** After missed news: checks every open connection against the database. */
   async function recheckAll(open: Connections): Promise<void> {
     await open.joined.recheck()
     for (const { device } of open.tunnels.all()) {
@@ -121,8 +121,8 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
       const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
       if (device?.status !== 'accepted') session.end(reasons.unavailable)
       const record = await stores.of(session.tenant_id).sessions.find(session.uid)
-      // A session that was written off together with this node, while it was cut off, names no node. It is
-      // not closed by anybody: the node that has it writes its record again.
+      // While this node was cut off, another one may have closed its sessions in the database; their records
+      // then name no node. Nobody closed such a session: this node writes its record again.
       if (record?.active === 0 && record.node !== '') session.end(reasons.closed)
     }
     open.recheckPeople(() => true)
@@ -147,8 +147,9 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
     'apiKey.changed': ({ tenant_id }, open) => open.recheckPeople((person) => person.tenant_id === tenant_id),
   }
 
-  // Whoever deletes a device or a namespace expects its recordings to be gone then, not at the next sweep.
-  // This concerns the database, so it happens where the change was made, also when nothing is open there.
+  // A person who deletes a device or a namespace expects its recordings to be gone at once, not at the next
+  // sweep. This concerns the database, so it happens on the node that made the change, also when nothing is
+  // open there.
   const sweep = (): void => later('sweep', sweepRecordings)
   const sweeping = [
     bus.hear('device.changed', ({ status }) => void (status === 'gone' && sweep())),

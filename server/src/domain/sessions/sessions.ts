@@ -1,4 +1,4 @@
-// Sessions as members see them, and the calls by which an agent reports on its own.
+// Sessions as members see them, and the calls by which an agent reports on its own sessions.
 import { Failure } from '@hawser/contract/failures'
 import type { Frame, Session } from '@hawser/contract/sessions'
 import type { Bus } from '../../bus/bus.ts'
@@ -20,13 +20,13 @@ export interface SessionParts {
   clock: Clock
   recordings: Recordings
   tickets: Pick<WatchTickets, 'give'>
-  /** The cast of a session of which nothing was recorded. */
+  /** The asciicast of a session of which nothing was recorded. */
   emptyCast(started_ms: number): string
 }
 
-/** What the doors for WebSockets ask besides. */
+/** What the WebSocket endpoints ask beside the operations. */
 export interface SessionWatching {
-  /** What is being recorded of the session; the newest channel, or the one that is named. */
+  /** The running recording of the session: of the newest channel, or of the one that is named. */
   watch(uid: string, channel: number | undefined, caller: MemberCaller): Promise<Recording>
 }
 
@@ -118,7 +118,7 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
       const { device_uid, username, term, recorded } = await mustFind(params.uid, caller)
       const { tenant_id } = caller
       if ((await stores.namespaces.find(tenant_id))?.session_record !== 1) return
-      // Known as recorded before there is something to remove.
+      // The session is marked as recorded first, so that a removal always finds the recording.
       if (recorded === 0) await stores.of(tenant_id).sessions.save(params.uid, { recorded: 1 })
       const { message, width, height } = body
       const about = { tenant_id, session_uid: params.uid, device_uid, username, term }

@@ -1,7 +1,6 @@
-// Tickets for terminals in a browser. Who is signed in, and a member of the device's namespace, gets one; it
-// is good once, for half a minute, and holds what the login on the device needs, so that no password stands
-// in an address. All of it is in memory: nothing of a ticket is written anywhere. A terminal lasts as long as
-// its person's sign-in does.
+// Tickets for terminals in a browser. A signed-in member of the device's namespace gets one. A ticket is good
+// once, for half a minute, and contains what the login on the device needs, so that no password appears in an
+// address. Tickets live in memory and are written nowhere. A terminal lasts as long as its user's sign-in.
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../../bus/bus.ts'
 import { newUid } from '../../kit/ids.ts'
@@ -12,18 +11,18 @@ import { outlivesPasswords, type MemberCaller } from '../callers/callers.ts'
 import type { KeyReader } from '../access/public-keys.ts'
 import type { Rules } from '../callers/rules.ts'
 
-/** Whose it is. */
-export interface Holder {
+/** The user who got a ticket. */
+export interface TicketHolder {
   readonly user_id: string
   readonly username: string
   readonly tenant_id: string
-  /** Of the token that asked for it: a changed password makes another one. */
+  /** The epoch of the token that asked for the ticket; a change of password starts a new epoch. */
   readonly epoch: number
-  /** Of the same token: the one that changes the password stays. */
+  /** The id of the same token; the token that changes the password stays good. */
   readonly token_id: string
 }
 
-export type TerminalTicket = Holder &
+export type TerminalTicket = TicketHolder &
   (
     | {
         readonly kind: 'terminal' | 'old terminal'
@@ -35,17 +34,17 @@ export type TerminalTicket = Holder &
   )
 
 export interface TerminalTickets {
-  /** Gives up the ticket. Throws wrongToken. */
+  /** Redeems the ticket, which then is gone. Throws wrongToken. */
   take(token: string): TerminalTicket
   has(token: string): boolean
-  /** Whether its person may still have a terminal there. */
-  holds(holder: Holder): Promise<boolean>
-  /** The person has a terminal open, and may see files beside it, until this is disposed of. */
-  opened(holder: Holder, session_uid: string): Disposable
+  /** Whether the user may still have a terminal in the namespace. */
+  holds(holder: TicketHolder): Promise<boolean>
+  /** The user has a terminal open, and may see files beside it, until this is disposed. */
+  opened(holder: TicketHolder, session_uid: string): Disposable
 }
 
 const life_ms = 30 * second_ms
-/** Nobody needs more at once; together they bound the memory. */
+/** Tickets of one user, and of all users together; these limits bound the memory. */
 const mostOfOne = 20
 const mostOfAll = 10_000
 
@@ -54,11 +53,11 @@ export interface TerminalParts {
   clock: Clock
   keys: KeyReader
   bus: Bus
-  /** Lets other nodes find what is here under this name. */
-  hold(name: string): Disposable
+  /** Lets other nodes find this node under the name. */
+  register(name: string): Disposable
 }
 
-/** The token itself is nobody's business. */
+/** The name of a ticket on the bus. It has the token's hash, because other nodes must not learn the token. */
 export const ticketName = (token: string): string => `ticket.${hashOf(token)}`
 const terminalName = (session_uid: string): string => `terminal.${session_uid}`
 
@@ -67,16 +66,16 @@ export function terminals({
   clock,
   keys,
   bus,
-  hold,
+  register,
 }: TerminalParts): Rules<'terminals'> & { tickets: TerminalTickets } {
   const given = new Map<
     string,
     { readonly ticket: TerminalTicket; readonly ends_at: number; forget(): void }
   >()
-  const open = new Map<string, Holder>()
+  const open = new Map<string, TicketHolder>()
 
-  function holderOf(caller: MemberCaller): Holder {
-    // The contract admits no keys; this is what the types do not say.
+  function holderOf(caller: MemberCaller): TicketHolder {
+    // The contract admits no API keys, but the types do not say so.
     if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
     const { id: user_id, username, tenant_id, epoch, token_id } = caller
     return { user_id, username, tenant_id, epoch, token_id }
@@ -88,8 +87,8 @@ export function terminals({
     if (own >= mostOfOne || given.size >= mostOfAll)
       throw new Failure('tooMany', { retryAfter: life_ms / second_ms })
     const token = newUid()
-    // What nobody came for is forgotten, and with it the password.
-    const name = hold(ticketName(token))
+    // A ticket that is not redeemed in time is dropped, and its password with it.
+    const name = register(ticketName(token))
     const forget = (): void => {
       clearTimeout(timer)
       name[Symbol.dispose]()
@@ -100,7 +99,7 @@ export function terminals({
     return { token }
   }
 
-  /** A device of the caller's namespace to which one can connect. */
+  /** Refuses unless the caller's namespace has accepted the device. */
   async function requireDevice(tenant_id: string, uid: string): Promise<void> {
     const device = await stores.of(tenant_id).devices.find(uid)
     if (device?.status !== 'accepted')
@@ -117,10 +116,10 @@ export function terminals({
     }
   }
 
-  function filesTicket(session_uid: string, holder: Holder): string | undefined {
+  function filesTicket(session_uid: string, holder: TicketHolder): string | undefined {
     const terminal = open.get(session_uid)
     if (terminal?.user_id !== holder.user_id || terminal.tenant_id !== holder.tenant_id) return undefined
-    // By name: another node's question is no more than a text.
+    // Copies field by field: a question from another node may have any others.
     const { user_id, username, tenant_id, epoch, token_id } = holder
     return give({ user_id, username, tenant_id, epoch, token_id, kind: 'files', session_uid }).token
   }
@@ -187,7 +186,7 @@ export function terminals({
       opened(holder, session_uid) {
         open.set(session_uid, holder)
         const name = bus.hold(terminalName(session_uid), (asking) =>
-          filesTicket(session_uid, JSON.parse(asking) as Holder),
+          filesTicket(session_uid, JSON.parse(asking) as TicketHolder),
         )
         return {
           [Symbol.dispose]() {

@@ -1,22 +1,23 @@
-// Tickets for watching a session from a browser, which cannot set headers, so that no sign-in stands in an
-// address. A ticket is good once, for half a minute and for one session. It is sealed under the master key,
-// which all nodes have: the node on which the session runs can read it without asking the one that gave it,
-// and since no other node takes it, it is the one that remembers which were taken.
+// Tickets for watching a session from a browser. A browser cannot set headers on a WebSocket, so without a
+// ticket the user's token would appear in an address. A ticket is good once, for half a minute and for one
+// session. It is sealed under the master key, which all nodes have: the node on which the session runs reads it
+// without asking the node that issued it. Only that node redeems it, so that node also remembers which tickets
+// were redeemed.
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import { second_ms, type Clock } from '../../kit/clock.ts'
 import { newUid } from '../../kit/ids.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
-import { outlivesPasswords, type RequestOrigin, type MemberCaller } from '../callers/callers.ts'
+import { outlivesPasswords, type MemberCaller, type RequestOrigin } from '../callers/callers.ts'
 
-/** Whoever had the ticket, as the namespace knows them now. Throws when they may not watch any more. */
-export type Holder = (from: RequestOrigin) => Promise<MemberCaller>
+/** Gives the user of the ticket with the present role. Throws when the user may not watch any more. */
+export type AuthoriseWatcher = (from: RequestOrigin) => Promise<MemberCaller>
 
 export interface WatchTickets {
   give(caller: MemberCaller, session_uid: string): string
-  /** Gives up the ticket. Throws wrongToken. */
-  take(ticket: string, session_uid: string): Holder
+  /** Redeems the ticket, which then is worthless. Throws wrongToken. */
+  take(ticket: string, session_uid: string): AuthoriseWatcher
 }
 
 interface Ticket {
@@ -24,21 +25,21 @@ interface Ticket {
   readonly session_uid: string
   readonly user_id: string
   readonly tenant_id: string
-  /** Of the token that asked for it: a changed password makes another one. */
+  /** The epoch of the token that asked for the ticket; a change of password starts a new epoch. */
   readonly epoch: number
-  /** Of the same token: the one that changes the password stays. */
+  /** The id of the same token; the token that changes the password stays good. */
   readonly token_id: string
   readonly ends_at: number
 }
 
 const life_ms = 30 * second_ms
-/** Nobody needs more at once. */
+/** Tickets of one user that wait to be redeemed. */
 const mostGiven = 20
-/** Of one person, of the last half minute. */
+/** Tickets that one user redeemed in the last half minute. */
 const mostTaken = 200
 const purpose = 'watch ticket'
 
-/** Tickets of the last half minute, counted by person. */
+/** Tickets of the last half minute, counted by user. */
 function recent(most: number) {
   const tickets = new Map<string, Pick<Ticket, 'user_id' | 'ends_at'>>()
   const counts = new Map<string, number>()
@@ -57,7 +58,7 @@ function recent(most: number) {
     has: (id: string): boolean => tickets.has(id),
     /** Throws tooMany. */
     add({ id, user_id, ends_at }: Ticket, now: number): void {
-      // They came in about the order in which they end.
+      // The map has them in about the order in which they end.
       for (const [old, end] of tickets) {
         if (end.ends_at > now) break
         drop(old)
@@ -79,7 +80,7 @@ export function watchTickets({
   vault: Vault
   clock: Clock
 }): WatchTickets {
-  /** Those that we gave and that nobody brought to us. */
+  /** Tickets that this node issued and that nobody redeemed here. */
   const given = recent(mostGiven)
   const taken = recent(mostTaken)
 
@@ -93,7 +94,7 @@ export function watchTickets({
 
   return {
     give(caller, session_uid) {
-      // The contract admits no keys; this is what the types do not say.
+      // The contract admits no API keys, but the types do not say so.
       if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
       const { id: user_id, tenant_id, epoch, token_id } = caller
       const now = clock.now()
