@@ -30,7 +30,7 @@ import {
   type Connection,
   type Decision,
 } from '@hawser/ssh'
-import type { AgentlessRules, Host, Newcomer } from '../domain/devices/agentless.ts'
+import type { AgentlessRules, JoiningDevice, SshHost } from '../domain/devices/agentless.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
@@ -53,13 +53,13 @@ export interface Entrance {
   isFor(user: string): boolean
   authenticate(attempt: Attempt): Promise<Decision>
   /** After an attempt was accepted. */
-  newcomer(): Newcomer | undefined
+  joining(): JoiningDevice | undefined
 }
 
 export interface Agentless {
   entrance(source: string): Entrance
   /** Resolves when the connection is the tunnel of its device, or is over. */
-  bring(near: Connection, newcomer: Newcomer): Promise<void>
+  bring(near: Connection, joining: JoiningDevice): Promise<void>
   /** The key was removed: what came with it goes. */
   removed(tenant_id: string, enrolment_key: string): void
   /** Looks at every key again. */
@@ -84,18 +84,18 @@ class Refused extends Error {}
 export function agentlessDoor(parts: AgentlessParts): Agentless {
   const { rules, log } = parts
   /** Every connection that somebody signed in on with an enrolment key. */
-  const here = new Map<Connection, Newcomer>()
+  const here = new Map<Connection, JoiningDevice>()
 
   const gone = (near: Connection): void =>
     void near.end(Reason.byApplication, 'The enrolment key was removed.')
 
-  async function join(near: Connection, newcomer: Newcomer): Promise<void> {
+  async function join(near: Connection, joining: JoiningDevice): Promise<void> {
     // News of the key's removal are heard from here on; those from before are in the database.
-    if (!(await rules.isWelcome(newcomer.tenant_id, newcomer.enrolment_key))) return gone(near)
+    if (!(await rules.hasKey(joining.tenant_id, joining.enrolment_key))) return gone(near)
     const forward = await firstForward(near)
     const host = await meet(near, forward)
-    const { device, status } = await rules.join(newcomer, host)
-    const { source, enrolment_key } = newcomer
+    const { device, status } = await rules.join(joining, host)
+    const { source, enrolment_key } = joining
     log.info({ event: 'device.joined', device: device.uid, status, enrolment_key, source })
     await parts.enter(tunnelOn(near, forward, device))
     keepAlive(near, () => parts.seen(device))
@@ -103,10 +103,10 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
 
   return {
     entrance(source) {
-      let newcomer: Newcomer | undefined
+      let joining: JoiningDevice | undefined
       return {
         isFor: (user) => userName.test(user),
-        newcomer: () => newcomer,
+        joining: () => joining,
         async authenticate(attempt) {
           if (parts.failures.peek(neighbourhood(source)) > 0) {
             const sentence = 'Too many failed attempts from your address; wait a while.'
@@ -121,14 +121,14 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
           const enrolment_key = fingerprintMd5(blob)
           const namespace = certificate
             ? undefined
-            : await rules.welcome(tenant_id, { fingerprint: enrolment_key, line: publicKeyLine(type, blob) })
+            : await rules.admit(tenant_id, { fingerprint: enrolment_key, line: publicKeyLine(type, blob) })
           if (namespace === undefined) {
             if (attempt.method === 'publickey') parts.failures.take(neighbourhood(source))
             log.info({ event: 'enrolment.refused', why: attempt.method, source, sshid: attempt.user })
             return refused
           }
           if (attempt.method === 'publickey') {
-            newcomer = { tenant_id, enrolment_key, name, source }
+            joining = { tenant_id, enrolment_key, name, source }
             attempt.banner(
               `This device joins the namespace ${namespace}. A new device waits there as pending until somebody accepts it.\n`,
             )
@@ -138,20 +138,20 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
       }
     },
 
-    async bring(near, newcomer) {
-      here.set(near, newcomer)
+    async bring(near, joining) {
+      here.set(near, joining)
       void near.ended.then(() => here.delete(near))
       void refuseChannels(near)
       try {
-        await join(near, newcomer)
+        await join(near, joining)
       } catch (error) {
         if (!(error instanceof Refused) && !(error instanceof Failure)) {
-          log.error({ event: 'enrolment.failed', source: newcomer.source, err: error })
+          log.error({ event: 'enrolment.failed', source: joining.source, err: error })
           return near.end(Reason.byApplication, 'The device could not join; see the log of the server.')
         }
         log.info({
           event: 'enrolment.refused',
-          source: newcomer.source,
+          source: joining.source,
           why: error.message,
           err: error.cause,
         })
@@ -159,12 +159,12 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
       }
     },
     removed(tenant_id, enrolment_key) {
-      for (const [near, newcomer] of here)
-        if (newcomer.tenant_id === tenant_id && newcomer.enrolment_key === enrolment_key) gone(near)
+      for (const [near, joining] of here)
+        if (joining.tenant_id === tenant_id && joining.enrolment_key === enrolment_key) gone(near)
     },
     async recheck() {
       for (const [near, { tenant_id, enrolment_key }] of here)
-        if (!(await rules.isWelcome(tenant_id, enrolment_key))) gone(near)
+        if (!(await rules.hasKey(tenant_id, enrolment_key))) gone(near)
     },
   }
 }
@@ -223,7 +223,7 @@ async function openThrough(near: Connection, { host, port }: Forward, signal: Ab
 }
 
 /** Who is at the other end of the forward: a key exchange, and nobody logs in. */
-async function meet(near: Connection, forward: Forward): Promise<Host> {
+async function meet(near: Connection, forward: Forward): Promise<SshHost> {
   const signal = AbortSignal.timeout(answer_ms)
   let blob: Buffer | undefined
   let ident: string

@@ -163,10 +163,10 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
           })
         throw error
       })
-      const newcomer = entrance.newcomer()
+      const joining = entrance.joining()
       // It is a stranger until it is a tunnel, and those are not ours to count and to end.
-      if (newcomer) {
-        await parts.agentless.bring(near, newcomer)
+      if (joining) {
+        await parts.agentless.bring(near, joining)
         return startup.loggedIn()
       }
       startup.loggedIn()

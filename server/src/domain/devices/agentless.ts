@@ -1,7 +1,7 @@
-// Devices without an agent, as they join. Whose key it was that let them sign in says to which namespace they
-// come; who they are says the host key of their own SSH server, which the gateway has seen proved. So a
-// device is the same one whichever enrolment key it comes with, and a host key is a device of its own in
-// every namespace. New ones wait as pending.
+// Devices without an agent, as they join. The enrolment key with which a device signs in decides its namespace.
+// The host key of its own SSH server, which the gateway has verified, is its identity. So a device stays the
+// same whichever enrolment key it uses, and one host key is a separate device in every namespace. New devices
+// are pending.
 import { Failure } from '@hawser/contract/failures'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { neighbourhood } from '../../kit/address.ts'
@@ -13,18 +13,18 @@ import type { Stores } from '../../storage/stores.ts'
 import { freshDevice, nameFrom } from './enrolment.ts'
 import type { TunnelDevice } from './tunnels.ts'
 
-/** Somebody who signed in with an enrolment key. */
-export interface Newcomer {
+/** A connection that signed in with an enrolment key. */
+export interface JoiningDevice {
   readonly tenant_id: string
   /** The fingerprint of the key. */
   readonly enrolment_key: string
-  /** What the device would like to be called; empty: it said nothing. */
+  /** The name that the device asks for; empty: none. */
   readonly name: string
   readonly source: string
 }
 
-/** What was learned of its SSH server. */
-export interface Host {
+/** What the gateway learned of the device's SSH server. */
+export interface SshHost {
   /** PEM. */
   readonly public_key: string
   /** SHA-256, as OpenSSH shows it. */
@@ -35,21 +35,22 @@ export interface Host {
 
 export interface AgentlessRules {
   /**
-   * The name of the namespace, if this very key may bring devices there. One answer for all that is not so.
+   * The name of the namespace, if this key may enrol devices there. Undefined for an unknown namespace and for an
+   * unknown key alike.
    */
-  welcome(tenant_id: string, key: { fingerprint: string; line: string }): Promise<string | undefined>
-  /** Whether the key that was good still is. */
-  isWelcome(tenant_id: string, enrolment_key: string): Promise<boolean>
-  /** The device, which is made if it is new. Throws a Failure with a sentence for its owner. */
-  join(newcomer: Newcomer, host: Host): Promise<{ device: TunnelDevice; status: DeviceRow['status'] }>
+  admit(tenant_id: string, key: { fingerprint: string; line: string }): Promise<string | undefined>
+  /** Whether the namespace still has the enrolment key. */
+  hasKey(tenant_id: string, enrolment_key: string): Promise<boolean>
+  /** Gives the device, and creates it if it is new. Throws a Failure with a sentence for its owner. */
+  join(joining: JoiningDevice, host: SshHost): Promise<{ device: TunnelDevice; status: DeviceRow['status'] }>
 }
 
 export interface AgentlessParts {
   stores: Stores
   clock: Clock
-  /** New devices from one address. */
+  /** Limits new devices from one address. */
   newPerSource: Limiter
-  /** The disk is full: nothing is added that can wait. */
+  /** Whether the disk is full; then no device is created. */
   isFull(): boolean
 }
 
@@ -57,18 +58,18 @@ const longestInfo = 255
 
 export function agentless({ stores, clock, newPerSource, isFull }: AgentlessParts): AgentlessRules {
   return {
-    async welcome(tenant_id, { fingerprint, line }) {
+    async admit(tenant_id, { fingerprint, line }) {
       const key = await stores.of(tenant_id).enrolmentKeys.find(fingerprint)
-      // The fingerprint finds it; whether it is the very key, the key itself says.
+      // Two keys can share an MD5 fingerprint, so the whole key is compared.
       return key?.public_key === line ? (await stores.namespaces.find(tenant_id))?.name : undefined
     },
-    isWelcome: async (tenant_id, enrolment_key) =>
+    hasKey: async (tenant_id, enrolment_key) =>
       (await stores.of(tenant_id).enrolmentKeys.find(enrolment_key)) !== undefined,
 
     async join({ tenant_id, enrolment_key, name, source }, { public_key, fingerprint, software }) {
       const uid = hostKeyUid(tenant_id, public_key)
       const mine = stores.of(tenant_id).devices
-      const told = {
+      const reported = {
         info_id: agentlessPlatform,
         info_pretty_name: `${software.slice(0, longestInfo - fingerprint.length - 12)}, host key ${fingerprint}`,
         info_version: software.split(' ', 1)[0]!.slice(0, longestInfo),
@@ -82,8 +83,8 @@ export function agentless({ stores, clock, newPerSource, isFull }: AgentlessPart
       if (row) {
         if (row.status === 'rejected')
           throw new Failure('forbidden', { message: 'The device was rejected in this namespace.' })
-        if ((Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key]))
-          await mine.save(uid, told)
+        if ((Object.keys(reported) as (keyof typeof reported)[]).some((key) => row[key] !== reported[key]))
+          await mine.save(uid, reported)
         return { device, status: row.status }
       }
       if (isFull())
@@ -96,7 +97,7 @@ export function agentless({ stores, clock, newPerSource, isFull }: AgentlessPart
         })
       try {
         await mine.insert({
-          ...told,
+          ...reported,
           uid,
           name: nameFrom(name, `ssh-${uid.slice(0, 8)}`),
           mac: '',
@@ -106,7 +107,7 @@ export function agentless({ stores, clock, newPerSource, isFull }: AgentlessPart
           proved: 1,
         })
       } catch (error) {
-        // It came twice at once; what the other one inserted is what we would have.
+        // The device joined twice at once; the other request inserted the same row.
         if (!stores.isDuplicate(error)) throw error
       }
       return { device, status: 'pending' }

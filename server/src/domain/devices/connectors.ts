@@ -1,6 +1,5 @@
-// Connectors as members manage them, and as their supervisor sees them. TLS material is sealed at rest and
-// its private key never sent back. An engine that cannot be reached is no error of the caller: the status
-// says so.
+// Connectors as members manage them, and as their supervisor sees them. TLS material is stored sealed, and its
+// private key is never sent back. An unreachable engine is not the caller's error: it shows in the status.
 import { createPrivateKey, generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
@@ -21,7 +20,7 @@ export interface ConnectorParts {
   engine: Engine
   bus: Bus
   clock: Clock
-  /** Its containers are no devices any more. */
+  /** Removes the devices of the connector's containers. */
   leave(tenant_id: string, uid: string): Promise<void>
 }
 
@@ -29,7 +28,7 @@ export interface ConnectorRules extends Rules<'connectors'> {
   readonly supervision: SupervisorParts['connectors']
 }
 
-/** Each is a connection that the server holds open. */
+/** In one namespace; for each the server keeps a connection open. */
 const mostConnectors = 100
 const sealedIdentity = 'connector identity'
 
@@ -68,7 +67,7 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
   })
   const askEngine = async (row: ConnectorRow) => engine.info(addressOf(row))
 
-  /** Tries the engine when it is enabled; what came of it is the status. */
+  /** Connects to the engine when the connector is enabled, and gives the row with the resulting status. */
   async function withStatus(row: ConnectorRow): Promise<ConnectorRow> {
     if (row.enable === 0) return { ...row, state: 'disconnected', message: '' }
     try {
@@ -105,7 +104,7 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
     return next
   }
 
-  /** Undefined if the connector is gone meanwhile. */
+  /** Creates the connector's key. Undefined if the connector was deleted meanwhile. */
   async function makeIdentity(tenant_id: string, uid: string): Promise<string | undefined> {
     const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
     const pem = privateKey.export({ type: 'pkcs1', format: 'pem' })

@@ -1,7 +1,7 @@
-// Containers as devices. Each container of a connector is a device of the namespace, known by its id and the
-// connector's key: it appears pending, or accepted if the connector says so, and is reached while it runs,
-// unless somebody rejected it. When its container is gone for good a device goes too, but not one that has a
-// history: what was recorded is not ours to delete.
+// Containers as devices. Each container of a connector is a device of the namespace, identified by its id and
+// the connector's key. It appears as pending, or as accepted if the connector says so, and is reachable while it
+// runs, unless somebody rejected it. When a container is removed its device is removed, too, unless it has had
+// sessions: a sweep must not delete recordings.
 import type { ContainerDevice, ContainerDevices, WatchedConnector } from '../../connectors/supervisor.ts'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -17,17 +17,17 @@ export interface ContainerDeviceParts {
   bus: Bus
   clock: Clock
   version: string
-  /** The connector's public key, as devices have it. */
+  /** The connector's public key in the form that devices have. */
   publicPem(identity: WatchedConnector['identity']): string
   accept(tenant_id: string, uid: string): Promise<void>
   onError(uid: string, error: unknown): void
 }
 
-/** Devices are known by the short form of a container's id, which is the one that people see. */
-const shown = 12
+/** Length of the short form of a container's id, which people see and which identifies the device. */
+const shortId = 12
 
 export interface ContainerDeviceRules extends ContainerDevices {
-  /** The connector is gone, and so are its containers. */
+  /** Removes the devices of a deleted connector. */
   leave(tenant_id: string, connector: string): Promise<void>
 }
 
@@ -53,13 +53,13 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
       const known = new Map((await devices.ofConnector(connector.uid)).map((row) => [row.uid, row]))
       const reached: ContainerDevice[] = []
       for (const container of containers) {
-        const mac = container.id.slice(0, shown)
+        const mac = container.id.slice(0, shortId)
         const uid = deviceUid({ mac, public_key, tenant_id })
         const row = known.get(uid)
         known.delete(uid)
-        // What has never run is no device yet.
+        // A container that never ran while it was watched is no device yet.
         if (!row && !container.running) continue
-        const told = {
+        const reported = {
           info_id: 'docker',
           info_pretty_name: container.image,
           info_version: parts.version,
@@ -68,13 +68,15 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
           remote_addr: connector.engine.address,
         }
         const name = row?.name ?? nameFrom(container.name.replaceAll('.', '_'), mac)
-        if (!row) await enter(connector, { ...told, uid, mac, public_key, name })
-        else if ((Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key]))
-          await devices.save(uid, told)
+        if (!row) await add(connector, { ...reported, uid, mac, public_key, name })
+        else if (
+          (Object.keys(reported) as (keyof typeof reported)[]).some((key) => row[key] !== reported[key])
+        )
+          await devices.save(uid, reported)
         if (container.running && row?.status !== 'rejected')
           reached.push({ container, name, device: { uid, tenant_id, public_key, mustProve: true } })
       }
-      // Those that were not listed because there are too many may still be there.
+      // When the list was cut, a container that is not in it may still exist.
       if (more === 0) for (const row of known.values()) await removeUnlessUsed(row)
       return reached
     },
@@ -84,7 +86,7 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
     },
   }
 
-  type Told = Pick<
+  type NewContainer = Pick<
     DeviceRow,
     | 'uid'
     | 'mac'
@@ -94,14 +96,17 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
     | `info_${'id' | 'pretty_name' | 'version' | 'arch' | 'platform'}`
   >
 
-  async function enter({ tenant_id, uid: connector, accept }: WatchedConnector, told: Told): Promise<void> {
+  async function add(
+    { tenant_id, uid: connector, accept }: WatchedConnector,
+    device: NewContainer,
+  ): Promise<void> {
     const now = iso(clock.now())
     try {
       await stores.of(tenant_id).devices.insert({
-        ...told,
+        ...device,
         ...freshDevice(now),
         online: 0,
-        // Whoever else comes with its name and key has to prove what only we can.
+        // Only this server has the private key, so nobody else can claim to be this device.
         proved: 1,
         connector,
       })
@@ -111,7 +116,7 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
       return
     }
     if (!accept) return
-    // Its name may be taken, or the namespace full: then it waits for somebody to decide.
-    await parts.accept(tenant_id, told.uid).catch((error: unknown) => parts.onError(told.uid, error))
+    // When its name is taken or the namespace is full, the device stays pending until somebody decides.
+    await parts.accept(tenant_id, device.uid).catch((error: unknown) => parts.onError(device.uid, error))
   }
 }

@@ -1,6 +1,6 @@
-// What may become of a device. Pure: given the device, the wish and what stands in its way, the outcome; the
-// caller reads and writes. Accepting works from any state; leaving `accepted` ends the device's live
-// sessions.
+// The transitions of a device's status. Pure: from the device, the change asked for and its surroundings follows
+// the outcome; the caller reads and writes. Accepting works from any state; leaving `accepted` ends the device's
+// live sessions.
 import type { DeviceStatus, StatusChange } from '@hawser/contract/devices'
 import { statusChanges } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
@@ -8,8 +8,8 @@ import { hasRoom } from '../billing/device-limit.ts'
 
 export interface Surroundings {
   /**
-   * Another accepted device of the namespace with the same MAC: the same machine, installed anew, or somebody
-   * who says so.
+   * Another accepted device of the namespace with the same MAC: the same machine after a new installation, or
+   * one that claims to be it.
    */
   readonly sameMac: { readonly uid: string; readonly name: string; readonly connected: boolean } | undefined
   /** Another accepted device of the namespace with the same name. */
@@ -17,7 +17,7 @@ export interface Surroundings {
   readonly accepted: number
   /** Below one: no limit. */
   readonly max_devices: number
-  /** Places that other, deleted devices keep. */
+  /** Slots that other, deleted devices still hold. */
   readonly kept?: number
   /** Whether paying would lift the limit. */
   readonly billed?: boolean
@@ -25,16 +25,16 @@ export interface Surroundings {
 
 export type Outcome =
   | { readonly kind: 'change'; readonly status: DeviceStatus; readonly endsSessions: boolean }
-  /** The device takes the place of an older one: its name, tags and history. */
+  /** The device replaces an older one and gets its name, tags and history. */
   | { readonly kind: 'replace'; readonly status: 'accepted'; readonly replaces: string }
 
 export function change(
   device: { uid: string; status: DeviceStatus },
-  wish: StatusChange,
+  wanted: StatusChange,
   around: Surroundings,
 ): Outcome {
-  const status = statusChanges[wish]
-  if (wish !== 'accept' || device.status === 'accepted') {
+  const status = statusChanges[wanted]
+  if (wanted !== 'accept' || device.status === 'accepted') {
     return { kind: 'change', status, endsSessions: device.status === 'accepted' && status !== 'accepted' }
   }
   const { sameMac, sameName } = around

@@ -31,14 +31,14 @@ export interface DeviceParts {
   onReplaced(replacement: Replacement): void
 }
 
-/** One device has taken the place of another. */
+/** One device has replaced another. */
 export interface Replacement {
   readonly tenant_id: string
   readonly uid: string
-  /** What the newcomer was called before. */
+  /** The name that the new device had before. */
   readonly before: string
   readonly replaced: { readonly uid: string; readonly name: string }
-  /** Who accepted it; empty: a connector did. */
+  /** The name of the caller who accepted it; empty: a connector did. */
   readonly by: string
 }
 
@@ -77,13 +77,13 @@ const columnOf = (sort: string) =>
     ReturnType<Stores['of']>['devices']['list']
   >[0]['sort']
 
-/** Devices as the wire has them; sessions show theirs with it too. */
+/** Turns rows into devices as the interface shows them; sessions use it for their devices, too. */
 export interface DeviceView {
   many(tenant_id: string, rows: readonly DeviceRow[]): Promise<Device[]>
 }
 
-/** Deleted devices that still keep a place in the namespace. */
-const keptPlaces = (
+/** Deleted devices that still hold a slot of the namespace. */
+const heldSlots = (
   inside: Pick<StoresInTransaction, 'of'>,
   tenant_id: string,
   clock: Clock,
@@ -98,7 +98,7 @@ async function roomIn(
   const isLimited = max_devices > 0
   return roomFor({
     accepted: isLimited ? await stores.namespaces.deviceCount(tenant_id) : 0,
-    kept: isLimited ? await keptPlaces(stores, tenant_id, clock) : [],
+    kept: isLimited ? await heldSlots(stores, tenant_id, clock) : [],
     max_devices,
   })
 }
@@ -152,7 +152,7 @@ export function deviceView({
     },
   }
 
-  /** The accepted devices that those of these rows which are not accepted would replace, by MAC. */
+  /** Accepted devices by MAC, which rows that are not accepted would replace. */
   async function macHolders(
     tenant_id: string,
     rows: readonly DeviceRow[],
@@ -166,7 +166,7 @@ export function deviceView({
 }
 
 export interface DeviceRules extends Rules<'devices'> {
-  /** Without a caller: the namespace has said before that it wants such devices. */
+  /** Accepts a device without a caller, because the namespace has asked for such devices before. */
   acceptFor(tenant_id: string, uid: string): Promise<void>
 }
 
@@ -187,7 +187,7 @@ export function devices(parts: DeviceParts): DeviceRules {
   const nameTaken = () =>
     new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
 
-  /** A transaction that may give a device an accepted name; another one may have taken it a moment ago. */
+  /** Runs a transaction that may give a device an accepted name; another may have taken the name meanwhile. */
   async function orNameTaken<T>(work: (inside: StoresInTransaction) => Promise<T>): Promise<T> {
     try {
       return await stores.transaction(work)
@@ -198,8 +198,8 @@ export function devices(parts: DeviceParts): DeviceRules {
   }
 
   /**
-   * The accepted device that this one would replace, and whether somebody holds it. Asks other nodes, so
-   * never in a transaction.
+   * The accepted device that this one would replace, and whether it is connected. Asks other nodes, so it never
+   * runs in a transaction.
    */
   async function wouldReplace(
     tenant_id: string,
@@ -211,25 +211,25 @@ export function devices(parts: DeviceParts): DeviceRules {
     return holder && { uid: holder.uid, connected: await parts.isConnected(holder.uid) }
   }
 
-  /** Gives the name of the device that this one replaced, if it did. */
+  /** Gives the name of the device that this one replaced, if any. */
   async function setStatus(
     uid: string,
-    wish: StatusChange,
+    wanted: StatusChange,
     tenant_id: string,
     by: string,
   ): Promise<string | undefined> {
     const now = iso(clock.now())
-    const known = wish === 'accept' ? await wouldReplace(tenant_id, uid) : undefined
+    const known = wanted === 'accept' ? await wouldReplace(tenant_id, uid) : undefined
     const replaced = await orNameTaken(async (inside) => {
       const { devices: mine, sessions } = inside.of(tenant_id)
-      // Whoever accepts counts, so others who accept wait here until this one is counted.
-      const namespace = wish === 'accept' ? await inside.namespaces.hold(tenant_id) : undefined
+      // Accepting counts the accepted devices, so other requests that accept wait here until this one is done.
+      const namespace = wanted === 'accept' ? await inside.namespaces.hold(tenant_id) : undefined
       const device = await mustFind(inside, tenant_id, uid)
       const other = (row: DeviceRow | undefined) => (row && row.uid !== uid ? row : undefined)
       const sameMac = device.mac ? other(await mine.findAcceptedByMac(device.mac)) : undefined
-      const kept = namespace && namespace.max_devices > 0 ? await keptPlaces(inside, tenant_id, clock) : []
-      const outcome = change(device, wish, {
-        // One that came between the question and now counts as connected: it was accepted a moment ago.
+      const kept = namespace && namespace.max_devices > 0 ? await heldSlots(inside, tenant_id, clock) : []
+      const outcome = change(device, wanted, {
+        // A device that was accepted since `wouldReplace` asked counts as connected.
         sameMac: sameMac && { ...sameMac, connected: known?.uid !== sameMac.uid || known.connected },
         sameName: other(await mine.findAcceptedByName(device.name)),
         accepted: await mine.countWithStatus('accepted'),
@@ -265,7 +265,7 @@ export function devices(parts: DeviceParts): DeviceRules {
       bus.tell('device.changed', { tenant_id, uid: replaced.replaced.uid, status: 'gone' })
       parts.onReplaced(replaced)
     }
-    bus.tell('device.changed', { tenant_id, uid, status: statusChanges[wish] })
+    bus.tell('device.changed', { tenant_id, uid, status: statusChanges[wanted] })
     return replaced?.replaced.name
   }
 
@@ -349,13 +349,13 @@ export function devices(parts: DeviceParts): DeviceRules {
     async remove({ params: { uid } }, { tenant_id }) {
       await stores.transaction(async (inside) => {
         const { devices: mine, sessions, removedDevices } = inside.of(tenant_id)
-        // As in setStatus: the namespace first, so that nobody counts meanwhile.
+        // The namespace is locked first, as in setStatus, so that no other request counts meanwhile.
         const namespace = billed ? await inside.namespaces.hold(tenant_id) : undefined
         const device = await mustFind(inside, tenant_id, uid)
         await sessions.removeOfDevice(uid)
         await mine.remove(uid)
         if (!namespace || namespace.max_devices <= 0 || device.status !== 'accepted') return
-        const kept = (await keptPlaces(inside, tenant_id, clock)).length
+        const kept = (await heldSlots(inside, tenant_id, clock)).length
         const accepted = await mine.countWithStatus('accepted')
         if (hasRoom({ accepted, kept, max_devices: namespace.max_devices }))
           await removedDevices.keep(uid, iso(clock.now()))
@@ -400,7 +400,7 @@ export function devices(parts: DeviceParts): DeviceRules {
     async choose({ body }, { tenant_id }) {
       const choices = body.choices ?? body.devices?.map((device) => device.uid)
       if (!choices) throw new Failure('invalid', { message: 'choices: a list of device uids is needed' })
-      // Without billing there is no limit to choose for, and who asks all the same would only lose devices.
+      // Without billing there is no limit to choose devices for; a caller would only lose devices.
       if (!billed) throw noProvider()
       const demoted = await stores.transaction(async (inside) => {
         const mine = inside.of(tenant_id).devices

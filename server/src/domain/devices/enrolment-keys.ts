@@ -1,6 +1,6 @@
-// Enrolment keys as members manage them, and the login key of a namespace. An enrolment key is parsed before
-// it is kept and held to the same strength as a public key. The login key is made when it is first needed and
-// kept sealed; only its public half ever leaves the server.
+// Enrolment keys as members manage them, and the login key of a namespace. An enrolment key is parsed before it
+// is stored and must be as strong as a public key. The login key is created when it is first needed and stored
+// sealed; only its public half ever leaves the server.
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
@@ -23,7 +23,7 @@ export interface EnrolmentKeyParts {
 }
 
 export interface EnrolmentKeyRules extends Rules<'enrolmentKeys'> {
-  /** With which we log in on the namespace's devices that have no agent. */
+  /** The key with which the gateway logs in on devices of the namespace that have no agent. */
   loginKeyOf(tenant_id: string): Promise<KeyObject>
 }
 
@@ -43,7 +43,7 @@ export function enrolmentKeys({
     if (kept !== undefined) return createPrivateKey(vault.open(sealed, kept))
     const { privateKey } = await promisify(generateKeyPair)('ed25519')
     await mine.keep(vault.seal(sealed, privateKey.export({ type: 'pkcs8', format: 'pem' })), iso(clock.now()))
-    // Of several that were made at once, one was kept.
+    // When several requests made a key at once, one of them was stored.
     return createPrivateKey(vault.open(sealed, (await mine.find())!))
   }
 

@@ -1,7 +1,7 @@
-// Auth device, the hottest call: every agent makes it again and again. The first sight of a device inserts it
-// as pending; after that, while nothing about the device changed, the answer comes from memory (its token is
-// signed once) and only its presence is noted. News of a change to the device or its namespace drops what is
-// remembered.
+// Auth device, the hottest call: every agent repeats it all the time. The first call of a device inserts it as
+// pending. After that, while nothing about the device changes, the answer comes from a cache (its token is
+// signed once), and the call only updates the presence. News of a change to the device or its namespace
+// invalidates the cache.
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../../bus/bus.ts'
@@ -21,11 +21,11 @@ export interface EnrolmentParts {
   presence: Presence
   bus: Bus
   clock: Clock
-  /** Calls of one device: a thousand devices may share one address, so the address is not what is limited. */
+  /** Limits calls of one device, not of one address, because a thousand devices may share an address. */
   callsPerDevice: Limiter
-  /** New devices from one address: else anyone who knows a namespace's id could fill it without end. */
+  /** Limits new devices from one address: otherwise anyone who knows a namespace's id could fill it. */
   newPerSource: Limiter
-  /** The disk is full: nothing is added that can wait. */
+  /** Whether the disk is full; then no device is created. */
   isFull(): boolean
 }
 
@@ -36,13 +36,13 @@ interface Known {
   readonly facts: string
 }
 
-/** Devices that are remembered; one that is forgotten costs a look-up and a signature. */
-const remembered = 1_000_000
+/** Cached devices; an evicted one costs a look-up and a signature. */
+const mostCached = 1_000_000
 const uuid = new RegExp(patterns.uuid)
 
 const noNamespace = () => new Failure('notFound', { message: 'There is no namespace with this tenant_id.' })
 
-/** The name of a device that gave none: its identity in the letters that a name may have. */
+/** The name of a new device: its host name, else its MAC, in the characters that a name may have. */
 export function nameFrom(hostname: string, mac: string): string {
   const name = (hostname || mac)
     .toLowerCase()
@@ -51,7 +51,7 @@ export function nameFrom(hostname: string, mac: string): string {
   return name || 'device'
 }
 
-/** What is so of every device when it is first seen. */
+/** The columns that are the same for every new device. */
 export const freshDevice = (now: string) =>
   ({
     status: 'pending',
@@ -66,9 +66,9 @@ export const freshDevice = (now: string) =>
 
 export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
   const { stores, tokens, presence, bus, clock } = parts
-  const known = new BoundedMap<string, Known>(remembered)
+  const known = new BoundedMap<string, Known>(mostCached)
   const namespaceNames = new Map<string, string>()
-  // What was read before some news must not be remembered after it: it may be about the very device that is
+  // Counts news: a row that was read before some news must not be cached after it, because the device may be
   // gone.
   let news = 0
   bus.hear('device.changed', ({ uid }) => {
@@ -116,11 +116,11 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     if (body.sessions?.length) await stores.of(tenant_id).sessions.touch(uid, body.sessions, iso(clock.now()))
     return { uid, token: device.token, name: device.name, namespace }
 
-    /** Brings the stored device up to date, or makes it. */
+    /** Updates the stored device, or inserts it. */
     async function record(): Promise<Known> {
       const devices = stores.of(tenant_id).devices
       const now = iso(clock.now())
-      const told = {
+      const reported = {
         info_id: id,
         info_pretty_name: pretty_name,
         info_version: version,
@@ -131,8 +131,10 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
       const row = await devices.find(uid)
       const name = row?.name ?? nameFrom(hostname, mac)
       if (row) {
-        const changed = (Object.keys(told) as (keyof typeof told)[]).some((key) => row[key] !== told[key])
-        if (changed) await devices.save(uid, told)
+        const changed = (Object.keys(reported) as (keyof typeof reported)[]).some(
+          (key) => row[key] !== reported[key],
+        )
+        if (changed) await devices.save(uid, reported)
       } else {
         if (parts.isFull())
           throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
@@ -144,7 +146,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
           })
         try {
           await devices.insert({
-            ...told,
+            ...reported,
             uid,
             name,
             mac,
@@ -154,7 +156,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
             token_at: now,
           })
         } catch (error) {
-          // Another call of the same device was quicker; what it inserted is what we would have.
+          // Another call of the same device was quicker and inserted the same row.
           if (!stores.isDuplicate(error)) {
             // The namespace may have been deleted a moment ago.
             if (!(await stores.namespaces.find(tenant_id))) throw noNamespace()

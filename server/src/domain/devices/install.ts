@@ -1,6 +1,5 @@
-// The script that puts an agent on a device: it fetches the agent from this very server, unpacks it and lets
-// it install itself (`hawser-agent install`), with systemd, OpenRC or neither. Nothing else is needed on the
-// device.
+// The script that installs an agent on a device: it fetches the agent from this server, unpacks it and runs
+// `hawser-agent install`, with systemd, OpenRC or neither. The device needs nothing else.
 
 export interface Install {
   server: string
@@ -10,7 +9,7 @@ export interface Install {
   preferred_identity?: string
 }
 
-/** Every value was checked against a pattern without quotes, blanks or `$`, so single quotes hold it. */
+/** The contract allows no quotes, blanks or `$` in any value, so single quotes are safe. */
 export function installScript(wanted: Install): string {
   const given = (name: string, value: string | undefined): string =>
     `${name}="\${${name}:-}"; [ -n "$${name}" ] || ${name}='${value ?? ''}'`

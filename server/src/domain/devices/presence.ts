@@ -1,9 +1,9 @@
-// Who is there. Heartbeats come tens of thousands a second, so presence lives here in memory and is written
-// in batches: coming and going at once, the time of the last sign in turn, at most `batch` devices a second
-// or a 300th of those that wait, whichever is more. Answers read memory first, so they are never behind;
-// lists order by what was written. A device is online for two minutes after its last sign. With several nodes
-// a device belongs to the one that has its tunnel. Only that one's memory counts then, and what the others
-// know is what was written: coming and going is written within a second. Signs by calls may come to any node.
+// Which devices are online. Tens of thousands of heartbeats arrive in a second, so presence lives in memory and
+// is written in batches: a change of online at once, `last_seen` in turn, at most `batch` devices a second or a
+// 300th of those that wait, whichever is more. Answers read memory first, so they are never behind; lists sort
+// by what was written. A device is online for two minutes after its last heartbeat. With several nodes a device
+// belongs to the one that has its tunnel. Then only that node's memory counts, and the others know what was
+// written; a change of online is written within a second. Heartbeats by HTTP calls may arrive at any node.
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { PresenceRow } from '../../storage/presence.ts'
@@ -14,36 +14,36 @@ const flush_every_ms = 1000
 const batch = 1000
 const longest_lag_s = 300
 
-interface Sign {
+interface Heartbeat {
   last_seen: number
   online: boolean
-  /** There is a tunnel, here. */
+  /** Whether this node has the device's tunnel. */
   tunnel: boolean
-  /** Its number among all nodes; 0 when there are no others. */
+  /** The tunnel's number among all nodes; 0 when there are no others. */
   number: number
 }
 
 export interface Presence extends AsyncDisposable {
-  /** Takes over what was written before a restart, oldest sign first, so that it runs out like any other. */
+  /** Takes over what was written before a restart, oldest first, so that it expires like any other entry. */
   adopt(rows: readonly { uid: string; last_seen: string }[]): void
-  /** A sign of life. */
+  /** A heartbeat by a call. */
   seen(uid: string): void
-  /** A sign through the device's tunnel of this number; 0 when there are no other nodes. */
+  /** A heartbeat through the device's tunnel of this number; 0 when there are no other nodes. */
   up(uid: string, number: number): void
-  /** The tunnel is gone, and with it the device until its next sign; written before this resolves. */
+  /** The tunnel closed: the device is offline until its next heartbeat. Written before this resolves. */
   down(uid: string, number: number): Promise<void>
-  /** Gone, until the next sign; written before this resolves. */
+  /** The device is offline until its next heartbeat. Written before this resolves. */
   offline(uid: string): Promise<void>
-  /** The present truth about a stored device. */
+  /** The present state of a stored device. */
   of(row: { uid: string; last_seen: string; online: 0 | 1; node: string }): {
     last_seen: string
     online: boolean
   }
-  /** The device was deleted, or is another node's now. */
+  /** Drops a device that was deleted, or whose tunnel another node has now. */
   forget(uid: string): void
-  /** Writes again who is here by a tunnel: it was written that they are gone. */
+  /** Writes all devices with a tunnel here as online, after another node wrote them as offline. */
   revive(): Promise<void>
-  /** Writes what waits, if that is little: a list asked for right after a sign should show it in order. */
+  /** Writes what waits, if that is little: a list right after a heartbeat should have the right order. */
   settle(): Promise<void>
 }
 
@@ -51,28 +51,28 @@ export interface PresenceParts {
   stores: Stores
   clock: Clock
   bus: Bus
-  /** Empty when there are no others. */
+  /** The id of this node; empty when there are no others. */
   node: string
   onError: (error: unknown) => void
 }
 
 export function presence({ stores, clock, bus, node, onError }: PresenceParts): Presence {
-  // In the order of their last sign: re-inserting moves a device to the end, so the stale ones are at the
-  // front.
-  const signs = new Map<string, Sign>()
-  // Those whose coming or going is not written yet go first; the others are merely late.
+  /** In the order of the last heartbeat: inserting again moves a device to the end, so stale ones come first. */
+  const heartbeats = new Map<string, Heartbeat>()
+  /** Devices whose change of online is not written yet; they are written first. */
   const urgent = new Set<string>()
+  /** Devices of which only `last_seen` is not written yet. */
   const late = new Set<string>()
   let writing = Promise.resolve()
 
-  /** Marks those whose last sign is too old as gone, and drops them once that is written. */
+  /** Marks devices as offline whose last heartbeat is too old, and drops them once that is written. */
   function expire(now: number): void {
-    for (const [uid, sign] of signs) {
-      if (sign.last_seen > now - online_ms) break
-      if (sign.online) {
-        sign.online = false
+    for (const [uid, heartbeat] of heartbeats) {
+      if (heartbeat.last_seen > now - online_ms) break
+      if (heartbeat.online) {
+        heartbeat.online = false
         urgent.add(uid)
-      } else if (!urgent.has(uid) && !late.has(uid)) signs.delete(uid)
+      } else if (!urgent.has(uid) && !late.has(uid)) heartbeats.delete(uid)
     }
   }
 
@@ -81,8 +81,8 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
     for (const uid of from) {
       if (rows.length >= most) break
       from.delete(uid)
-      const sign = signs.get(uid)
-      if (sign) rows.push({ ...sign, uid, last_seen: iso(sign.last_seen) })
+      const heartbeat = heartbeats.get(uid)
+      if (heartbeat) rows.push({ ...heartbeat, uid, last_seen: iso(heartbeat.last_seen) })
     }
     return rows
   }
@@ -92,8 +92,8 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
       for (let start = 0; start < rows.length; start += batch)
         await stores.presence.write(rows.slice(start, start + batch), node)
     } catch (error) {
-      // Nothing is lost: they wait for the next turn.
-      for (const row of rows) if (signs.has(row.uid)) late.add(row.uid)
+      // Nothing is lost: the rows wait for the next flush.
+      for (const row of rows) if (heartbeats.has(row.uid)) late.add(row.uid)
       onError(error)
     }
   }
@@ -108,41 +108,41 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
   }
 
   function note(uid: string, tunnel: boolean, number = 0): void {
-    const known = signs.get(uid)
+    const known = heartbeats.get(uid)
     const now = clock.now()
     if (known) {
-      signs.delete(uid)
+      heartbeats.delete(uid)
       if (!known.online || (tunnel && !known.tunnel)) urgent.add(uid)
       else late.add(uid)
       known.last_seen = now
       known.online = true
       known.tunnel ||= tunnel
       known.number = number || known.number
-      signs.set(uid, known)
+      heartbeats.set(uid, known)
     } else {
-      signs.set(uid, { last_seen: now, online: true, tunnel, number })
+      heartbeats.set(uid, { last_seen: now, online: true, tunnel, number })
       urgent.add(uid)
     }
   }
 
-  /** What we knew by heart of a device whose tunnel went elsewhere is of no use any more. */
-  const ear = bus.hear('device.offline', ({ node: from, uid }) => {
-    if (from !== node && signs.get(uid)?.tunnel === false) signs.delete(uid)
+  // A device that went offline on another node has no tunnel here: what this node remembers is out of date.
+  const subscription = bus.hear('device.offline', ({ node: from, uid }) => {
+    if (from !== node && heartbeats.get(uid)?.tunnel === false) heartbeats.delete(uid)
   })
 
-  /** Gone in memory, at once; resolves with its last sign when nothing is being written any more. */
+  /** Marks a device as offline in memory at once; resolves with its `last_seen` when running writes are done. */
   async function leave(uid: string): Promise<string | undefined> {
-    const sign = signs.get(uid)
+    const heartbeat = heartbeats.get(uid)
     urgent.delete(uid)
     late.delete(uid)
-    if (sign) Object.assign(sign, { online: false, tunnel: false })
-    const last_seen = sign && iso(sign.last_seen)
+    if (heartbeat) Object.assign(heartbeat, { online: false, tunnel: false })
+    const last_seen = heartbeat && iso(heartbeat.last_seen)
     await writing
     return last_seen
   }
 
   function forget(uid: string): void {
-    signs.delete(uid)
+    heartbeats.delete(uid)
     urgent.delete(uid)
     late.delete(uid)
   }
@@ -156,8 +156,8 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
   return {
     adopt(rows) {
       for (const { uid, last_seen } of rows)
-        if (!signs.has(uid))
-          signs.set(uid, { last_seen: Date.parse(last_seen), online: true, tunnel: false, number: 0 })
+        if (!heartbeats.has(uid))
+          heartbeats.set(uid, { last_seen: Date.parse(last_seen), online: true, tunnel: false, number: 0 })
     },
     seen: (uid) => note(uid, false),
     up: (uid, number) => note(uid, true, number),
@@ -174,16 +174,16 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
       bus.tell('device.offline', { node, uid })
     },
     of(row) {
-      const sign = signs.get(row.uid)
-      const ours = sign && (sign.tunnel || row.node === '' || row.node === node)
-      if (ours) return { last_seen: iso(sign.last_seen), online: sign.online }
-      // Of what other nodes have, the flag is true; only the time may lag behind.
+      const heartbeat = heartbeats.get(row.uid)
+      const ours = heartbeat && (heartbeat.tunnel || row.node === '' || row.node === node)
+      if (ours) return { last_seen: iso(heartbeat.last_seen), online: heartbeat.online }
+      // For a device of another node the written `online` is right; only `last_seen` may lag behind.
       const fresh = node !== '' || Date.parse(row.last_seen) > clock.now() - online_ms
       return { last_seen: row.last_seen, online: row.online === 1 && fresh }
     },
     forget,
     async revive() {
-      for (const [uid, sign] of signs) if (sign.tunnel) urgent.add(uid)
+      for (const [uid, heartbeat] of heartbeats) if (heartbeat.tunnel) urgent.add(uid)
       await flush()
     },
     async settle() {
@@ -191,7 +191,7 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
-      ear[Symbol.dispose]()
+      subscription[Symbol.dispose]()
       await flush(Infinity)
     },
   }

@@ -1,7 +1,7 @@
-// Tags of the whole namespace: what there is, and renaming or removing one everywhere in one transaction. An
-// active firewall rule whose last tag is deleted would match nothing and silently stop denying: it becomes
-// inactive, and that is said; so only those may delete the tag who may write the rule. A tag that no device
-// carries any more still exists in the rule, which matches the next device that gets it.
+// Tags of the whole namespace: listing them, and renaming or removing one everywhere in one transaction. An
+// active firewall rule whose last tag is deleted would match nothing and silently stop denying. Such a rule
+// becomes inactive and the answer says so; therefore only callers who may write the rule may delete the tag. A
+// tag that no device has any more still exists in a rule, which matches the next device that gets the tag.
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
@@ -15,8 +15,7 @@ export interface TagParts {
 
 export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
   /**
-   * Applies a change to every list that has the tag; gives the ids of the firewall rules that it made
-   * inactive.
+   * Applies a change to every list that has the tag; gives the ids of the firewall rules that became inactive.
    */
   async function everywhere(
     inside: StoresInTransaction,
@@ -68,7 +67,7 @@ export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
         const deactivated = await everywhere(inside, tenant_id, tag, (tags) =>
           tags.filter((other) => other !== tag),
         )
-        // Thrown inside, so that nothing is changed.
+        // The throw rolls the transaction back, so that nothing is changed.
         if (deactivated.length > 0 && rank(role) < rank('administrator'))
           throw new Failure('roleTooLow', {
             message: `These firewall rules have no other tag and would become inactive, which takes an administrator: ${deactivated.join(', ')}.`,

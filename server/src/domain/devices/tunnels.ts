@@ -1,5 +1,5 @@
-// Which devices may hold a tunnel, and what a tunnel says about a device: while one is up the device is
-// online. Pending devices may hold one, so that they can be reached the moment they are accepted.
+// Which devices may open a tunnel, and what a tunnel says about a device: while one is open the device is
+// online. Pending devices may open one, so that people can reach them the moment they are accepted.
 import { Failure } from '@hawser/contract/failures'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -10,33 +10,33 @@ import type { ShellHubTokens } from '../callers/shellhub-tokens.ts'
 export interface TunnelDevice {
   readonly uid: string
   readonly tenant_id: string
-  /** As the agent sent it: PEM. */
+  /** The PEM that the agent sent. */
   readonly public_key: string
-  /** Its agent has proved once that it holds the private key; one that does not is somebody else. */
+  /** Its agent proved once that it has the private key, so every later tunnel must prove it, too. */
   readonly mustProve: boolean
   /**
-   * It came from a ShellHub, and this is a token of ours: once its agent has proved itself, ShellHub's is not
-   * taken any more.
+   * The device came from a ShellHub and now uses a token of ours. Once its agent has proved itself, ShellHub's
+   * token does not count any more.
    */
   readonly renewed?: boolean
 }
 
 export interface TunnelRules {
   /**
-   * Throws a Failure unless the token is that of a device which may connect. `inTurn` is asked in between, as
-   * soon as it is known whose token it is: after a restart most of those who come must wait, and cost no look
-   * into the database.
+   * Throws a Failure unless the token is that of a device which may connect. It calls `inTurn` before it reads
+   * the database: after a restart most devices must wait, and these should cost no query.
    */
   admit(bearer: string | undefined, inTurn: (uid: string) => void): Promise<TunnelDevice>
-  /** By a signature: from now on it must. */
+  /** The agent proved itself by a signature; from now on it must always do so. */
   proved(device: TunnelDevice): Promise<void>
-  /** Its agent holds the private key, in whichever way that was proved. */
+  /** The agent has the private key, in whichever way it proved that. */
   recognised(device: TunnelDevice): Promise<void>
-  /** A sign of life. */
+  /** A heartbeat through the tunnel. */
   up(device: TunnelDevice, number: number): void
   down(device: TunnelDevice, number: number): Promise<void>
   /** Another node has its tunnel now. */
   moved(device: TunnelDevice): void
+  /** The number of a new tunnel, higher than that of any earlier one of the device. */
   claim(device: TunnelDevice): Promise<number>
 }
 
@@ -46,7 +46,7 @@ export interface TunnelParts {
   shellHub: Pick<ShellHubTokens, 'replaced' | 'countIn'>
   presence: Presence
   clock: Clock
-  /** There are other nodes: tunnels are numbered by the database. */
+  /** Whether there are other nodes; then the database numbers tunnels. */
   clustered: boolean
 }
 
@@ -79,11 +79,11 @@ export function tunnelRules({
       if (!mustProve) await stores.of(tenant_id).devices.save(uid, { proved: 1 })
     },
     async recognised({ tenant_id, uid, renewed }) {
-      // Not before: whoever knows what a device is called can get a token for it, and would lock out its
-      // agent.
+      // Only after the proof: anyone who knows a device's identity can get a token for it, and would otherwise
+      // lock out its agent.
       if (renewed) await stores.of(tenant_id).devices.save(uid, { token_at: iso(clock.now()) })
     },
-    // Numbers of one node alone are not in the database.
+    // The numbers of a single node are not in the database.
     up: ({ uid }, number) => presence.up(uid, clustered ? number : 0),
     down: ({ uid }, number) => presence.down(uid, clustered ? number : 0),
     moved: ({ uid }) => presence.forget(uid),
