@@ -15,7 +15,6 @@ const common = {
   environment: 'node',
   // Processes, not threads: a test may end its children, change its folder or crash without taking others along.
   pool: 'forks',
-  execArgv: ['--disable-warning=ExperimentalWarning'],
   globals: false,
   // Where it decides about a change, a test with real programs gets a second try on a machine that does
   // other things too; the report names those that needed it, and they want mending. On a developer's
@@ -43,6 +42,7 @@ const kindOf = (file: string): 'modules' | 'servers' | 'programs' => {
 const project = (name: ReturnType<typeof kindOf>) => ({
   test: {
     ...common,
+    execArgv: ['--disable-warning=ExperimentalWarning'],
     name,
     include: files.filter((file) => kindOf(file) === name),
     isolate: name === 'programs',

@@ -7,7 +7,7 @@ import {
   announcementFor,
   clientChannels,
   clientRequests,
-  passage,
+  channelPolicy,
 } from '../../server/src/gateway/channels.ts'
 import { openConnection, type ConnectionOptions } from '../../ssh/src/connection/connection.ts'
 import {
@@ -103,15 +103,15 @@ test('any messages', async () => {
       const passing = pipe(
         near,
         far,
-        passage({
-          record: { note: () => undefined } as unknown as Parameters<typeof passage>[0]['record'],
+        channelPolicy({
+          record: { note: () => undefined } as unknown as Parameters<typeof channelPolicy>[0]['record'],
           limits: undefined,
           announcement: announcementFor('Welcome'),
           client: { address: '127.0.0.1', port: 4_711 },
           agentIsOurs: false,
           acceptEnv: [],
           closesAtEof: false,
-          farewell: 'gone',
+          lostMessage: 'gone',
           recorder: () => recorder,
           active: () => undefined,
         }),

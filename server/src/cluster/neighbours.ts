@@ -1,13 +1,13 @@
-// What nodes do for each other: a device whose tunnel another node has is reached through that node, and a
-// request for a WebSocket that only another node can serve (a session that is watched there, a ticket that
-// was given there, a stream that an agent brings to the wrong node) is handed over as it came, to be judged
-// there as if it had come there. Who has what is asked on the bus by name; whoever holds a name answers with
-// its address.
+// What nodes do for each other. A node reaches a device whose tunnel another node has through that node. It hands
+// over a WebSocket request that only another node can serve (a session that runs there, a ticket that was issued
+// there, a stream that an agent opens at the wrong node) unchanged, and the other node checks it as if it had
+// arrived there. A node asks on the bus by name, and the node that has registered the name answers with its
+// address.
 import type { Server } from 'node:http'
 import { duplexPair, type Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../bus/bus.ts'
-import type { WayTo } from '../gateway/device-leg.ts'
+import type { FindTunnel } from '../gateway/device-leg.ts'
 import type { Upgrade } from '../http/upgrade.ts'
 import type { Log } from '../kit/log.ts'
 import { join, startPeers, type PeerAddress, type PeerRequest } from './peers.ts'
@@ -15,9 +15,9 @@ import { deviceName } from '../tunnel/registry.ts'
 import { Unreachable, type Tunnel } from '../tunnel/tunnel.ts'
 
 export interface Neighbours {
-  /** The way to a device that is not here. */
-  wayTo: WayTo
-  /** True if another node holds the name, and has the request now. */
+  /** Finds the tunnel of a device on another node. */
+  findTunnel: FindTunnel
+  /** Hands the request over to the node that has registered the name; false if there is none. */
   handOver(name: string, upgrade: Upgrade): Promise<boolean>
   stop(): Promise<void>
 }
@@ -30,13 +30,13 @@ export interface NeighbourParts {
   onListening(address: PeerAddress): void
   log: Log
   tunnel(uid: string, least: number): Tunnel | undefined
-  /** Where requests that are handed over to us go. */
+  /** The HTTP server that gets requests which other nodes hand over. */
   http(): Server | undefined
 }
 
 const dial_ms = 5_000
 
-export async function meetNeighbours({
+export async function startNeighbours({
   bus,
   masterKey,
   listen,
@@ -46,14 +46,14 @@ export async function meetNeighbours({
   http,
 }: NeighbourParts): Promise<Neighbours> {
   async function serve({ kind, ...about }: PeerRequest, signal: AbortSignal): Promise<Duplex> {
-    if (kind === 'http') return comeIn(String(about['from']))
+    if (kind === 'http') return connectToHttp(String(about['from']))
     const found = kind === 'ssh' ? tunnel(String(about['uid']), Number(about['least'])) : undefined
     if (!found) throw new Unreachable('The device is not here any more.')
     return found.openSsh(String(about['id']), signal)
   }
 
-  /** A connection to our own HTTP server, from the address that the other node saw. */
-  function comeIn(remoteAddress: string): Duplex {
+  /** A connection to this node's HTTP server, from the address that the other node saw. */
+  function connectToHttp(remoteAddress: string): Duplex {
     const server = http()
     if (!server) throw new Unreachable('The node is starting.')
     const [theirs, ours] = duplexPair()
@@ -69,7 +69,7 @@ export async function meetNeighbours({
   })
   onListening({ host: listen.host, port: peers.port })
 
-  async function holderOf(name: string, question = ''): Promise<PeerAddress | undefined> {
+  async function ownerOf(name: string, question = ''): Promise<PeerAddress | undefined> {
     try {
       const answer = await bus.seek(name, question)
       return answer === undefined ? undefined : (JSON.parse(answer) as PeerAddress)
@@ -80,14 +80,14 @@ export async function meetNeighbours({
   }
 
   return {
-    async wayTo({ uid, tunnel: least }) {
-      const address = await holderOf(deviceName(uid), String(least))
+    async findTunnel({ uid, tunnel: least }) {
+      const address = await ownerOf(deviceName(uid), String(least))
       return (
         address && { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
       )
     },
     async handOver(name, { request, socket, head }) {
-      const address = await holderOf(name)
+      const address = await ownerOf(name)
       if (!address) return false
       const from = request.socket.remoteAddress ?? ''
       const stream = await peers

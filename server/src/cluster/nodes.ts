@@ -1,19 +1,19 @@
-// The nodes of an installation on PostgreSQL. Each gives a sign of life every few seconds; whoever is silent
-// for longer is mourned by one of the others: its devices are offline until they come back elsewhere, and its
-// sessions are closed. A node that was thought dead, because it was cut off from the database, says again
-// what it has when it is back. Nobody is mourned by a node that has itself just come back: then the silence
-// was the database's. Nodes that do not hear each other would contradict each other: one without NATS must be
-// the only one, and does not start beside another. One that was killed a moment ago gives no further sign,
-// and is waited for that long.
+// The nodes of an installation on PostgreSQL. Each node writes a heartbeat every few seconds. When the heartbeats
+// of a node stop for too long, another node cleans up after it: it marks the devices of the lost node offline
+// until they connect elsewhere, and closes its sessions. A node that was only cut off from the database writes
+// its devices and sessions again when it is back. A node that has itself just come back cleans up after nobody,
+// because then the database was silent and not the others. Nodes that cannot hear each other would contradict
+// each other, so a node without NATS must be the only one and does not start beside another. A node that was
+// killed a moment ago writes no further heartbeat; a starting node waits that long to see it.
 import { setTimeout as wait } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores } from '../storage/stores.ts'
 
-const sign_ms = 2_000
+const heartbeat_ms = 2_000
 const silence_ms = 10_000
-/** Whoever lives gives a sign within it. */
-const watching_ms = 2.5 * sign_ms
-const look_ms = 250
+/** A node that is alive writes a heartbeat within this time. */
+const watching_ms = 2.5 * heartbeat_ms
+const poll_ms = 250
 /** The address of a node without NATS. */
 const alone = 'alone'
 
@@ -21,11 +21,11 @@ export interface NodeParts {
   stores: Stores
   id: string
   /**
-   * Where other nodes reach us; empty when that is no address that another one could have had before;
-   * undefined without NATS.
+   * Where other nodes reach this one; empty when no earlier node can have had the same address; undefined
+   * without NATS.
    */
   address: string | undefined
-  /** We were thought dead: what we have is to be written again. */
+  /** Called when another node has cleaned up after this one: devices and sessions must be written again. */
   returned(): Promise<void>
   onLost(id: string, left: { devices: number; sessions: number }): void
   onError(error: unknown): void
@@ -34,34 +34,32 @@ export interface NodeParts {
 export interface Nodes extends AsyncDisposable {
   /** When the database last answered, in milliseconds of `performance.now()`. */
   readonly signed_at: number
-  /** Whether what is to be done by one node alone is ours to do. */
+  /** Whether this node is the leader, which does what only one node may do. */
   readonly leading: boolean
-  /** Called when that changes. */
-  onLeading(hearer: () => void): void
-  /**
-   * Called after every look for nodes that are gone, whether or not there was one: what they left may be
-   * taken over.
-   */
-  onMourning(hearer: () => void): void
+  /** The listener is called when `leading` changes. */
+  onLeading(listener: () => void): void
+  /** The listener is called after every check for lost nodes, whether or not one was lost. */
+  onCleanup(listener: () => void): void
 }
 
 export async function nodes(parts: NodeParts): Promise<Nodes> {
   const { stores, id } = parts
   const address = parts.address ?? alone
   let signed_at = performance.now()
-  /** Since when all signs have been given. */
+  /** Since when no heartbeat of this node was late. */
   let steady_at = performance.now()
   let running = Promise.resolve()
   let leading = false
-  const hearers = new Set<() => void>()
-  const mourners = new Set<() => void>()
+  const leadingListeners = new Set<() => void>()
+  const cleanupListeners = new Set<() => void>()
 
-  async function bury(gone: string): Promise<void> {
-    const { devices, sessions } = await stores.nodes.bury(gone)
-    parts.onLost(gone, { devices: devices.length, sessions: sessions.length })
+  /** Marks the devices of a lost node offline and closes its sessions. */
+  async function cleanUp(lost: string): Promise<void> {
+    const { devices, sessions } = await stores.nodes.bury(lost)
+    parts.onLost(lost, { devices: devices.length, sessions: sessions.length })
   }
 
-  async function sign(): Promise<void> {
+  async function heartbeat(): Promise<void> {
     const known = await stores.nodes.sign(id, address)
     const now = performance.now()
     if (now - signed_at > silence_ms / 2) steady_at = now
@@ -69,29 +67,30 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     if (!known) await parts.returned()
     await lead()
     if (now - steady_at < silence_ms) return
-    for (const gone of await stores.nodes.lost(silence_ms)) await bury(gone)
-    for (const orphaned of await stores.nodes.orphans()) await bury(orphaned)
-    for (const mourner of mourners) mourner()
+    for (const lost of await stores.nodes.lost(silence_ms)) await cleanUp(lost)
+    for (const orphaned of await stores.nodes.orphans()) await cleanUp(orphaned)
+    for (const listener of cleanupListeners) listener()
   }
 
+  /** Finds out whether this node is the leader. */
   async function lead(): Promise<void> {
     const first = (await stores.nodes.first()) === id
     if (first === leading) return
     leading = first
-    for (const hearer of hearers) hearer()
+    for (const listener of leadingListeners) listener()
   }
 
   await stores.nodes.sign(id, address)
   try {
-    await fitTogether(stores, id, address)
+    await requireHearable(stores, id, address)
   } catch (error) {
     await stores.nodes.leave(id)
     throw error
   }
   if (address !== '' && address !== alone)
-    for (const gone of await stores.nodes.predecessors(id, address)) await bury(gone)
+    for (const former of await stores.nodes.predecessors(id, address)) await cleanUp(former)
   await lead()
-  const timer = setInterval(() => void (running = running.then(sign).catch(parts.onError)), sign_ms)
+  const timer = setInterval(() => void (running = running.then(heartbeat).catch(parts.onError)), heartbeat_ms)
   timer.unref()
 
   return {
@@ -101,8 +100,8 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     get leading() {
       return leading
     },
-    onLeading: (hearer) => void hearers.add(hearer),
-    onMourning: (hearer) => void mourners.add(hearer),
+    onLeading: (listener) => void leadingListeners.add(listener),
+    onCleanup: (listener) => void cleanupListeners.add(listener),
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
       await running
@@ -112,8 +111,8 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
   }
 }
 
-/** Throws when another node lives that could not hear us, or we it. */
-async function fitTogether(stores: Stores, id: string, address: string): Promise<void> {
+/** Throws when another node is alive and the two cannot hear each other. */
+async function requireHearable(stores: Stores, id: string, address: string): Promise<void> {
   const unheard = async () =>
     (await stores.nodes.others(id, silence_ms)).filter(
       (other) => address === alone || other.address === alone,
@@ -122,9 +121,9 @@ async function fitTogether(stores: Stores, id: string, address: string): Promise
   for (
     const began = performance.now();
     before.size > 0 && performance.now() - began < watching_ms;
-    await wait(look_ms)
+    await wait(poll_ms)
   ) {
-    // Of two that start at once, each is to see that the other lives.
+    // When two nodes start at once, each must see that the other is alive.
     await stores.nodes.sign(id, address)
     for (const other of await unheard()) {
       if ((before.get(other.id) ?? other.seen) === other.seen) continue

@@ -1,8 +1,7 @@
-// Streams between nodes: whoever holds a device's tunnel opens it for the node on which somebody wants to
-// reach the device. Two nodes share one connection, on which streams have windows of their own, so that a
-// slow reader anywhere slows the device and nobody else. The connection is TLS with a key that both derive
-// from the installation's secret: a peer that does not have it gets no further than the handshake, and there
-// are no certificates to renew.
+// Streams between nodes: the node that has a device's tunnel opens a stream for the node on which a user wants to
+// reach the device. Two nodes share one connection. Its streams have windows of their own, so that a slow reader
+// slows its device and nobody else. The connection is TLS with a pre-shared key that both derive from the
+// installation's secret: a peer without it fails in the handshake, and there are no certificates to renew.
 //   a stream begins with: uint16 length, JSON of the request · the answer: byte 0, or uint16 length and a sentence
 import { hkdfSync } from 'node:crypto'
 import { once } from 'node:events'
@@ -23,30 +22,30 @@ export interface PeerAddress {
 
 export interface Peers extends AsyncDisposable {
   readonly port: number
-  /** A stream to what another node has. Throws Unreachable with that node's reason, or ours. */
+  /** A stream to what another node has. Throws Unreachable with that node's reason, or this one's. */
   open(address: PeerAddress, request: PeerRequest, signal: AbortSignal): Promise<Duplex>
 }
 
 export interface PeerOptions {
-  /** Where other nodes come in. */
+  /** Where other nodes connect. */
   readonly listen: PeerAddress
   readonly masterKey: Buffer
-  /** Opens what a peer asks for; what it throws is told to the peer. */
+  /** Opens what a peer asks for; the peer gets the message of what it throws. */
   serve(request: PeerRequest, signal: AbortSignal): Promise<Duplex>
   onError(error: Error): void
 }
 
 const identity = 'hawser-node'
 /**
- * With forward secrecy. AES first: processors of servers know it, and it took a fifth less of them; the other
- * one for those that do not.
+ * Both have forward secrecy. AES comes first: servers' processors have instructions for it, and it took a fifth
+ * less processor time. ChaCha20 is for processors without them.
  */
 const ciphers = 'DHE-PSK-AES128-GCM-SHA256:ECDHE-PSK-CHACHA20-POLY1305'
 const connect_ms = 5_000
 const opening_ms = 30_000
 const mostRequest_bytes = 4_096
 const ping = { every_ms: 5_000, timeout_ms: 10_000 }
-/** Streams of everybody: a slow browser may leave a whole window of each unread. */
+/** These bounds are for the streams of all users: a slow browser may leave a whole window of each unread. */
 const streams = { mostStreams: 20_000, window_bytes: 1024 * 1024, mostUnread_bytes: 512 * 1024 * 1024 }
 
 export async function startPeers(options: PeerOptions): Promise<Peers> {
@@ -55,7 +54,7 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   const sessions = new Set<Mux>()
   const dialled = new Map<string, Promise<Mux>>()
 
-  const enter = (socket: TLSSocket): void => {
+  const accept = (socket: TLSSocket): void => {
     socket.on('error', () => undefined)
     socket.setNoDelay(true)
     const mux = openMux(socket, { role: 'server', ping, ...streams })
@@ -82,7 +81,7 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
 
   const server = tls.createServer(
     { ...secrets, dhparam: 'auto', pskCallback: (_, name) => (name === identity ? psk : null) },
-    enter,
+    accept,
   )
   server.on('tlsClientError', (error) => options.onError(error))
   server.listen(options.listen.port, options.listen.host)
@@ -94,7 +93,7 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
       port,
       ...secrets,
       pskCallback: () => ({ psk, identity }),
-      // The key is the proof; there is no certificate that could have a name.
+      // The shared key is the proof; there is no certificate whose name could be checked.
       checkServerIdentity: () => undefined,
     })
     socket.setNoDelay(true)
@@ -142,7 +141,7 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   }
 }
 
-/** Passes on what comes from either to the other: a stream of a peer, and what it leads to here. */
+/** Pipes in both directions between a peer's stream and what it leads to on this node. */
 export function join(peer: Duplex, here: Duplex): void {
   // Each direction ends by itself; an error in either ends both.
   const settle = (error?: Error | null): void => {
@@ -150,16 +149,16 @@ export function join(peer: Duplex, here: Duplex): void {
     peer.destroy()
     here.destroy()
   }
-  together(peer, here)
+  corkPerTurn(peer, here)
   pipeline(peer, here, settle)
   pipeline(here, peer, settle)
 }
 
 /**
- * What comes in one go leaves in one go: TLS hands over pieces of 16 KiB at most, and each would be a frame
- * of its own.
+ * Writes what arrives in one turn of the event loop together: TLS delivers pieces of at most 16 KiB, and each
+ * would otherwise become a frame of its own.
  */
-function together(from: Duplex, to: Duplex): void {
+function corkPerTurn(from: Duplex, to: Duplex): void {
   let corked = false
   from.on('data', () => {
     if (corked) return
@@ -180,7 +179,7 @@ function sized(text: string): Buffer {
   return out
 }
 
-/** Takes exactly what was sized; what follows stays in the stream. */
+/** Reads one text with its length in front; what follows stays in the stream. */
 async function readSized(stream: Duplex, signal: AbortSignal): Promise<string> {
   const length = (await take(stream, 2, signal)).readUInt16BE(0)
   if (length > mostRequest_bytes) throw new Error('A request is too long.')
@@ -193,12 +192,12 @@ async function take(stream: Duplex, count: number, signal: AbortSignal): Promise
     if (bytes?.length === count) return bytes
     if (bytes) throw new Error('The stream ended too early.')
     if (stream.destroyed || stream.readableEnded) throw stream.errored ?? new Error('The stream is over.')
-    await sign(stream, signal)
+    await readable(stream, signal)
   }
 }
 
-/** Resolves when there may be something to read, or never will be. */
-async function sign(stream: Duplex, signal: AbortSignal): Promise<void> {
+/** Resolves when there may be something to read, or when there never will be. */
+async function readable(stream: Duplex, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const events = ['readable', 'end', 'close'] as const
   const onAbort = (): void => reject(signal.reason as Error)

@@ -1,11 +1,11 @@
-// Limits that hold for all nodes together: what each has counted is told to the others twice a second, so
-// that whoever spreads calls over the nodes gets no more of them. Within that half second each node counts
-// alone, which is as exact as a limit needs to be.
+// Limits that apply to all nodes together. Each node sends its counts to the others twice a second, so that a
+// caller who spreads calls over the nodes gets no more of them. Within that half second each node counts alone,
+// which is as exact as a limit needs to be.
 import type { Bus } from '../bus/bus.ts'
 import type { Limiter } from '../kit/limiter.ts'
 
 const every_ms = 500
-/** More keys than this in half a second are told in part: each node still has its own count of them. */
+/** Of more keys in half a second only so many are sent; each node still has its own count of the others. */
 const mostKeys = 2_000
 
 export interface SharedLimits extends Disposable {
@@ -15,7 +15,7 @@ export interface SharedLimits extends Disposable {
 
 export function sharedLimits(bus: Bus, node: string): SharedLimits {
   const shared = new Map<string, { limiter: Limiter; counted: Map<string, number> }>()
-  const ear = bus.hear('limit.counted', ({ node: from, limit, keys }) => {
+  const subscription = bus.hear('limit.counted', ({ node: from, limit, keys }) => {
     if (from !== node) for (const [key, calls] of keys) shared.get(limit)?.limiter.add(key, calls)
   })
   const timer = setInterval(() => {
@@ -40,7 +40,7 @@ export function sharedLimits(bus: Bus, node: string): SharedLimits {
     },
     [Symbol.dispose]() {
       clearInterval(timer)
-      ear[Symbol.dispose]()
+      subscription[Symbol.dispose]()
     },
   }
 }

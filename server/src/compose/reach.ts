@@ -11,9 +11,9 @@ import { connectorSupervisor } from '../connectors/supervisor.ts'
 import { sessionName } from '../domain/sessions/live-sessions.ts'
 import { parseTarget } from '../domain/access/logins.ts'
 import { ticketName } from '../domain/sessions/terminals.ts'
-import { agentlessDoor } from '../gateway/agentless.ts'
+import { agentlessEndpoint } from '../gateway/agentless.ts'
 import { hostKeys } from '../gateway/host-keys.ts'
-import { vouchers, type WayTo } from '../gateway/device-leg.ts'
+import { gatewayKeys, type FindTunnel } from '../gateway/device-leg.ts'
 import { startGateway, type Gateway } from '../gateway/listen.ts'
 import { probe } from '../gateway/probe.ts'
 import { startups } from '../gateway/startups.ts'
@@ -33,7 +33,7 @@ import { watchDoor, watchPath } from '../http/watch.ts'
 /** Tunnels that one device may open in ten seconds; it needs one. */
 const tunnelsPerDevice = { max: 10, window_ms: 10 * second_ms }
 /** Legs to devices that are made ready for one address while somebody types there. */
-const guesses = { max: 20, window_ms: minute_ms }
+const preparations = { max: 20, window_ms: minute_ms }
 /** Agents let go in a second when the server stops. */
 const farewells = 200
 
@@ -57,7 +57,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     rooms.clustered && config.HAWSER_NODE_ADDRESS
       ? await (
           await import('../cluster/neighbours.ts')
-        ).meetNeighbours({
+        ).startNeighbours({
           bus,
           masterKey: rooms.masterKey,
           listen: config.HAWSER_NODE_ADDRESS,
@@ -87,9 +87,10 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     perDevice: ownLimiter(clock, tunnelsPerDevice),
     onError: ({ uid }, err) => log.error({ event: 'tunnel.failed', device: uid, err }),
   })
-  const wayTo: WayTo = async (device) => tunnels.find(device.uid, device.tunnel) ?? neighbours?.wayTo(device)
+  const findTunnel: FindTunnel = async (device) =>
+    tunnels.find(device.uid, device.tunnel) ?? neighbours?.findTunnel(device)
   const failures = rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT)
-  const agentless = agentlessDoor({
+  const agentless = agentlessEndpoint({
     rules: rooms.agentless,
     failures,
     enter: entries.bring,
@@ -117,10 +118,10 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     sessions: rooms.sessions,
     failures,
     agentless,
-    guesses: ownLimiter(clock, guesses),
-    find: wayTo,
+    preparations: ownLimiter(clock, preparations),
+    findTunnel,
     signer: rooms.signer,
-    voucher: vouchers(),
+    gatewayKey: gatewayKeys(),
     loginKey: rooms.loginKeyOf,
     recording: {
       wanted: rooms.revocation.recordingOf,
@@ -162,7 +163,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     await stores.of(tenant_id).sessions.save(session_uid, { recorded: 1 })
   }
   rooms.background.later('recording.recovery', () => rooms.recordings.recover(closed))
-  rooms.nodes?.onMourning(() =>
+  rooms.nodes?.onCleanup(() =>
     rooms.background.later('recording.inheritance', () => rooms.recordings.inherit(closed)),
   )
 

@@ -1,12 +1,12 @@
-// Where devices without an agent come in: an SSH client signs in as `<tenant>` or `<tenant>.<name>` with an
+// The endpoint for devices without an agent: an SSH client signs in as `<tenant>` or `<tenant>.<name>` with an
 // enrolment key of the namespace and forwards one port to the device's own SSH server. That forward is the
 // device's tunnel, like an agent's.
-//   1. the key, judged for each attempt alone; what does not exist is refused as a wrong key is
-//   2. one forward, whichever port it names: nothing is opened on the server; every other use of the
-//      connection is refused
-//   3. a key exchange through it, by which the SSH server proves who it is: its host key is the device
-//   4. the device, new or known, and its tunnel, which from here on belongs to the registry
-// What goes wrong is said to the client as it is let go.
+//   1. Each attempt's key is checked by itself; an unknown namespace is refused like a wrong key.
+//   2. One forward is accepted, whichever port it names. Nothing is opened on the server, and every other use of
+//      the connection is refused.
+//   3. A key exchange through the forward proves the SSH server's host key, which identifies the device.
+//   4. The device, new or known, gets its tunnel, which from here on belongs to the registry.
+// When something goes wrong the client gets a sentence and is disconnected.
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import { agentlessPlatform, ping_ms, pong_ms } from '@hawser/contract/tunnel'
@@ -38,62 +38,63 @@ import type { Tunnel, TunnelDevice } from '../tunnel/tunnel.ts'
 
 export interface AgentlessParts {
   rules: AgentlessRules
-  /** Refused proofs of one source. */
+  /** Limits failed attempts of one source. */
   failures: Limiter
   /** Makes it the tunnel of its device, or closes it. Throws a Failure when there are too many. */
   enter(tunnel: Tunnel): Promise<void>
-  /** A sign of life. */
+  /** A heartbeat of the device. */
   seen(device: TunnelDevice): void
   log: Log
 }
 
-/** One connection, until it is known whether it is a device's. */
-export interface Entrance {
-  /** Whether the user's name is one of those that devices sign in with. */
+/** The login of one connection that may be a device's. */
+export interface EnrolmentLogin {
+  /** Whether the user name has the form with which devices sign in. */
   isFor(user: string): boolean
   authenticate(attempt: Attempt): Promise<Decision>
-  /** After an attempt was accepted. */
+  /** The device, after an attempt was accepted. */
   joining(): JoiningDevice | undefined
 }
 
 export interface Agentless {
-  entrance(source: string): Entrance
-  /** Resolves when the connection is the tunnel of its device, or is over. */
-  bring(near: Connection, joining: JoiningDevice): Promise<void>
-  /** The key was removed: what came with it goes. */
+  login(source: string): EnrolmentLogin
+  /** Resolves when the connection is the tunnel of its device, or has ended. */
+  join(near: Connection, joining: JoiningDevice): Promise<void>
+  /** Ends the connections that signed in with a removed key. */
   removed(tenant_id: string, enrolment_key: string): void
-  /** Looks at every key again. */
+  /** Checks the key of every connection again. */
   recheck(): Promise<void>
 }
 
 type Forward = ReturnType<typeof readListen>
 
 const userName = new RegExp(`^(${patterns.uuid.slice(1, -1)})(?:\\.([^@]{1,64}))?$`, 'i')
-/** For the client to say what it forwards, and for the device's SSH server to answer. */
+/** Time for the client to ask for the forward. */
 const forward_ms = 15_000
+/** Time for the device's SSH server to answer. */
 const answer_ms = 15_000
-/** What we call the port when the choice is ours. No port is opened. */
+/** The port number for a client that leaves the choice to the server. No port is opened. */
 const namedPort = 22
 const shortest_rsa = 2048
 const how = 'ssh -N -R 0:localhost:22'
 const notThis = `This login is for devices that join, and opens nothing: run ${how} …, with -N.`
 
-/** Said to the client, which is then let go. */
+/** Its message goes to the client, which is then disconnected. */
 class Refused extends Error {}
 
-export function agentlessDoor(parts: AgentlessParts): Agentless {
+export function agentlessEndpoint(parts: AgentlessParts): Agentless {
   const { rules, log } = parts
-  /** Every connection that somebody signed in on with an enrolment key. */
-  const here = new Map<Connection, JoiningDevice>()
+  /** Every connection that signed in with an enrolment key. */
+  const connections = new Map<Connection, JoiningDevice>()
 
-  const gone = (near: Connection): void =>
+  const endRemoved = (near: Connection): void =>
     void near.end(Reason.byApplication, 'The enrolment key was removed.')
 
-  async function join(near: Connection, joining: JoiningDevice): Promise<void> {
-    // News of the key's removal are heard from here on; those from before are in the database.
-    if (!(await rules.hasKey(joining.tenant_id, joining.enrolment_key))) return gone(near)
+  async function openTunnel(near: Connection, joining: JoiningDevice): Promise<void> {
+    // From here on news of the key's removal reach this connection; earlier ones show in the database.
+    if (!(await rules.hasKey(joining.tenant_id, joining.enrolment_key))) return endRemoved(near)
     const forward = await firstForward(near)
-    const host = await meet(near, forward)
+    const host = await identify(near, forward)
     const { device, status } = await rules.join(joining, host)
     const { source, enrolment_key } = joining
     log.info({ event: 'device.joined', device: device.uid, status, enrolment_key, source })
@@ -102,7 +103,7 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
   }
 
   return {
-    entrance(source) {
+    login(source) {
       let joining: JoiningDevice | undefined
       return {
         isFor: (user) => userName.test(user),
@@ -138,12 +139,12 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
       }
     },
 
-    async bring(near, joining) {
-      here.set(near, joining)
-      void near.ended.then(() => here.delete(near))
+    async join(near, joining) {
+      connections.set(near, joining)
+      void near.ended.then(() => connections.delete(near))
       void refuseChannels(near)
       try {
-        await join(near, joining)
+        await openTunnel(near, joining)
       } catch (error) {
         if (!(error instanceof Refused) && !(error instanceof Failure)) {
           log.error({ event: 'enrolment.failed', source: joining.source, err: error })
@@ -159,17 +160,17 @@ export function agentlessDoor(parts: AgentlessParts): Agentless {
       }
     },
     removed(tenant_id, enrolment_key) {
-      for (const [near, joining] of here)
-        if (joining.tenant_id === tenant_id && joining.enrolment_key === enrolment_key) gone(near)
+      for (const [near, joining] of connections)
+        if (joining.tenant_id === tenant_id && joining.enrolment_key === enrolment_key) endRemoved(near)
     },
     async recheck() {
-      for (const [near, { tenant_id, enrolment_key }] of here)
-        if (!(await rules.hasKey(tenant_id, enrolment_key))) gone(near)
+      for (const [near, { tenant_id, enrolment_key }] of connections)
+        if (!(await rules.hasKey(tenant_id, enrolment_key))) endRemoved(near)
     },
   }
 }
 
-/** The connection carries a tunnel and nothing else; whoever wanted a shell is told so. */
+/** Refuses every channel, because the connection carries a tunnel only. A request for a shell gets a sentence. */
 async function refuseChannels(near: Connection): Promise<void> {
   for await (const opening of near.channels) {
     if (opening.type === 'session') void explain(opening.accept()).catch(() => undefined)
@@ -177,7 +178,7 @@ async function refuseChannels(near: Connection): Promise<void> {
   }
 }
 
-/** Says it where every client shows it, on stderr, as the whole program. */
+/** Writes the sentence to stderr, where every client shows it, and exits with status 1. */
 async function explain(channel: Channel): Promise<void> {
   for await (const request of channel.requests) {
     const { type } = readRequest(request.type, request.payload)
@@ -191,7 +192,7 @@ async function explain(channel: Channel): Promise<void> {
   await channel.close()
 }
 
-/** Takes the first forward of a port; all that is asked for besides, now or later, is refused. */
+/** Accepts the first forward of a port and refuses every other request, now and later. */
 async function firstForward(near: Connection): Promise<Forward> {
   const found = Promise.withResolvers<Forward>()
   const late = setTimeout(
@@ -208,7 +209,7 @@ async function firstForward(near: Connection): Promise<Forward> {
       }
       taken = true
       const { host, port } = readListen(request.payload)
-      // The number is only a name; where the client leaves it to us it is told one (RFC 4254 section 7.1).
+      // The number is only a name. A client that sends 0 gets one in the answer (RFC 4254 section 7.1).
       request.accept(port === 0 ? writePort(namedPort) : undefined)
       found.resolve({ host, port: port === 0 ? namedPort : port })
     }
@@ -222,8 +223,8 @@ async function openThrough(near: Connection, { host, port }: Forward, signal: Ab
   return channelStream(await near.open('forwarded-tcpip', payload, signal))
 }
 
-/** Who is at the other end of the forward: a key exchange, and nobody logs in. */
-async function meet(near: Connection, forward: Forward): Promise<SshHost> {
+/** Identifies the SSH server at the other end of the forward by a key exchange, without a login. */
+async function identify(near: Connection, forward: Forward): Promise<SshHost> {
   const signal = AbortSignal.timeout(answer_ms)
   let blob: Buffer | undefined
   let ident: string
@@ -262,7 +263,7 @@ function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice): Tun
   return {
     device,
     openSsh: async (_, signal) => openThrough(near, forward, signal),
-    // Its host key was proved through this very connection, and is what the device is known by.
+    // The device is identified by the host key, which this connection has proved already.
     prove: async () => true,
     close: (why) => void near.end(Reason.byApplication, why),
     ended: near.ended.then(() => undefined),
@@ -270,8 +271,7 @@ function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice): Tun
 }
 
 /**
- * Asks for a sign of life; any answer is one, a refusal too. A connection that is only half there is noticed
- * by it.
+ * Sends keepalive requests. Any answer counts, a refusal too. It detects half-open connections and ends them.
  */
 function keepAlive(near: Connection, seen: () => void): void {
   let late: NodeJS.Timeout | undefined

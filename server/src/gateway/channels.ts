@@ -1,8 +1,8 @@
-// What may pass between a client and a device, channel by channel. Bytes are not looked at. Of the requests,
-// the client's variables are filtered (agents of old take everything, LD_PRELOAD included), a certificate's
-// forced command takes the place of what was asked for, and what starts is noted in the session's record.
-// What a program shows on a terminal is handed to a recorder before the client gets it. The device may only
-// open towards the client what the client has asked for.
+// What may pass between a client and a device, channel by channel. Bytes pass unread. Of the requests, the
+// client's variables are filtered (old agents accept every variable, LD_PRELOAD included), a certificate's
+// forced command replaces the command asked for, and the session's record gets what starts. The recorder gets
+// the output of a terminal before the client does. The device may open only those channels towards the client
+// that the client has asked for.
 import { passes, tellNamed } from '@hawser/contract/environment'
 import { clientVariable } from '@hawser/contract/tunnel'
 import {
@@ -19,29 +19,30 @@ import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { LoginLimits } from '../domain/access/logins.ts'
 import type { ChannelRecorder } from '../recording/tap.ts'
 
-export interface Passage {
+/** What the policy of one session depends on. */
+export interface ChannelPolicyParts {
   readonly record: LiveSession
   readonly limits: LoginLimits | undefined
   /** Shown once before the output of a shell in a terminal; empty: nothing. */
   readonly announcement: string
-  /** Where the person comes from; told to agents that know what to do with it. */
+  /** The client's address, which our own agent puts into the environment. */
   readonly client: { readonly address: string; readonly port: number }
   readonly agentIsOurs: boolean
-  /** Variables that pass beside those of language. */
+  /** Variables that may pass beside those of language. */
   readonly acceptEnv: readonly string[]
-  /** Its agent closes a forwarded connection in both directions when one has ended. */
+  /** Whether the agent closes a forwarded connection in both directions when one has ended. */
   readonly closesAtEof: boolean
-  /** Said to the client when the device is lost. */
-  readonly farewell: string
-  /** One for every channel that may have a terminal. */
+  /** What the client reads when the device is lost. */
+  readonly lostMessage: string
+  /** Makes a recorder for each channel that may have a terminal. */
   recorder(): ChannelRecorder
-  /** Bytes passed. */
+  /** Called when bytes pass. */
   active(): void
 }
 
 /** Channels that a client may open. */
 export const clientChannels = ['session', 'direct-tcpip', 'direct-streamlocal@openssh.com']
-/** Requests of a client about the whole connection that are the device's to answer. */
+/** Global requests of a client that go to the device. */
 export const clientRequests = [
   'tcpip-forward',
   'cancel-tcpip-forward',
@@ -49,7 +50,7 @@ export const clientRequests = [
   'cancel-streamlocal-forward@openssh.com',
 ]
 
-/** What a certificate must have for a request to pass. */
+/** The extension that a certificate needs for a request to pass. */
 const extensions: Readonly<Record<string, string>> = {
   'pty-req': 'permit-pty',
   'auth-agent-req@openssh.com': 'permit-agent-forwarding',
@@ -57,18 +58,17 @@ const extensions: Readonly<Record<string, string>> = {
 }
 
 /**
- * Agents of the field lose what a forwarded connection has still to bring when they hear that the client has
- * nothing more to send; ShellHub's gateway never tells them. They are told when the other end has been silent
- * for so long, for servers that wait for it.
+ * ShellHub's agents drop what a forwarded connection still has to deliver when they get the client's EOF;
+ * ShellHub's gateway never forwards it. Some servers wait for it, so the EOF is forwarded once the other end has
+ * been silent for so long.
  */
 const heldEof_ms = 30_000
 
-export function passage(parts: Passage): PipeOptions {
+export function channelPolicy(parts: ChannelPolicyParts): PipeOptions {
   const permits = (extension: string): boolean => parts.limits?.permits.has(extension) ?? true
   let askedForAgent = false
   let askedForForward = false
-  // What a session is called is what it began with: files that are copied beside a shell do not make it
-  // another one.
+  // The first program decides the type of a session: copying files beside a shell does not change it.
   let named = false
   const name = (type: 'shell' | 'exec' | 'subsystem'): void => {
     if (!named) parts.record.note({ type })
@@ -80,11 +80,11 @@ export function passage(parts: Passage): PipeOptions {
       if (from === 'far')
         return {
           allow: opening.type.startsWith('auth-agent') ? askedForAgent : askedForForward,
-          tap: watching(parts),
+          tap: forwardTap(parts),
         }
       if (opening.type !== 'session') {
         const holdEof_ms = parts.closesAtEof ? heldEof_ms : undefined
-        return { allow: permits('permit-port-forwarding'), tap: watching(parts), holdEof_ms }
+        return { allow: permits('permit-port-forwarding'), tap: forwardTap(parts), holdEof_ms }
       }
       return { allow: true, tap: sessionTap({ ...parts, name }, permits, () => (askedForAgent = true)) }
     },
@@ -100,22 +100,27 @@ export function passage(parts: Passage): PipeOptions {
 }
 
 /**
- * Forwarded connections carry bytes and nothing else. A request for a terminal, a program or a variable on one
- * of them would pass by everything that looks at sessions, so none passes.
+ * Forwarded connections carry bytes only. A request for a terminal, a program or a variable on one of them would
+ * bypass every check of sessions, so all requests are refused.
  */
-function watching({ active }: Passage): Tap {
+function forwardTap({ active }: ChannelPolicyParts): Tap {
   return { data: active, request: () => 'refuse' }
 }
 
-interface Named extends Passage {
+interface SessionTapParts extends ChannelPolicyParts {
+  /** Stores the type of the session, if it has none yet. */
   name(type: 'shell' | 'exec' | 'subsystem'): void
 }
 
-function sessionTap(parts: Named, permits: (extension: string) => boolean, onAgent: () => void): Tap {
+function sessionTap(
+  parts: SessionTapParts,
+  permits: (extension: string) => boolean,
+  onAgent: () => void,
+): Tap {
   let terminal = false
   let subsystem = false
   let channels: { near: Channel; far: Channel } | undefined
-  /** Output waits for it. */
+  /** Resolves when the client has the announcement; output waits for it. */
   let announced: Promise<void> | undefined
   const recorder = parts.recorder()
 
@@ -179,8 +184,8 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
       return undefined
     },
     async ending(near, { lost, exited }) {
-      if (lost) return near.write(Buffer.from(`\r\n${parts.farewell}\r\n`), terminal ? 0 : 1)
-      // Agents never say how an SFTP server ended, and clients take silence for a failure.
+      if (lost) return near.write(Buffer.from(`\r\n${parts.lostMessage}\r\n`), terminal ? 0 : 1)
+      // Agents never send the exit status of an SFTP server, and clients take its absence for a failure.
       if (exited || !subsystem) return
       const { name, payload } = writeRequest({ type: 'exit-status', status: 0 })
       await near.request(name, payload)
@@ -189,22 +194,23 @@ function sessionTap(parts: Named, permits: (extension: string) => boolean, onAge
 }
 
 /**
- * Our own agent is told that a variable passes because the namespace names it; the others take what comes.
+ * Whether a variable passes. Our own agent also gets the mark that the namespace names the variable; other
+ * agents accept every variable.
  */
 function variable(
-  { acceptEnv, agentIsOurs }: Passage,
+  { acceptEnv, agentIsOurs }: ChannelPolicyParts,
   { name, value }: { name: string; value: string },
 ): ReturnType<NonNullable<Tap['request']>> {
   const why = passes(name, acceptEnv)
   if (why === undefined) return 'refuse'
   if (why === 'always' || !agentIsOurs) return undefined
-  const told = writeRequest({ type: 'env', name: tellNamed(name), value })
-  return { type: told.name, payload: told.payload }
+  const marked = writeRequest({ type: 'env', name: tellNamed(name), value })
+  return { type: marked.name, payload: marked.payload }
 }
 
 const sizeOf = ({ columns, rows }: { columns: number; rows: number }) => ({ width: columns, height: rows })
 
-/** An administrator's text on somebody's terminal: lines, and nothing that a terminal would obey. */
+/** An administrator's text for a user's terminal: its lines without any control sequence. */
 export function announcementFor(text: string): string {
   const plain = text
     .replaceAll(/\r\n?/g, '\n')

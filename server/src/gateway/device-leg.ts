@@ -1,9 +1,9 @@
-// The inner leg: from us to the SSH server of a device's agent, through its tunnel. The agent must prove with
-// its host key that it is the device; only then is a password said to it. Wrong passwords do not end the leg,
-// so that the next attempt costs no new key exchange. For a login by public key we vouch with a key of our
-// own, which lives in memory: the agent asks the server whether that key is making this login (see
-// domain/access/signer.ts), and the client's key never leaves the client. A device without an agent is its
-// own SSH server: there we log in with the key that the namespace has for it.
+// The device leg: the SSH connection from the gateway to the SSH server of a device's agent, through its tunnel.
+// The agent must prove with its host key that it is the device before it gets a password. Wrong passwords do not
+// end the leg, so that the next attempt costs no new key exchange. For a login by public key the gateway logs in
+// with a key of its own, which lives in memory: the agent asks the server whether that key is making this login
+// (see domain/access/signer.ts), and the client's key never leaves the client. A device without an agent has its
+// own SSH server; there the gateway logs in with the login key of the namespace.
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import {
@@ -26,32 +26,33 @@ import type { Reachable } from '../domain/access/logins.ts'
 import type { Signer } from '../domain/access/signer.ts'
 import type { Tunnel } from '../tunnel/tunnel.ts'
 
-/** The way to a device: its tunnel here, or one that another node has. */
-export type WayTo = (device: Reachable['device']) => Promise<Pick<Tunnel, 'openSsh'> | undefined>
+/** Finds the tunnel of a device, on this node or on another one. */
+export type FindTunnel = (device: Reachable['device']) => Promise<Pick<Tunnel, 'openSsh'> | undefined>
 
-export interface InnerLeg {
-  /** Begins to connect, for whoever will need it soon. */
+export interface DeviceLeg {
+  /** Starts to connect, because a login will soon need it. */
   prepare(): void
   password(username: string, password: string): Promise<boolean>
-  /** Our word that the client has proved itself with a key that is good for this user. */
-  vouch(username: string): Promise<boolean>
-  /** After one of them was true. */
+  /** Logs in a user whose client has proved that it has a valid key. */
+  publicKey(username: string): Promise<boolean>
+  /** The connection, after one of the logins succeeded. */
   connection(): Connection
   end(): void
 }
 
-export interface InnerParts {
-  find: WayTo
+export interface DeviceLegParts {
+  findTunnel: FindTunnel
   signer: Signer
-  voucher(): Promise<PrivateKey>
-  /** For devices without an agent. */
+  /** The gateway's own key for logins by public key. */
+  gatewayKey(): Promise<PrivateKey>
+  /** The key of a namespace for devices without an agent. */
   loginKey(tenant_id: string): Promise<KeyObject>
 }
 
-/** The device has no tunnel, or does not answer in it, or is not who it should be. */
-export class DeviceAway extends Error {
-  override readonly name = 'DeviceAway'
-  /** Something answered, with another host key. */
+/** The device has no tunnel, does not answer in it, or has another host key. */
+export class DeviceUnreachable extends Error {
+  override readonly name = 'DeviceUnreachable'
+  /** Whether an SSH server answered with another host key. */
   readonly changed: boolean
   constructor(message: string, changed: boolean, options?: ErrorOptions) {
     super(message, options)
@@ -60,23 +61,23 @@ export class DeviceAway extends Error {
 }
 
 const dial_ms = 30_000
-/** What the agent may open towards the client; whether the client asked for it is seen to in channels.ts. */
+/** Channels that the agent may open towards the client. channels.ts checks that the client asked for them. */
 const fromDevice = ['forwarded-tcpip', 'forwarded-streamlocal@openssh.com', 'auth-agent@openssh.com']
-/** Both ends of the leg are often ours, and large packets cost less. */
+/** Large packets cost less, and both ends of the leg are often Hawser. */
 const packet_bytes = 128 * 1024
 
-export function innerLeg(
-  parts: InnerParts,
+export function deviceLeg(
+  parts: DeviceLegParts,
   device: Reachable['device'],
   id: string,
   signal: AbortSignal,
-): InnerLeg {
+): DeviceLeg {
   let dialled: Promise<Unauthenticated> | undefined
   let connection: Connection | undefined
 
   async function dial(): Promise<Unauthenticated> {
-    const tunnel = await parts.find(device)
-    if (!tunnel) throw new DeviceAway('The device has no tunnel.', false)
+    const tunnel = await parts.findTunnel(device)
+    if (!tunnel) throw new DeviceUnreachable('The device has no tunnel.', false)
     let same = true
     try {
       const expected = blobOf(createPublicKey(device.public_key))
@@ -90,11 +91,11 @@ export function innerLeg(
         signal,
       })
     } catch (cause) {
-      throw new DeviceAway('The device does not answer as it should.', !same, { cause })
+      throw new DeviceUnreachable('The device does not answer as it should.', !same, { cause })
     }
   }
 
-  /** The leg, dialled now if it is not, or if the agent has given it up. */
+  /** The leg; dials it unless it is open, again if the agent has closed it. */
   async function leg(): Promise<Unauthenticated> {
     const open = (dialled ??= dial())
     try {
@@ -118,12 +119,12 @@ export function innerLeg(
       if (answer.accepted) connection = client.connection()
       return answer
     } catch {
-      // Agents hang up after too many attempts; to the client that is one more refusal.
+      // Agents disconnect after too many attempts; the client sees one more refusal.
       return refused
     }
   }
 
-  /** Many SSH servers take passwords only as the answer to a question. */
+  /** Many SSH servers accept passwords only by keyboard-interactive. */
   async function password(username: string, secret: string): Promise<boolean> {
     const answer = await attempt(username, { method: 'password', password: secret })
     if (
@@ -139,13 +140,13 @@ export function innerLeg(
   return {
     prepare: () => void leg().catch(() => undefined),
     password,
-    async vouch(username) {
+    async publicKey(username) {
       if (device.enrolment_key !== null) {
         const own = privateKeyFrom(await parts.loginKey(device.tenant_id))
         return (await attempt(username, { method: 'publickey', key: own })).accepted
       }
-      const key = await parts.voucher()
-      // A login is open for some seconds only: they are for the agent's question, not for getting there.
+      const key = await parts.gatewayKey()
+      // Connects first, because the login stays pending for some seconds only, which the agent needs to ask.
       await leg()
       const login = parts.signer.open({
         tenant_id: device.tenant_id,
@@ -178,9 +179,9 @@ export function innerLeg(
 }
 
 /**
- * Up to 0.16 agents take a key for a user that the device does not have, and their process dies with the
- * first program for it. Where an agent runs in a container of its own, it does not know by what is asked here
- * who is on the device.
+ * Agents up to 0.16 accept a key for a user that the device does not have, and crash with the first program of
+ * that user. An agent in a container of its own cannot answer `hasAccount` for the users of the device, so only
+ * native agents count.
  */
 function panicsForUnknown({ info_version, info_platform }: Reachable['device']): boolean {
   const [, major, minor] = /^v?(\d+)\.(\d+)\./.exec(info_version) ?? []
@@ -192,8 +193,8 @@ const sftpInit = Buffer.from([0, 0, 0, 5, 1, 0, 0, 0, 3])
 const probe_ms = 10_000
 
 /**
- * Asked by SFTP: for a user who is not there such an agent only closes the channel. No answer at all says
- * nothing.
+ * Starts SFTP to find out: for an unknown user such an agent only closes the channel. Without any answer the
+ * user counts as existing.
  */
 async function hasAccount(connection: Connection): Promise<boolean> {
   const late = Promise.withResolvers<true>()
@@ -213,10 +214,10 @@ async function hasAccount(connection: Connection): Promise<boolean> {
 }
 
 /**
- * Agents only know RSA here. One key for all logins of some time: what each is good for is bound in the
- * signer.
+ * Makes the gateway's key for logins by public key, and a new one every hour. Agents support only RSA here. One
+ * key serves all logins of that time; the signer limits what each login allows.
  */
-export function vouchers(): () => Promise<PrivateKey> {
+export function gatewayKeys(): () => Promise<PrivateKey> {
   const renew_ms = 3_600_000
   let made_at = -Infinity
   let made: Promise<PrivateKey> | undefined

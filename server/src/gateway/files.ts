@@ -1,6 +1,6 @@
-// The files of a device as somebody in a browser sees them: an SFTP client on a channel of their session, and
-// its failures in plain words. A new file that did not arrive whole is taken away again; one that was there
-// is replaced only when that was asked for.
+// The files of a device for a user in a browser: an SFTP client on a channel of the user's session, with its
+// failures in plain words. A new file that did not arrive whole is removed again; an existing one is replaced
+// only when the user asked for that.
 import { Failure } from '@hawser/contract/failures'
 import type { FolderEntry } from '@hawser/contract/terminals'
 import {
@@ -15,13 +15,13 @@ import {
 export interface Folder {
   readonly path: string
   readonly entries: readonly FolderEntry[]
-  /** There is more than was listed. */
+  /** Whether the folder has more entries than were listed. */
   readonly more: boolean
 }
 
-/** What each throws is a Failure. */
+/** Every method throws a Failure. */
 export interface RemoteFiles extends AsyncDisposable {
-  /** An empty path is where the user is at home. */
+  /** An empty path is the user's home folder. */
   list(path: string): Promise<Folder>
   read(path: string): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }>
   write(path: string, bytes: AsyncIterable<Uint8Array>, options: { readonly replace: boolean }): Promise<void>
@@ -92,7 +92,7 @@ export async function remoteFiles(open: () => Promise<SftpClient>): Promise<Remo
       try {
         await sftp[Symbol.asyncDispose]()
       } catch {
-        // The session was over before.
+        // The session has ended before.
       }
     },
   }

@@ -1,9 +1,9 @@
-// Who is at the SSH door. The client's user name says which device is meant; every attempt after that is a
-// login of its own (see login.ts). Whoever has proved nothing gets the same answers at the same times for a
-// device that is there, that is offline, pending or denied to them, and for one that does not exist. Whoever
-// has signed with a key of the namespace is told what is the matter, and let go. While a person types a
-// password the leg to the device is made ready, within narrow limits; see decision 12. Clients that expect
-// PAM ask for keyboard-interactive: one question, and its answer is a password like any other.
+// The authentication of an SSH client. The user name says which device is meant; every attempt is a login of its
+// own (see login.ts). Online, offline, pending, denied and unknown devices give the same answers at the same
+// times to a client that has proved nothing, so that strangers cannot tell them apart. A client that has signed
+// with a key of the namespace gets the reason and is disconnected. While a person types a password the gateway
+// prepares the leg to the device, within narrow limits; see decision 12. Clients that expect PAM use
+// keyboard-interactive: it asks one question, and the answer is a password like any other.
 import { setTimeout as pause } from 'node:timers/promises'
 import {
   fingerprintMd5,
@@ -21,26 +21,26 @@ import type { KeyName, KeyVerdict, LoginKey, Target } from '../domain/access/log
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
-import { openLogin, TurnedAway, type LoggedIn, type LoginParts, type WhyAway } from './login.ts'
+import { LoginRefused, openLogin, type LoggedIn, type LoginParts, type RefusalReason } from './login.ts'
 
 export interface HandshakeParts extends LoginParts {
   parseTarget(sshid: string): Target | undefined
-  /** Legs made ready before anybody proved anything, of one source. */
-  guesses: Limiter
+  /** Limits the legs that are prepared for one source before it has proved anything. */
+  preparations: Limiter
 }
 
 export interface Handshake extends Disposable {
   authenticate(attempt: Attempt): Promise<Decision>
-  /** The client came with a signature that is not one of its key. */
+  /** The client sent a signature that its key did not make. */
   forged(user: string): void
-  /** After an attempt was accepted. */
+  /** The login, after an attempt was accepted. */
   outcome(): LoggedIn
 }
 
-/** A client that says nothing for so long waits for a person. */
+/** A client that sends nothing for so long waits for a person. */
 const typing_ms = 150
 
-/** When a refused password is answered; one that took longer at twice, four times … that time. */
+/** A refused password is answered after this time, or after twice, four times … if the check took longer. */
 const refusal_ms = 1_000
 
 export function handshake(
@@ -52,25 +52,22 @@ export function handshake(
 ): Handshake {
   const login = openLogin(parts, uid, source, log, signal)
   let typing: NodeJS.Timeout | undefined
-  let toldWhy = false
+  let bannerSent = false
   let keyFailed = false
 
-  /** The client reads the sentence and is let go. */
-  function turnAway(attempt: Attempt, why: string, sentence: string): never {
+  /** Sends the sentence to the client and disconnects it. */
+  function disconnect(attempt: Attempt, why: string, sentence: string): never {
     log.info({ event: 'login.refused', why, source, sshid: attempt.user })
     attempt.banner(`${sentence}\n`)
     throw new SshError(Reason.noMoreAuthMethods, sentence)
   }
 
-  /**
-   * The device's word on a password; where there is no device to ask, or the caller may not, the password is
-   * wrong.
-   */
+  /** Whether the device accepts the password; without a reachable, permitted device the password is wrong. */
   async function isRight(target: Target, password: string): Promise<boolean> {
     try {
       return await login.password(await login.find(target), target, password)
     } catch (error) {
-      if (!(error instanceof TurnedAway) || error.why === 'too many failures') throw error
+      if (!(error instanceof LoginRefused) || error.why === 'too many failures') throw error
       login.failed(target, error.why)
       return false
     }
@@ -78,20 +75,20 @@ export function handshake(
 
   async function judgePassword(attempt: Attempt, target: Target, password: string): Promise<Decision> {
     const asked_at = performance.now()
-    login.patient()
+    login.requireFewFailures()
     if (await isRight(target, password)) return 'accept'
     let due_ms = refusal_ms
     while (due_ms < performance.now() - asked_at) due_ms *= 2
     await pause(due_ms - (performance.now() - asked_at), undefined, { ref: false })
-    if (!toldWhy)
+    if (!bannerSent)
       attempt.banner(
         `${printable(target.data)} is offline or cannot be reached, or does not let you in with this password\n`,
       )
-    toldWhy = true
+    bannerSent = true
     return 'refuse'
   }
 
-  /** Clients try all keys that they have: the first that is refused counts, for the connection. */
+  /** Clients try all their keys, so only the first refused key of a connection counts as a failure. */
   function refuseKey(target: Target, why: string): Decision {
     if (!keyFailed) login.failed(target, why)
     keyFailed = true
@@ -102,11 +99,11 @@ export function handshake(
     const key = loginKey(attempt.key)
     const offered = await login.offered(target, key)
     if (!offered.allowed) return refuseKey(target, offered.because)
-    // Whoever has a key of the namespace may know what is the matter with its devices.
+    // The holder of a key of the namespace may know why its devices cannot be reached.
     const to = await login.find(target)
     const verdict = await login.key(to, target, key)
     if (!verdict.allowed) return refuseKey(target, verdict.because)
-    const accepted = await login.vouch(to, target, verdict.limits)
+    const accepted = await login.publicKey(to, target, verdict.limits)
     if (!accepted && to.device.enrolment_key !== null)
       attempt.banner(
         `${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}\n`,
@@ -123,21 +120,21 @@ export function handshake(
       return judgePassword(attempt, target, password)
     }
     if (attempt.method === 'publickey') return judgeKey(attempt, target)
-    // Merely offered: the client now has to sign, and until then nothing happens.
+    // The key is only offered: nothing happens until the client signs with it.
     if (attempt.method === 'publickey-offer')
       return decision((await login.offered(target, loginKey(attempt.key))).allowed)
     return 'refuse'
   }
 
   const prepare = async (target: Target): Promise<void> => {
-    // What cannot be reached, or may not be, is made known when somebody has proved something.
+    // A client learns of an unreachable or denied device only after it has proved something.
     const to = await login.find(target).catch(() => undefined)
     if (to && !signal.aborted) login.prepare(to)
   }
 
-  /** Whoever types now will need the leg soon. */
+  /** Prepares the leg while a person types, because the login will need it soon. */
   const prepareSoon = (target: Target): void => {
-    if (parts.guesses.take(neighbourhood(source)) === 0)
+    if (parts.preparations.take(neighbourhood(source)) === 0)
       typing = setTimeout(() => void prepare(target), typing_ms).unref()
   }
 
@@ -145,10 +142,10 @@ export function handshake(
     async authenticate(attempt) {
       clearTimeout(typing)
       const target = parts.parseTarget(attempt.user)
-      if (!target) turnAway(attempt, 'not an SSHID', `${printable(attempt.user)} is not a valid SSHID`)
+      if (!target) disconnect(attempt, 'not an SSHID', `${printable(attempt.user)} is not a valid SSHID`)
       const judged = await judge(attempt, target).catch((error: unknown) => {
-        if (error instanceof TurnedAway)
-          return turnAway(attempt, error.why, sentences[error.why](printable(target.data)))
+        if (error instanceof LoginRefused)
+          return disconnect(attempt, error.why, sentences[error.why](printable(target.data)))
         throw error
       })
       if (judged !== 'accept') prepareSoon(target)
@@ -167,11 +164,11 @@ export function handshake(
   }
 }
 
-const away = (name: string): string => `${name} is offline or cannot be reached`
-const sentences: Readonly<Record<WhyAway, (name: string) => string>> = {
-  unknown: away,
-  offline: away,
-  away,
+const unreachable = (name: string): string => `${name} is offline or cannot be reached`
+const sentences: Readonly<Record<RefusalReason, (name: string) => string>> = {
+  unknown: unreachable,
+  offline: unreachable,
+  away: unreachable,
   changed: (name) => `${name} does not have the host key that it joined with, and was told nothing`,
   firewall: (name) => `you cannot access ${name} due a policy rule`,
   'over the limit': () =>
@@ -197,7 +194,7 @@ function loginKey({ type, bits, blob, certificate }: ShownKey): LoginKey {
   }
 }
 
-/** What a public key is found by, and compared with. */
+/** The fingerprint to find a public key by, and the line to compare it with. */
 export function keyName(type: string, blob: Buffer): KeyName {
   return { fingerprint: fingerprintMd5(blob), line: publicKeyLine(type, blob) }
 }
@@ -210,7 +207,7 @@ function verdictOf(certificate: Certificate, judged: ReturnType<typeof judgeCert
   }
 }
 
-/** What strangers typed, fit for a terminal. */
+/** Text from a stranger, made safe for a terminal. */
 function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 300)
 }

@@ -1,6 +1,6 @@
-// The gateway's host keys. They are made at the first start and kept, sealed, in the database, so that a
-// client which knows the server knows it again after a restart and on every node. Ed25519 for clients of
-// today; RSA, which takes long to make, for old ones: at the very first start it joins a moment later.
+// The gateway's host keys. They are created at the first start and stored, sealed, in the database, so that
+// clients know the server again after a restart and on every node. Ed25519 is for today's clients. RSA is for old
+// ones; it takes long to create, so at the very first start it is added a moment later.
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { privateKeyFrom, type PrivateKey } from '@hawser/ssh'
@@ -8,7 +8,7 @@ import { privateKeyFrom, type PrivateKey } from '@hawser/ssh'
 export interface HostKeyParts {
   kept: {
     list(): Promise<{ type: string; private_key: string }[]>
-    /** Keeps what is there already: of several nodes the first one decides. */
+    /** Does not replace an existing key: of several nodes the first one decides. */
     insert(row: { type: string; private_key: string; created_at: string }): Promise<unknown>
   }
   vault: { seal(purpose: string, plain: string): string; open(purpose: string, sealed: string): string }
@@ -23,7 +23,7 @@ const makers: Readonly<Record<string, () => Promise<{ privateKey: KeyObject }>>>
   'ssh-rsa': () => promisify(generateKeyPair)('rsa', { modulusLength: 3072 }),
 }
 
-/** The keys in the order of their worth; the list may still grow. */
+/** The keys, best first; the list may still grow. */
 export async function hostKeys({ kept, vault, now, later }: HostKeyParts): Promise<readonly PrivateKey[]> {
   const keys = new Map<string, PrivateKey>()
   const list: PrivateKey[] = []

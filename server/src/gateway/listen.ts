@@ -1,6 +1,6 @@
-// The SSH door. Connections are taken while there is room for them (see startups.ts); each has its time to
-// log in, and is then a session, or the tunnel of a device that has no agent. When the server stops, nobody
-// new comes in and sessions get some time to end.
+// The SSH listener. It accepts connections within limits (see startups.ts). Each has a limited time to log in and
+// then becomes a session, or the tunnel of a device without an agent. When the server stops, the listener accepts
+// no more connections, and sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
 import {
   acceptConnection,
@@ -20,13 +20,13 @@ import { handshake, type HandshakeParts } from './handshake.ts'
 import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
 import { runSession, type OpenSession, type Recording } from './session.ts'
 import type { Startups, WhyRefused } from './startups.ts'
-import { openTerminal, type Terminal, type TerminalWish } from './terminal.ts'
+import { openTerminal, type Terminal, type TerminalRequest } from './terminal.ts'
 
 export interface GatewayParts extends HandshakeParts {
   listen: { readonly host: string; readonly port: number }
   hostKeys: readonly PrivateKey[]
   algorithms: Algorithms
-  /** Whose PROXY header is believed. */
+  /** The proxies whose PROXY header counts. */
   trusted: BlockList
   startups: Startups
   idle_ms: number
@@ -38,25 +38,24 @@ export interface GatewayParts extends HandshakeParts {
 export interface Gateway {
   readonly port: number
   readonly sessions: ReadonlyMap<string, OpenSession>
-  /** Connections that were not taken. */
+  /** How many connections were refused since the start. */
   readonly refused: number
   /**
-   * A session for somebody in a browser at this address; the signal ends it. Throws a Failure with a sentence
-   * for them.
+   * A session for a browser at this address; the signal ends it. Throws a Failure with a sentence for the user.
    */
-  terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal>
-  /** Takes nobody new; resolves when the sessions are over, at the latest after this time. */
+  terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal>
+  /** Accepts no more connections; resolves when the sessions have ended, at the latest after this time. */
   stop(grace_ms: number): Promise<void>
 }
 
 const login_ms = 120_000
 /**
- * Agents' file servers keep to OpenSSH's order of the names of a symbolic link, not to the draft's: clients
- * look for this.
+ * Agents' SFTP servers use OpenSSH's order of the two names of a symbolic link, not the draft's. Clients look for
+ * `OpenSSH` in this text to find out.
  */
 const software = 'Hawser_OpenSSH'
-/** Refused connections are told to the log together: whoever makes them could otherwise fill it. */
-const tellRefused_ms = 10_000
+/** Refused connections share one line of the log in this time, so that nobody can fill the log with them. */
+const logRefused_ms = 10_000
 
 const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
@@ -64,7 +63,8 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const { log } = parts
   const open = new Map<string, OpenSession>()
   const served = new Set<Promise<void>>()
-  const strangers = new Set<AbortController>()
+  /** One for each connection that has not logged in; `stop` aborts them. */
+  const unauthenticated = new Set<AbortController>()
 
   const track = (work: Promise<void>): void => {
     const task = work.finally(() => served.delete(task))
@@ -79,54 +79,54 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   const isThere = async (uid: string): Promise<boolean> => (await parts.logins.find(uid)) !== undefined
 
   let refused = 0
-  let lastTold = { at: -Infinity, refused: 0 }
-  function turnAway(source: string, why: WhyRefused): void {
+  let lastLogged = { at: -Infinity, refused: 0 }
+  function countRefused(source: string, why: WhyRefused): void {
     refused += 1
-    if (performance.now() - lastTold.at < tellRefused_ms) return
-    log.warn({ event: 'connection.refused', source, why, sinceLast: refused - lastTold.refused })
-    lastTold = { at: performance.now(), refused }
+    if (performance.now() - lastLogged.at < logRefused_ms) return
+    log.warn({ event: 'connection.refused', source, why, sinceLast: refused - lastLogged.refused })
+    lastLogged = { at: performance.now(), refused }
   }
 
   const sessionParts = { open, idle_ms: parts.idle_ms, isThere, recording: parts.recording }
   let stopping = false
 
-  async function terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal> {
+  async function terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal> {
     if (stopping) throw new Failure('unavailable', { message: 'The server is stopping.' })
     using stack = new DisposableStack()
     if (!stack.use(parts.startups.session(source)))
       throw new Failure('tooMany', { message: 'Too many sessions from your address.' })
-    const stranger = new AbortController()
-    strangers.add(stranger)
-    const limit = AbortSignal.any([signal, stranger.signal])
+    const pending = new AbortController()
+    unauthenticated.add(pending)
+    const limit = AbortSignal.any([signal, pending.signal])
     try {
       const begun = (done: Promise<void>): void => {
         const held = stack.move()
         track(done.finally(() => held.dispose()))
       }
-      return await openTerminal({ ...parts, ...sessionParts, begun }, wish, source, limit)
+      return await openTerminal({ ...parts, ...sessionParts, begun }, request, source, limit)
     } finally {
-      strangers.delete(stranger)
+      unauthenticated.delete(pending)
     }
   }
 
   async function serve(socket: Socket): Promise<void> {
     const peer = plainAddress(socket.remoteAddress ?? '')
     const trusted = isTrusted(peer)
-    const told = trusted ? await readProxyHeader(socket) : undefined
-    const origin: Origin = told ?? { address: peer, port: socket.remotePort ?? 0 }
-    const entered = parts.startups.enter(origin.address, trusted && !told)
+    const proxied = trusted ? await readProxyHeader(socket) : undefined
+    const origin: Origin = proxied ?? { address: peer, port: socket.remotePort ?? 0 }
+    const entered = parts.startups.enter(origin.address, trusted && !proxied)
     if (typeof entered === 'string') {
-      turnAway(origin.address, entered)
+      countRefused(origin.address, entered)
       return void socket.destroy()
     }
     using startup = entered
-    const stranger = new AbortController()
-    strangers.add(stranger)
+    const pending = new AbortController()
+    unauthenticated.add(pending)
     const gone = new AbortController()
     socket.once('close', () => gone.abort())
     try {
-      using door = handshake(parts, newUid(), origin.address, log, gone.signal)
-      const entrance = parts.agentless.entrance(origin.address)
+      using login = handshake(parts, newUid(), origin.address, log, gone.signal)
+      const enrolment = parts.agentless.login(origin.address)
       const accepting = acceptConnection(socket, {
         software,
         hostKeys: parts.hostKeys,
@@ -134,26 +134,26 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         methods: ['password', 'publickey', 'keyboard-interactive'],
         async authenticate(attempt) {
           if (attempt.method === 'password' || attempt.method === 'publickey') startup.tried()
-          const decision = await (entrance.isFor(attempt.user) ? entrance : door).authenticate(attempt)
-          // Whoever leaves while the question stands has tried nothing.
+          const decision = await (enrolment.isFor(attempt.user) ? enrolment : login).authenticate(attempt)
+          // A client that disconnects before it answers the question has tried nothing.
           if (attempt.method === 'keyboard-interactive') startup.tried()
           return decision
         },
         onBadSignature(user) {
           startup.tried()
-          door.forged(user)
+          login.forged(user)
         },
         handshake_ms: login_ms,
-        answerKexInit: !told && isLoopback(peer),
+        answerKexInit: !proxied && isLoopback(peer),
         channelTypes: clientChannels,
         globalRequests: clientRequests,
-        signal: stranger.signal,
+        signal: pending.signal,
       })
-      // Whoever looked for a header has stopped the socket.
+      // readProxyHeader has paused the socket.
       socket.resume()
       const near = await accepting.catch((error: unknown) => {
         const { cause } = error as Error
-        // Somebody's client is too old or too new for us, and all it shows them is that the connection ended.
+        // The client is too old or too new, and shows its user only that the connection ended.
         if (cause instanceof NothingInCommon)
           log.info({
             event: 'negotiation.failed',
@@ -163,17 +163,17 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
           })
         throw error
       })
-      const joining = entrance.joining()
-      // It is a stranger until it is a tunnel, and those are not ours to count and to end.
+      const joining = enrolment.joining()
+      // The connection counts as unauthenticated until it is a tunnel, which the registry counts and ends.
       if (joining) {
-        await parts.agentless.bring(near, joining)
+        await parts.agentless.join(near, joining)
         return startup.loggedIn()
       }
       startup.loggedIn()
-      strangers.delete(stranger)
-      await runSession(sessionParts, near, door.outcome(), origin, log)
+      unauthenticated.delete(pending)
+      await runSession(sessionParts, near, login.outcome(), origin, log)
     } finally {
-      strangers.delete(stranger)
+      unauthenticated.delete(pending)
     }
   }
 
@@ -184,7 +184,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       track(
         serve(socket).catch((error: unknown) => {
           socket.destroy()
-          // Who leaves, or speaks something else than SSH, is no fault of ours: load balancers do it all day.
+          // A client that disconnects or does not speak SSH is no error: load balancers do so all day.
           const usual =
             error instanceof ConnectionEnded || error instanceof SshError || error instanceof BadHeader
           if (usual) log.debug({ event: 'connection.ended', why: error.message })
@@ -206,7 +206,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     async stop(grace_ms) {
       stopping = true
       listener.close()
-      for (const stranger of strangers) stranger.abort()
+      for (const pending of unauthenticated) pending.abort()
       const late = setTimeout(() => {
         for (const session of open.values()) session.end('The server is stopping.')
       }, grace_ms)

@@ -1,30 +1,30 @@
-// One login, whoever asks for it: an SSH client at the door, or a browser. Which device is meant, is it
-// there, does the firewall let this caller through, and is this very proof good: each question is asked anew
-// for every attempt. Passwords are the device's to judge, keys the namespace's. Nothing is written for
-// somebody who has proved nothing. How a refusal is said is for those who speak with the caller.
+// One login to a device, by an SSH client or by a browser. Every attempt asks all questions again: which device
+// is meant, is it online, does the firewall allow this caller, and is this proof valid. The device checks
+// passwords; the namespace's keys are checked here. Nothing is written for a caller who has proved nothing. The
+// caller of this module words the refusals.
 import type { LiveSession, LiveSessions } from '../domain/sessions/live-sessions.ts'
 import type { KeyVerdict, LoginKey, LoginLimits, Logins, Reachable, Target } from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
-import { DeviceAway, innerLeg, type InnerLeg, type InnerParts } from './device-leg.ts'
+import { deviceLeg, DeviceUnreachable, type DeviceLeg, type DeviceLegParts } from './device-leg.ts'
 
-export interface LoginParts extends InnerParts {
+export interface LoginParts extends DeviceLegParts {
   logins: Logins
   sessions: LiveSessions
-  /** Refused passwords and keys of one source. */
+  /** Limits refused passwords and keys of one source. */
   failures: Limiter
 }
 
 export interface LoggedIn {
   readonly target: Target
   readonly to: Reachable
-  readonly leg: InnerLeg
+  readonly leg: DeviceLeg
   readonly record: LiveSession
   readonly limits: LoginLimits | undefined
 }
 
-export type WhyAway =
+export type RefusalReason =
   | 'unknown'
   | 'offline'
   | 'away'
@@ -33,41 +33,39 @@ export type WhyAway =
   | 'over the limit'
   | 'too many failures'
 
-/** There is no use in a further attempt. */
-export class TurnedAway extends Error {
-  override readonly name = 'TurnedAway'
-  readonly why: WhyAway
-  constructor(why: WhyAway) {
+/** The login is refused, and further attempts are useless. */
+export class LoginRefused extends Error {
+  override readonly name = 'LoginRefused'
+  readonly why: RefusalReason
+  constructor(why: RefusalReason) {
     super(why)
     this.why = why
   }
 }
 
-export interface Login extends Disposable {
-  /** Refuses whoever has failed too often, before anything is looked up. Throws TurnedAway. */
-  patient(): void
-  /**
-   * What every attempt begins with: the device, if it can be reached and this caller may. Throws TurnedAway.
-   */
+export interface DeviceLogin extends Disposable {
+  /** Throws LoginRefused for a source with too many failures, before anything is looked up. */
+  requireFewFailures(): void
+  /** Finds the device, if it is online and this caller may reach it. Throws LoginRefused. */
   find(target: Target): Promise<Reachable>
-  /** Whether a key may be shown for such a name, there or not. */
+  /** Whether the namespace has the key for such a name, whether or not the device exists. */
   offered(target: Target, key: LoginKey): Promise<KeyVerdict>
-  /** What a key is good for; nothing happens yet. */
+  /** What a key is good for. It does not log in. */
   key(to: Reachable, target: Target, key: LoginKey): Promise<KeyVerdict>
-  /** The device's word on a password. Throws TurnedAway. */
+  /** Logs in with a password, if the device accepts it. Throws LoginRefused. */
   password(to: Reachable, target: Target, password: string): Promise<boolean>
-  /** Logs in whoever has proved to hold a key that is good. Throws TurnedAway. */
-  vouch(to: Reachable, target: Target, limits: LoginLimits | undefined): Promise<boolean>
-  /** A proof that was no good. */
+  /** Logs in a caller who has proved to have a valid key. Throws LoginRefused. */
+  publicKey(to: Reachable, target: Target, limits: LoginLimits | undefined): Promise<boolean>
+  /** Counts and logs a failed proof. */
   failed(target: Target, method: string): void
-  /** Makes the leg to the device ready, for whoever will need it soon. */
+  /** Prepares the leg to the device, because a login will soon need it. */
   prepare(to: Reachable): void
-  /** After an attempt was accepted. */
+  /** The login, after an attempt was accepted. */
   outcome(): LoggedIn
 }
 
-/** From this version on agents check that a public-key login comes from the server. */
-const checksLogins = [0, 6, 0]
+/** The first version of agents that check that a public-key login comes from the server. */
+const firstToCheckLogins = [0, 6, 0]
 
 export function openLogin(
   parts: LoginParts,
@@ -75,40 +73,40 @@ export function openLogin(
   source: string,
   log: Log,
   signal: AbortSignal,
-): Login {
-  let leg: InnerLeg | undefined
+): DeviceLogin {
+  let leg: DeviceLeg | undefined
   let loggedIn: LoggedIn | undefined
 
-  const legTo = (to: Reachable): InnerLeg => (leg ??= innerLeg(parts, to.device, uid, signal))
+  const legTo = (to: Reachable): DeviceLeg => (leg ??= deviceLeg(parts, to.device, uid, signal))
   const failed = ({ username, data }: Target, why: string): void => {
     parts.failures.take(neighbourhood(source))
     log.info({ event: 'login.refused', why, source, sshid: `${username}@${data}` })
   }
 
-  const patient = (): void => {
-    if (parts.failures.peek(neighbourhood(source)) > 0) throw new TurnedAway('too many failures')
+  const requireFewFailures = (): void => {
+    if (parts.failures.peek(neighbourhood(source)) > 0) throw new LoginRefused('too many failures')
   }
   const refuseKey = ({ username, data }: Target, why: string): KeyVerdict => {
     log.debug({ event: 'key.refused', why, source, sshid: `${username}@${data}` })
     return { allowed: false, because: why }
   }
 
-  /** The device's word is asked for; success makes the session's record. */
-  async function enter(
+  /** Asks the device; success creates the session's record. */
+  async function logIn(
     to: Reachable,
     target: Target,
     method: string,
     limits: LoginLimits | undefined,
-    ask: (leg: InnerLeg) => Promise<boolean>,
+    ask: (leg: DeviceLeg) => Promise<boolean>,
   ): Promise<boolean> {
     let accepted: boolean
     try {
       accepted = await ask(legTo(to))
     } catch (error) {
-      if (!(error instanceof DeviceAway)) throw error
+      if (!(error instanceof DeviceUnreachable)) throw error
       log.warn({ event: 'device.away', device: to.device.uid, err: error })
-      // What agents do with their keys is theirs; a device without one has a person who can set it right.
-      throw new TurnedAway(error.changed && to.device.enrolment_key !== null ? 'changed' : 'away')
+      // An agent manages its own key. A device without an agent has an owner who can repair the host key.
+      throw new LoginRefused(error.changed && to.device.enrolment_key !== null ? 'changed' : 'away')
     }
     if (!accepted) {
       failed(target, method)
@@ -127,13 +125,13 @@ export function openLogin(
   }
 
   return {
-    patient,
+    requireFewFailures,
     async find(target) {
       const to = await parts.logins.find(target.data)
-      if (!to) throw new TurnedAway('unknown')
-      if (!(await parts.find(to.device))) throw new TurnedAway('offline')
-      if (!(await parts.logins.firewall(to, target.username, source))) throw new TurnedAway('firewall')
-      if (!(await parts.logins.withinLimit(to))) throw new TurnedAway('over the limit')
+      if (!to) throw new LoginRefused('unknown')
+      if (!(await parts.findTunnel(to.device))) throw new LoginRefused('offline')
+      if (!(await parts.logins.firewall(to, target.username, source))) throw new LoginRefused('firewall')
+      if (!(await parts.logins.withinLimit(to))) throw new LoginRefused('over the limit')
       return to
     },
     async offered(target, key) {
@@ -143,16 +141,15 @@ export function openLogin(
     async key(to, target, key) {
       const verdict = await parts.logins.key(to, target.username, source, key)
       if (!verdict.allowed) return refuseKey(target, verdict.because)
-      return vouchable(to.device.info_version) ? verdict : refuseKey(target, 'The agent is too old.')
+      return checksLogins(to.device.info_version) ? verdict : refuseKey(target, 'The agent is too old.')
     },
-    // Whoever has signed with a key that is good does not pay for the guesses of others behind the same
-    // address.
+    // Only passwords are throttled: a valid key must work although others behind the same address have failed.
     async password(to, target, password) {
-      patient()
-      return enter(to, target, 'password', undefined, (inner) => inner.password(target.username, password))
+      requireFewFailures()
+      return logIn(to, target, 'password', undefined, (device) => device.password(target.username, password))
     },
-    vouch: async (to, target, limits) =>
-      enter(to, target, 'publickey', limits, (inner) => inner.vouch(target.username)),
+    publicKey: async (to, target, limits) =>
+      logIn(to, target, 'publickey', limits, (device) => device.publicKey(target.username)),
     failed,
     prepare: (to) => legTo(to).prepare(),
     outcome() {
@@ -166,11 +163,12 @@ export function openLogin(
   }
 }
 
-function vouchable(version: string): boolean {
+/** Whether agents of this version check that a public-key login comes from the server. */
+function checksLogins(version: string): boolean {
   const numbers = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version)
-  // `latest` and what cannot be read: agents that were built from the newest sources.
+  // Agents built from the newest sources say `latest`, or something else that is no version.
   if (!numbers) return true
   const [major, minor, patch] = numbers.slice(1).map(Number)
-  const [a, b, c] = checksLogins
+  const [a, b, c] = firstToCheckLogins
   return major! !== a! ? major! > a! : minor! !== b! ? minor! > b! : patch! >= c!
 }

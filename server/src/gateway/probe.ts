@@ -1,5 +1,5 @@
-// Proof that a tunnel leads to the device it says: its agent's SSH server is asked for a key exchange, whose
-// signature only the holder of the device's private key can make. It ends there; nobody logs in.
+// Proves that a tunnel leads to the right device by a key exchange with its agent's SSH server, whose signature
+// needs the device's private key. The connection ends there, without a login.
 import { createPublicKey, randomBytes } from 'node:crypto'
 import { blobOf, openClient, Reason, SshError } from '@hawser/ssh'
 import type { Tunnel } from '../tunnel/tunnel.ts'

@@ -1,10 +1,10 @@
-// The PROXY protocol, versions 1 and 2: a load balancer says in front of the first byte from where the
-// connection came. Read only from proxies that are trusted; everyone else's word would be a forged address. A
-// header that is not there is not missed: the connection then comes from the proxy itself. What follows the
-// header is left on the socket.
+// The PROXY protocol, versions 1 and 2: before the first byte a load balancer says where the connection comes
+// from. Only headers of trusted proxies are read, because anyone else could forge an address. The header is
+// optional: without one the connection comes from the proxy itself. The bytes after the header stay on the
+// socket.
 //   v1  text, up to 107 bytes: "PROXY TCP4 <source> <destination> <source port> <destination port>\r\n", or UNKNOWN
 //   v2  12 bytes signature, 1 byte 0x20 (LOCAL) or 0x21 (PROXY), 1 byte family and protocol, 2 bytes length of the
-//       rest: source and destination address, source and destination port, then what is of no interest here
+//       rest: source and destination address, source and destination port, then extensions, which are ignored
 import { isIP, type Socket } from 'node:net'
 import { plainAddress } from '../kit/address.ts'
 
@@ -17,14 +17,14 @@ const signature = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 const longestV1 = 107
 /** Addresses and a few extras; the format allows more than anybody sends. */
 const longestV2 = 536
-/** A proxy speaks at once; a client that waits for our ident does not. */
+/** A proxy sends its header at once; a client may wait for the server's identification first. */
 const patience_ms = 1_000
 
 export class BadHeader extends Error {
   override readonly name = 'BadHeader'
 }
 
-/** Resolves with the origin that the header names, undefined if there is no header or it names none. */
+/** Resolves with the origin that the header names; undefined if there is no header or it names none. */
 export function readProxyHeader(socket: Socket): Promise<Origin | undefined> {
   return new Promise((resolve, reject) => {
     let got: Buffer = Buffer.alloc(0)
@@ -85,7 +85,7 @@ function parseV2(bytes: Buffer): ReturnType<typeof parse> {
   if (command >> 4 !== 2 || length > longestV2) throw new BadHeader('The PROXY header is malformed.')
   const used = 16 + length
   if (bytes.length < used) return undefined
-  // LOCAL: the proxy speaks for itself, for example to see whether we live.
+  // LOCAL: the proxy connects for itself, for example for a health check.
   if ((command & 0xf) === 0) return { origin: undefined, used }
   const body = bytes.subarray(16, used)
   if (family === 0x11 && length >= 12)

@@ -1,10 +1,10 @@
-// One session: a client that is in, joined to the device it logged in to, until one of them is gone or it is
-// told to end. Whatever happens, both legs are closed and the record is finished.
+// One session: it pipes between a client and the device that the client logged in to, until one of them
+// disconnects or somebody ends the session. Whatever happens, both legs are closed and the record is finished.
 import { pipe, Reason, type ConnectionEnd } from '@hawser/ssh'
 import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { Log } from '../kit/log.ts'
 import type { SessionRecorder, RecordingSettings } from '../recording/tap.ts'
-import { announcementFor, passage } from './channels.ts'
+import { announcementFor, channelPolicy } from './channels.ts'
 import type { LoggedIn } from './login.ts'
 import type { Origin } from './proxy-header.ts'
 
@@ -12,16 +12,16 @@ export interface OpenSession {
   readonly uid: string
   readonly device_uid: string
   readonly tenant_id: string
-  /** Ends it; the client reads the sentence. */
+  /** Ends the session; the client shows the sentence. */
   end(sentence: string): void
-  /** What the namespace wants, from now on. */
-  record(wish: RecordingSettings): void
+  /** Starts or stops recording, from now on. */
+  record(settings: RecordingSettings): void
 }
 
-/** Whose session is recorded, how, and whether. */
+/** How a session is recorded, and whether. */
 export interface Recording {
   recorder(about: RecordedLogin, onFailed: (goesOn: boolean) => void): SessionRecorder
-  /** As the namespace wants it now. */
+  /** Whether the namespace wants its sessions recorded now. */
   wanted(tenant_id: string): Promise<RecordingSettings>
 }
 
@@ -33,9 +33,9 @@ export interface RecordedLogin {
 }
 
 export interface SessionParts {
-  /** All that are going on here. */
+  /** All sessions on this node. */
   open: Map<string, OpenSession>
-  /** Without a byte in either direction for so long it ends; 0: never. */
+  /** A session ends after so long without a byte in either direction; 0: never. */
   idle_ms: number
   /** Whether the device may still be reached. */
   isThere(device_uid: string): Promise<boolean>
@@ -82,36 +82,33 @@ export async function runSession(
     source: origin.address,
   })
   try {
-    // News that the device has left may have come between the login and now, when nobody here heard them.
+    // The device may have been removed between the login and now, when the news could not reach this session.
     if (!(await parts.isThere(to.device.uid))) end('The device is no longer available.')
-    // Asked anew: it may have changed since the login looked. Without the database, what the login saw
-    // counts.
+    // Asked again, because the setting may have changed since the login. Without the database the login's
+    // value counts.
     const { session_record, continue_unrecorded } = to.namespace
     const known = { record: session_record === 1, continueUnrecorded: continue_unrecorded === 1 }
     recorder.apply(await parts.recording.wanted(tenant_id).catch(() => known))
     const agentIsOurs = far.transport.peerIdent.startsWith('SSH-2.0-Hawser')
+    const lostMessage = `The connection to ${to.namespace.name}.${to.device.name} was lost.`
     const { side, ended } = await pipe(
       near,
       far,
-      passage({
+      channelPolicy({
         record,
         limits: login.limits,
         announcement: announcementFor(to.namespace.connection_announcement),
         client: origin,
         agentIsOurs,
         acceptEnv: JSON.parse(to.namespace.accept_env) as string[],
-        // A device without an agent has an SSH server of its own, which knows the two directions apart.
+        // A device without an agent has an SSH server of its own, which closes each direction by itself.
         closesAtEof: !agentIsOurs && to.device.enrolment_key === null,
-        farewell: `The connection to ${to.namespace.name}.${to.device.name} was lost.`,
+        lostMessage,
         recorder: () => recorder.channel(),
         active: () => void (active_at = performance.now()),
       }),
     )
-    if (side === 'far')
-      await near.end(
-        Reason.connectionLost,
-        `The connection to ${to.namespace.name}.${to.device.name} was lost.`,
-      )
+    if (side === 'far') await near.end(Reason.connectionLost, lostMessage)
     log.info({
       event: 'session.ended',
       session: record.uid,

@@ -1,23 +1,22 @@
-// Who may stand at the SSH door without having logged in, as sshd's MaxStartups, PerSourceMaxStartups and
-// PerSourcePenalties have it:
-//   - one source (an address, or the /64 of an IPv6 address) has a small share of the places, and of those
-//     that are left; an unknown one comes no faster than its rate
-//   - the more places are taken, and the faster all sources together come, the more newcomers are dropped at
-//     random, so that nobody can keep everybody else out
-//   - a source whose connections end without a login is in debt for some seconds each; when it owes too much
-//     it is refused
-//   - a source that logged in lately is known: it has a larger share, the places that are kept free for such
-//     sources, a rate with all known ones together, and no debts; so an address that many people share is not
-//     closed by one of them
-// Sessions do not count here, and people in a browser, whom the HTTP side has let in, do not compete for
-// places.
+// Limits for SSH connections that have not logged in, after sshd's MaxStartups, PerSourceMaxStartups and
+// PerSourcePenalties:
+//   - One source (an address, or the /64 of an IPv6 address) may have a small share of all slots, and of the free
+//     ones. An unknown source may connect no faster than its rate.
+//   - The more slots are taken, and the faster all sources together connect, the more new connections are dropped
+//     at random, so that nobody can lock everybody else out.
+//   - A source gets a penalty of some seconds for each connection that ends without a login. With too much of it
+//     the source is refused.
+//   - A source that logged in lately is known. It has a larger share, the slots that are reserved for such
+//     sources, a rate together with all known ones, and no penalties. So one person cannot lock out an address
+//     that many people share.
+// Sessions do not count here. Browsers, which the HTTP server has authenticated, do not compete for slots.
 import { neighbourhood } from '../kit/address.ts'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { hour_ms, second_ms, type Clock } from '../kit/clock.ts'
 import { limiter } from '../kit/limiter.ts'
 
 export interface StartupsOptions {
-  /** Connections of one source at a time, sessions and all. */
+  /** Connections of one source at a time, sessions included. */
   readonly perSource: number
   /** New connections of one source; all sources together may make ten times as many. */
   readonly rate: { readonly max: number; readonly window_ms: number }
@@ -29,48 +28,48 @@ export type WhyRefused =
   | 'too fast'
   | 'too many without a login'
 
-/** A connection that has not logged in. Disposing it gives its place back. */
+/** A connection that has not logged in. Disposing it frees its slot. */
 export interface Startup extends Disposable {
-  /** Somebody tries to prove something. */
+  /** The client sent a password or a signature. */
   tried(): void
-  /** It is a session from here on; its source is known. */
+  /** The connection is a session from here on; its source is known. */
   loggedIn(): void
 }
 
 export interface Startups {
   /**
-   * A place for a new connection, or why there is none. `trusted`: the source is a proxy of the operator's.
+   * A slot for a new connection, or why there is none. `trusted`: the source is one of the operator's proxies.
    */
   enter(address: string, trusted: boolean): Startup | WhyRefused
-  /** A place for a session of somebody in a browser; undefined if the source has too many. */
+  /** Counts a session of a browser; undefined if the source has too many. */
   session(address: string): Disposable | undefined
   /** Connections that have not logged in. */
   readonly size: number
 }
 
-/** Places altogether, and those of them that anybody may have. */
-const places = 1_000
-const publicPlaces = 800
-/** From here on newcomers are dropped: at first so many of them, in the end all. */
+/** Slots for all sources. */
+const slots = 1_000
+/** Those of them that an unknown source may have. */
+const publicSlots = 800
+/** With so many slots taken, new connections begin to be dropped, at first with this chance. */
 const crowd = 200
 const firstDropped = 0.3
-/** Parts of what one source may have at a time. */
+/** The part of `perSource` that may be unauthenticated at a time. */
 const share = { unknown: 1 / 8, known: 1 / 4 }
-/** And never more than this part of the places that are left, so that a few sources cannot take them all. */
-const shareOfLeft = 1 / 4
-/**
- * What a connection without a login costs its source: it said nothing of use, its proofs were refused, it
- * used up its time.
- */
-const debt_ms = { left: second_ms, failed: 5 * second_ms, late: 10 * second_ms }
+/** One source never gets more than this part of the free slots, so that a few sources cannot take them all. */
+const shareOfFree = 1 / 4
+/** Penalties for a connection that left without a try, whose tries failed, and that used up its time. */
+const penalty_ms = { left: second_ms, failed: 5 * second_ms, late: 10 * second_ms }
 const late_ms = 60 * second_ms
+/** With more than this a source is refused. */
 const bearable_ms = 15 * second_ms
-const mostDebt_ms = 600 * second_ms
+const mostPenalty_ms = 600 * second_ms
 const remembered_ms = 24 * hour_ms
 const mostSources = 100_000
 
+/** The connections of one source. */
 interface Source {
-  strangers: number
+  unauthenticated: number
   sessions: number
 }
 
@@ -80,39 +79,42 @@ export function startups(
   random: () => number = Math.random,
 ): Startups {
   const sources = new Map<string, Source>()
-  /** Until when a source has to behave. */
-  const debts = new BoundedMap<string, number>(mostSources)
+  /** Until when the penalty of a source lasts. */
+  const penalties = new BoundedMap<string, number>(mostSources)
   /** When somebody last logged in from there. */
   const known = new BoundedMap<string, number>(mostSources)
   const arrivals = limiter(clock, options.rate)
   const pace = { unknown: leakyBucket(clock, options.rate), known: leakyBucket(clock, options.rate) }
-  let strangers = 0
+  let unauthenticated = 0
 
   const isKnown = (key: string): boolean => clock.now() - (known.get(key) ?? -Infinity) < remembered_ms
   const sourceOf = (key: string): Source => {
-    const source = sources.get(key) ?? { strangers: 0, sessions: 0 }
+    const source = sources.get(key) ?? { unauthenticated: 0, sessions: 0 }
     sources.set(key, source)
     return source
   }
   const tidy = (key: string, source: Source): void => {
-    if (source.strangers + source.sessions === 0) sources.delete(key)
+    if (source.unauthenticated + source.sessions === 0) sources.delete(key)
   }
-  const owe = (key: string, ms: number): void => {
+  const penalise = (key: string, ms: number): void => {
     const now = clock.now()
-    debts.set(key, Math.min(Math.max(debts.get(key) ?? 0, now) + ms, now + mostDebt_ms))
+    penalties.set(key, Math.min(Math.max(penalties.get(key) ?? 0, now) + ms, now + mostPenalty_ms))
   }
 
   function refusal(key: string, trusted: boolean): WhyRefused | undefined {
     const how = trusted || isKnown(key) ? 'known' : 'unknown'
-    const { strangers: own, sessions } = sources.get(key) ?? { strangers: 0, sessions: 0 }
+    const { unauthenticated: own, sessions } = sources.get(key) ?? { unauthenticated: 0, sessions: 0 }
     if (own + sessions >= options.perSource || own >= Math.ceil(options.perSource * share[how]))
       return 'too many of this source'
-    if (how === 'unknown' && (debts.get(key) ?? 0) - clock.now() > bearable_ms)
+    if (how === 'unknown' && (penalties.get(key) ?? 0) - clock.now() > bearable_ms)
       return 'too many without a login'
     if (how === 'unknown' && arrivals.take(key) > 0) return 'too fast'
-    const full = how === 'known' ? places : publicPlaces
-    if (!trusted && own > (full - strangers) * shareOfLeft) return 'too many of this source'
-    if (strangers >= full || (how === 'unknown' && random() < chanceToDrop(strangers, crowd, full)))
+    const full = how === 'known' ? slots : publicSlots
+    if (!trusted && own > (full - unauthenticated) * shareOfFree) return 'too many of this source'
+    if (
+      unauthenticated >= full ||
+      (how === 'unknown' && random() < chanceToDrop(unauthenticated, crowd, full))
+    )
       return 'too many strangers'
     if (random() < pace[how].chanceToDrop()) return 'too fast'
     pace[how].add()
@@ -121,7 +123,7 @@ export function startups(
 
   return {
     get size() {
-      return strangers
+      return unauthenticated
     },
     enter(address, trusted) {
       const key = neighbourhood(address)
@@ -129,16 +131,16 @@ export function startups(
       if (why) return why
       const source = sourceOf(key)
       const came_at = clock.now()
-      let state: 'stranger' | 'tried' | 'session' | 'gone' = 'stranger'
-      source.strangers += 1
-      strangers += 1
+      let state: 'connected' | 'tried' | 'session' | 'gone' = 'connected'
+      source.unauthenticated += 1
+      unauthenticated += 1
       const leave = (): void => {
-        source.strangers -= 1
-        strangers -= 1
+        source.unauthenticated -= 1
+        unauthenticated -= 1
       }
       return {
         tried() {
-          if (state === 'stranger') state = 'tried'
+          if (state === 'connected') state = 'tried'
         },
         loggedIn() {
           if (state === 'session' || state === 'gone') return
@@ -146,19 +148,14 @@ export function startups(
           leave()
           source.sessions += 1
           known.set(key, clock.now())
-          debts.delete(key)
+          penalties.delete(key)
         },
         [Symbol.dispose]() {
           if (state === 'session') source.sessions -= 1
           else if (state !== 'gone') {
             leave()
-            const why_ms =
-              clock.now() - came_at >= late_ms
-                ? debt_ms.late
-                : state === 'tried'
-                  ? debt_ms.failed
-                  : debt_ms.left
-            if (!trusted && !isKnown(key)) owe(key, why_ms)
+            const why = clock.now() - came_at >= late_ms ? 'late' : state === 'tried' ? 'failed' : 'left'
+            if (!trusted && !isKnown(key)) penalise(key, penalty_ms[why])
           }
           state = 'gone'
           tidy(key, source)
@@ -180,13 +177,13 @@ export function startups(
   }
 }
 
-/** 0 up to `begin`, then from the first share to 1 at `full`. */
+/** 0 up to `begin`, then rising from `firstDropped` to 1 at `full`. */
 function chanceToDrop(count: number, begin: number, full: number): number {
   if (count < begin) return 0
   return Math.min(1, firstDropped + ((1 - firstDropped) * (count - begin)) / (full - begin))
 }
 
-/** What all sources of a kind may do together: ten times what one may. From the half on, some are dropped. */
+/** The rate of all sources of a kind together: ten times that of one. Drops some connections from half on. */
 function leakyBucket(clock: Clock, { max, window_ms }: StartupsOptions['rate']) {
   const full = max * 10
   let level = 0

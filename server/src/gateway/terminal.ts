@@ -1,9 +1,8 @@
-// A terminal for somebody in a browser. There is no SSH client on their side, so the near end of the session
-// is a connection inside of this process (`localPair`): from there on it is a session like any other, with
-// the same firewall, taps, limits and end. A password goes to the device as always. A private key stays in
-// the browser, which signs what an SSH client would sign to log in (RFC 4252 section 7), with 32 random bytes
-// of this very login as the session id and `user@device` as the user, so that a signature is good for nothing
-// else and only once. SHA-1 is not among the ways to sign.
+// A terminal for a browser. A browser has no SSH client, so the near end of the session is a connection inside
+// this process (`localPair`). From there on it is a session like any other, with the same firewall, taps, limits
+// and end. A password goes to the device as usual. A private key stays in the browser, which signs what an SSH
+// client would sign to log in (RFC 4252 section 7), with 32 random bytes of this login as the session id and
+// `user@device` as the user. So a signature is good for this login only, once. SHA-1 is not accepted.
 import { randomBytes } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import {
@@ -22,10 +21,10 @@ import { newUid } from '../kit/ids.ts'
 import type { Log } from '../kit/log.ts'
 import { keyName } from './handshake.ts'
 import { remoteFiles, type RemoteFiles } from './files.ts'
-import { openLogin, TurnedAway, type Login, type LoginParts, type WhyAway } from './login.ts'
+import { LoginRefused, openLogin, type DeviceLogin, type LoginParts, type RefusalReason } from './login.ts'
 import { runSession, type SessionParts } from './session.ts'
 
-export interface TerminalWish {
+export interface TerminalRequest {
   readonly device_uid: string
   readonly username: string
   readonly size: TerminalSize
@@ -33,9 +32,9 @@ export interface TerminalWish {
 }
 
 export interface KeyProof {
-  /** MD5, of a key that the namespace knows. */
+  /** The MD5 fingerprint of a key of the namespace. */
   readonly fingerprint: string
-  /** The browser's raw signature of these bytes, which name the algorithm. */
+  /** Gives the browser's raw signature of these bytes, which name the algorithm. */
   sign(challenge: Buffer): Promise<Buffer>
 }
 
@@ -46,7 +45,7 @@ export interface TerminalSize {
 
 export interface Terminal {
   readonly session_uid: string
-  /** What it shows; ends with the shell. */
+  /** The output of the shell; ends with it. */
   readonly output: AsyncIterable<Buffer>
   /** Resolves when the device has room for more. */
   write(bytes: Uint8Array): Promise<void>
@@ -55,18 +54,18 @@ export interface Terminal {
   files(): Promise<RemoteFiles>
   /** Ends the session. */
   end(): Promise<void>
-  /** With the sentence that it ended with, if somebody else than the person has ended it. */
+  /** Resolves at the end of the session; with a sentence if somebody else than the user ended it. */
   readonly ended: Promise<string | undefined>
 }
 
 export interface TerminalParts extends LoginParts, SessionParts {
-  /** Told of a session that has begun: resolves when everything of it is closed. */
+  /** Called when a session has begun, with a promise that resolves when everything of it is closed. */
   begun(done: Promise<void>): void
   log: Log
 }
 
 const terminalName = 'xterm-256color'
-/** RFC 4254 section 8: ECHO, and both speeds, as terminals of browsers have always said. */
+/** RFC 4254 section 8: ECHO and both speeds, which ShellHub's web terminal also sends. */
 const modes = new Map([
   [53, 1],
   [128, 14_400],
@@ -74,19 +73,19 @@ const modes = new Map([
 ])
 const rsaAlgorithm = 'rsa-sha2-512'
 
-/** Throws a Failure with a sentence for the person. */
+/** Throws a Failure with a sentence for the user. */
 export async function openTerminal(
   parts: TerminalParts,
-  wish: TerminalWish,
+  request: TerminalRequest,
   source: string,
   signal: AbortSignal,
 ): Promise<Terminal> {
   const { log } = parts
   using stack = new DisposableStack()
   const login = stack.use(openLogin(parts, newUid(), source, log, signal))
-  const target: Target = { username: wish.username, data: wish.device_uid }
-  await enter(parts, login, target, wish.proof).catch((error: unknown) => {
-    if (!(error instanceof TurnedAway)) throw error
+  const target: Target = { username: request.username, data: request.device_uid }
+  await logIn(parts, login, target, request.proof).catch((error: unknown) => {
+    if (!(error instanceof LoginRefused)) throw error
     log.info({ event: 'login.refused', why: error.why, source, sshid: `${target.username}@${target.data}` })
     throw new Failure('forbidden', { message: sentences[error.why] })
   })
@@ -108,7 +107,7 @@ export async function openTerminal(
   try {
     const shell = await startSession(mine, {
       program: { type: 'shell' },
-      pty: { terminal: terminalName, ...wish.size, width: 0, height: 0, modes },
+      pty: { terminal: terminalName, ...request.size, width: 0, height: 0, modes },
     })
     return terminalOn(mine, shell, outcome.record.uid)
   } catch (cause) {
@@ -122,11 +121,11 @@ export async function openTerminal(
   }
 }
 
-async function enter(
+async function logIn(
   parts: TerminalParts,
-  login: Login,
+  login: DeviceLogin,
   target: Target,
-  proof: TerminalWish['proof'],
+  proof: TerminalRequest['proof'],
 ): Promise<void> {
   const to = await login.find(target)
   if ('password' in proof) {
@@ -134,11 +133,17 @@ async function enter(
     throw new Failure('forbidden', { message: 'The user name or the password is wrong.' })
   }
   const { limits } = await prove(parts, login, to, target, proof)
-  if (await login.vouch(to, target, limits)) return
+  if (await login.publicKey(to, target, limits)) return
   throw new Failure('forbidden', { message: 'The device did not let this user in.' })
 }
 
-async function prove(parts: TerminalParts, login: Login, to: Reachable, target: Target, proof: KeyProof) {
+async function prove(
+  parts: TerminalParts,
+  login: DeviceLogin,
+  to: Reachable,
+  target: Target,
+  proof: KeyProof,
+) {
   const refused = (): Failure =>
     new Failure('forbidden', { message: 'This key is not registered here for this user on this device.' })
   const line = await parts.logins.registered(to, proof.fingerprint)
@@ -149,8 +154,8 @@ async function prove(parts: TerminalParts, login: Login, to: Reachable, target: 
   const algorithm = type === 'ssh-rsa' ? rsaAlgorithm : type
   const challenge = proofData(randomBytes(32), `${target.username}@${target.data}`, algorithm, blob)
   const signature = await proof.sign(challenge)
-  const said = Buffer.concat([lengthed(Buffer.from(algorithm)), lengthed(signature)])
-  if (!(await verifySignature(blob, algorithm, challenge, said))) {
+  const encoded = Buffer.concat([sshString(Buffer.from(algorithm)), sshString(signature)])
+  if (!(await verifySignature(blob, algorithm, challenge, encoded))) {
     login.failed(target, 'publickey')
     throw new Failure('forbidden', {
       message: `The signature is not one of this key, made with ${algorithm}.`,
@@ -177,17 +182,17 @@ async function* outputOf(channel: AsyncIterable<{ bytes: Buffer }>): AsyncGenera
 }
 
 /** A string of SSH (RFC 4251 section 5). */
-function lengthed(bytes: Buffer): Buffer {
+function sshString(bytes: Buffer): Buffer {
   const head = Buffer.alloc(4)
   head.writeUInt32BE(bytes.length)
   return Buffer.concat([head, bytes])
 }
 
-const away = 'The device is offline or cannot be reached.'
-const sentences: Readonly<Record<WhyAway, string>> = {
-  unknown: away,
-  offline: away,
-  away,
+const unreachable = 'The device is offline or cannot be reached.'
+const sentences: Readonly<Record<RefusalReason, string>> = {
+  unknown: unreachable,
+  offline: unreachable,
+  away: unreachable,
   changed: 'The device does not have the host key that it joined with, and was told nothing.',
   firewall: 'A firewall rule of the namespace does not allow this.',
   'over the limit':

@@ -13,7 +13,7 @@ import {
   mostUnshown_bytes,
 } from '@hawser/contract/terminals'
 import type { TicketHolder, TerminalTicket, TerminalTickets } from '../domain/sessions/terminals.ts'
-import type { Terminal, TerminalSize, TerminalWish } from '../gateway/terminal.ts'
+import type { Terminal, TerminalSize, TerminalRequest } from '../gateway/terminal.ts'
 import type { Message, MessageSocket } from './message-socket.ts'
 import { permission, type Permission } from './permission.ts'
 import { serveFiles } from './terminal-files.ts'
@@ -21,7 +21,7 @@ import type { Upgrade } from './upgrade.ts'
 
 export interface TerminalDoorParts {
   tickets: TerminalTickets
-  terminal(wish: TerminalWish, source: string, signal: AbortSignal): Promise<Terminal>
+  terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal>
   /** Answers the request. Throws a Failure, and has not answered, when it is no proper one. */
   accept(upgrade: Upgrade): Promise<MessageSocket>
   /** The address that letters name: pages from there are ours, too. */
