@@ -38,6 +38,6 @@ export async function acceptConnection(socket: Duplex, options: ServerOptions): 
         name === proveName ? prove(payload, transport.negotiated.hostKey) : undefined,
     })
     connection.tell(hostKeysName, writeHostKeys(options.hostKeys))
-    return { ...connection, user }
+    return Object.assign(connection, { user })
   })
 }

@@ -1,6 +1,6 @@
 // The key exchanges of one connection, the first and all later ones (RFC 4253 sections 7 and 9; strict key
-// exchange: OpenSSH's PROTOCOL file, section 1.10). Whose turn it is: from our KEXINIT to our NEWKEYS we may
-// send nothing else (`holding`). Each direction changes its keys at its own NEWKEYS.
+// exchange: OpenSSH's PROTOCOL file, section 1.10). From our KEXINIT to our NEWKEYS we may send nothing else
+// (`holding`). Each direction changes its keys at its own NEWKEYS.
 import { quickCiphers, type Algorithms } from '../algorithms.ts'
 import type { Opener } from '../ciphers/cipher.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
@@ -11,6 +11,7 @@ import { deriveKeys, keyExchange, type Exchanged, type KeyExchange } from './key
 import {
   extInfoMarker,
   negotiate,
+  peerOf,
   readKexInit,
   strictMarker,
   writeKexInit,
@@ -19,6 +20,7 @@ import {
 } from './kexinit.ts'
 import type { PacketReader, PacketWriter } from './packets.ts'
 
+/** What the exchanges ask of their transport, and tell it. */
 export interface ExchangesOptions {
   readonly role: Role
   readonly algorithms: Algorithms
@@ -29,36 +31,11 @@ export interface ExchangesOptions {
   idents(): Readonly<Record<Role, string>>
   /** Sends past everything that is held back. */
   send(written: Writer): void
-  /** Our KEXINIT has left. */
-  onBegin(): void
-  /** Our NEWKEYS has left: sending goes on under new keys. */
-  onSending(first: boolean, wantsExtInfo: boolean): void
-  /** The peer's NEWKEYS is here: the exchange is over. */
-  onDone(): void
-}
-
-export interface Exchanges {
-  /** Unless one is under way. */
-  begin(): void
-  /** A message with a number from 20 to 49. No other message may be taken before what it returns is done. */
-  receive(payload: Buffer): Promise<void> | undefined
-  readonly underWay: boolean
-  readonly holding: boolean
-  /** After the peer's first NEWKEYS. */
-  readonly keyed: boolean
-  readonly strict: boolean
-  readonly sessionId: Buffer | undefined
-  readonly hostKey: Buffer | undefined
-  readonly negotiated: Negotiated | undefined
-  /**
-   * Of the exchange under way, once both sides have said what they want: how many of the cheapest kind would
-   * take as long.
-   */
-  readonly cost: number
-  /** New keys would be for a cipher that costs less. */
-  readonly couldBeQuicker: boolean
-  /** The connection is over: frees keys that are not in use yet. */
-  free(): void
+  onKexInitSent(): void
+  /** Sending goes on under new keys. */
+  onNewKeysSent(isFirst: boolean, wantsExtInfo: boolean): void
+  /** The exchange is over. */
+  onNewKeysReceived(): void
 }
 
 /**
@@ -71,137 +48,147 @@ function costOf({ kex, hostKey }: Negotiated): number {
   return 1 + (kex.name.startsWith('diffie-hellman') ? groupCost : 0) + (hostKey.includes('rsa') ? rsaCost : 0)
 }
 
-export function exchanges(options: ExchangesOptions): Exchanges {
-  const { role, reader, writer } = options
-  const peer: Role = role === 'client' ? 'server' : 'client'
-  const algorithms = withKeys(options.algorithms, role, options.hostKeys)
+/** The state of all key exchanges of one connection. */
+export class Exchanges {
+  readonly #options: ExchangesOptions
+  /** What we offer. */
+  readonly #algorithms: Algorithms
   /** The payloads of the KEXINITs, from when they were sent or came until the peer's NEWKEYS. */
-  let ours: Buffer | undefined
-  let theirs: Buffer | undefined
-  let exchange: KeyExchange | undefined
-  let nextOpener: Opener | undefined
-  let ignoreGuess = false
-  let holding = true
-  let keyed = false
-  let strict = false
-  let sessionId: Buffer | undefined
-  let hostKey: Buffer | undefined
-  let negotiated: Negotiated | undefined
-  let cost = 1
-  /** What both sides have of them. */
-  let quick: readonly string[] = []
+  #ours: Buffer | undefined
+  #theirs: Buffer | undefined
+  /** The one under way, once both KEXINITs are there. */
+  #exchange: KeyExchange | undefined
+  /** The peer guessed wrongly what the exchange would be: its next message is dropped. */
+  #ignoreGuess = false
+  /** For packets after the peer's NEWKEYS. */
+  #nextOpener: Opener | undefined
+  /** What both sides have of the quick ciphers. */
+  #quick: readonly string[] = []
 
-  const begin = (): void => {
-    if (ours) return
+  /** From our KEXINIT to our NEWKEYS nothing else may be sent. */
+  holding = true
+  /** After the peer's first NEWKEYS. */
+  keyed = false
+  /** Both sides want strict key exchange. */
+  strict = false
+  sessionId: Buffer | undefined
+  hostKey: Buffer | undefined
+  negotiated: Negotiated | undefined
+  /**
+   * Of the exchange under way, once both sides have said what they want: how many of the cheapest kind would
+   * take as long.
+   */
+  cost = 1
+
+  constructor(options: ExchangesOptions) {
+    this.#options = options
+    this.#algorithms = withKeys(options.algorithms, options.role, options.hostKeys)
+  }
+
+  /** Our KEXINIT was sent, and the peer's NEWKEYS has not come. */
+  get underWay(): boolean {
+    return this.#ours !== undefined
+  }
+
+  /** New keys would be for a cipher that costs less. */
+  get couldBeQuicker(): boolean {
+    return (
+      this.#options.role === 'server' &&
+      this.keyed &&
+      this.#quick.length > 0 &&
+      this.negotiated !== undefined &&
+      !this.#quick.includes(this.negotiated.toClient.cipher.name)
+    )
+  }
+
+  /** Sends our KEXINIT, unless an exchange is under way. */
+  begin(): void {
+    if (this.#ours) return
+    const { role } = this.#options
     // The client's order decides, so that a server which knows the client's list offers the best of it alone.
     const offered =
-      role === 'server' && keyed && quick.length > 0 ? { ...algorithms, ciphers: quick } : algorithms
+      role === 'server' && this.keyed && this.#quick.length > 0
+        ? { ...this.#algorithms, ciphers: this.#quick }
+        : this.#algorithms
     const init = writeKexInit(role, offered)
-    ours = Buffer.from(payloadOf(init))
-    holding = true
-    options.send(init)
-    options.onBegin()
+    this.#ours = Buffer.from(payloadOf(init))
+    this.holding = true
+    this.#options.send(init)
+    this.#options.onKexInitSent()
   }
 
-  const onKexInit = async (payload: Buffer): Promise<void> => {
-    if (theirs) throw new ProtocolError('A KEXINIT came during a key exchange.')
-    begin()
-    theirs = Buffer.from(payload)
-    const inits = { [role]: ours, [peer]: theirs } as Record<Role, Buffer>
+  /** A message with a number from 20 to 49. No other message may be taken before what it returns is done. */
+  receive(payload: Buffer): Promise<void> | undefined {
+    if (payload[0] === Message.kexInit) return this.#onKexInit(payload)
+    if (payload[0] === Message.newKeys) this.#onNewKeys(payload)
+    else if (!this.#exchange) throw new ProtocolError('A message of a key exchange came without one.')
+    else if (!this.#ignoreGuess) return this.#exchange.receive(payload)
+    else this.#ignoreGuess = false
+    return undefined
+  }
+
+  /** The connection is over: frees keys that are not in use yet. */
+  free(): void {
+    this.#nextOpener?.free()
+    this.#nextOpener = undefined
+  }
+
+  async #onKexInit(payload: Buffer): Promise<void> {
+    if (this.#theirs) throw new ProtocolError('A KEXINIT came during a key exchange.')
+    this.begin()
+    this.#theirs = Buffer.from(payload)
+    const { role, reader, hostKeys } = this.#options
+    const inits = { [role]: this.#ours, [peerOf(role)]: this.#theirs } as Record<Role, Buffer>
     const [client, server] = [readKexInit(inits.client), readKexInit(inits.server)]
-    if (!sessionId) {
-      strict = client.kex.includes(strictMarker.client) && server.kex.includes(strictMarker.server)
-      if (strict && reader.sequence !== 0) throw new ProtocolError('Something came before the KEXINIT.')
+    if (!this.sessionId) {
+      this.strict = client.kex.includes(strictMarker.client) && server.kex.includes(strictMarker.server)
+      if (this.strict && reader.sequence !== 0) throw new ProtocolError('Something came before the KEXINIT.')
     }
     const agreed = negotiate(client, server)
-    cost = costOf(agreed)
-    quick = quickCiphers.filter(
-      (name) => algorithms.ciphers.includes(name) && client.cipher.every((list) => list.includes(name)),
+    this.cost = costOf(agreed)
+    this.#quick = quickCiphers.filter(
+      (name) => this.#algorithms.ciphers.includes(name) && client.cipher.every((list) => list.includes(name)),
     )
-    ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
-    exchange = keyExchange({
+    this.#ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
+    this.#exchange = keyExchange({
       role,
       negotiated: agreed,
-      idents: options.idents(),
+      idents: this.#options.idents(),
       inits,
-      hostKey: options.hostKeys.find((key) => key.algorithms.includes(agreed.hostKey)),
-      send: options.send,
-      done: (exchanged) => onExchanged(exchanged, agreed, client.kex.includes(extInfoMarker)),
+      hostKey: hostKeys.find((key) => key.algorithms.includes(agreed.hostKey)),
+      send: (written) => this.#options.send(written),
+      done: (exchanged) => this.#onExchanged(exchanged, agreed, client.kex.includes(extInfoMarker)),
     })
-    await exchange.begin()
+    await this.#exchange.begin()
   }
 
-  const onExchanged = (exchanged: Exchanged, agreed: Negotiated, wantsExtInfo: boolean): void => {
-    const first = !sessionId
-    if (hostKey && !hostKey.equals(exchanged.hostKey))
+  #onExchanged(exchanged: Exchanged, agreed: Negotiated, wantsExtInfo: boolean): void {
+    const { role, writer } = this.#options
+    const isFirst = !this.sessionId
+    if (this.hostKey && !this.hostKey.equals(exchanged.hostKey))
       throw new SshError(Reason.hostKeyNotVerifiable, 'The host key changed.')
-    sessionId ??= exchanged.digest
-    hostKey = exchanged.hostKey
-    negotiated = agreed
+    const sessionId = (this.sessionId ??= exchanged.digest)
+    this.hostKey = exchanged.hostKey
+    this.negotiated = agreed
     const keysOf = (towards: Role) => {
       const direction = towards === 'server' ? agreed.toServer : agreed.toClient
-      return { ...direction, keys: deriveKeys(exchanged, sessionId!, towards, direction) }
+      return { ...direction, keys: deriveKeys(exchanged, sessionId, towards, direction) }
     }
-    const [outward, inward] = [keysOf(peer), keysOf(role)]
+    const [outward, inward] = [keysOf(peerOf(role)), keysOf(role)]
     // First of all, because it throws when the connection has ended while the keys were computed.
-    options.send(message(Message.newKeys))
-    writer.use(outward.cipher.sealer(outward.keys, outward.mac), strict)
-    nextOpener = inward.cipher.opener(inward.keys, inward.mac)
-    holding = false
-    options.onSending(first, wantsExtInfo)
+    this.#options.send(message(Message.newKeys))
+    writer.use(outward.cipher.sealer(outward.keys, outward.mac), this.strict)
+    this.#nextOpener = inward.cipher.opener(inward.keys, inward.mac)
+    this.holding = false
+    this.#options.onNewKeysSent(isFirst, wantsExtInfo)
   }
 
-  const onNewKeys = (payload: Buffer): void => {
-    if (!nextOpener || payload.length !== 1) throw new ProtocolError('NEWKEYS came out of order.')
-    reader.use(nextOpener, strict)
-    nextOpener = exchange = ours = theirs = undefined
-    keyed = true
-    options.onDone()
-  }
-
-  return {
-    begin,
-    receive(payload) {
-      if (payload[0] === Message.kexInit) return onKexInit(payload)
-      if (payload[0] === Message.newKeys) onNewKeys(payload)
-      else if (!exchange) throw new ProtocolError('A message of a key exchange came without one.')
-      else if (!ignoreGuess) return exchange.receive(payload)
-      else ignoreGuess = false
-      return undefined
-    },
-    free() {
-      nextOpener?.free()
-      nextOpener = undefined
-    },
-    get underWay() {
-      return ours !== undefined
-    },
-    get holding() {
-      return holding
-    },
-    get couldBeQuicker() {
-      return (
-        role === 'server' && keyed && quick.length > 0 && !quick.includes(negotiated!.toClient.cipher.name)
-      )
-    },
-    get keyed() {
-      return keyed
-    },
-    get strict() {
-      return strict
-    },
-    get sessionId() {
-      return sessionId
-    },
-    get hostKey() {
-      return hostKey
-    },
-    get negotiated() {
-      return negotiated
-    },
-    get cost() {
-      return cost
-    },
+  #onNewKeys(payload: Buffer): void {
+    if (!this.#nextOpener || payload.length !== 1) throw new ProtocolError('NEWKEYS came out of order.')
+    this.#options.reader.use(this.#nextOpener, this.strict)
+    this.#nextOpener = this.#exchange = this.#ours = this.#theirs = undefined
+    this.keyed = true
+    this.#options.onNewKeysReceived()
   }
 }
 

@@ -18,6 +18,8 @@ import { message, Reader, type Writer } from '../wire.ts'
 
 export type Role = 'client' | 'server'
 
+export const peerOf = (role: Role): Role => (role === 'client' ? 'server' : 'client')
+
 export const extInfoMarker = 'ext-info-c'
 export const strictMarker: Readonly<Record<Role, string>> = {
   client: 'kex-strict-c-v00@openssh.com',

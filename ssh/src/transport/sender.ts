@@ -1,0 +1,74 @@
+// Packets on their way out: sealed and handed to the outbox at once, or held back while keys are exchanged.
+import type { Duplex } from 'node:stream'
+import { ProtocolError } from '../errors.ts'
+import { object_bytes } from '../memory.ts'
+import type { Writer } from '../wire.ts'
+import { mostUnsent_bytes, outbox, type Outbox } from './outbox.ts'
+import { packetWriter } from './packets.ts'
+import type { KeyUsage } from './rekeying.ts'
+
+/** Answers that a peer which has not logged in may leave unread. */
+const strangersUnsent_bytes = 64 * 1024
+/** Memory of answers that wait for the end of an exchange; data does not, it is held back. */
+const mostHeld_bytes = 1024 * 1024
+
+/** The sending half of a transport. */
+export class PacketSender {
+  /** Seals with the keys in force. */
+  readonly writer = packetWriter()
+  readonly #outbox: Outbox
+  /** Where it is counted what the keys are used for. */
+  readonly #keyUsage: KeyUsage
+  /** Messages that cannot leave before our NEWKEYS, and their memory. */
+  #held: Writer[] = []
+  #held_bytes = 0
+
+  constructor(socket: Duplex, keyUsage: KeyUsage, onRoom: () => void) {
+    this.#keyUsage = keyUsage
+    this.#outbox = outbox(socket, onRoom)
+    this.#outbox.allow(strangersUnsent_bytes)
+  }
+
+  send(written: Writer): void {
+    const sealed = this.writer.seal(written, this.#outbox.room)
+    for (const part of sealed) this.#keyUsage.bytes += part.length
+    this.#keyUsage.packets += 1
+    this.#outbox.push(sealed)
+  }
+
+  hold(written: Writer): void {
+    this.#held.push(written)
+    this.#held_bytes += written.capacity + object_bytes
+    if (this.#held_bytes > mostHeld_bytes)
+      throw new ProtocolError('The peer does not finish the key exchange.')
+  }
+
+  /** What was held back, in order; it is not held any more. */
+  takeHeld(): readonly Writer[] {
+    const held = this.#held
+    this.#held = []
+    this.#held_bytes = 0
+    return held
+  }
+
+  /** The peer has logged in: it may leave more unread. */
+  trustPeer(): void {
+    this.#outbox.allow(mostUnsent_bytes)
+  }
+
+  /** True while data should wait. */
+  get congested(): boolean {
+    return this.#outbox.congested
+  }
+
+  /** Hands everything to the socket now. */
+  flush(): void {
+    this.#outbox.flush()
+  }
+
+  /** Nothing is sent after this. */
+  end(): void {
+    this.#held = []
+    this.writer.free()
+  }
+}

@@ -1,0 +1,64 @@
+// What the transport of a connection offers to the layers above it: authentication and the connection
+// protocol.
+import type { Algorithms } from '../algorithms.ts'
+import type { ConnectionEnded, SshError } from '../errors.ts'
+import type { PrivateKey } from '../keys/private-key.ts'
+import type { Writer } from '../wire.ts'
+import type { Negotiated, Role } from './kexinit.ts'
+
+/** How a transport behaves, and what it offers in the key exchange. */
+export interface TransportOptions {
+  readonly role: Role
+  /** The software part of our identification string. */
+  readonly software: string
+  readonly algorithms: Algorithms
+  readonly hostKeys: readonly PrivateKey[]
+  /** New keys are made after so many bytes in either direction, and after so long. */
+  readonly rekey_bytes: number
+  readonly rekey_ms: number
+  /** Say nothing before the peer has: some tunnels need it. */
+  readonly speakSecond: boolean
+  /** Our first KEXINIT waits a moment for the peer's. */
+  readonly answerKexInit: boolean
+}
+
+/** The packets of one connection, encrypted once there are keys (RFC 4253). */
+export interface Transport {
+  readonly role: Role
+  /** Resolves with the first keys. */
+  readonly established: Promise<void>
+  /** Resolves, never rejects, when the connection is over. */
+  readonly ended: Promise<ConnectionEnded>
+  readonly sessionId: Buffer
+  /** The peer's identification string, as it came. */
+  readonly peerIdent: string
+  /** The server's host key. */
+  readonly hostKey: Buffer
+  readonly negotiated: Negotiated
+  /** What the server said it verifies (RFC 8308); undefined if it said nothing. */
+  readonly serverSigAlgs: readonly string[] | undefined
+  /** Packets that have arrived; whoever watches it sees whether the peer lives. */
+  readonly received: number
+  /** The next message, until somebody took over. */
+  receive(): Promise<Buffer>
+  /**
+   * Somebody is logged in. From now on messages go to this function as they arrive, and the peer may send
+   * large packets. When it returns a promise the messages after it wait.
+   */
+  takeOver(receive: (payload: Buffer) => Promise<void> | void, onRoom: () => void): void
+  send(written: Writer): void
+  /** True while data should wait. */
+  readonly congested: boolean
+  /** Nothing is taken from the peer until `resumeReading`. */
+  pauseReading(): void
+  resumeReading(): void
+  readonly reading: boolean
+  /**
+   * So many bytes of a channel have reached whom they were for, on either side: what the peer pays for new
+   * keys with.
+   */
+  delivered(bytes: number): void
+  rekey(): void
+  /** Sends a DISCONNECT and closes. */
+  end(error: SshError): void
+}
