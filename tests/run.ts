@@ -18,6 +18,10 @@ const all = globSync('**/*.test.ts', {
 })
 const testFiles = all.filter((file) => isLongTest(file) === isLong || (isLong && isOfBothTiers(root, file)))
 const words = wordsOf(args)
+if (toBeRun(testFiles, words).length === 0 && toBeRun(all, words).length > 0) {
+  const other = isLong ? 'npm test' : 'npm run test:long'
+  fail(`tests: that is of the other tier: ${other} -- ${args.join(' ')}`)
+}
 const lacking = () => missing(needs, toBeRun(testFiles, words), isThere)
 const apt = isThere({ command: 'apt-get' })
 

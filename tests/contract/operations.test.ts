@@ -4,7 +4,7 @@
 import { roles } from '@hawser/contract/access'
 import { sample } from '@hawser/contract/examples'
 import { describe, expect, test } from 'vitest'
-import { oneDatabase } from '../harness/tier.ts'
+import { isLong, oneDatabase } from '../harness/tier.ts'
 import {
   admitted,
   cases,
@@ -54,7 +54,8 @@ test('the examples that cannot be answered with 200 are operations of the contra
   expect(cases.map(({ id }) => id)).toEqual(expect.arrayContaining(listedOutcomes))
 })
 
-describe('callers', () => {
+// Whether somebody may is decided in the server, whatever database it has, so once is enough.
+describe.runIf(!isLong)('callers', () => {
   const stage = onStage(() => openStage())
 
   /** Each of the callers is refused with this status, and the database stays as it was. */
