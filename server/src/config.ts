@@ -211,20 +211,20 @@ export const settings = {
     },
   }),
   HAWSER_URL: setting({
-    doc: 'The address under which people reach the server; links in letters start with it. Empty: http://localhost and the HTTP port.',
+    doc: 'The address under which people reach the server; links in e-mails start with it. Empty: http://localhost and the HTTP port.',
     example: 'https://hawser.example.com',
     fallback: '',
     read: address('http:', 'https:'),
   }),
   HAWSER_SMTP: setting({
-    doc: 'The mail server. Empty: letters are written as .eml files into the outbox of the data folder.',
+    doc: 'The mail server. Empty: e-mails are written as .eml files into the outbox of the data folder.',
     example: 'smtp://user:password@mail.example.com:587',
     fallback: '',
     secret: true,
     read: address('smtp:', 'smtps:'),
   }),
   HAWSER_MAIL_FROM: setting({
-    doc: 'The sender of letters.',
+    doc: 'The sender of e-mails.',
     example: 'Hawser <noreply@example.com>',
     fallback: 'Hawser <hawser@localhost>',
     read: (text) => text,

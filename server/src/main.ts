@@ -48,7 +48,7 @@ async function serve(args: string[], { agents }: MainOptions): Promise<void> {
     ms: Math.round(performance.now()),
   })
   if (!config.HAWSER_SMTP)
-    log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: letters are written to the outbox folder' })
+    log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: e-mails are written to the outbox folder' })
   if (code !== undefined) welcome(`${server.rooms.url}/setup?code=${code}`)
   giveBackMemory()
   // Once more when the first requests have compiled what they needed.

@@ -33,7 +33,7 @@ test('every line is an object with a time, a level and an event, and none holds 
   const device = await program.api().devices.auth({
     body: { info: {}, hostname: 'crane', public_key: 'key', tenant_id: owner.tenant },
   })
-  await program.logged('letter.kept')
+  await program.logged('email.stored')
 
   const secrets = [
     code,

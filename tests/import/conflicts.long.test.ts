@@ -179,7 +179,7 @@ describe('what our rules refuse is in the way', () => {
     expect(await here.import(shellhub.from, '--leave-out')).toMatchObject({ code: 0 })
     await using service = await startService({ folder: here.folder })
     await expect(service.api().users.login({ body: sample.careful })).rejects.toMatchObject({ status: 401 })
-    // By a letter to the address they have always had.
+    // By an e-mail to the address they have always had.
     await service.api().users.recover({ body: { username: 'cara' } })
     expect((await service.letter(sample.careful.email)).text).toContain('token=')
   })

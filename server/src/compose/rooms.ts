@@ -48,8 +48,8 @@ import { system } from '../domain/system/system.ts'
 import { iso, systemClock, type Clock } from '../kit/clock.ts'
 import { lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
-import { letters } from '../mail/emails.ts'
-import { post } from '../mail/mailer.ts'
+import { emails } from '../mail/emails.ts'
+import { mailer } from '../mail/mailer.ts'
 import { emptyCast } from '../recording/frames.ts'
 import { deviceName } from '../tunnel/registry.ts'
 import { openPaying } from './billing.ts'
@@ -124,7 +124,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const { database, stores, vault, bus, clustered, node, self, register, limiter, disks, isFull, url } =
     foundation
   const mail = background.own(
-    post({
+    mailer({
       smtp: config.HAWSER_SMTP || undefined,
       from: config.HAWSER_MAIL_FROM,
       outbox: path.join(config.HAWSER_DATA, 'outbox'),
@@ -186,7 +186,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     }),
   )
 
-  const mailing = { stores, vault, clock, post: mail, letters: letters(url), background }
+  const mailing = { stores, vault, clock, mailer: mail, emails: emails(url), background }
   const people = { ...mailing, lockout: locks, signIn: who, identity: identity(mailing) }
   const userRules = users({ ...people, bus, registration: config.HAWSER_REGISTRATION })
   const paying = await openPaying({ config, log, clock, stores, bus, background, url })

@@ -1,6 +1,6 @@
 // People, namespaces and who is a member of which, of another installation. Ids, names and roles stay;
 // passwords go on to work (credentials.ts). Nobody gets in with less than they needed before: whose second
-// factor cannot be read has to set a new password by letter.
+// factor cannot be read has to set a new password by e-mail.
 import { Role } from '@hawser/contract/access'
 import { patterns } from '@hawser/contract/fields'
 import type { FoundMember, FoundNamespace, FoundUser } from './source.ts'
@@ -77,12 +77,12 @@ async function importUser(run: ImportRun, user: FoundUser): Promise<void> {
   const lost = user.mfa !== undefined && !base32Secret.test(secret)
   if (lost)
     report.problem(
-      `${user.where}: the second factor of ${shown(username)} cannot be read; a new password by letter is then needed.`,
+      `${user.where}: the second factor of ${shown(username)} cannot be read; a new password by e-mail is then needed.`,
     )
   const password = lost ? undefined : await adoptHash(user.password)
   if (password === undefined)
     report.note(
-      'People without a password that could be moved; they set a new one by letter, or you do',
+      'People without a password that could be moved; they set a new one by e-mail, or you do',
       username,
     )
   const recovery = user.recovery_email.toLowerCase()

@@ -1,5 +1,5 @@
 // Lifetimes. Whoever opens something closes it: parts are pushed here in the order of their birth and shut
-// down in reverse. Work that goes on after an answer was given (a letter, a batch) is counted here too, so
+// down in reverse. Work that goes on after an answer was given (an e-mail, a batch) is counted here too, so
 // that a stopping server waits for it instead of cutting it off.
 
 export interface Lifetime extends AsyncDisposable {

@@ -1,9 +1,9 @@
-// The letters we send, as plain values: who to, subject, text and HTML. Pure; posting them is `post.ts`. What
-// comes from a person (a name, an address) is put on one line and escaped, so that it can neither add a line
-// to the text, nor an element to the HTML, nor a link that is not ours: anyone can register with someone
-// else's address, and the letter must not carry their words to that person.
+// The e-mails that the server sends, as plain values: recipient, subject, text and HTML. These functions are pure;
+// mailer.ts sends. Names and addresses that people entered are put on one line and escaped. They can add neither a
+// line to the text, nor an element to the HTML, nor a link: anyone can register with someone else's address, and
+// the e-mail must not carry their words to that person.
 
-export interface Letter {
+export interface Email {
   readonly to: { readonly name: string; readonly address: string }
   readonly subject: string
   readonly text: string
@@ -18,10 +18,10 @@ interface Recipient {
   readonly url: string
 }
 
-export function activationLetter(
+export function activationEmail(
   about: Recipient & { readonly email: string; readonly token: string },
-): Letter {
-  return letter(about, {
+): Email {
+  return email(about, {
     subject: 'Confirm your account',
     parts: [
       { say: 'An account was made for this e-mail address. Please confirm that it is yours:' },
@@ -37,8 +37,8 @@ export function activationLetter(
   })
 }
 
-export function recoveryLetter(about: Recipient & { readonly id: string; readonly token: string }): Letter {
-  return letter(about, {
+export function recoveryEmail(about: Recipient & { readonly id: string; readonly token: string }): Email {
+  return email(about, {
     subject: 'Choose a new password',
     parts: [
       { say: 'Someone, probably you, asked to choose a new password for your account. You can do so here:' },
@@ -54,11 +54,11 @@ export function recoveryLetter(about: Recipient & { readonly id: string; readonl
   })
 }
 
-export function mfaResetLetter(
+export function mfaResetEmail(
   about: Recipient & { readonly id: string; readonly code: string; readonly which: 'main' | 'recovery' },
-): Letter {
+): Email {
   const [here, there] = about.which === 'main' ? ['main', 'recovery'] : ['recovery', 'main']
-  return letter(about, {
+  return email(about, {
     subject: `Your code to turn off the second factor (${here} address)`,
     parts: [
       {
@@ -77,8 +77,8 @@ export function mfaResetLetter(
   })
 }
 
-export function confirmAddressLetter(about: Recipient & { readonly token: string }): Letter {
-  return letter(about, {
+export function confirmAddressEmail(about: Recipient & { readonly token: string }): Email {
+  return email(about, {
     subject: 'Confirm your new e-mail address',
     parts: [
       { say: 'This address was given as an address of an account. Please confirm that it is yours:' },
@@ -99,10 +99,10 @@ const happened = {
   'second factor': 'Your second factor was switched on',
 } as const
 
-export function changedLetter(
+export function changedEmail(
   about: Recipient & { readonly changed: readonly (keyof typeof happened)[]; readonly token: string },
-): Letter {
-  return letter(about, {
+): Email {
+  return email(about, {
     subject: about.changed.map((one) => happened[one]).join('. '),
     parts: [
       {
@@ -120,8 +120,8 @@ export function changedLetter(
   })
 }
 
-export function undoneLetter(about: Recipient): Letter {
-  return letter(about, {
+export function undoneEmail(about: Recipient): Email {
+  return email(about, {
     subject: 'This address was removed from an account',
     parts: [
       {
@@ -135,24 +135,23 @@ export function undoneLetter(about: Recipient): Letter {
   })
 }
 
-/** The letters of one installation: its links all point at `url`. */
-export function letters(url: string) {
+/** The e-mails of one installation: all links point at `url`. */
+export function emails(url: string) {
   return {
-    activation: (about: Omit<Parameters<typeof activationLetter>[0], 'url'>): Letter =>
-      activationLetter({ ...about, url }),
-    recovery: (about: Omit<Parameters<typeof recoveryLetter>[0], 'url'>): Letter =>
-      recoveryLetter({ ...about, url }),
-    confirmAddress: (about: Omit<Parameters<typeof confirmAddressLetter>[0], 'url'>): Letter =>
-      confirmAddressLetter({ ...about, url }),
-    changed: (about: Omit<Parameters<typeof changedLetter>[0], 'url'>): Letter =>
-      changedLetter({ ...about, url }),
-    undone: (about: Omit<Parameters<typeof undoneLetter>[0], 'url'>): Letter =>
-      undoneLetter({ ...about, url }),
-    mfaReset: (about: Omit<Parameters<typeof mfaResetLetter>[0], 'url'>): Letter =>
-      mfaResetLetter({ ...about, url }),
+    activation: (about: Omit<Parameters<typeof activationEmail>[0], 'url'>): Email =>
+      activationEmail({ ...about, url }),
+    recovery: (about: Omit<Parameters<typeof recoveryEmail>[0], 'url'>): Email =>
+      recoveryEmail({ ...about, url }),
+    confirmAddress: (about: Omit<Parameters<typeof confirmAddressEmail>[0], 'url'>): Email =>
+      confirmAddressEmail({ ...about, url }),
+    changed: (about: Omit<Parameters<typeof changedEmail>[0], 'url'>): Email =>
+      changedEmail({ ...about, url }),
+    undone: (about: Omit<Parameters<typeof undoneEmail>[0], 'url'>): Email => undoneEmail({ ...about, url }),
+    mfaReset: (about: Omit<Parameters<typeof mfaResetEmail>[0], 'url'>): Email =>
+      mfaResetEmail({ ...about, url }),
   }
 }
-export type Letters = ReturnType<typeof letters>
+export type Emails = ReturnType<typeof emails>
 
 /**
  * Makes one line of a text: control characters, line separators and marks that turn the writing around become
@@ -170,9 +169,9 @@ type Part =
   | { readonly code: string }
   | { readonly link: string; readonly label: string }
 
-function letter(about: Recipient, { subject, parts }: { subject: string; parts: readonly Part[] }): Letter {
+function email(about: Recipient, { subject, parts }: { subject: string; parts: readonly Part[] }): Email {
   const greeting = greet(about.name)
-  const foot = `This letter was sent by the Hawser server at ${about.url}`
+  const foot = `This e-mail was sent by the Hawser server at ${about.url}`
   return {
     to: { name: oneLine(about.name), address: about.to },
     subject,

@@ -1,8 +1,7 @@
-// The post office: takes a letter and either sends it by SMTP or keeps it as an .eml file in the outbox
-// folder. A letter is never lost without an error: without a mail server it is kept, and when the server
-// cannot be reached, is too slow or refuses, it is kept as well. What stands in a letter (links, codes) is a
-// secret, and so is the address of the mail server with its password: neither is ever logged. The outbox is
-// the one place where such secrets stand in clear, so only its owner may read it.
+// The mailer sends an e-mail by SMTP or stores it as an .eml file in the outbox folder. No e-mail is lost without
+// an error: the mailer stores it when there is no mail server, and also when the mail server is unreachable, too
+// slow or refuses. The mailer never logs the content of an e-mail (links, codes) nor the address of the mail server
+// with its password, because both are secrets. In the outbox they are in clear, so only its owner may read it.
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
@@ -10,7 +9,7 @@ import { createTransport, type SendMailOptions } from 'nodemailer'
 import { invariant } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import { second_ms } from '../kit/clock.ts'
-import { oneLine, type Letter } from './emails.ts'
+import { oneLine, type Email } from './emails.ts'
 
 interface Log {
   info(fields: object, message?: string): void
@@ -18,8 +17,8 @@ interface Log {
   error(fields: object, message?: string): void
 }
 
-export interface PostOptions {
-  /** `smtp://user:password@host:587` or `smtps://…`; undefined: every letter is kept in the outbox. */
+export interface MailerOptions {
+  /** `smtp://user:password@host:587` or `smtps://…`; undefined: every e-mail is stored in the outbox. */
   readonly smtp: string | undefined
   /** `Hawser <hawser@example.com>` */
   readonly from: string
@@ -30,60 +29,62 @@ export interface PostOptions {
 const connect_ms = 10 * second_ms
 const silence_ms = 30 * second_ms
 const retryAfter_ms = 1 * second_ms
-/** A stopping server gives letters that are on their way this long before it keeps them instead. */
+/** How long running deliveries get when the server stops; then the e-mails are stored. */
 const drain_ms = 5 * second_ms
 const mostConnections = 2
-/** Letters waiting for a slow mail server; those that come on top go straight to the outbox. */
+/** E-mails that may wait for a slow mail server; further ones go straight to the outbox. */
 const mostWaiting = 100
 
-export type Post = ReturnType<typeof post>
+export type Mailer = ReturnType<typeof mailer>
 
-export function post({ smtp, from, outbox, log }: PostOptions) {
+export function mailer({ smtp, from, outbox, log }: MailerOptions) {
   const envelope = { from: oneLine(from) }
-  const paper = createTransport({ streamTransport: true, buffer: true, newline: 'windows', ...noFetching })
-  const carrier = smtp === undefined ? undefined : openCarrier(smtp)
+  const formatter = createTransport({
+    streamTransport: true,
+    buffer: true,
+    newline: 'windows',
+    ...noFetching,
+  })
+  const transport = smtp === undefined ? undefined : openSmtp(smtp)
   const stopping = new AbortController()
-  const onTheWay = new Set<Promise<void>>()
+  const sending = new Set<Promise<void>>()
 
-  async function send(letter: Letter): Promise<void> {
-    const message = { ...envelope, ...compose(letter) }
-    const mayWait = !stopping.signal.aborted && onTheWay.size < mostWaiting
-    const task = carrier && mayWait ? carry(carrier, letter, message) : keep(letter, message)
-    onTheWay.add(task)
+  async function send(email: Email): Promise<void> {
+    const message = { ...envelope, ...compose(email) }
+    const mayWait = !stopping.signal.aborted && sending.size < mostWaiting
+    const task = transport && mayWait ? sendBySmtp(transport, email, message) : store(email, message)
+    sending.add(task)
     try {
       await task
     } finally {
-      onTheWay.delete(task)
+      sending.delete(task)
     }
   }
 
-  async function carry(carrier: Carrier, letter: Letter, message: SendMailOptions): Promise<void> {
-    const { subject } = letter
+  async function sendBySmtp(transport: SmtpTransport, email: Email, message: SendMailOptions): Promise<void> {
+    const { subject } = email
     try {
-      await attemptTwice(carrier, message)
+      await attemptTwice(transport, message)
     } catch (error) {
-      log.error({ event: 'letter.failed', subject, ...reasons(error) }, 'A letter could not be sent.')
-      return keep(letter, message)
+      log.error({ event: 'email.failed', subject, ...reasons(error) }, 'An e-mail could not be sent.')
+      return store(email, message)
     }
-    log.info({ event: 'letter.sent', subject })
+    log.info({ event: 'email.sent', subject })
   }
 
-  async function attemptTwice(carrier: Carrier, message: SendMailOptions): Promise<void> {
+  async function attemptTwice(transport: SmtpTransport, message: SendMailOptions): Promise<void> {
     try {
-      await carrier.sendMail(message)
+      await transport.sendMail(message)
     } catch (error) {
       if (isFinal(error) || stopping.signal.aborted) throw error
       await pause(retryAfter_ms, stopping.signal)
-      await carrier.sendMail(message)
+      await transport.sendMail(message)
     }
   }
 
-  /**
-   * Written under another name and then renamed, so that whoever watches the folder never reads half a
-   * letter.
-   */
-  async function keep(letter: Letter, message: SendMailOptions): Promise<void> {
-    const { message: bytes } = await paper.sendMail(message)
+  /** Writes under another name and renames, so that a watcher of the folder never reads half an e-mail. */
+  async function store(email: Email, message: SendMailOptions): Promise<void> {
+    const { message: bytes } = await formatter.sendMail(message)
     await mkdir(outbox, { recursive: true, mode: 0o700 })
     // The folder may have been there before, open to others.
     await chmod(outbox, 0o700)
@@ -98,30 +99,33 @@ export function post({ smtp, from, outbox, log }: PostOptions) {
       await rm(unfinished, { force: true })
       throw error
     }
-    log.info({ event: 'letter.kept', subject: letter.subject, file: name }, 'A letter is kept in the outbox.')
+    log.info(
+      { event: 'email.stored', subject: email.subject, file: name },
+      'An e-mail is stored in the outbox.',
+    )
   }
 
   return {
-    /** Resolves once the letter is sent or kept; rejects only when it could be neither. */
+    /** Resolves once the e-mail is sent or stored; rejects only when both failed. */
     send,
 
     async [Symbol.asyncDispose](): Promise<void> {
       stopping.abort()
-      // Fails what has not begun, which is then kept; what is being handed over gets its time.
-      carrier?.close()
-      const impatience = setTimeout(() => carrier?.close({ force: true }), drain_ms)
-      await Promise.allSettled(onTheWay)
+      // Deliveries that have not begun fail, and are stored; running ones get their time.
+      transport?.close()
+      const impatience = setTimeout(() => transport?.close({ force: true }), drain_ms)
+      await Promise.allSettled(sending)
       clearTimeout(impatience)
     },
   }
 }
 
-/** A letter is made of what we give; nothing in it may make the library read a file or call an address. */
+/** Nothing in an e-mail may make the library read a file or call an address. */
 const noFetching = { disableFileAccess: true, disableUrlAccess: true }
 
-type Carrier = ReturnType<typeof openCarrier>
+type SmtpTransport = ReturnType<typeof openSmtp>
 
-function openCarrier(smtp: string) {
+function openSmtp(smtp: string) {
   const url = URL.parse(smtp)
   // The address has a password in it and must not be in the message.
   if (!url || !['smtp:', 'smtps:'].includes(url.protocol) || url.hostname === '') {
@@ -145,21 +149,21 @@ function openCarrier(smtp: string) {
   })
 }
 
-const email = new RegExp(patterns.email)
+const emailPattern = new RegExp(patterns.email)
 
 /** Only values that cannot end a header are passed on; the library encodes them once more. */
-function compose(letter: Letter): SendMailOptions {
-  const { name, address } = letter.to
+function compose(email: Email): SendMailOptions {
+  const { name, address } = email.to
   invariant(
-    address.length <= 254 && email.test(address) && !/\p{Cc}/u.test(address),
-    'a letter goes to one well-formed address',
+    address.length <= 254 && emailPattern.test(address) && !/\p{Cc}/u.test(address),
+    'an e-mail goes to one well-formed address',
   )
   return {
     // As an object: in a text, a comma would make two recipients of one.
     to: { name: oneLine(name), address },
-    subject: oneLine(letter.subject),
-    text: letter.text,
-    html: letter.html,
+    subject: oneLine(email.subject),
+    text: email.text,
+    html: email.html,
     // RFC 3834: nobody's holiday notice should answer.
     headers: { 'Auto-Submitted': 'auto-generated' },
     xMailer: false,

@@ -59,7 +59,7 @@ export interface Tables {
   }
   /** What Generate gave and Enable has not yet taken. */
   mfa_drafts: { user_id: string; secret: string; code_hashes: string; created_at: string }
-  /** Tokens and codes from letters, sign-ins in progress, the set-up code: single use, only hashes. */
+  /** Tokens and codes from e-mails, sign-ins in progress, the set-up code: single use, only hashes. */
   one_time_tokens: {
     kind: string
     hash: string

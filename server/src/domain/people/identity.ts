@@ -12,8 +12,8 @@ import { hour_ms, iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { Lifetime } from '../../kit/lifetime.ts'
 import type { Vault } from '../../kit/secrets.ts'
-import type { Letters } from '../../mail/emails.ts'
-import type { Post } from '../../mail/mailer.ts'
+import type { Emails } from '../../mail/emails.ts'
+import type { Mailer } from '../../mail/mailer.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
 
@@ -21,8 +21,8 @@ export interface IdentityParts {
   stores: Stores
   vault: Vault
   clock: Clock
-  post: Post
-  letters: Letters
+  mailer: Mailer
+  emails: Emails
   background: Lifetime
 }
 
@@ -97,7 +97,7 @@ export function findOther(stores: Pick<Stores, 'users'>, identifier: string): Pr
 
 export type Identity = ReturnType<typeof identity>
 
-export function identity({ stores, vault, clock, post, letters, background }: IdentityParts) {
+export function identity({ stores, vault, clock, mailer, emails, background }: IdentityParts) {
   const issued = (lives_ms: number) => ({ token: newUuid(), expires_at: iso(clock.now() + lives_ms) })
 
   /** Sends the link that confirms an address, if the address waits for one. The previous link ends. */
@@ -115,7 +115,7 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
       await inside.tokens.insert({ kind, hash: vault.mark(kind, token), user_id, expires_at })
       return { to, name: user.name }
     })
-    if (about) await post.send(letters.confirmAddress({ ...about, token }))
+    if (about) await mailer.send(emails.confirmAddress({ ...about, token }))
   }
 
   /** Refuses the eleventh change in an hour, because each change sends e-mails and stores the state before. */
@@ -166,7 +166,7 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
       return () =>
         background.later('email.changed', async () => {
           for (const to of recipients)
-            await post.send(letters.changed({ to, name: user.name, changed, token }))
+            await mailer.send(emails.changed({ to, name: user.name, changed, token }))
           for (const which of confirming) await sendConfirmation(user.id, which)
         })
     },
@@ -229,7 +229,7 @@ export function identity({ stores, vault, clock, post, letters, background }: Id
       const gone = new Set([user.former_email, user.email, user.former_recovery_email, user.recovery_email])
       for (const kept of [null, before.email, before.recovery_email]) gone.delete(kept)
       background.later('email.undone', async () => {
-        for (const to of gone) if (to !== null) await post.send(letters.undone({ to, name: user.name }))
+        for (const to of gone) if (to !== null) await mailer.send(emails.undone({ to, name: user.name }))
       })
       return { user_id: user.id, passwordGone }
     },

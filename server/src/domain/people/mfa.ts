@@ -9,8 +9,8 @@ import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { newBase32, newLegibleCode } from '../../kit/ids.ts'
 import type { Lifetime } from '../../kit/lifetime.ts'
 import { sameText, type Vault } from '../../kit/secrets.ts'
-import type { Letters } from '../../mail/emails.ts'
-import type { Post } from '../../mail/mailer.ts'
+import type { Emails } from '../../mail/emails.ts'
+import type { Mailer } from '../../mail/mailer.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
 import { callingUser } from '../callers/callers.ts'
@@ -25,8 +25,8 @@ export interface MfaParts {
   clock: Clock
   lockout: Lockout
   signIn: SignIn
-  post: Post
-  letters: Letters
+  mailer: Mailer
+  emails: Emails
   identity: Identity
   background: Lifetime
 }
@@ -76,8 +76,8 @@ export function mfa({
   clock,
   lockout,
   signIn,
-  post,
-  letters,
+  mailer,
+  emails,
   identity,
   background,
 }: MfaParts): Rules<'mfa'> {
@@ -186,7 +186,7 @@ export function mfa({
         })
         if (!to) return
         for (const which of ['main', 'recovery'] as const)
-          await post.send(letters.mfaReset({ to: to[which], name: to.name, id, code: codes[which], which }))
+          await mailer.send(emails.mfaReset({ to: to[which], name: to.name, id, code: codes[which], which }))
       })
     },
 

@@ -6,8 +6,8 @@ import { day_ms, hour_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { newUserId, newUuid } from '../../kit/ids.ts'
 import type { Lifetime } from '../../kit/lifetime.ts'
 import type { Vault } from '../../kit/secrets.ts'
-import type { Post } from '../../mail/mailer.ts'
-import type { Letters } from '../../mail/emails.ts'
+import type { Mailer } from '../../mail/mailer.ts'
+import type { Emails } from '../../mail/emails.ts'
 import type { TokenKind } from '../../storage/one-time-tokens.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
@@ -25,8 +25,8 @@ export interface UserParts {
   clock: Clock
   lockout: Lockout
   signIn: SignIn
-  post: Post
-  letters: Letters
+  mailer: Mailer
+  emails: Emails
   identity: Identity
   background: Lifetime
   registration: 'open' | 'closed'
@@ -119,10 +119,10 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
         const token = await issue(inside, kind, user.id, day_ms)
         const to = { to: countingEmail(user), name: user.name }
         return kind === 'activation'
-          ? parts.letters.activation({ ...to, email: user.email, token })
-          : parts.letters.recovery({ ...to, id: user.id, token })
+          ? parts.emails.activation({ ...to, email: user.email, token })
+          : parts.emails.recovery({ ...to, id: user.id, token })
       })
-      if (email) await parts.post.send(email)
+      if (email) await parts.mailer.send(email)
     })
   }
 
