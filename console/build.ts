@@ -1,7 +1,6 @@
-// Builds the console when its build is missing or older than its sources, which a stamp in the build tells:
-// the hash of everything that goes into it. Vite runs in a process of its own and writes beside the build,
-// which is then replaced as a whole: a server that runs meanwhile never serves half of one. Assets also lie
-// there compressed, as browsers take them.
+// Builds the console when its build is missing or out of date. A stamp in the build holds the hash of its
+// sources. Vite runs in a process of its own and writes to a new folder, which then replaces the old one, so
+// that a running server never serves half of a build. Assets are also stored compressed.
 import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { globSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,7 +9,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 const folder = import.meta.dirname
 const root = path.join(folder, '..')
-/** Where the server finds it. */
+/** The folder that the server serves. */
 export const built = path.join(folder, 'dist')
 const stamp = path.join(built, '.stamp')
 
@@ -44,7 +43,7 @@ function stampOf(): string {
   }
 }
 
-/** Resolves with whether there was something to build; throws what the build printed when it fails. */
+/** Returns whether there was something to build; throws the output of the build when it fails. */
 export async function buildConsole(): Promise<boolean> {
   const hash = sourcesHash()
   if (stampOf() === hash) return false

@@ -1,4 +1,4 @@
-// Pictures become addresses when the console is built, styles become files of their own.
+// Types of imported assets: the build turns an image into its URL and a style sheet into a file.
 declare module '*.css' {}
 declare module '*.svg' {
   const address: string

@@ -1,5 +1,5 @@
-// The addresses of the console and the page behind each. Pages for people who are signed in are inside of the
-// shell; without a token everything there leads to the sign-in page, and with one that page leads inside.
+// The routes of the console. Pages for signed-in users are children of the shell, which redirects to the
+// sign-in page without a token. With a token the sign-in page redirects to the overview.
 import {
   createRootRoute,
   createRoute,
@@ -10,7 +10,7 @@ import {
   redirect,
   type RouteComponent,
 } from '@tanstack/react-router'
-import { Quay } from './parts/quay.tsx'
+import { AuthLayout } from './components/auth-layout.tsx'
 import { AddDevicePage } from './routes/add-device.tsx'
 import { AnnouncementsPage } from './routes/announcements.tsx'
 import { ApiKeysPage } from './routes/api-keys.tsx'
@@ -25,7 +25,7 @@ import {
   UndoChangePage,
   UpdatePasswordPage,
   ValidationAccountPage,
-} from './routes/letters.tsx'
+} from './routes/email-links.tsx'
 import { LoginPage } from './routes/login.tsx'
 import { OverviewPage } from './routes/overview.tsx'
 import { ProfilePage } from './routes/profile.tsx'
@@ -36,30 +36,34 @@ import { SettingsPage } from './routes/settings.tsx'
 import { SetupPage } from './routes/setup.tsx'
 import { Shell } from './routes/shell.tsx'
 import { ConfirmAccountPage, SignUpPage } from './routes/sign-up.tsx'
-import { session } from './session.ts'
+import { auth } from './auth.ts'
 
-const root = createRootRoute({ component: Outlet, notFoundComponent: Nowhere, errorComponent: Broken })
+const root = createRootRoute({
+  component: Outlet,
+  notFoundComponent: NotFoundPage,
+  errorComponent: ErrorPage,
+})
 
-function Nowhere() {
+function NotFoundPage() {
   return (
-    <Quay title="No such page">
+    <AuthLayout title="No such page">
       <p>The console has no page at this address.</p>
       <Link className="button main" to="/">
         To the overview
       </Link>
-    </Quay>
+    </AuthLayout>
   )
 }
 
-/** A mistake of ours, not of the server: what happened is in the browser's console. */
-function Broken() {
+/** Shown for a bug in the console; the browser's console has the error. */
+function ErrorPage() {
   return (
-    <Quay title="Something broke">
+    <AuthLayout title="Something broke">
       <p>The console met something that it did not expect. Loading the page again usually helps.</p>
       <a className="button main" href="/">
-        Load again
+        Reload
       </a>
-    </Quay>
+    </AuthLayout>
   )
 }
 
@@ -71,8 +75,8 @@ const login = createRoute({
   path: '/login',
   component: LoginPage,
   beforeLoad: () => {
-    // oxlint-disable-next-line typescript/only-throw-error -- the router's way to lead elsewhere
-    if (session.token()) throw redirect({ to: '/' })
+    // oxlint-disable-next-line typescript/only-throw-error -- the router's way to redirect
+    if (auth.token()) throw redirect({ to: '/' })
   },
 })
 
@@ -81,15 +85,15 @@ const shell = createRoute({
   id: 'shell',
   component: Shell,
   beforeLoad: () => {
-    // oxlint-disable-next-line typescript/only-throw-error -- the router's way to lead elsewhere
-    if (!session.token()) throw redirect({ to: '/login' })
+    // oxlint-disable-next-line typescript/only-throw-error -- the router's way to redirect
+    if (!auth.token()) throw redirect({ to: '/login' })
   },
 })
 
 const inside = <const P extends string>(path: P, component: RouteComponent) =>
   createRoute({ getParentRoute: () => shell, path, component })
 
-/** With xterm, which is larger than the rest of a page: fetched by those who open one. */
+/** Loaded when it is opened, because xterm is larger than the rest of the page. */
 const TerminalPage = lazyRouteComponent(() => import('./routes/terminal.tsx'), 'TerminalPage')
 
 const devices = createRoute({

@@ -1,5 +1,5 @@
-// Light, dark or as the system has it: the reader's choice, kept in this browser, and put on the root of the
-// page as what it comes to, so that the styles know two cases only.
+// The theme: light, dark or the system's. The choice is in localStorage; the root element carries the result,
+// so that the styles have two cases only.
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 

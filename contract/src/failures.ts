@@ -1,7 +1,7 @@
 // The closed catalogue of failures: every error that a caller can meet has a kind, a status and a sentence
-// that is safe to show. Code throws `new Failure('notFound', …)`; only the HTTP edge turns it into a response:
-// the kind in a header, the sentence in the body. The cause goes to the log, never to the caller. The
-// reference page and the OpenAPI document are generated from this table.
+// that is safe to show. Code throws `new Failure('notFound', …)`; only the HTTP edge turns it into a
+// response: the kind in a header, the sentence in the body. The cause goes to the log, never to the caller.
+// The reference page and the OpenAPI document are generated from this table.
 
 /**
  * Kind → status and sentence. The first kind of each status is its general one: a client takes a refusal

@@ -240,7 +240,9 @@ function shapeOf(kind: FailureKind, op: Operation): keyof typeof failureShapes {
     : 'Failure'
 }
 
-/** One response per status. Its description has a line `kind: sentence` for each failure; a header names it. */
+/**
+ * One response per status. Its description has a line `kind: sentence` for each failure; a header names it.
+ */
 function refusals(op: Operation): Record<string, Response> {
   const responses = [...Map.groupBy(allFailures(op), (kind) => failures[kind].status)].map(
     ([status, kinds]) => {

@@ -28,7 +28,7 @@ export const RecordedTerminal = Type.Object({
 })
 export type RecordedTerminal = Static<typeof RecordedTerminal>
 
-export const Happening = Type.Object({
+export const RecordingEvent = Type.Object({
   time_ms: Milliseconds,
   bytes: Type.Optional(Type.String({ description: 'Output, in base64.' })),
   width: Type.Optional(
@@ -36,7 +36,7 @@ export const Happening = Type.Object({
   ),
   height: Type.Optional(Type.Integer()),
 })
-export type Happening = Static<typeof Happening>
+export type RecordingEvent = Static<typeof RecordingEvent>
 
 export const RecordingWindow = Type.Object({
   time_ms: Milliseconds,
@@ -46,7 +46,7 @@ export const RecordingWindow = Type.Object({
     description:
       'Base64 of bytes that draw the screen as it was there; empty for what goes on from another window.',
   }),
-  events: Type.Array(Happening, {
+  events: Type.Array(RecordingEvent, {
     description: 'What happened from there on, in order; as much as fits into one answer.',
   }),
   next: Type.Union([Type.Null(), Position], {

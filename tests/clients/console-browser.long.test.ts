@@ -76,7 +76,7 @@ test('the first person sets the server up, sees a device arrive, lets it in, sig
   await page.waitForURL(`${service.url}/`)
   await heading(page, 'lagoon')
   await seen(page, 'Signed in as sam, owner of this namespace')
-  await heading(page, 'Bring the first device aboard')
+  await heading(page, 'Add your first device')
 
   const token = await tokenOf(page)
   const { tenant } = (await service.api({ token }).users.refresh({})).body

@@ -1,4 +1,4 @@
-// The console in a real browser: the ways in, with everything that can go wrong, and the links of letters.
+// The console in a real browser: the ways in, with everything that can go wrong, and the links of e-mails.
 // Every test ends with the list of what the server refused, which it provoked itself, and with no trouble: no
 // error in a script, nothing stopped by the policy, no request to anybody else.
 import type { Browser } from 'playwright-core'
@@ -76,7 +76,7 @@ test('a second press while the first is under way sends nothing', async () => {
   expect(person.troubles).toEqual([])
 })
 
-test('a person registers, follows the link of the letter and founds a namespace', async () => {
+test('a person registers, follows the link of the e-mail and creates a namespace', async () => {
   await using service = await startService()
   await buildWorld(service)
   await using person = await visit(browser, service)
@@ -94,19 +94,19 @@ test('a person registers, follows the link of the letter and founds a namespace'
   await fill(page, { Username: 'nora' })
   await press(page, 'Create the account')
   await page.waitForURL('**/confirm-account')
-  await heading(page, 'Look into your mailbox')
+  await heading(page, 'Check your mailbox')
 
   // Not yet.
   await page.getByRole('link', { name: 'Sign in' }).click()
   await signIn(page, { username: 'nora', password: 'lighthouse' })
   await page.getByRole('alert').getByText('The account is not confirmed yet').waitFor()
-  await page.getByRole('link', { name: 'Send the confirmation letter again' }).click()
+  await page.getByRole('link', { name: 'Send the confirmation e-mail again' }).click()
   expect(await field(page, 'Username or e-mail').inputValue()).toBe('nora')
   const first = await linkTo(service, 'nora@example.com')
   await press(page, 'Send it again')
-  await page.getByRole('status').getByText('a new letter is on its way').waitFor()
+  await page.getByRole('status').getByText('a new e-mail is on its way').waitFor()
 
-  // The older letter has ended with the newer one.
+  // The newer e-mail has ended the older one.
   await page.goto(first)
   await press(page, 'Confirm the account')
   await heading(page, 'This link does not work')
@@ -121,12 +121,12 @@ test('a person registers, follows the link of the letter and founds a namespace'
 
   await heading(page, 'Welcome, Nora')
   await fill(page, { Name: sample.namespace })
-  await press(page, 'Found the namespace')
+  await press(page, 'Create the namespace')
   await page.getByRole('alert').getByText('A namespace with this name exists already.').waitFor()
   await fill(page, { Name: 'boathouse' })
-  await press(page, 'Found the namespace')
+  await press(page, 'Create the namespace')
   await heading(page, 'boathouse')
-  await heading(page, 'Bring the first device aboard')
+  await heading(page, 'Add your first device')
   expect(person.refusals).toEqual([
     '409 /api/register',
     '403 /api/login',
@@ -136,7 +136,7 @@ test('a person registers, follows the link of the letter and founds a namespace'
   expect(person.troubles).toEqual([])
 })
 
-test('a forgotten password is replaced with the link of a letter', async () => {
+test('a forgotten password is replaced with the link of an e-mail', async () => {
   await using service = await startService()
   await buildWorld(service)
   await using person = await visit(browser, service)
@@ -146,10 +146,10 @@ test('a forgotten password is replaced with the link of a letter', async () => {
   await page.getByRole('link', { name: 'I forgot my password' }).click()
   await heading(page, 'Forgotten password')
   expect(await field(page, 'Username or e-mail').inputValue()).toBe('vera')
-  await press(page, 'Send the letter')
+  await press(page, 'Send the e-mail')
   await page
     .getByRole('status')
-    .getByText('If there is such an account, a letter with a link is on its way')
+    .getByText('If there is such an account, an e-mail with a link is on its way')
     .waitFor()
 
   const link = await linkTo(service, sample.observer.email)
@@ -179,7 +179,7 @@ test('a forgotten password is replaced with the link of a letter', async () => {
   expect(person.troubles).toEqual([])
 })
 
-test('the second factor: a code, a recovery code, and the way out by two letters', async () => {
+test('the second factor: a code, a recovery code, and the way out by two e-mails', async () => {
   await using service = await startService()
   const world = await buildWorld(service)
   await using person = await visit(browser, service)
@@ -210,8 +210,8 @@ test('the second factor: a code, a recovery code, and the way out by two letters
   await signIn(page, sample.careful)
   await page.getByRole('link', { name: 'Use a recovery code instead' }).click()
   await page.getByRole('link', { name: 'I have no recovery code left' }).click()
-  await press(page, 'Send the letters')
-  await page.getByRole('status').getByText('two letters are on their way').waitFor()
+  await press(page, 'Send the e-mails')
+  await page.getByRole('status').getByText('two e-mails are on their way').waitFor()
   const codeIn = async (to: string) => /^[A-Z0-9]{8}$/m.exec((await service.letter(to)).text ?? '')![0]
   const [main, recovery] = [await codeIn(sample.careful.email), await codeIn('cara@example.org')]
   await page.goto(await linkTo(service, sample.careful.email))

@@ -1,5 +1,5 @@
 // The whole story in one piece, in a real browser, from a server on which there is nobody: somebody
-// registers, confirms the account, founds a namespace, switches the second factor on and signs in with it,
+// registers, confirms the account, creates a namespace, switches the second factor on and signs in with it,
 // adds a device (the real agent), lets it in, opens a terminal, works in it, uploads a file, leaves, and
 // replays what was done.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -40,7 +40,7 @@ test('from an empty server to the replay of the first session', async () => {
   await using person = await visit(browser, service, { viewport: { width: 1280, height: 800 } })
   const { page } = person
 
-  // An account, confirmed by the link of a letter.
+  // An account, confirmed by the link of an e-mail.
   await page.goto('/sign-up')
   await fill(page, {
     'Your name': 'Nora',
@@ -49,14 +49,14 @@ test('from an empty server to the replay of the first session', async () => {
     Password: 'lighthouse',
   })
   await press(page, 'Create the account')
-  await heading(page, 'Look into your mailbox')
+  await heading(page, 'Check your mailbox')
   await page.goto(await linkTo(service, 'nora@example.com'))
   await press(page, 'Confirm the account')
   await heading(page, 'Your account is confirmed')
   await page.getByRole('link', { name: 'Sign in' }).click()
   await signIn(page, { username: 'nora', password: 'lighthouse' })
   await fill(page, { Name: 'boathouse' })
-  await press(page, 'Found the namespace')
+  await press(page, 'Create the namespace')
   await heading(page, 'boathouse')
 
   // The second factor.

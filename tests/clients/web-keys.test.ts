@@ -11,7 +11,7 @@ import {
   verifySignature,
 } from '@hawser/ssh'
 import { joined, lengthed } from '../../console/src/terminal/bytes.ts'
-import { KeyTrouble, readPrivateKey } from '../../console/src/terminal/keys.ts'
+import { KeyError, readPrivateKey } from '../../console/src/terminal/keys.ts'
 
 const user = `pilot@${'a'.repeat(64)}`
 const keys: Readonly<Record<string, KeyObject>> = {
@@ -98,7 +98,7 @@ describe('a private key', () => {
     ['of zeros', '-----BEGIN PRIVATE KEY-----\nAAAAAAAA\n-----END PRIVATE KEY-----', 'of this kind'],
   ])('%s is not read, and it is said why', async (_, file, why) => {
     const reading = readPrivateKey(file)
-    await expect(reading).rejects.toThrow(KeyTrouble)
+    await expect(reading).rejects.toThrow(KeyError)
     await expect(reading).rejects.toThrow(why)
   })
 })

@@ -1,14 +1,14 @@
 // The engine behind the player, with a clock of its own: what is on the screen is what was there at that
 // time, however one came to it.
 import { expect, test } from 'vitest'
-import type { Happening, RecordingWindow } from '@hawser/contract/recordings'
+import type { RecordingEvent, RecordingWindow } from '@hawser/contract/recordings'
 import { clock, engine } from './engine.ts'
 
 const base64 = (text: string) => btoa(text)
 
 /** A recording of these outputs, in parts of two. */
 function recorded(outputs: readonly (readonly [time_ms: number, text: string])[], duration_ms: number) {
-  const events: Happening[] = outputs.map(([time_ms, text]) => ({ time_ms, bytes: base64(text) }))
+  const events: RecordingEvent[] = outputs.map(([time_ms, text]) => ({ time_ms, bytes: base64(text) }))
   const asked: string[] = []
   const part = (from: number, screen: string, time_ms: number): RecordingWindow => ({
     time_ms,
@@ -37,19 +37,19 @@ function playing(source: ReturnType<typeof recorded>) {
   let shown = ''
   let now = 0
   let call: (() => void) | undefined
-  const glass = {
+  const display = {
     reset: () => void (shown = ''),
     write: (bytes: Uint8Array) => void (shown += new TextDecoder().decode(bytes)),
     resize: () => undefined,
   }
-  const turns = {
+  const scheduler = {
     now: () => now,
     soon(next: () => void) {
       call = next
       return () => void (call = undefined)
     },
   }
-  const made = engine(source, glass, () => undefined, turns)
+  const made = engine(source, display, () => undefined, scheduler)
   const settle = async () => {
     for (let turn = 0; turn < 10; turn++) await Promise.resolve()
   }

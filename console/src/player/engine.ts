@@ -1,8 +1,8 @@
-// Playing a recording: parts of it are fetched as they are needed, and put on the screen when their time has
-// come. It knows neither React nor the page. A seek asks the server for the screen at that moment; of several
-// in a row only the last counts.
-import type { Happening, RecordingWindow } from '@hawser/contract/recordings'
-import type { Size } from './screen.ts'
+// The playback of a recording. It fetches windows of the recording as they are needed and writes events to
+// the display when they are due. It depends on neither React nor the page. A seek asks the server for the
+// screen at that moment; of several seeks in a row only the last counts.
+import type { RecordingEvent, RecordingWindow } from '@hawser/contract/recordings'
+import type { Size } from './read-only-screen.ts'
 
 export interface Source {
   readonly duration_ms: number
@@ -10,7 +10,7 @@ export interface Source {
   from(position: number): Promise<RecordingWindow>
 }
 
-export interface Glass {
+export interface Display {
   reset(size: Size): void
   write(bytes: Uint8Array): void
   resize(size: Size): void
@@ -19,7 +19,7 @@ export interface Glass {
 export interface Playing {
   readonly time_ms: number
   readonly playing: boolean
-  /** Waits for the server. */
+  /** Whether it waits for the server. */
   readonly loading: boolean
   readonly speed: number
   readonly skipIdle: boolean
@@ -29,7 +29,7 @@ export interface Playing {
 export interface Engine {
   readonly state: () => Playing
   seek(time_ms: number): void
-  /** From the end it plays from the start. */
+  /** Plays or pauses; at the end it starts again from the beginning. */
   toggle(): void
   setSpeed(speed: number): void
   setSkipIdle(on: boolean): void
@@ -37,23 +37,23 @@ export interface Engine {
 }
 
 export const speeds = [0.5, 1, 2, 4, 8, 16] as const
-/** A pause that is longer is skipped, but for its last moment. */
+/** A longer pause is skipped, except for its last `idleRest_ms`. */
 const idle_ms = 2_000
 const idleRest_ms = 300
-/** Events at hand; with fewer the next part is fetched ahead. */
+/** With fewer events in the queue, the next window is fetched ahead. */
 const enough = 256
 
-export interface Turns {
+export interface Scheduler {
   now(): number
-  /** Calls once, soon; gives how to call that off. */
+  /** Schedules one call; returns a function that cancels it. */
   soon(call: () => void): () => void
 }
 
 export function engine(
   source: Source,
-  glass: Glass,
+  display: Display,
   changed: (state: Playing) => void,
-  turns: Turns,
+  scheduler: Scheduler,
 ): Engine {
   let state: Playing = {
     time_ms: 0,
@@ -63,10 +63,10 @@ export function engine(
     skipIdle: false,
     error: undefined,
   }
-  let queue: Happening[] = []
+  let queue: RecordingEvent[] = []
   let next: number | null = null
-  /** Counts seeks: what was asked for before the last one is of no use any more. */
-  let turn = 0
+  /** Counts seeks: responses to requests before the latest one are dropped. */
+  let generation = 0
   let fetching = false
   let wanted: number | undefined
   let last = 0
@@ -78,29 +78,29 @@ export function engine(
     state = { ...state, ...change }
     changed(state)
   }
-  const play = (event: Happening): void => {
-    if (event.bytes !== undefined) glass.write(fromBase64(event.bytes))
+  const play = (event: RecordingEvent): void => {
+    if (event.bytes !== undefined) display.write(fromBase64(event.bytes))
     else if (event.width !== undefined && event.height !== undefined)
-      glass.resize({ width: event.width, height: event.height })
+      display.resize({ width: event.width, height: event.height })
   }
   const fail = (error: unknown): void => set({ error, loading: false, playing: false })
 
   async function go(): Promise<void> {
-    // One at a time: whoever drags the bar asks a hundred times.
+    // One request at a time: dragging the bar seeks a hundred times.
     if (fetching || wanted === undefined) return
     const time_ms = wanted
     wanted = undefined
     fetching = true
-    turn++
+    generation++
     try {
       const part = await source.at(time_ms)
-      // Shown although another moment may be wanted by now: whoever drags the bar sees where they are.
+      // Show it even if there is a newer seek, so that dragging the bar shows where it is.
       if (over) return
-      glass.reset(part)
-      glass.write(fromBase64(part.screen))
+      display.reset(part)
+      display.write(fromBase64(part.screen))
       queue = [...part.events]
       next = part.next
-      last = turns.now()
+      last = scheduler.now()
       set({ loading: wanted !== undefined, error: undefined })
     } catch (error) {
       fail(error)
@@ -113,10 +113,10 @@ export function engine(
   async function ahead(): Promise<void> {
     if (fetching || next === null || queue.length > enough) return
     fetching = true
-    const mine = turn
+    const mine = generation
     try {
       const part = await source.from(next)
-      if (over || mine !== turn) return
+      if (over || mine !== generation) return
       queue.push(...part.events)
       ;({ next } = part)
     } catch (error) {
@@ -130,14 +130,14 @@ export function engine(
   function step(): void {
     callOff = undefined
     if (over || !state.playing) return
-    const now = turns.now()
+    const now = scheduler.now()
     const passed = (now - last) * state.speed
     last = now
-    callOff = turns.soon(step)
+    callOff = scheduler.soon(step)
     if (state.loading) return
     let time_ms = state.time_ms + passed
     const coming = queue[0]?.time_ms ?? (next === null ? source.duration_ms : undefined)
-    // What comes is not there yet: time stands still.
+    // The next event is not loaded yet: the clock stops.
     if (coming === undefined) {
       void ahead()
       return
@@ -149,21 +149,21 @@ export function engine(
     void ahead()
     const isOver = queue.length === 0 && next === null && time_ms >= source.duration_ms
     if (isOver) time_ms = source.duration_ms
-    // People see tenths of a second.
+    // Update the page every tenth of a second.
     if (isOver || Math.floor(time_ms / 100) !== Math.floor(state.time_ms / 100))
       set({ time_ms, playing: !isOver })
     else state = { ...state, time_ms }
   }
 
   function start(): void {
-    last = turns.now()
+    last = scheduler.now()
     set({ playing: true })
-    callOff ??= turns.soon(step)
+    callOff ??= scheduler.soon(step)
   }
 
   const seek = (time_ms: number): void => {
     wanted = Math.max(0, Math.min(source.duration_ms, Math.round(time_ms)))
-    turn++
+    generation++
     set({ time_ms: wanted, loading: true })
     void go()
   }
@@ -191,7 +191,7 @@ export function fromBase64(text: string): Uint8Array {
   return Uint8Array.from(binary, (one) => one.charCodeAt(0))
 }
 
-/** As clocks show it: 1:02:03. */
+/** A time as 1:02:03. */
 export function clock(time_ms: number): string {
   const seconds = Math.floor(time_ms / 1000)
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]

@@ -1,17 +1,18 @@
-// The player of a recording: the screen, a bar to seek on, speed, pauses left out, and a search whose finds
-// are places to go to. Everything is also on the keyboard while the focus is inside.
+// The player of a recording: the screen, a seek bar, speed, skipping of pauses, and a search whose results
+// are links into the recording. Everything works by keyboard while the focus is inside.
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react'
 import type { Found, RecordedTerminal } from '@hawser/contract/recordings'
-import { api, sentenceOf } from '../api.ts'
-import { Button } from '../parts/button.tsx'
-import { Trouble } from '../parts/states.tsx'
+import { api } from '../api.ts'
+import { errorText } from '../error-text.ts'
+import { Button } from '../components/button.tsx'
+import { ErrorNotice } from '../components/query-content.tsx'
 import { clock, engine, speeds, type Engine, type Playing } from './engine.ts'
-import { openScreen } from './screen.ts'
+import { openReadOnlyScreen } from './read-only-screen.ts'
 
 const small_ms = 5_000
 const large_ms = 30_000
 
-const turns = {
+const scheduler = {
   now: () => performance.now(),
   soon(call: () => void) {
     const id = requestAnimationFrame(call)
@@ -19,21 +20,21 @@ const turns = {
   },
 }
 
-/** The engine on the screen of the element, and what it is doing. */
+/** Runs the engine on a screen in the element, and follows its state. */
 function useEngine(uid: string, terminal: RecordedTerminal) {
   const place = useRef<HTMLDivElement>(null)
   const [playing, setPlaying] = useState<Playing>()
   const running = useRef<Engine>(undefined)
   const { channel, duration_ms } = terminal
   useEffect(() => {
-    const screen = openScreen(place.current!)
+    const screen = openReadOnlyScreen(place.current!)
     const params = { uid, channel: String(channel) }
     const source = {
       duration_ms,
       at: async (at: number) => (await api.recordings.window({ params, query: { at } })).body,
       from: async (from: number) => (await api.recordings.window({ params, query: { from } })).body,
     }
-    const made = engine(source, screen, setPlaying, turns)
+    const made = engine(source, screen, setPlaying, scheduler)
     running.current = made
     const watch = new ResizeObserver(() => screen.fit())
     watch.observe(place.current!.parentElement!)
@@ -86,7 +87,7 @@ export default function Player({ uid, terminal }: { uid: string; terminal: Recor
   const onKey = (event: KeyboardEvent<HTMLDivElement>) => {
     const at = event.target as HTMLElement
     const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : keys[event.key]
-    // What one types into, and what a button or a choice makes of a key, is theirs.
+    // Keys for inputs, buttons and selects stay theirs.
     const typing =
       (at instanceof HTMLInputElement && at.type !== 'range' && at.type !== 'checkbox') ||
       at instanceof HTMLSelectElement
@@ -100,7 +101,7 @@ export default function Player({ uid, terminal }: { uid: string; terminal: Recor
       <div className="screen-room" tabIndex={0} role="region" aria-label="What the terminal showed">
         <div className="screen" ref={place} aria-busy={playing?.loading ?? true} />
       </div>
-      {playing?.error !== undefined && <Trouble error={playing.error} again={() => jump(0)} />}
+      {playing?.error !== undefined && <ErrorNotice error={playing.error} again={() => jump(0)} />}
       <div className="player-bar">
         <Button
           kind="main"
@@ -222,7 +223,7 @@ function Search({ uid, terminal, input, go }: SearchProps) {
             : `${count}.`,
       )
     } catch (error) {
-      if (mine === asked.current) setSays(sentenceOf(error))
+      if (mine === asked.current) setSays(errorText(error))
     }
   }
 

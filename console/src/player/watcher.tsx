@@ -1,21 +1,21 @@
-// Watching a session while it goes on: the screen as it is, then everything that comes. What is typed here
-// goes nowhere. A lost connection is tried again, ever more slowly; the end of the session is said.
+// Watches a live session: first the screen as it is, then all further output. It is read-only. It retries a
+// lost connection with growing delays, and shows when the session has ended.
 import { useEffect, useRef, useState } from 'react'
-import { api, queries } from '../api.ts'
-import { openScreen, type Size } from './screen.ts'
+import { api, queryClient } from '../api.ts'
+import { openReadOnlyScreen, type Size } from './read-only-screen.ts'
 
 type Said = ({ kind: 'screen' | 'resize' } & Size) | { kind: 'end'; message: string }
 
 const first_ms = 1_000
 const last_ms = 15_000
-/** How the server ends a watching that is over. */
+/** The close code of the server when the session has ended. */
 const over = 1000
 
 export default function Watcher({ uid }: { uid: string }) {
   const place = useRef<HTMLDivElement>(null)
   const [says, setSays] = useState('Connecting …')
   useEffect(() => {
-    const screen = openScreen(place.current!)
+    const screen = openReadOnlyScreen(place.current!)
     const watch = new ResizeObserver(() => screen.fit())
     watch.observe(place.current!.parentElement!)
     let socket: WebSocket | undefined
@@ -25,15 +25,15 @@ export default function Watcher({ uid }: { uid: string }) {
 
     function again(): void {
       if (gone) return
-      setSays('The connection was lost; trying again …')
+      setSays('The connection was lost; retrying …')
       timer = setTimeout(() => void connect(), wait_ms)
       wait_ms = Math.min(last_ms, wait_ms * 2)
       // The session may be over by now.
-      void queries.invalidateQueries({ queryKey: ['in'] })
+      void queryClient.invalidateQueries({ queryKey: ['in'] })
     }
 
     async function connect(): Promise<void> {
-      // Good once: each attempt needs its own.
+      // A ticket works once: each attempt needs a new one.
       const ticket = await api.sessions.ticket({ params: { uid } }).then(
         ({ body }) => body.token,
         () => undefined,
@@ -61,7 +61,7 @@ export default function Watcher({ uid }: { uid: string }) {
         if (code !== over) return again()
         if (gone) return
         setSays(ended || 'The session is over.')
-        void queries.invalidateQueries({ queryKey: ['in'] })
+        void queryClient.invalidateQueries({ queryKey: ['in'] })
       })
     }
     void connect()

@@ -1,27 +1,26 @@
-// How a device comes aboard: one line to run on it, with an agent or without. The page keeps looking and
-// shows each device that has asked to be let in since it was opened, so that the person sees it arrive and
-// can accept it on the spot.
+// Adding a device: one command to run on it, with an agent or without. The page polls for devices that
+// enrolled since it was opened, so that the person sees the new device arrive and can accept it at once.
 import { useState } from 'react'
 import { api, useMay, useMe } from '../api.ts'
-import { useAsk } from '../parts/ask.ts'
-import { Copyable } from '../parts/copy.tsx'
-import { DeviceRow } from '../parts/device-row.tsx'
-import { WithoutAgent } from '../parts/enrolment.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { useLines } from '../parts/ssh-line.ts'
-import { Answer } from '../parts/states.tsx'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { Copyable } from '../components/copy.tsx'
+import { DeviceRow } from '../components/device-row.tsx'
+import { WithoutAgent } from '../components/enrolment.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { useSshCommands } from '../ssh-commands.ts'
+import { QueryContent } from '../components/query-content.tsx'
 
 export function AddDevicePage() {
   const { tenant } = useMe()
   const may = useMay('operator')
-  const lines = useLines()
+  const lines = useSshCommands()
   const [hostname, setHostname] = useState('')
   const fits = /^[a-zA-Z0-9_.-]{0,64}$/.test(hostname)
-  const newest = useAsk(['devices', 'arriving'], () =>
+  const newest = useNamespaceQuery(['devices', 'arriving'], () =>
     api.devices.list({ query: { sort_by: 'created_at', order_by: 'desc', per_page: 10 } }),
   )
   const [known, setKnown] = useState<ReadonlySet<string>>()
-  // What was there when the page was opened is no arrival.
+  // Devices that were pending when the page was opened are no arrivals.
   if (!known && newest.data && newest.isFetchedAfterMount)
     setKnown(new Set(newest.data.body.map(({ uid }) => uid)))
 
@@ -49,7 +48,7 @@ export function AddDevicePage() {
         <Copyable text={tenant} name="the id of the namespace" />
       </Panel>
       <Panel title="2. Let it in">
-        <Answer query={newest}>
+        <QueryContent query={newest}>
           {({ body }) => {
             const arrived = body.filter(({ uid }) => known && !known.has(uid))
             return (
@@ -76,7 +75,7 @@ export function AddDevicePage() {
               </div>
             )
           }}
-        </Answer>
+        </QueryContent>
       </Panel>
       <WithoutAgent />
     </Page>

@@ -1,17 +1,17 @@
-// News from whoever runs this server, newest first.
+// Announcements of the server's administrator, newest first.
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { useAsk } from '../parts/ask.ts'
-import { Markdown } from '../parts/markdown.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Answer, Empty, Listing } from '../parts/states.tsx'
-import { When } from '../parts/status.tsx'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { Markdown } from '../components/markdown.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
+import { When } from '../components/status.tsx'
 
 const page_size = 10
 
 export function AnnouncementsPage() {
   const [page, setPage] = useState(1)
-  const all = useAsk(
+  const all = useNamespaceQuery(
     ['announcements', page],
     () => api.announcements.list({ query: { page, per_page: page_size } }),
     false,
@@ -19,7 +19,7 @@ export function AnnouncementsPage() {
   return (
     <Page title="Announcements" lead="News from those who run this server.">
       <Panel>
-        <Listing
+        <QueryList
           query={all}
           label="Announcements"
           empty={<Empty title="There are no news." />}
@@ -42,10 +42,10 @@ export function AnnouncementsPage() {
 }
 
 function Content({ uuid }: { uuid: string }) {
-  const one = useAsk(
+  const one = useNamespaceQuery(
     ['announcement', uuid],
     async () => (await api.announcements.get({ params: { uuid } })).body,
     false,
   )
-  return <Answer query={one}>{({ content }) => <Markdown text={content} />}</Answer>
+  return <QueryContent query={one}>{({ content }) => <Markdown text={content} />}</QueryContent>
 }

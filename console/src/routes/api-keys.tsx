@@ -1,16 +1,16 @@
-// API keys: the namespace's own credentials, for scripts. A key is shown once, when it is made.
+// API keys: credentials of the namespace, for scripts. A key is shown once, when it is created.
 import { useState } from 'react'
 import { rank, roles, type Role } from '@hawser/contract/access'
 import type { ApiKey } from '@hawser/contract/api-keys'
 import { api, useMay, useMe } from '../api.ts'
-import { settled, useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { Copyable } from '../parts/copy.tsx'
-import { Ask, Dialog, FormDialog } from '../parts/dialog.tsx'
-import { Choice, Field } from '../parts/form.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Empty, Listing } from '../parts/states.tsx'
-import { inFull, Pill, When } from '../parts/status.tsx'
+import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from '../components/button.tsx'
+import { Copyable } from '../components/copy.tsx'
+import { ConfirmDialog, Dialog, FormDialog } from '../components/dialog.tsx'
+import { Choice, Field } from '../components/form.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { Empty, QueryList } from '../components/query-content.tsx'
+import { inFull, Pill, When } from '../components/status.tsx'
 
 const page_size = 20
 const nameRule = {
@@ -25,7 +25,7 @@ const nameRule = {
 } as const
 const taken = 'A key with this name exists already.'
 
-/** A key never outranks the one who makes it. */
+/** The roles that a new key may have: at most the user's own. */
 function useRoleOptions(): (readonly [string, string])[] {
   const mine = useMe().role as Role
   return roles.filter((role) => rank(role) <= rank(mine)).map((role) => [role, role])
@@ -37,7 +37,7 @@ export function ApiKeysPage() {
   const [made, setMade] = useState<{ name: string; id: string }>()
   const may = useMay('administrator')
   const options = useRoleOptions()
-  const keys = useAsk(['api-keys', page], () =>
+  const keys = useNamespaceQuery(['api-keys', page], () =>
     api.apiKeys.list({ query: { page, per_page: page_size, sort_by: 'name', order_by: 'asc' } }),
   )
   return (
@@ -47,7 +47,7 @@ export function ApiKeysPage() {
       acts={may && <Button onPress={() => setAdding(true)}>Make an API key</Button>}
     >
       <Panel>
-        <Listing
+        <QueryList
           query={keys}
           label="API keys"
           empty={<Empty title="There is no API key yet." />}
@@ -65,7 +65,7 @@ export function ApiKeysPage() {
               body: { name, role: role as Role, expires_at: Number(expires) as 30 },
             })
             setMade({ name, id: body.id })
-            await settled(`The key ${name} is made.`)
+            await showSaved(`The key ${name} is made.`)
           }}
           refused={(error) => (error.kind === 'conflict' ? taken : undefined)}
         >
@@ -138,7 +138,7 @@ function KeyRow({ given, may }: { given: ApiKey; may: boolean }) {
               params,
               body: { ...(name === given.name ? {} : { name }), role: role as Role },
             })
-            await settled(`The key ${name} is changed.`)
+            await showSaved(`The key ${name} is changed.`)
           }}
           refused={(error) => (error.kind === 'conflict' ? taken : undefined)}
         >
@@ -147,7 +147,7 @@ function KeyRow({ given, may }: { given: ApiKey; may: boolean }) {
         </FormDialog>
       )}
       {open === 'delete' && (
-        <Ask
+        <ConfirmDialog
           close={close}
           question={{
             title: `Delete ${given.name}?`,
@@ -155,7 +155,7 @@ function KeyRow({ given, may }: { given: ApiKey; may: boolean }) {
             yes: 'Delete it',
             act: async () => {
               await api.apiKeys.remove({ params })
-              await settled(`The key ${given.name} is deleted.`)
+              await showSaved(`The key ${given.name} is deleted.`)
             },
           }}
         />

@@ -1,32 +1,32 @@
-// Billing: how many devices the namespace has and may have, what it pays with, its subscription and invoices,
-// and the choice of devices when there are too many. Cards are typed in at the payment provider, never here:
-// its own pages are one press away. Without a provider there is nothing to pay and nothing is limited, and
-// the page says so.
+// Billing: the number of devices and its limit, payment methods, the subscription and its invoices, and the
+// choice of devices when there are too many. Cards are entered on the payment provider's own pages, never
+// here. Without a provider nothing is limited and there is nothing to pay, and the page says so.
 import { useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
 import type { Namespace } from '@hawser/contract/namespaces'
-import { api, sentenceOf, useMe } from '../api.ts'
-import { attempt, settled, useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { DeviceChoice } from '../parts/device-choice.tsx'
-import { Ask } from '../parts/dialog.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Answer, Empty, Loading, Trouble } from '../parts/states.tsx'
-import { inFull, Pill, type Tone } from '../parts/status.tsx'
-import { tell } from '../parts/toast.tsx'
+import { api, useMe } from '../api.ts'
+import { errorText } from '../error-text.ts'
+import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from '../components/button.tsx'
+import { DeviceChoice } from '../components/device-choice.tsx'
+import { ConfirmDialog } from '../components/dialog.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { QueryContent, Empty, Loading, ErrorNotice } from '../components/query-content.tsx'
+import { inFull, Pill, type Tone } from '../components/status.tsx'
+import { showToast } from '../components/toast.tsx'
 
 type Customer = Awaited<ReturnType<typeof api.billing.getCustomer>>['body']
 type Subscription = Awaited<ReturnType<typeof api.billing.getSubscription>>['body']
 type Method = Customer['payment_methods'][number]
 
-/** An answer, or the refusal that stands for one. */
+/** A response, or a refusal that the page shows as a state of its own. */
 type Outcome<T> = { body: T } | { refused: ApiError }
 
 async function outcome<T>(call: Promise<{ body: T }>): Promise<Outcome<T>> {
   try {
     return { body: (await call).body }
   } catch (error) {
-    // What is not there yet, unpaid or not billed at all is shown as such; anything else is trouble.
+    // Not a customer yet, unpaid and not billed are states of the page; anything else is an error.
     if (
       error instanceof ApiError &&
       (error.kind === 'paymentRequired' ||
@@ -40,11 +40,11 @@ async function outcome<T>(call: Promise<{ body: T }>): Promise<Outcome<T>> {
 
 export function BillingPage() {
   const { tenant } = useMe()
-  const namespace = useAsk(
+  const namespace = useNamespaceQuery(
     ['billing', 'namespace'],
     async () => (await api.namespaces.get({ params: { tenant } })).body,
   )
-  const customer = useAsk(['billing', 'customer'], () => outcome(api.billing.getCustomer()), false)
+  const customer = useNamespaceQuery(['billing', 'customer'], () => outcome(api.billing.getCustomer()), false)
   const unbilled =
     customer.data && 'refused' in customer.data && customer.data.refused.code === 'provider_not_configured'
   return (
@@ -62,7 +62,7 @@ export function BillingPage() {
         </Panel>
       ) : (
         <>
-          <Answer query={namespace}>{(here) => <Devices namespace={here} />}</Answer>
+          <QueryContent query={namespace}>{(here) => <Devices namespace={here} />}</QueryContent>
           {customer.data ? (
             'refused' in customer.data ? (
               <Beginning />
@@ -74,7 +74,7 @@ export function BillingPage() {
               {customer.isPending ? (
                 <Loading />
               ) : (
-                <Trouble error={customer.error} again={() => void customer.refetch()} />
+                <ErrorNotice error={customer.error} again={() => void customer.refetch()} />
               )}
             </Panel>
           )}
@@ -115,7 +115,7 @@ function Devices({ namespace: { device_count, max_devices } }: { namespace: Name
   )
 }
 
-/** The namespace is no customer yet. */
+/** Shown when the namespace is no customer yet. */
 function Beginning() {
   return (
     <Panel title="Subscription">
@@ -137,12 +137,12 @@ async function openPortal(): Promise<void> {
   try {
     location.assign((await api.billing.portal()).body.url)
   } catch (error) {
-    tell(sentenceOf(error))
+    showToast(errorText(error))
   }
 }
 
 function Account({ customer }: { customer: Customer }) {
-  const subscription = useAsk(
+  const subscription = useNamespaceQuery(
     ['billing', 'subscription'],
     () => outcome(api.billing.getSubscription()),
     false,
@@ -158,7 +158,7 @@ function Account({ customer }: { customer: Customer }) {
           </Button>
         }
       >
-        <Answer query={subscription}>
+        <QueryContent query={subscription}>
           {(found) =>
             'refused' in found ? (
               <None refused={found.refused} payable={payable} />
@@ -166,7 +166,7 @@ function Account({ customer }: { customer: Customer }) {
               <Present subscription={found.body} payable={payable} />
             )
           }
-        </Answer>
+        </QueryContent>
       </Panel>
       <Panel
         title="Payment methods"
@@ -284,7 +284,7 @@ function money({ amount, currency }: { amount: number; currency: string }): stri
   const code = currency.toUpperCase()
   try {
     const format = new Intl.NumberFormat('en', { style: 'currency', currency: code })
-    // Stripe counts in the smallest coin; yen, for one, have none.
+    // Stripe counts in the smallest unit of the currency; the yen, for one, has no smaller unit.
     return format.format(amount / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
   } catch {
     return `${amount} ${code}`
@@ -327,7 +327,7 @@ function MethodRow({ method }: { method: Method }) {
         </div>
       )}
       {removing && (
-        <Ask
+        <ConfirmDialog
           close={() => setRemoving(false)}
           question={{
             title: `Remove ${name}?`,
@@ -335,7 +335,7 @@ function MethodRow({ method }: { method: Method }) {
             yes: 'Remove it',
             act: async () => {
               await api.billing.detachPaymentMethod({ body })
-              await settled(`${name} is removed.`)
+              await showSaved(`${name} is removed.`)
             },
           }}
         />

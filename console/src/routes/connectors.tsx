@@ -1,17 +1,17 @@
-// Connectors: container engines whose containers are offered as devices of the namespace. How each fares is
-// said in a word and, if it fares badly, in a sentence.
+// Connectors: container engines whose containers are devices of the namespace. Each shows its state in a
+// word, and a failure in a sentence.
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Connector } from '@hawser/contract/connectors'
 import { api, useMay } from '../api.ts'
-import { attempt, settled, useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { Ask, Dialog, FormDialog } from '../parts/dialog.tsx'
-import { Area, Field, Tick, type Values } from '../parts/form.tsx'
-import { Menu, type Item } from '../parts/menu.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Answer, Empty, Listing } from '../parts/states.tsx'
-import { Pill, type Tone } from '../parts/status.tsx'
+import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from '../components/button.tsx'
+import { ConfirmDialog, Dialog, FormDialog } from '../components/dialog.tsx'
+import { Area, Field, Tick, type Values } from '../components/form.tsx'
+import { Menu, type Item } from '../components/menu.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
+import { Pill, type Tone } from '../components/status.tsx'
 
 const page_size = 20
 
@@ -19,7 +19,7 @@ export function ConnectorsPage() {
   const [page, setPage] = useState(1)
   const [adding, setAdding] = useState(false)
   const may = useMay('administrator')
-  const all = useAsk(['connectors', page], () =>
+  const all = useNamespaceQuery(['connectors', page], () =>
     api.connectors.list({ query: { page, per_page: page_size } }),
   )
   return (
@@ -29,7 +29,7 @@ export function ConnectorsPage() {
       acts={may && <Button onPress={() => setAdding(true)}>Add a connector</Button>}
     >
       <Panel>
-        <Listing
+        <QueryList
           query={all}
           label="Connectors"
           empty={
@@ -52,7 +52,7 @@ export function ConnectorsPage() {
           wide
           send={async (values) => {
             await api.connectors.create({ body: bodyFrom(values) })
-            await settled('The connector is added.')
+            await showSaved('The connector is added.')
           }}
         >
           <Fields />
@@ -62,7 +62,7 @@ export function ConnectorsPage() {
   )
 }
 
-/** Without the three certificates what was there stays. */
+/** Without new certificates the old ones stay. */
 function bodyFrom({ address = '', port = '', enable, secure, accept, ca = '', cert = '', key = '' }: Values) {
   const tls = ca || cert || key ? { tls: { ca, cert, key } } : {}
   return {
@@ -131,7 +131,7 @@ function Fields({ connector }: { connector?: Connector }) {
   )
 }
 
-/** How it fares, in a word. */
+/** The state of a connector, in a word. */
 function stateOf({ enable, status }: Connector): { tone: Tone; word: string } {
   if (!enable) return { tone: 'plain', word: 'off' }
   if (status.state === 'connected') return { tone: 'good', word: 'connected' }
@@ -201,7 +201,7 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
           wide
           send={async (values) => {
             await api.connectors.update({ params, body: bodyFrom(values) })
-            await settled('The connector is changed.')
+            await showSaved('The connector is changed.')
           }}
         >
           <Fields connector={connector} />
@@ -218,7 +218,7 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
         </Dialog>
       )}
       {open === 'delete' && (
-        <Ask
+        <ConfirmDialog
           close={close}
           question={{
             title: `Delete ${where}?`,
@@ -226,7 +226,7 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
             yes: 'Delete it',
             act: async () => {
               await api.connectors.remove({ params })
-              await settled('The connector is deleted.')
+              await showSaved('The connector is deleted.')
             },
           }}
         />
@@ -236,13 +236,13 @@ function ConnectorRow({ connector, may }: { connector: Connector; may: boolean }
 }
 
 function Info({ uid }: { uid: string }) {
-  const info = useAsk(
+  const info = useNamespaceQuery(
     ['connector-info', uid],
     async () => (await api.connectors.info({ params: { uid } })).body,
     false,
   )
   return (
-    <Answer query={info}>
+    <QueryContent query={info}>
       {(said) => (
         <>
           <dl className="facts-list">
@@ -262,7 +262,7 @@ function Info({ uid }: { uid: string }) {
           </pre>
         </>
       )}
-    </Answer>
+    </QueryContent>
   )
 }
 
@@ -279,7 +279,7 @@ function Said({ name, children }: { name: string; children: string }) {
 const counted = (count: unknown, word: string): string =>
   typeof count === 'number' ? `${count} ${word}` : ''
 
-/** An engine may say anything. */
+/** The engine's info is untrusted JSON. */
 const textOf = (...parts: unknown[]): string =>
   parts
     .filter((part) => typeof part === 'string' || typeof part === 'number')

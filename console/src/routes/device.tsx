@@ -1,27 +1,29 @@
-// One device: how to connect to it, what it says about itself, its latest sessions are on the page of
-// sessions.
+// One device: how to connect to it, what it reports about itself, and a link to its sessions.
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Device } from '@hawser/contract/devices'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { api, useMay } from '../api.ts'
-import { useAsk } from '../parts/ask.ts'
-import { Button, LinkButton } from '../parts/button.tsx'
-import { Copyable } from '../parts/copy.tsx'
-import { useDeviceActs } from '../parts/device-acts.tsx'
-import { statusTones, statusWords } from '../parts/device-row.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { useLines } from '../parts/ssh-line.ts'
-import { Answer } from '../parts/states.tsx'
-import { inFull, Lamp, Pill, TagList, When } from '../parts/status.tsx'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { Button, LinkButton } from '../components/button.tsx'
+import { Copyable } from '../components/copy.tsx'
+import { useDeviceActions } from '../components/device-actions.tsx'
+import { statusTones, statusWords } from '../components/device-row.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { useSshCommands } from '../ssh-commands.ts'
+import { QueryContent } from '../components/query-content.tsx'
+import { inFull, Lamp, Pill, TagList, When } from '../components/status.tsx'
 
 export function DevicePage() {
   const { uid } = useParams({ from: '/shell/devices/$uid' })
-  const device = useAsk(['device', uid], async () => (await api.devices.get({ params: { uid } })).body)
+  const device = useNamespaceQuery(
+    ['device', uid],
+    async () => (await api.devices.get({ params: { uid } })).body,
+  )
   if (device.data) return <Shown device={device.data} />
   return (
     <Page title="Device">
-      <Answer query={device}>{() => null}</Answer>
+      <QueryContent query={device}>{() => null}</QueryContent>
       <p>
         <Link to="/devices">All devices</Link>
       </p>
@@ -34,7 +36,7 @@ function Shown({ device }: { device: Device }) {
   const may = useMay('operator')
   const mayDelete = useMay('administrator')
   const mayConnect = useMay('observer')
-  const acts = useDeviceActs(device, () => void navigate({ to: '/devices' }))
+  const acts = useDeviceActions(device, () => void navigate({ to: '/devices' }))
   const { name, status, online, info } = device
   return (
     <Page
@@ -128,7 +130,7 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
 
 function Connect({ device }: { device: Device }) {
   const [user, setUser] = useState('root')
-  const lines = useLines()
+  const lines = useSshCommands()
   const who = user.trim() || 'root'
   return (
     <Panel title="Connect">

@@ -1,20 +1,19 @@
-// The devices of the namespace: by state, by name, by tag, in an order of one's choice, page by page; and
-// many at once let in or turned away. What is looked at stands in the address, so that it can be kept, shared
-// and come back to.
+// The devices of the namespace: filtered by status, name and tag, sorted, in pages; several can be accepted
+// or rejected at once. The filters are in the URL, so that a view can be bookmarked and shared.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useEffect, useId, useState, type ReactNode } from 'react'
 import { deviceStatuses, type Device, type DeviceStatus } from '@hawser/contract/devices'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
-import { api, sentenceOf, useMay } from '../api.ts'
-import { settled, useAsk } from '../parts/ask.ts'
-import { Button, LinkButton } from '../parts/button.tsx'
-import { notTogether } from '../parts/device-acts.tsx'
-import { DeviceRow } from '../parts/device-row.tsx'
-import { Ask, type Question } from '../parts/dialog.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Empty, Listing } from '../parts/states.tsx'
-import { tell } from '../parts/toast.tsx'
-import { Told } from '../parts/told.ts'
+import { api, useMay } from '../api.ts'
+import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { Button, LinkButton } from '../components/button.tsx'
+import { notTogether } from '../components/device-actions.tsx'
+import { DeviceRow } from '../components/device-row.tsx'
+import { ConfirmDialog, type Confirmation } from '../components/dialog.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { Empty, QueryList } from '../components/query-content.tsx'
+import { showToast } from '../components/toast.tsx'
+import { errorText, UserError } from '../error-text.ts'
 
 const page_size = 20
 
@@ -35,7 +34,7 @@ export interface DevicesSearch {
   page?: number
 }
 
-/** An address may say anything; what it cannot mean is left out. */
+/** Reads the search parameters of the URL; invalid ones are dropped. */
 export function readDevicesSearch(given: Record<string, unknown>): DevicesSearch {
   const status = deviceStatuses.find((one) => one === given['status'])
   const sort = Object.keys(sorts).find((one) => one === given['sort']) as Sort | undefined
@@ -43,7 +42,7 @@ export function readDevicesSearch(given: Record<string, unknown>): DevicesSearch
   return {
     ...(status ? { status } : {}),
     ...(sort ? { sort } : {}),
-    // A name of digits only has become a number on its way.
+    // The router parses a name of digits as a number.
     ...(['string', 'number'].includes(typeof given['find']) && given['find'] !== ''
       ? { find: String(given['find']) }
       : {}),
@@ -87,7 +86,7 @@ const emptyWords: Readonly<Record<string, string>> = {
   accepted: 'No device is accepted yet.',
   pending: 'No device waits to be let in.',
   rejected: 'No device is rejected.',
-  unused: 'No device is set aside.',
+  unused: 'No device is unused.',
 }
 
 export function DevicesPage() {
@@ -97,12 +96,12 @@ export function DevicesPage() {
   const may = useMay('operator')
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const { sort_by, order_by } = sorts[sort]
-  const devices = useAsk(['devices', 'list', status, sort, search.find, search.tag, page], () =>
+  const devices = useNamespaceQuery(['devices', 'list', status, sort, search.find, search.tag, page], () =>
     api.devices.list({
       query: { status, sort_by, order_by, page, per_page: page_size, ...filterOf(search) },
     }),
   )
-  const tags = useAsk(['tags'], () => api.tags.list(), false).data?.body ?? []
+  const tags = useNamespaceQuery(['tags'], () => api.tags.list(), false).data?.body ?? []
   const look = (change: { [K in keyof DevicesSearch]?: DevicesSearch[K] | undefined }) => {
     setChosen(new Set())
     const { page: _, ...rest } = search
@@ -152,7 +151,7 @@ export function DevicesPage() {
       </div>
       <Panel>
         {may && shown.length > 1 && <Many status={status} shown={shown} picked={picked} choose={setChosen} />}
-        <Listing
+        <QueryList
           query={devices}
           label="Devices"
           empty={
@@ -166,7 +165,7 @@ export function DevicesPage() {
                   Show all
                 </Button>
               ) : (
-                status !== 'rejected' && <Link to="/add-device">How to bring one aboard</Link>
+                status !== 'rejected' && <Link to="/add-device">Add a device</Link>
               )}
             </Empty>
           }
@@ -221,7 +220,7 @@ function Pick({
   )
 }
 
-/** Looks a moment after the last letter, so that not every one of them is a question to the server. */
+/** A search field that waits a moment after the last key press, so that not every key is a request. */
 function Find({ value, look }: { value: string; look: (find: string) => void }) {
   const id = useId()
   const [typed, setTyped] = useState(value)
@@ -234,7 +233,7 @@ function Find({ value, look }: { value: string; look: (find: string) => void }) 
     if (typed.trim() === value) return undefined
     const timer = setTimeout(() => look(typed.trim()), 300)
     return () => clearTimeout(timer)
-    // Only what is typed starts the wait.
+    // Only typing starts the timer.
   }, [typed])
   return (
     <div className="pick grow">
@@ -261,19 +260,19 @@ function Many({
   picked: Device[]
   choose: (uids: ReadonlySet<string>) => void
 }) {
-  const [question, setQuestion] = useState<Question>()
+  const [question, setQuestion] = useState<Confirmation>()
   const all = picked.length === shown.length
   const things = `${picked.length} ${picked.length === 1 ? 'device' : 'devices'}`
 
-  /** One after the other; those that are refused stay chosen, and the first reason is told. */
+  /** Applies it to one device after the other. Refused ones stay selected; a toast shows the first reason. */
   async function each(act: (device: Device) => Promise<unknown>, done: string): Promise<void> {
     const refused: [Device, unknown][] = []
     for (const device of picked) await act(device).catch((error: unknown) => refused.push([device, error]))
     choose(new Set(refused.map(([{ uid }]) => uid)))
     const [first] = refused
-    await settled(
+    await showSaved(
       first
-        ? `${refused.length} of ${picked.length} could not be ${done}: ${first[0].name}: ${sentenceOf(first[1])}`
+        ? `${refused.length} of ${picked.length} could not be ${done}: ${first[0].name}: ${errorText(first[1])}`
         : `${things} ${done}.`,
     )
   }
@@ -281,7 +280,7 @@ function Many({
   const accept = () =>
     each(async (device) => {
       const why = notTogether(device, picked)
-      if (why !== undefined) throw new Told(why)
+      if (why !== undefined) throw new UserError(why)
       await api.devices.accept({ params: { uid: device.uid } })
     }, 'accepted')
   const reject = () =>
@@ -299,7 +298,10 @@ function Many({
       {picked.length > 0 && (
         <div className="acts">
           {status !== 'accepted' && (
-            <Button small onPress={() => void accept().catch((error: unknown) => tell(sentenceOf(error)))}>
+            <Button
+              small
+              onPress={() => void accept().catch((error: unknown) => showToast(errorText(error)))}
+            >
               Accept {things}
             </Button>
           )}
@@ -322,7 +324,7 @@ function Many({
           )}
         </div>
       )}
-      {question && <Ask question={question} close={() => setQuestion(undefined)} />}
+      {question && <ConfirmDialog question={question} close={() => setQuestion(undefined)} />}
     </div>
   )
 }

@@ -1,17 +1,17 @@
-// Firewall rules: who may connect to which device, from where, as whom. Shown in the order in which they are
-// asked, each as the sentence that it is.
+// Firewall rules: who may connect to which device, from where, as whom. They are listed in the order of
+// evaluation, each as a sentence.
 import { useState } from 'react'
 import type { FirewallRule } from '@hawser/contract/firewall'
 import { api, useMay } from '../api.ts'
-import { attempt, settled, useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { Ask, FormDialog } from '../parts/dialog.tsx'
-import { FilterFields, filterFrom, filterWords, patternWords } from '../parts/filter-fields.tsx'
-import { Choice, Field, Tick, type Values } from '../parts/form.tsx'
-import { Menu } from '../parts/menu.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Empty, Listing } from '../parts/states.tsx'
-import { Pill } from '../parts/status.tsx'
+import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from '../components/button.tsx'
+import { ConfirmDialog, FormDialog } from '../components/dialog.tsx'
+import { FilterFields, filterFrom, filterWords, patternWords } from '../components/filter-fields.tsx'
+import { Choice, Field, Tick, type Values } from '../components/form.tsx'
+import { Menu } from '../components/menu.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { Empty, QueryList } from '../components/query-content.tsx'
+import { Pill } from '../components/status.tsx'
 
 const page_size = 20
 
@@ -24,7 +24,7 @@ const bodyFrom = (values: Values) => ({
   filter: filterFrom(values),
 })
 
-/** The wire wants exactly one of the two. */
+/** The API takes exactly one of the two. */
 const bodyOf = ({ action, active, priority, source_ip, username, filter }: FirewallRule) => ({
   action,
   active,
@@ -38,7 +38,9 @@ export function FirewallPage() {
   const [page, setPage] = useState(1)
   const [adding, setAdding] = useState(false)
   const may = useMay('administrator')
-  const rules = useAsk(['firewall', page], () => api.firewall.list({ query: { page, per_page: page_size } }))
+  const rules = useNamespaceQuery(['firewall', page], () =>
+    api.firewall.list({ query: { page, per_page: page_size } }),
+  )
   return (
     <Page
       title="Firewall rules"
@@ -46,7 +48,7 @@ export function FirewallPage() {
       acts={may && <Button onPress={() => setAdding(true)}>Add a rule</Button>}
     >
       <Panel>
-        <Listing
+        <QueryList
           query={rules}
           label="Firewall rules"
           empty={
@@ -66,7 +68,7 @@ export function FirewallPage() {
           wide
           send={async (values) => {
             await api.firewall.create({ body: bodyFrom(values) })
-            await settled('The rule is added.')
+            await showSaved('The rule is added.')
           }}
         >
           <RuleFields />
@@ -170,14 +172,14 @@ function RuleRow({ rule, may }: { rule: FirewallRule; may: boolean }) {
           wide
           send={async (values) => {
             await api.firewall.update({ params, body: bodyFrom(values) })
-            await settled('The rule is changed.')
+            await showSaved('The rule is changed.')
           }}
         >
           <RuleFields rule={rule} />
         </FormDialog>
       )}
       {open === 'delete' && (
-        <Ask
+        <ConfirmDialog
           close={close}
           question={{
             title: 'Delete this rule?',
@@ -185,7 +187,7 @@ function RuleRow({ rule, may }: { rule: FirewallRule; may: boolean }) {
             yes: 'Delete it',
             act: async () => {
               await api.firewall.remove({ params })
-              await settled('The rule is deleted.')
+              await showSaved('The rule is deleted.')
             },
           }}
         />

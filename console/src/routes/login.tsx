@@ -1,13 +1,12 @@
-// Sign-in, its second step and the ways back in, each a part that the hash of the address chooses, so that
-// the browser's way back works between them. The token of a half-finished sign-in lives in the memory of this
-// page only.
+// Sign-in, its second step, and recovery. The hash of the URL chooses the step, so that the browser's back
+// button works between them. The token of an unfinished sign-in is in the memory of this page only.
 import { Link, useLocation, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { ApiError } from '@hawser/contract/client'
-import { open } from '../api.ts'
-import { Field, Form, Tick } from '../parts/form.tsx'
-import { Quay, Ways, WhoField } from '../parts/quay.tsx'
-import { note, session, unconfirmed } from '../session.ts'
+import { publicApi } from '../api.ts'
+import { Field, Form, Tick } from '../components/form.tsx'
+import { AuthLayout, AuthLinks, IdentifierField } from '../components/auth-layout.tsx'
+import { auth, flash, unconfirmed } from '../auth.ts'
 import { useInfo } from './setup.tsx'
 
 interface Wait {
@@ -15,17 +14,14 @@ interface Wait {
 }
 
 /**
- * How long a lock lasts, from how long it is and not from when it ends: this machine's clock may be wrong.
+ * When a lock ends, computed from its duration and not from its end: the clock of this machine may be wrong.
  */
 const waitOf = (error: ApiError): Wait | undefined =>
   error.kind === 'locked' || error.kind === 'tooMany'
     ? { until: performance.now() + (error.retryAfter ?? 0) * 1000 }
     : undefined
 
-/**
- * Counts down beside the sentence, not in it: that one is read out once, and a screen reader must not read
- * every second.
- */
+/** A countdown outside of the error sentence, so that screen readers do not read every second. */
 function Countdown({ wait }: { wait: Wait | undefined }) {
   const [now, setNow] = useState(() => performance.now())
   useEffect(() => {
@@ -54,7 +50,7 @@ export function LoginPage() {
   const navigate = useNavigate()
   const [begun, setBegun] = useState<Begun>({ who: '', stay: false, mfaToken: '' })
   const enter = async (body: { token: string }) => {
-    session.keep(body, begun.stay)
+    auth.save(body, begun.stay)
     await navigate({ to: '/' })
   }
   if (hash === 'code' && begun.mfaToken !== '') return <Code begun={begun} enter={enter} />
@@ -67,11 +63,11 @@ export function LoginPage() {
 function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) => void }) {
   const navigate = useNavigate()
   const info = useInfo()
-  const [sentence] = useState(note.take)
+  const [sentence] = useState(flash.take)
   const [wait, setWait] = useState<Wait>()
   const [waiting, setWaiting] = useState(false)
   return (
-    <Quay title="Sign in">
+    <AuthLayout title="Sign in">
       <p className="note" role="status">
         {sentence}
       </p>
@@ -87,8 +83,8 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
           setWaiting(false)
           setWait(undefined)
           try {
-            const { body } = await open.users.login({ body: { username, password } })
-            session.keep(body, stay !== '')
+            const { body } = await publicApi.users.login({ body: { username, password } })
+            auth.save(body, stay !== '')
             await navigate({ to: '/' })
           } catch (error) {
             const mfaToken = error instanceof ApiError ? (error.headers.get('x-mfa-token') ?? '') : ''
@@ -105,7 +101,7 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
           password.select()
           setWait(waitOf(error))
           setWaiting(error.kind === 'unconfirmed')
-          if (error.kind === 'unconfirmed') unconfirmed.keep(username.value)
+          if (error.kind === 'unconfirmed') unconfirmed.save(username.value)
           return undefined
         }}
       >
@@ -116,7 +112,7 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
             setBegun({ ...begun, who: target.value })
           }
         >
-          <WhoField name="username" defaultValue={begun.who} autoFocus />
+          <IdentifierField name="username" defaultValue={begun.who} autoFocus />
         </div>
         <Field
           label="Password"
@@ -131,30 +127,30 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
       </Form>
       {waiting && (
         <p>
-          <Link to="/confirm-account">Send the confirmation letter again</Link>
+          <Link to="/confirm-account">Send the confirmation e-mail again</Link>
         </p>
       )}
-      <Ways>
+      <AuthLinks>
         <Link to="/login" hash="forgot-password">
           I forgot my password
         </Link>
         <Link to="/sign-up">Create an account</Link>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }
 
 function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string }) => Promise<void> }) {
   const [wait, setWait] = useState<Wait>()
   return (
-    <Quay title="Second factor">
+    <AuthLayout title="Second factor">
       <p>Your password is right. Now the code that your authenticator app shows.</p>
       <Form
         submit="Go on"
         send={async ({ code = '' }) =>
           enter(
             (
-              await open.mfa.authenticate({
+              await publicApi.mfa.authenticate({
                 body: { token: begun.mfaToken, code: code.replaceAll(/\s/g, '') },
               })
             ).body,
@@ -171,7 +167,7 @@ function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string })
           name="code"
           required
           code
-          // The page has this one field.
+          // The only field of the page.
           autoFocus
           pattern="\s*\d{3}\s*\d{3}\s*"
           inputMode="numeric"
@@ -180,27 +176,27 @@ function Code({ begun, enter }: { begun: Begun; enter: (body: { token: string })
         />
         <Countdown wait={wait} />
       </Form>
-      <Ways>
+      <AuthLinks>
         <Link to="/login" hash="recovery-code">
           Use a recovery code instead
         </Link>
         <Link to="/login">Start again</Link>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }
 
 function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: string }) => Promise<void> }) {
   const [wait, setWait] = useState<Wait>()
   return (
-    <Quay title="Recovery code">
+    <AuthLayout title="Recovery code">
       <p>One of the codes you were given when you switched the second factor on. Each works once.</p>
       <Form
         submit="Sign in with this code"
         send={async ({ identifier = '', recovery_code = '' }) =>
           enter(
             (
-              await open.mfa.recover({
+              await publicApi.mfa.recover({
                 body: { identifier, recovery_code: recovery_code.replaceAll(/\s/g, '') },
               })
             ).body,
@@ -211,7 +207,7 @@ function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: stri
           return undefined
         }}
       >
-        <WhoField name="identifier" defaultValue={who} />
+        <IdentifierField name="identifier" defaultValue={who} />
         <Field
           label="Recovery code"
           name="recovery_code"
@@ -221,18 +217,18 @@ function RecoveryCode({ who, enter }: { who: string; enter: (body: { token: stri
         />
         <Countdown wait={wait} />
       </Form>
-      <Ways>
+      <AuthLinks>
         <Link to="/login" hash="lost-codes">
           I have no recovery code left
         </Link>
         <Link to="/login">Back to sign in</Link>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }
 
-/** A form that asks for a letter. The answer is the same whoever is asked for, and so is what we say. */
-export function LetterForm({
+/** A form that requests an e-mail. It shows the same sentence whether or not the account exists. */
+export function EmailRequestForm({
   who,
   submit,
   send,
@@ -254,7 +250,7 @@ export function LetterForm({
           setSent(true)
         }}
       >
-        <WhoField name="identifier" defaultValue={who} />
+        <IdentifierField name="identifier" defaultValue={who} />
       </Form>
       <p className="note" role="status">
         {sent && sentence}
@@ -265,37 +261,37 @@ export function LetterForm({
 
 function LostCodes({ who }: { who: string }) {
   return (
-    <Quay title="Turn off the second factor">
+    <AuthLayout title="Turn off the second factor">
       <p>
         We send one code to your main and one to your recovery address. With both you can turn the second
         factor off.
       </p>
-      <LetterForm
+      <EmailRequestForm
         who={who}
-        submit="Send the letters"
-        send={(identifier) => open.mfa.requestReset({ body: { identifier } })}
-        sentence="If there is such an account, with a second factor and a recovery address, two letters are on their way. Follow the link in one of them."
+        submit="Send the e-mails"
+        send={(identifier) => publicApi.mfa.requestReset({ body: { identifier } })}
+        sentence="If there is such an account, with a second factor and a recovery address, two e-mails are on their way. Follow the link in one of them."
       />
-      <Ways>
+      <AuthLinks>
         <Link to="/login">Back to sign in</Link>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }
 
 function ForgotPassword({ who }: { who: string }) {
   return (
-    <Quay title="Forgotten password">
-      <p>We send you a letter with a link, with which you can choose a new one.</p>
-      <LetterForm
+    <AuthLayout title="Forgotten password">
+      <p>We send you an e-mail with a link to choose a new one.</p>
+      <EmailRequestForm
         who={who}
-        submit="Send the letter"
-        send={(username) => open.users.recover({ body: { username } })}
-        sentence="If there is such an account, a letter with a link is on its way to it. The link is valid for 24 hours."
+        submit="Send the e-mail"
+        send={(username) => publicApi.users.recover({ body: { username } })}
+        sentence="If there is such an account, an e-mail with a link is on its way to it. The link is valid for 24 hours."
       />
-      <Ways>
+      <AuthLinks>
         <Link to="/login">Back to sign in</Link>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }

@@ -1,18 +1,20 @@
-// The overview: the figures of the namespace, who waits to be let in, and where to go next.
+// The overview: the figures of the namespace, pending devices, and devices seen last.
 import { Link } from '@tanstack/react-router'
 import type { Namespace } from '@hawser/contract/namespaces'
 import { api, useMay, useMe } from '../api.ts'
-import { useAsk } from '../parts/ask.ts'
-import { LinkButton } from '../parts/button.tsx'
-import { Copyable } from '../parts/copy.tsx'
-import { DeviceRow } from '../parts/device-row.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { useLines } from '../parts/ssh-line.ts'
-import { Answer, Empty, Listing } from '../parts/states.tsx'
-import { When } from '../parts/status.tsx'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { LinkButton } from '../components/button.tsx'
+import { Copyable } from '../components/copy.tsx'
+import { DeviceRow } from '../components/device-row.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { useSshCommands } from '../ssh-commands.ts'
+import { QueryContent, Empty, QueryList } from '../components/query-content.tsx'
+import { When } from '../components/status.tsx'
 import { useNamespaces } from './shell.tsx'
 
-/** A subscription has ended and there are too many devices: nobody reaches any until the owner has chosen. */
+/**
+ * Shown when a subscription has ended with too many devices: all are unreachable until the owner has chosen.
+ */
 function OverLimit({ namespace: { device_count, max_devices } }: { namespace: Namespace }) {
   const owner = useMay('owner')
   if (max_devices <= 0 || device_count <= max_devices) return null
@@ -33,15 +35,15 @@ export function OverviewPage() {
   const may = useMay('operator')
   const here = useNamespaces().data?.body.find(({ tenant_id }) => tenant_id === me.tenant)
   const namespace = here?.name ?? ''
-  const lines = useLines()
-  const stats = useAsk(['stats'], async () => (await api.system.stats()).body)
-  const waiting = useAsk(['devices', 'waiting'], () =>
+  const lines = useSshCommands()
+  const stats = useNamespaceQuery(['stats'], async () => (await api.system.stats()).body)
+  const waiting = useNamespaceQuery(['devices', 'waiting'], () =>
     api.devices.list({ query: { status: 'pending', sort_by: 'created_at', order_by: 'asc', per_page: 5 } }),
   )
-  const accepted = useAsk(['devices', 'newest'], () =>
+  const accepted = useNamespaceQuery(['devices', 'newest'], () =>
     api.devices.list({ query: { status: 'accepted', sort_by: 'last_seen', order_by: 'desc', per_page: 5 } }),
   )
-  const news = useAsk(
+  const news = useNamespaceQuery(
     ['announcements', 'newest'],
     () => api.announcements.list({ query: { per_page: 1 } }),
     false,
@@ -68,7 +70,7 @@ export function OverviewPage() {
         </p>
       )}
       {here && <OverLimit namespace={here} />}
-      <Answer query={stats}>
+      <QueryContent query={stats}>
         {(figures) => (
           <ul className="figures" aria-label="Figures">
             <li>
@@ -94,7 +96,7 @@ export function OverviewPage() {
             </li>
           </ul>
         )}
-      </Answer>
+      </QueryContent>
       {waiting.data && waiting.data.total > 0 && (
         <Panel
           title="Waiting to be let in"
@@ -107,7 +109,7 @@ export function OverviewPage() {
             )
           }
         >
-          <Listing
+          <QueryList
             query={waiting}
             label="Devices that wait"
             empty={null}
@@ -116,13 +118,13 @@ export function OverviewPage() {
         </Panel>
       )}
       {none ? (
-        <Panel title="Bring the first device aboard">
+        <Panel title="Add your first device">
           <p>Run this line on a Linux device, as root or with sudo. It will then ask to be let in, here.</p>
           <Copyable text={lines.install()} name="the line that installs the agent" />
         </Panel>
       ) : (
         <Panel title="Seen last" acts={<Link to="/devices">All devices</Link>}>
-          <Listing
+          <QueryList
             query={accepted}
             label="Devices seen last"
             empty={<Empty title="No device is accepted yet." />}

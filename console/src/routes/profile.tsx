@@ -1,10 +1,10 @@
-// The person's own account: name, addresses, password; the second factor has a file of its own.
+// The user's own account: name, e-mail addresses, password. The second factor has a file of its own.
 import { useState } from 'react'
-import { api, queries, useMe } from '../api.ts'
-import { Field, Form } from '../parts/form.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { EmailField, NewPasswordField, UsernameField } from '../parts/quay.tsx'
-import { tell } from '../parts/toast.tsx'
+import { api, queryClient, useMe } from '../api.ts'
+import { Field, Form } from '../components/form.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { EmailField, NewPasswordField, UsernameField } from '../components/auth-layout.tsx'
+import { showToast } from '../components/toast.tsx'
 import { SecondFactor } from './second-factor.tsx'
 
 export function ProfilePage() {
@@ -28,11 +28,11 @@ export function ProfilePage() {
               ([key, value]) => before[key as keyof typeof before] !== value,
             )
             await api.users.update({ body: Object.fromEntries(changed) })
-            await queries.invalidateQueries({ queryKey: ['me'] })
+            await queryClient.invalidateQueries({ queryKey: ['me'] })
             const addressed = changed.some(
               ([key]) => key === 'email' || (key === 'recovery_email' && before.recovery_email !== ''),
             )
-            tell(
+            showToast(
               addressed
                 ? 'Your profile is saved. The new address counts once you have followed the link that we sent there.'
                 : 'Your profile is saved.',
@@ -69,7 +69,7 @@ export function ProfilePage() {
 }
 
 function Password() {
-  /** The next form is a new one, with empty fields. */
+  /** A new key renders a new form, with empty fields. */
   const [changes, setChanges] = useState(0)
   return (
     <Panel title="Password">
@@ -83,7 +83,7 @@ function Password() {
         send={async ({ password = '', current_password = '' }) => {
           await api.users.update({ body: { password, current_password } })
           setChanges(changes + 1)
-          tell(
+          showToast(
             'Your password is changed. All other sign-ins have ended; copies of this one end within 72 hours.',
           )
         }}

@@ -1,15 +1,15 @@
-// Public keys: who gets in without a password, on which devices and as whom.
+// Public keys: who may log in without a password, on which devices and as which user.
 import { useState } from 'react'
 import type { PublicKey } from '@hawser/contract/public-keys'
 import { api, useMay } from '../api.ts'
-import { settled, useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { Ask, FormDialog } from '../parts/dialog.tsx'
-import { FilterFields, filterFrom, filterWords, patternWords } from '../parts/filter-fields.tsx'
-import { Area, Field, Tick, type Values } from '../parts/form.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Empty, Listing } from '../parts/states.tsx'
-import { When } from '../parts/status.tsx'
+import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from '../components/button.tsx'
+import { ConfirmDialog, FormDialog } from '../components/dialog.tsx'
+import { FilterFields, filterFrom, filterWords, patternWords } from '../components/filter-fields.tsx'
+import { Area, Field, Tick, type Values } from '../components/form.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { Empty, QueryList } from '../components/query-content.tsx'
+import { When } from '../components/status.tsx'
 
 const page_size = 20
 
@@ -17,14 +17,14 @@ export function PublicKeysPage() {
   const [page, setPage] = useState(1)
   const [adding, setAdding] = useState(false)
   const may = useMay('administrator')
-  const keys = useAsk(['public-keys', page], () =>
+  const keys = useNamespaceQuery(['public-keys', page], () =>
     api.publicKeys.list({ query: { page, per_page: page_size } }),
   )
   const add = may && <Button onPress={() => setAdding(true)}>Add a public key</Button>
   return (
     <Page title="Public keys" lead="Whoever holds the private half gets in without a password." acts={add}>
       <Panel>
-        <Listing
+        <QueryList
           query={keys}
           label="Public keys"
           empty={
@@ -41,7 +41,7 @@ export function PublicKeysPage() {
   )
 }
 
-/** The wire wants the base64 of the line, whatever letters its comment has. */
+/** The API takes the base64 of the line in UTF-8. */
 const base64 = (text: string): string =>
   btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''))
 
@@ -92,7 +92,7 @@ function AddKey({ close }: { close: () => void }) {
       send={async (values) => {
         const about = aboutFrom(values)
         await api.publicKeys.create({ body: { ...about, data: base64(values['data'] ?? '') } })
-        await settled(`The key ${about.name} is added.`)
+        await showSaved(`The key ${about.name} is added.`)
       }}
       refused={(error) => (error.kind === 'conflict' ? 'This key is here already.' : undefined)}
     >
@@ -149,14 +149,14 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
           send={async (values) => {
             const about = aboutFrom(values)
             await api.publicKeys.update({ params, body: about })
-            await settled(`The key ${about.name} is changed.`)
+            await showSaved(`The key ${about.name} is changed.`)
           }}
         >
           {aboutFields(given)}
         </FormDialog>
       )}
       {open === 'delete' && (
-        <Ask
+        <ConfirmDialog
           close={close}
           question={{
             title: `Delete ${given.name}?`,
@@ -164,7 +164,7 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
             yes: 'Delete it',
             act: async () => {
               await api.publicKeys.remove({ params })
-              await settled(`The key ${given.name} is deleted.`)
+              await showSaved(`The key ${given.name} is deleted.`)
             },
           }}
         />

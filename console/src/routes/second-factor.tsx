@@ -1,18 +1,19 @@
 // The second factor: switching it on with a QR code, its recovery codes, and switching it off. The server
 // sends the secret once; the page keeps it in memory until it is closed.
 import { useState } from 'react'
-import type { Answer as AnswerOf } from '@hawser/contract/client'
+import type { Answer } from '@hawser/contract/client'
 import type { mfa } from '@hawser/contract/mfa'
-import { api, queries, sentenceOf, useMe } from '../api.ts'
-import { Button } from '../parts/button.tsx'
-import { copy, Copyable } from '../parts/copy.tsx'
-import { Field, Form } from '../parts/form.tsx'
-import { Panel } from '../parts/page.tsx'
-import { QrCode } from '../parts/qr-code.tsx'
-import { Pill } from '../parts/status.tsx'
-import { tell } from '../parts/toast.tsx'
+import { api, queryClient, useMe } from '../api.ts'
+import { errorText } from '../error-text.ts'
+import { Button } from '../components/button.tsx'
+import { copy, Copyable } from '../components/copy.tsx'
+import { Field, Form } from '../components/form.tsx'
+import { Panel } from '../components/page.tsx'
+import { QrCode } from '../components/qr-code.tsx'
+import { Pill } from '../components/status.tsx'
+import { showToast } from '../components/toast.tsx'
 
-type Credentials = AnswerOf<(typeof mfa)['generate']>
+type Credentials = Answer<(typeof mfa)['generate']>
 
 export function SecondFactor() {
   const me = useMe()
@@ -20,15 +21,15 @@ export function SecondFactor() {
   const [wrong, setWrong] = useState('')
   const done = async (sentence: string) => {
     setCredentials(undefined)
-    await queries.invalidateQueries({ queryKey: ['me'] })
-    tell(sentence)
+    await queryClient.invalidateQueries({ queryKey: ['me'] })
+    showToast(sentence)
   }
   async function begin(): Promise<void> {
     setWrong('')
     try {
       setCredentials((await api.mfa.generate()).body)
     } catch (error) {
-      setWrong(sentenceOf(error))
+      setWrong(errorText(error))
     }
   }
   return (

@@ -1,18 +1,19 @@
-// One session: who, where, when; while it goes on it can be watched, afterwards its recording is played,
-// downloaded and deleted. Player and watcher are fetched when somebody comes to see one.
+// One session: who, where, when. A live one can be watched; afterwards its recording can be played,
+// downloaded and deleted. The player and the watcher are loaded when they are needed.
 import { Link, useParams } from '@tanstack/react-router'
 import { lazy, Suspense, useState, type ReactNode } from 'react'
 import { ApiError, readResult } from '@hawser/contract/client'
 import type { RecordedTerminal } from '@hawser/contract/recordings'
 import type { Session } from '@hawser/contract/sessions'
-import { api, sentenceOf, useMay, withToken } from '../api.ts'
-import { useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { useSessionActs, whose } from '../parts/session-acts.tsx'
-import { Answer, Empty, Loading } from '../parts/states.tsx'
-import { inFull, Lamp, Pill } from '../parts/status.tsx'
-import { tell } from '../parts/toast.tsx'
+import { api, useMay, fetchWithToken } from '../api.ts'
+import { errorText } from '../error-text.ts'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from '../components/button.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { useSessionActions, whose } from '../components/session-actions.tsx'
+import { QueryContent, Empty, Loading } from '../components/query-content.tsx'
+import { inFull, Lamp, Pill } from '../components/status.tsx'
+import { showToast } from '../components/toast.tsx'
 import { kinds, lasted, SessionPills } from './sessions.tsx'
 
 const Player = lazy(() => import('../player/player.tsx'))
@@ -20,11 +21,14 @@ const Watcher = lazy(() => import('../player/watcher.tsx'))
 
 export function SessionPage() {
   const { uid } = useParams({ from: '/shell/sessions/$uid' })
-  const session = useAsk(['session', uid], async () => (await api.sessions.get({ params: { uid } })).body)
+  const session = useNamespaceQuery(
+    ['session', uid],
+    async () => (await api.sessions.get({ params: { uid } })).body,
+  )
   if (session.data) return <Shown session={session.data} />
   return (
     <Page title="Session">
-      <Answer query={session}>{() => null}</Answer>
+      <QueryContent query={session}>{() => null}</QueryContent>
       <p>
         <Link to="/sessions">All sessions</Link>
       </p>
@@ -34,7 +38,7 @@ export function SessionPage() {
 
 function Shown({ session }: { session: Session }) {
   const may = useMay('administrator')
-  const acts = useSessionActs(session)
+  const acts = useSessionActions(session)
   const { active, recorded, unrecorded } = session
   return (
     <Page
@@ -113,15 +117,15 @@ const endings: Readonly<Record<string, string>> = {
 }
 
 function Recording({ uid, remove }: { uid: string; remove: () => void }) {
-  // Asked once: whoever looks at a player must not find it changed below them.
-  const terminals = useAsk(
+  // Not refetched: the player must not change while somebody uses it.
+  const terminals = useNamespaceQuery(
     ['recording', uid],
     async () => (await api.recordings.list({ params: { uid } })).body,
     false,
   )
   const [chosen, setChosen] = useState(0)
   return (
-    <Answer query={terminals}>
+    <QueryContent query={terminals}>
       {(all) => {
         const terminal = all.find(({ channel }) => channel === chosen) ?? all[0]
         return (
@@ -171,19 +175,19 @@ function Recording({ uid, remove }: { uid: string; remove: () => void }) {
           </Panel>
         )
       }}
-    </Answer>
+    </QueryContent>
   )
 }
 
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`
 
-/** The browser keeps what comes on its own disk, so that a large one need not fit into memory. */
+/** Downloads a recording. The browser stores blobs on disk, so that a large one need not fit into memory. */
 function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }) {
   const [got, setGot] = useState<number>()
   async function download(): Promise<void> {
     setGot(0)
     try {
-      const answer = await withToken(`/api/sessions/${uid}/cast?channel=${terminal.channel}`)
+      const answer = await fetchWithToken(`/api/sessions/${uid}/cast?channel=${terminal.channel}`)
       if (!answer.ok || !answer.body) throw new ApiError(await readResult(answer))
       let bytes = 0
       const counted = answer.body.pipeThrough(
@@ -202,7 +206,7 @@ function Download({ uid, terminal }: { uid: string; terminal: RecordedTerminal }
       link.click()
       setTimeout(() => URL.revokeObjectURL(address), 60_000)
     } catch (error) {
-      tell(sentenceOf(error))
+      showToast(errorText(error))
     } finally {
       setGot(undefined)
     }

@@ -1,15 +1,15 @@
-// The sessions of the namespace, newest first, those that are live and those that are over apart: who was on
-// which device, from where, and what can be watched or played.
+// The sessions of the namespace, newest first, live and ended ones in separate tabs: who was on which device,
+// from where, and whether it can be watched or played.
 import { Link, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Session } from '@hawser/contract/sessions'
 import { api, useMay } from '../api.ts'
-import { useAsk } from '../parts/ask.ts'
-import { Button, LinkButton } from '../parts/button.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { useSessionActs, whose } from '../parts/session-acts.tsx'
-import { Empty, Listing } from '../parts/states.tsx'
-import { inFull, Lamp, Pill, When } from '../parts/status.tsx'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { Button, LinkButton } from '../components/button.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { useSessionActions, whose } from '../components/session-actions.tsx'
+import { Empty, QueryList } from '../components/query-content.tsx'
+import { inFull, Lamp, Pill, When } from '../components/status.tsx'
 
 const page_size = 20
 
@@ -20,7 +20,7 @@ export const kinds: Readonly<Record<string, string>> = {
   none: 'no program',
 }
 
-/** With what stands behind the question mark, both ways. */
+/** Reads the search parameters of the URL. */
 const exactly = { exact: true, includeSearch: true }
 
 export interface SessionsSearch {
@@ -50,13 +50,13 @@ export function SessionsPage() {
 function Some({ past }: { past: boolean }) {
   const [page, setPage] = useState(1)
   const query = { page, per_page: page_size, active: !past }
-  const sessions = useAsk([past ? 'past sessions' : 'live sessions', page], () =>
+  const sessions = useNamespaceQuery([past ? 'past sessions' : 'live sessions', page], () =>
     api.sessions.list({ query }),
   )
   const may = useMay('administrator')
   return (
     <Panel>
-      <Listing
+      <QueryList
         query={sessions}
         label={past ? 'Past sessions' : 'Live sessions'}
         empty={<Empty title={past ? 'No session is over yet.' : 'Nobody is connected to a device now.'} />}
@@ -87,7 +87,7 @@ export function SessionPills({ session }: { session: Session }) {
 }
 
 function SessionRow({ session, may }: { session: Session; may: boolean }) {
-  const acts = useSessionActs(session)
+  const acts = useSessionActions(session)
   const { username, device, active, recorded, uid } = session
   const name = whose(session)
   return (

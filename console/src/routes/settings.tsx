@@ -1,19 +1,19 @@
-// The namespace itself: its name and settings, its members and their roles, and its end. Who may manage whom
-// is the contract's own rule, so no control is shown that the server would refuse.
+// The namespace: its name and settings, its members and their roles, and its deletion. The contract's own
+// rule decides who may manage whom, so the page shows no control that the server would refuse.
 import { useState } from 'react'
 import { mayManage, roles, type Role } from '@hawser/contract/access'
 import { neverPasses, variablePattern } from '@hawser/contract/environment'
 import type { Namespace } from '@hawser/contract/namespaces'
 import { api, useMay, useMe } from '../api.ts'
-import { attempt, settled, useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { Copyable } from '../parts/copy.tsx'
-import { Ask, FormDialog } from '../parts/dialog.tsx'
-import { Area, Choice, Field, Form, Tick } from '../parts/form.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Answer } from '../parts/states.tsx'
-import { Told } from '../parts/told.ts'
-import { session } from '../session.ts'
+import { attempt, showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from '../components/button.tsx'
+import { Copyable } from '../components/copy.tsx'
+import { ConfirmDialog, FormDialog } from '../components/dialog.tsx'
+import { Area, Choice, Field, Form, Tick } from '../components/form.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { QueryContent } from '../components/query-content.tsx'
+import { UserError } from '../error-text.ts'
+import { auth } from '../auth.ts'
 
 const isVariable = new RegExp(variablePattern)
 
@@ -26,17 +26,20 @@ const roleWords: Readonly<Record<Role, string>> = {
 
 export function SettingsPage() {
   const { tenant } = useMe()
-  const namespace = useAsk(['namespace'], async () => (await api.namespaces.get({ params: { tenant } })).body)
+  const namespace = useNamespaceQuery(
+    ['namespace'],
+    async () => (await api.namespaces.get({ params: { tenant } })).body,
+  )
   return (
     <Page title="Settings and members">
-      <Answer query={namespace}>
+      <QueryContent query={namespace}>
         {(known) => (
           <>
             <Members namespace={known} />
             <Settings namespace={known} />
           </>
         )}
-      </Answer>
+      </QueryContent>
     </Page>
   )
 }
@@ -74,7 +77,7 @@ function Members({ namespace }: { namespace: Namespace }) {
           close={() => setAdding(false)}
           send={async ({ identifier = '', role = '' }) => {
             await api.namespaces.addMember({ params, body: { identifier, role: role as Role } })
-            await settled(`${identifier} is a member now.`)
+            await showSaved(`${identifier} is a member now.`)
           }}
           refused={(error) =>
             error.kind === 'notFound'
@@ -146,7 +149,7 @@ function MemberRow({ member, params }: { member: Namespace['members'][number]; p
         </div>
       )}
       {asking && (
-        <Ask
+        <ConfirmDialog
           close={() => setAsking(false)}
           question={{
             title: `Remove ${member.username}?`,
@@ -154,7 +157,7 @@ function MemberRow({ member, params }: { member: Namespace['members'][number]; p
             yes: 'Remove',
             act: async () => {
               await api.namespaces.removeMember({ params: at })
-              await settled(`${member.username} is no longer a member.`)
+              await showSaved(`${member.username} is no longer a member.`)
             },
           }}
         />
@@ -186,7 +189,7 @@ function Settings({ namespace }: { namespace: Namespace }) {
               const accept_env = variables.split(/[\s,]+/).filter(Boolean)
               const refused = accept_env.find((one) => !isVariable.test(one) || neverPasses(one))
               if (refused !== undefined)
-                throw new Told(
+                throw new UserError(
                   `${refused} cannot be named here: it decides what code runs on a device, or is no name.`,
                 )
               await api.namespaces.edit({
@@ -201,7 +204,7 @@ function Settings({ namespace }: { namespace: Namespace }) {
                   },
                 },
               })
-              await settled('The settings are saved.')
+              await showSaved('The settings are saved.')
             }}
             refused={(error) =>
               error.kind === 'conflict' ? 'A namespace with this name exists already.' : undefined
@@ -282,7 +285,7 @@ function Settings({ namespace }: { namespace: Namespace }) {
             </Button>
           </div>
           {asking && (
-            <Ask
+            <ConfirmDialog
               close={() => setAsking(false)}
               question={{
                 title: `Delete ${namespace.name}?`,
@@ -290,8 +293,8 @@ function Settings({ namespace }: { namespace: Namespace }) {
                 yes: 'Delete it for good',
                 act: async () => {
                   await api.namespaces.remove({ params })
-                  // The token was for it; signing in leads to another one.
-                  session.end(
+                  // The token was for this namespace; the next sign-in chooses another one.
+                  auth.signOut(
                     `The namespace ${namespace.name} is deleted. Sign in again to go to another one.`,
                   )
                 },

@@ -1,43 +1,48 @@
-// The first start: the link that the server prints leads here, and the first user is made.
+// The first set-up: the link that the server prints at its first start leads here, to create the first user.
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { open } from '../api.ts'
-import { Field, Form } from '../parts/form.tsx'
+import { publicApi } from '../api.ts'
+import { Field, Form } from '../components/form.tsx'
 import {
   EmailField,
   NameField,
   NamespaceField,
   NewPasswordField,
-  Quay,
+  AuthLayout,
   UsernameField,
-  Ways,
-} from '../parts/quay.tsx'
-import { broughtTo, forgetLink, session } from '../session.ts'
+  AuthLinks,
+} from '../components/auth-layout.tsx'
+import { auth } from '../auth.ts'
+import { clearLink, linkParams } from '../link-params.ts'
 
 const stale =
   'This set-up code is wrong, or not the newest: the server makes a new one at every start while it has no user. See what it printed last.'
 
 export const useInfo = () =>
-  useQuery({ queryKey: ['info'], queryFn: async () => (await open.system.info()).body, staleTime: 60_000 })
+  useQuery({
+    queryKey: ['info'],
+    queryFn: async () => (await publicApi.system.info()).body,
+    staleTime: 60_000,
+  })
 
 export function SetupPage() {
   const navigate = useNavigate()
-  const code = broughtTo('/setup')['code'] ?? ''
+  const code = linkParams('/setup')['code'] ?? ''
   const [codeShown, showCode] = useState(code === '')
   const info = useInfo()
 
   if (info.data?.setup)
     return (
-      <Quay title="Set up" heading="Welcome aboard">
+      <AuthLayout title="Set up" heading="Welcome aboard">
         <p>This server is set up already.</p>
         <Link className="button main" to="/login">
           Sign in
         </Link>
-      </Quay>
+      </AuthLayout>
     )
   return (
-    <Quay title="Set up" heading="Welcome aboard">
+    <AuthLayout title="Set up" heading="Welcome aboard">
       <p>This server has no user yet. You become its first one, and own the first namespace.</p>
       <Form
         submit="Set up this server"
@@ -50,9 +55,11 @@ export function SetupPage() {
           namespace = '',
         }) => {
           const needed = { code: codeShown ? typed : code, name, username, email, password }
-          const { body } = await open.system.setup({ body: namespace ? { ...needed, namespace } : needed })
-          session.keep(body, false)
-          forgetLink('/setup')
+          const { body } = await publicApi.system.setup({
+            body: namespace ? { ...needed, namespace } : needed,
+          })
+          auth.save(body, false)
+          clearLink('/setup')
           await navigate({ to: '/' })
         }}
         refused={(error) => {
@@ -80,9 +87,9 @@ export function SetupPage() {
         <NewPasswordField />
         <NamespaceField hint="Your team’s own world of devices. Letters, digits and dashes; left empty, it is named after you." />
       </Form>
-      <Ways>
+      <AuthLinks>
         <Link to="/login">Sign in</Link>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }

@@ -1,55 +1,55 @@
-// The shell around every page of somebody who is signed in: the band with the namespace one is in, the
-// palette and the person's menu, and the navigation beside the page, which on a small screen is a drawer.
+// The shell around every page of a signed-in user: the header with the namespace menu, the command palette
+// and the user menu, and the navigation beside the page, which is a drawer on small screens.
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { Suspense, useState } from 'react'
 import { Dialog } from 'react-aria-components/Dialog'
 import { Modal, ModalOverlay } from 'react-aria-components/Modal'
-import { api, enterNamespace, useMe, useMeLoading } from '../api.ts'
+import { api, switchNamespace, useMe, useMeLoading } from '../api.ts'
 import mark from '../mark.svg'
-import { attempt, useAsk } from '../parts/ask.ts'
-import { Button } from '../parts/button.tsx'
-import { FormDialog } from '../parts/dialog.tsx'
-import { Form } from '../parts/form.tsx'
-import { Menu, type Item } from '../parts/menu.tsx'
-import { Palette, usePaletteKey } from '../parts/palette.tsx'
-import { usePlaces, type Place } from '../parts/places.ts'
-import { NamespaceField, Quay, Ways } from '../parts/quay.tsx'
-import { Loading, Trouble } from '../parts/states.tsx'
-import { Toasts, tell } from '../parts/toast.tsx'
-import { session } from '../session.ts'
+import { attempt, useNamespaceQuery } from '../namespace-query.ts'
+import { Button } from '../components/button.tsx'
+import { FormDialog } from '../components/dialog.tsx'
+import { Form } from '../components/form.tsx'
+import { Menu, type Item } from '../components/menu.tsx'
+import { Palette, usePaletteKey } from '../components/palette.tsx'
+import { useNavItems, type NavItem } from '../navigation.ts'
+import { NamespaceField, AuthLayout, AuthLinks } from '../components/auth-layout.tsx'
+import { Loading, ErrorNotice } from '../components/query-content.tsx'
+import { Toasts, showToast } from '../components/toast.tsx'
+import { auth } from '../auth.ts'
 import { chooseTheme, chosenTheme, themes } from '../theme.ts'
 
-const signOut = () => session.end('You are signed out.')
+const signOut = () => auth.signOut('You are signed out.')
 
 export function Shell() {
   const me = useMeLoading()
   if (me.isError && !me.data)
     return (
-      <Quay title="Hawser">
-        <Trouble error={me.error} again={() => void me.refetch()} />
-      </Quay>
+      <AuthLayout title="Hawser">
+        <ErrorNotice error={me.error} again={() => void me.refetch()} />
+      </AuthLayout>
     )
   if (!me.data) return <Loading />
   return (
     <>
-      {me.data.tenant === '' ? <Founding /> : <Inside />}
+      {me.data.tenant === '' ? <CreateNamespacePage /> : <Inside />}
       <Toasts />
     </>
   )
 }
 
-/** Somebody without a namespace founds one, or waits to be made a member. */
-function Founding() {
+/** For a user without a namespace, who creates one or waits to be added to one. */
+function CreateNamespacePage() {
   const { name } = useMe()
   return (
-    <Quay title="Welcome" heading={`Welcome, ${name}`}>
+    <AuthLayout title="Welcome" heading={`Welcome, ${name}`}>
       <p>
-        You are in no namespace yet. Found one, or ask a colleague to add you to theirs and sign in again.
+        You are in no namespace yet. Create one, or ask a colleague to add you to theirs and sign in again.
       </p>
       <Form
-        submit="Found the namespace"
+        submit="Create the namespace"
         send={async ({ name: wanted = '' }) =>
-          enterNamespace((await api.namespaces.create({ body: { name: wanted } })).body.tenant_id)
+          switchNamespace((await api.namespaces.create({ body: { name: wanted } })).body.tenant_id)
         }
       >
         <NamespaceField
@@ -58,18 +58,18 @@ function Founding() {
           hint="Your team’s own world of devices: letters, digits and dashes."
         />
       </Form>
-      <Ways>
+      <AuthLinks>
         <Button kind="quiet" onPress={signOut}>
           Sign out
         </Button>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }
 
 function Inside() {
   const { tenant } = useMe()
-  const places = usePlaces()
+  const places = useNavItems()
   const [palette, setPalette] = useState(false)
   const [drawer, setDrawer] = useState(false)
   usePaletteKey(() => setPalette(true))
@@ -122,7 +122,7 @@ function Inside() {
   )
 }
 
-function Places({ places }: { places: readonly Place[] }) {
+function Places({ places }: { places: readonly NavItem[] }) {
   return (
     <>
       {(['Work', 'Access', 'Namespace'] as const).map((group) => (
@@ -157,17 +157,17 @@ function Places({ places }: { places: readonly Place[] }) {
 }
 
 export function useNamespaces() {
-  return useAsk(['namespaces'], () => api.namespaces.list({ query: { per_page: 100 } }), false)
+  return useNamespaceQuery(['namespaces'], () => api.namespaces.list({ query: { per_page: 100 } }), false)
 }
 
 function NamespaceMenu() {
   const me = useMe()
   const navigate = useNavigate()
   const all = useNamespaces().data?.body ?? []
-  const [founding, setFounding] = useState(false)
+  const [creating, setCreating] = useState(false)
   const here = all.find(({ tenant_id }) => tenant_id === me.tenant)?.name ?? '…'
   const enter = async (tenant: string) => {
-    await enterNamespace(tenant)
+    await switchNamespace(tenant)
     await navigate({ to: '/' })
   }
   const items: Item[] = [
@@ -177,22 +177,22 @@ function NamespaceMenu() {
       chosen: tenant_id === me.tenant,
       act: () => void attempt(() => enter(tenant_id), `You are in ${name} now.`),
     })),
-    { id: 'new', text: 'New namespace …', act: () => setFounding(true) },
+    { id: 'new', text: 'New namespace …', act: () => setCreating(true) },
   ]
   return (
     <>
       <Menu label={`Namespace ${here}`} look="button bare" items={items}>
         {here} <span aria-hidden="true">▾</span>
       </Menu>
-      {founding && (
+      {creating && (
         <FormDialog
           title="New namespace"
-          submit="Found the namespace"
-          close={() => setFounding(false)}
+          submit="Create the namespace"
+          close={() => setCreating(false)}
           send={async ({ name = '' }) => {
             const { body } = await api.namespaces.create({ body: { name } })
             await enter(body.tenant_id)
-            tell(`You are in ${body.name} now.`)
+            showToast(`You are in ${body.name} now.`)
           }}
         >
           <NamespaceField label="Name" required hint="Letters, digits and dashes." />

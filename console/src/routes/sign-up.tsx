@@ -1,20 +1,27 @@
-// Registration, and the page that waits for the letter or has it sent again.
+// Registration, and the page that waits for the confirmation e-mail or sends it again.
 import { Link, useNavigate } from '@tanstack/react-router'
-import { open } from '../api.ts'
-import { Form } from '../parts/form.tsx'
-import { EmailField, NameField, NewPasswordField, Quay, UsernameField, Ways } from '../parts/quay.tsx'
-import { unconfirmed } from '../session.ts'
-import { LetterForm } from './login.tsx'
+import { publicApi } from '../api.ts'
+import { Form } from '../components/form.tsx'
+import {
+  EmailField,
+  NameField,
+  NewPasswordField,
+  AuthLayout,
+  UsernameField,
+  AuthLinks,
+} from '../components/auth-layout.tsx'
+import { unconfirmed } from '../auth.ts'
+import { EmailRequestForm } from './login.tsx'
 
 export function SignUpPage() {
   const navigate = useNavigate()
   return (
-    <Quay title="Create an account">
+    <AuthLayout title="Create an account">
       <Form
         submit="Create the account"
         send={async ({ name = '', username = '', email = '', password = '' }) => {
-          await open.users.register({ body: { name, username, email, password } })
-          unconfirmed.keep(username)
+          await publicApi.users.register({ body: { name, username, email, password } })
+          unconfirmed.save(username)
           await navigate({ to: '/confirm-account' })
         }}
       >
@@ -23,27 +30,27 @@ export function SignUpPage() {
         <EmailField />
         <NewPasswordField />
       </Form>
-      <Ways>
+      <AuthLinks>
         <Link to="/login">I have an account</Link>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }
 
 export function ConfirmAccountPage() {
   return (
-    <Quay title="Confirm your account" heading="Look into your mailbox">
-      <p>We sent you a letter with a link that confirms your account. It is valid for 24 hours.</p>
-      <p>No letter? Look among the unwanted ones, or have it sent again:</p>
-      <LetterForm
+    <AuthLayout title="Confirm your account" heading="Check your mailbox">
+      <p>We sent you an e-mail with a link that confirms your account. It is valid for 24 hours.</p>
+      <p>No e-mail? Check your spam folder, or send it again:</p>
+      <EmailRequestForm
         who={unconfirmed.name()}
         submit="Send it again"
-        send={(username) => open.users.resend({ body: { username } })}
-        sentence="If an account waits for it, a new letter is on its way. The link in the older one has ended."
+        send={(username) => publicApi.users.resend({ body: { username } })}
+        sentence="If an account waits for it, a new e-mail is on its way. The link in the older one no longer works."
       />
-      <Ways>
+      <AuthLinks>
         <Link to="/login">Sign in</Link>
-      </Ways>
-    </Quay>
+      </AuthLinks>
+    </AuthLayout>
   )
 }

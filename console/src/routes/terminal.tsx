@@ -1,5 +1,5 @@
-// Terminals on a device, in tabs. This page, and xterm with it, is fetched when somebody opens it. Whoever
-// leaves with a session going on is asked first, because leaving ends it.
+// Terminals on a device, in tabs. The page is loaded on demand, because it brings xterm with it. Leaving it
+// with a live session needs a confirmation, because leaving ends the session.
 import { Link, useBlocker, useParams } from '@tanstack/react-router'
 // oxlint-disable-next-line import/no-unassigned-import -- a style sheet has no values
 import '@xterm/xterm/css/xterm.css'
@@ -7,12 +7,12 @@ import { useState } from 'react'
 import { Tab, TabList, TabPanel, Tabs } from 'react-aria-components/Tabs'
 import type { Device } from '@hawser/contract/devices'
 import { api } from '../api.ts'
-import { useAsk } from '../parts/ask.ts'
-import { Button, LinkButton } from '../parts/button.tsx'
-import { Ask } from '../parts/dialog.tsx'
-import { Page, Panel } from '../parts/page.tsx'
-import { Answer } from '../parts/states.tsx'
-import { Lamp } from '../parts/status.tsx'
+import { useNamespaceQuery } from '../namespace-query.ts'
+import { Button, LinkButton } from '../components/button.tsx'
+import { ConfirmDialog } from '../components/dialog.tsx'
+import { Page, Panel } from '../components/page.tsx'
+import { QueryContent } from '../components/query-content.tsx'
+import { Lamp } from '../components/status.tsx'
 // oxlint-disable-next-line import/no-unassigned-import -- a style sheet has no values
 import '../styles/terminal.css'
 import { fontSizes } from '../terminal/screen.ts'
@@ -20,7 +20,10 @@ import { TerminalTab } from '../terminal/tab.tsx'
 
 export function TerminalPage() {
   const { uid } = useParams({ from: '/shell/devices/$uid/terminal' })
-  const device = useAsk(['device', uid], async () => (await api.devices.get({ params: { uid } })).body)
+  const device = useNamespaceQuery(
+    ['device', uid],
+    async () => (await api.devices.get({ params: { uid } })).body,
+  )
   const { data } = device
   return (
     <Page
@@ -44,9 +47,9 @@ export function TerminalPage() {
         <Terminals key={uid} device={data} />
       ) : (
         <Panel>
-          <Answer query={device}>
+          <QueryContent query={device}>
             {() => <p className="soft">The device can be reached once it is accepted.</p>}
-          </Answer>
+          </QueryContent>
           <p>
             <Link to="/devices">All devices</Link>
           </p>
@@ -115,7 +118,7 @@ function Terminals({ device }: { device: Device }) {
         ))}
       </Tabs>
       {leaving.status === 'blocked' && (
-        <Ask
+        <ConfirmDialog
           close={leaving.reset}
           question={{
             title: 'Leave the terminal?',

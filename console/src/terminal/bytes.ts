@@ -1,5 +1,5 @@
-// Bytes as SSH and its keys write them: numbers and strings with their length before them (RFC 4251 section
-// 5), base64, and the little of DER that private keys need.
+// Binary encodings of SSH and its keys: numbers and length-prefixed strings (RFC 4251 section 5), base64, and
+// the little of DER that private keys need.
 
 export class Reader {
   readonly #bytes: Uint8Array
@@ -40,7 +40,7 @@ export function lengthed(bytes: Uint8Array | string): Uint8Array {
   return joined(head, content)
 }
 
-/** A positive number: no needless zeros, and one where it would else read as negative. */
+/** A positive number: no leading zeros, except one where it would otherwise read as negative. */
 export function mpint(bytes: Uint8Array): Uint8Array {
   const plain = withoutZeros(bytes)
   return lengthed((plain[0] ?? 0) >= 0x80 ? joined(new Uint8Array(1), plain) : plain)

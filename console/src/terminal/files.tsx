@@ -1,13 +1,13 @@
-// The files of the user on the device, beside the terminal: one folder at a time, files down and up, each
-// with its progress and a way to stop it.
+// The files of the user on the device, beside the terminal: one folder at a time, downloads and uploads with
+// progress and a button to stop them.
 import { useEffect, useRef, useState } from 'react'
 import type { FolderEntry } from '@hawser/contract/terminals'
-import { sentenceOf } from '../api.ts'
-import { Button } from '../parts/button.tsx'
-import { Ask } from '../parts/dialog.tsx'
-import { Empty, Loading } from '../parts/states.tsx'
-import { tell } from '../parts/toast.tsx'
-import { download, FileTrouble, listFolder, upload, type Folder } from './files-line.ts'
+import { errorText } from '../error-text.ts'
+import { Button } from '../components/button.tsx'
+import { ConfirmDialog } from '../components/dialog.tsx'
+import { Empty, Loading } from '../components/query-content.tsx'
+import { showToast } from '../components/toast.tsx'
+import { download, FileError, listFolder, upload, type Folder } from './files-connection.ts'
 
 interface Transfer {
   readonly id: number
@@ -16,12 +16,12 @@ interface Transfer {
   readonly bytes: number
   readonly of: number
   readonly state: 'going' | 'done' | 'failed'
-  /** Of a failed one. */
+  /** The reason of a failed one. */
   readonly why: string
   stop(): void
 }
 
-/** A browser holds a whole download before it gives it to the person. */
+/** The largest download: a browser holds all of it in memory first. */
 const largest_bytes = 2 * 1024 ** 3
 let lastId = 0
 
@@ -37,11 +37,11 @@ export function Files({ session }: { session: string }) {
       setFolder(await listFolder(session, path))
       setTrouble('')
     } catch (error) {
-      setTrouble(sentenceOf(error))
+      setTrouble(errorText(error))
     }
   }
   useEffect(() => void look(''), [session])
-  // Whoever closes the terminal stops what is on its way.
+  // Closing the terminal stops its transfers.
   const going = useRef(new Set<AbortController>())
   useEffect(
     () => () => {
@@ -76,11 +76,11 @@ export function Files({ session }: { session: string }) {
     try {
       await work((bytes, whole) => change({ bytes, of: whole }), controller.signal)
       change({ state: 'done' })
-      tell(up ? `${name} is uploaded.` : `${name} is downloaded.`)
+      showToast(up ? `${name} is uploaded.` : `${name} is downloaded.`)
     } catch (error) {
-      if (error instanceof FileTrouble && error.exists)
+      if (error instanceof FileError && error.exists)
         setTransfers((all) => all.filter((one) => one.id !== id))
-      else change({ state: 'failed', why: controller.signal.aborted ? 'stopped' : sentenceOf(error) })
+      else change({ state: 'failed', why: controller.signal.aborted ? 'stopped' : errorText(error) })
       throw error
     } finally {
       going.current.delete(controller)
@@ -93,14 +93,14 @@ export function Files({ session }: { session: string }) {
     await run(file.name, true, file.size, async (progress, signal) =>
       upload(session, path, file, replace, progress, signal),
     ).catch((error: unknown) => {
-      if (error instanceof FileTrouble && error.exists) setReplacing(file)
+      if (error instanceof FileError && error.exists) setReplacing(file)
     })
     await look(folder.path)
   }
 
   async function get({ name, size }: FolderEntry): Promise<void> {
     if (!folder) return
-    if (size > largest_bytes) return tell('This is too large for a browser: fetch it with sftp or scp.')
+    if (size > largest_bytes) return showToast('This is too large for a browser: fetch it with sftp or scp.')
     await run(name, false, size, async (progress, signal) =>
       save(name, await download(session, join(folder.path, name), progress, signal)),
     ).catch(() => undefined)
@@ -122,7 +122,7 @@ export function Files({ session }: { session: string }) {
             Up
           </Button>
           <Button kind="quiet" small isDisabled={!folder} onPress={() => void look(folder!.path)}>
-            Look again
+            Refresh
           </Button>
           <Button small isDisabled={!folder} onPress={() => input.current?.click()}>
             Upload …
@@ -136,7 +136,7 @@ export function Files({ session }: { session: string }) {
             onChange={(event) => {
               const chosen = [...(event.currentTarget.files ?? [])]
               event.currentTarget.value = ''
-              // One after the other: the line to the device is one and the same.
+              // One after the other: they would share the same connection to the device.
               void chosen.reduce(
                 async (before, file) => before.then(async () => put(file)),
                 Promise.resolve(),
@@ -179,7 +179,7 @@ export function Files({ session }: { session: string }) {
       )}
       {!folder ? !trouble && <Loading /> : <Entries folder={folder} look={look} get={get} />}
       {replacing && (
-        <Ask
+        <ConfirmDialog
           close={() => setReplacing(undefined)}
           question={{
             title: `Replace ${replacing.name}?`,
@@ -260,6 +260,6 @@ function save(name: string, blob: Blob): void {
   link.href = address
   link.download = name
   link.click()
-  // The browser has taken it by then.
+  // The browser has read it by then.
   setTimeout(() => URL.revokeObjectURL(address), 60_000)
 }

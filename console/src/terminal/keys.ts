@@ -1,8 +1,7 @@
-// A private key in the browser: read from the file that ssh-keygen or openssl wrote, handed to WebCrypto in a
-// form that nobody can take it out of again, and used for one thing: to sign a login. It is never sent and
-// never kept. Read are OpenSSH's own format, PKCS#8, and the older ones of RSA and EC; a key behind a
-// passphrase is told apart and not read.
-import { Told } from '../parts/told.ts'
+// Private keys in the browser. A key is read from a file of ssh-keygen or openssl, imported into WebCrypto as
+// non-extractable, and used only to sign a login. It is never sent and never stored. Supported formats are
+// OpenSSH's own, PKCS#8 and the older ones of RSA and EC. A key with a passphrase is recognised and refused.
+import { UserError } from '../error-text.ts'
 import {
   der,
   fromBase64,
@@ -19,14 +18,14 @@ import {
 } from './bytes.ts'
 
 export interface PrivateKey {
-  /** As it is registered with the namespace: type and base64. */
+  /** The public key as it is registered with the namespace: type and base64. */
   readonly line: string
-  /** The raw signature of a login, after a look at what it is for. */
+  /** Signs a login, after checking that the challenge is one. */
   sign(challenge: Uint8Array, user: string): Promise<Uint8Array>
 }
 
-/** What is wrong with a key, in words for its owner. */
-export class KeyTrouble extends Told {
+/** Why a key cannot be used. */
+export class KeyError extends UserError {
   override readonly name = 'KeyTrouble'
 }
 
@@ -77,7 +76,7 @@ type Algorithm =
   | typeof rsaAlgorithm
   | { readonly name: 'ECDSA'; readonly namedCurve: Curve['jwk'] }
   | { readonly name: 'Ed25519' }
-/** What is used of a JSON Web Key. */
+/** The members of a JSON Web Key that are used. */
 type Jwk = Partial<
   Record<'kty' | 'crv' | 'n' | 'e' | 'd' | 'p' | 'q' | 'dp' | 'dq' | 'qi' | 'x' | 'y', string>
 >
@@ -85,11 +84,11 @@ const parts = ['kty', 'crv', 'n', 'e', 'd', 'p', 'q', 'dp', 'dq', 'qi', 'x', 'y'
 const rsaAlgorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-512' } as const
 
 export async function readPrivateKey(text: string): Promise<PrivateKey> {
-  // Browsers keep it from pages that came without encryption.
+  // Browsers offer WebCrypto only to pages that came over HTTPS.
   if (!globalThis.crypto?.subtle)
-    throw new KeyTrouble('The browser signs with keys only on pages that came over HTTPS. Use a password.')
+    throw new KeyError('The browser signs with keys only on pages that came over HTTPS. Use a password.')
   const jwk = await jwkOf(text).catch((error: unknown) => {
-    throw error instanceof KeyTrouble ? error : new KeyTrouble(unreadable, { cause: error })
+    throw error instanceof KeyError ? error : new KeyError(unreadable, { cause: error })
   })
   return keyFrom(jwk)
 }
@@ -97,8 +96,7 @@ export async function readPrivateKey(text: string): Promise<PrivateKey> {
 async function jwkOf(text: string): Promise<Jwk> {
   const [, label = '', , body = ''] =
     /-----BEGIN ([A-Z ]+)-----\r?\n((?:[\w-]+:[^\n]*\n)*)([^-]+)-----END/.exec(text) ?? []
-  if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED'))
-    throw new KeyTrouble(locked)
+  if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED')) throw new KeyError(locked)
   if (label === 'OPENSSH PRIVATE KEY') return readOpenSsh(fromBase64(body))
   if (label === 'PRIVATE KEY') return readPkcs8(fromBase64(body))
   if (label === 'RSA PRIVATE KEY') return readPkcs8(wrapped(joined(oid.rsa, der(0x05)), fromBase64(body)))
@@ -108,11 +106,11 @@ async function jwkOf(text: string): Promise<Jwk> {
     if (curve) return readPkcs8(wrapped(joined(oid.ec, curve.oid), bytes))
   }
   if (/^(ssh-|ecdsa-)\S+ /.test(text.trim()))
-    throw new KeyTrouble('This is the public half of a key. The private half is in the file without .pub.')
-  throw new KeyTrouble(unreadable)
+    throw new KeyError('This is the public half of a key. The private half is in the file without .pub.')
+  throw new KeyError(unreadable)
 }
 
-/** Of an older format, as PKCS#8 has it. */
+/** Wraps a key of an older format in PKCS#8. */
 const wrapped = (algorithm: Uint8Array, key: Uint8Array): Uint8Array<ArrayBuffer> =>
   der(0x30, der(0x02, Uint8Array.of(0)), der(0x30, algorithm), der(0x04, key))
 
@@ -127,22 +125,22 @@ async function readPkcs8(bytes: Uint8Array<ArrayBuffer>): Promise<Jwk> {
         : indexOf(head, oid.ed25519) !== -1
           ? { name: 'Ed25519' }
           : undefined
-  if (!algorithm) throw new KeyTrouble('Keys of this kind cannot be used: take RSA, ECDSA or Ed25519.')
+  if (!algorithm) throw new KeyError('Keys of this kind cannot be used: take RSA, ECDSA or Ed25519.')
   const key = await crypto.subtle.importKey('pkcs8', bytes, algorithm, true, ['sign'])
   const jwk: Jwk = await crypto.subtle.exportKey('jwk', key)
-  // What else it says, of uses and the like, is not for the key that is made of it.
+  // Drop `key_ops` and the like, which would restrict the key made from it.
   return Object.fromEntries(parts.flatMap((name) => (jwk[name] === undefined ? [] : [[name, jwk[name]]])))
 }
 
-/** OpenSSH's PROTOCOL.key. */
+/** Reads OpenSSH's own format, which its file PROTOCOL.key describes. */
 function readOpenSsh(bytes: Uint8Array): Jwk {
   const reader = new Reader(bytes)
-  if (!same(reader.take(15), new TextEncoder().encode('openssh-key-v1\0'))) throw new KeyTrouble(unreadable)
+  if (!same(reader.take(15), new TextEncoder().encode('openssh-key-v1\0'))) throw new KeyError(unreadable)
   const cipher = reader.text()
   reader.string()
   reader.string()
-  if (cipher !== 'none') throw new KeyTrouble(locked)
-  if (reader.uint32() !== 1) throw new KeyTrouble('The file holds several keys; give one with one.')
+  if (cipher !== 'none') throw new KeyError(locked)
+  if (reader.uint32() !== 1) throw new KeyError('The file holds several keys; give one with one.')
   reader.string()
   const secret = new Reader(reader.string())
   secret.take(8)
@@ -175,8 +173,7 @@ function readOpenSsh(bytes: Uint8Array): Jwk {
     }
   }
   const curve = curves.find(({ ssh }) => type === `ecdsa-sha2-${ssh}`)
-  if (!curve)
-    throw new KeyTrouble('Keys of this kind cannot be used in a browser: take RSA, ECDSA or Ed25519.')
+  if (!curve) throw new KeyError('Keys of this kind cannot be used in a browser: take RSA, ECDSA or Ed25519.')
   secret.string()
   const point = secret.string()
   const [x, y] = [point.subarray(1, 1 + curve.bytes), point.subarray(1 + curve.bytes)]
@@ -201,7 +198,7 @@ async function keyFrom(jwk: Jwk): Promise<PrivateKey> {
     .importKey('jwk', jwk, algorithm, false, ['sign'])
     .catch((cause: unknown) => {
       const sentence = jwk.crv === 'Ed25519' ? 'This browser cannot sign with Ed25519 keys yet.' : unreadable
-      throw new KeyTrouble(sentence, { cause })
+      throw new KeyError(sentence, { cause })
     })
   const part = (name: 'n' | 'e' | 'x' | 'y'): Uint8Array => fromBase64(jwk[name] ?? '')
   const type = jwk.kty === 'RSA' ? 'ssh-rsa' : curve ? `ecdsa-sha2-${curve.ssh}` : 'ssh-ed25519'
@@ -218,18 +215,18 @@ async function keyFrom(jwk: Jwk): Promise<PrivateKey> {
     async sign(challenge, user) {
       const expected = type === 'ssh-ed25519' || curve ? type : 'rsa-sha2-512'
       if (!isLogin(challenge, user, expected, blob))
-        throw new KeyTrouble('The server asked for a signature that is not for this login.')
+        throw new KeyError('The server asked for a signature that is not for this login.')
       const bytes = new Uint8Array(challenge)
       const made = new Uint8Array(
         await crypto.subtle.sign(curve ? { name: 'ECDSA', hash: curve.hash } : algorithm.name, key, bytes),
       )
-      // WebCrypto writes both numbers at full length, SSH as two numbers (RFC 5656 section 3.1.2).
+      // WebCrypto gives both numbers at full length; SSH wants two mpints (RFC 5656 section 3.1.2).
       return curve ? joined(mpint(made.subarray(0, curve.bytes)), mpint(made.subarray(curve.bytes))) : made
     },
   }
 }
 
-/** RFC 4252 section 7: session id, 50, user, service, method, true, algorithm, key, and nothing else. */
+/** Whether the challenge is a login as in RFC 4252 section 7, and nothing else. */
 function isLogin(challenge: Uint8Array, user: string, algorithm: string, blob: Uint8Array): boolean {
   const expected = joined(
     Uint8Array.of(50),

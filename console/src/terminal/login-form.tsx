@@ -1,16 +1,22 @@
-// Who one is on the device, and how one proves it: with the password of that user, or with a private key
-// whose public half the namespace knows. A key is read here and stays here.
+// The login to a device: the user there, and a password or a private key whose public half is registered with
+// the namespace. The key is read in the browser and never leaves it.
 import { useRef, useState } from 'react'
-import { Button } from '../parts/button.tsx'
-import { Area, Choice, Field, Form } from '../parts/form.tsx'
-import { tell } from '../parts/toast.tsx'
+import { Button } from '../components/button.tsx'
+import { Area, Choice, Field, Form } from '../components/form.tsx'
+import { showToast } from '../components/toast.tsx'
 import { readPrivateKey } from './keys.ts'
-import type { Login } from './line.ts'
+import type { TerminalLogin } from './connection.ts'
 
-/** No private key is longer. */
+/** Larger files are no private keys. */
 const longest_bytes = 64 * 1024
 
-export function LoginForm({ device, open }: { device: string; open: (login: Login) => Promise<void> }) {
+export function LoginForm({
+  device,
+  open,
+}: {
+  device: string
+  open: (login: TerminalLogin) => Promise<void>
+}) {
   const [way, setWay] = useState('password')
   const [key, setKey] = useState('')
   const file = useRef<HTMLInputElement>(null)
@@ -45,7 +51,7 @@ export function LoginForm({ device, open }: { device: string; open: (login: Logi
         ]}
       />
       {way === 'password' ? (
-        // Of the device, not of this server: nothing that the browser remembers for us belongs here.
+        // The device's password, not this server's: the browser must not fill in a saved one.
         <Field
           key="password"
           label="Password"
@@ -80,7 +86,7 @@ export function LoginForm({ device, open }: { device: string; open: (login: Logi
               const [chosen] = event.currentTarget.files ?? []
               event.currentTarget.value = ''
               if (chosen && chosen.size <= longest_bytes) void chosen.text().then(setKey)
-              else if (chosen) tell('This file is too large for a private key.')
+              else if (chosen) showToast('This file is too large for a private key.')
             }}
           />
           <div className="choices">

@@ -1,16 +1,15 @@
-// The screen of a terminal: xterm in an element, in the page's colours, as large as its place. What a device
-// shows may be anything: links in it do nothing, it cannot name the window, and it does not reach the
-// clipboard.
+// The screen of a terminal: xterm in an element, in the page's colours, as large as its container. Output of
+// a device is untrusted: its links do nothing, and it can neither set the title nor reach the clipboard.
 import { FitAddon } from '@xterm/addon-fit'
 import { SearchAddon } from '@xterm/addon-search'
 import { Terminal, type ITheme } from '@xterm/xterm'
-import type { Size } from './line.ts'
-import { takeOwnStyles } from './own-styles.ts'
+import type { Size } from './connection.ts'
+import { adoptStyles } from './adopted-styles.ts'
 
 export interface Screen extends Disposable {
   write(bytes: Uint8Array | string, done?: () => void): void
   focus(): void
-  /** Takes the size of its place. */
+  /** Resizes to the container. */
   fit(): void
   readonly size: Size
   fontSize(pixels: number): void
@@ -22,14 +21,14 @@ export interface Screen extends Disposable {
 export interface ScreenEvents {
   typed(text: string): void
   resized(size: Size): void
-  /** Ctrl+Shift+F, and the like: what terminals have for what pages have without Shift. */
+  /** Ctrl+Shift+C and Ctrl+Shift+F: in a terminal the keys without Shift belong to the program. */
   shortcut(name: 'copy' | 'find'): void
 }
 
 export const fontSizes = { least: 9, usual: 14, most: 28 } as const
 
 export function openScreen(place: HTMLElement, events: ScreenEvents, pixels: number): Screen {
-  takeOwnStyles()
+  adoptStyles()
   const terminal = new Terminal({
     fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
     fontSize: pixels,
@@ -55,7 +54,7 @@ export function openScreen(place: HTMLElement, events: ScreenEvents, pixels: num
   terminal.onData(events.typed)
   terminal.onResize(events.resized)
   const fit = (): void => {
-    // Hidden, it has no size, and the one it had stays.
+    // A hidden element has no size; keep the last one.
     if (place.clientWidth > 0 && place.clientHeight > 0) fitting.fit()
   }
   fit()
@@ -135,7 +134,7 @@ const light: ITheme = {
 
 const theme = (): ITheme => (document.documentElement.dataset['theme'] === 'dark' ? dark : light)
 
-/** About how many letters fit, before there is a screen to measure. */
+/** An estimate of the size, before there is a screen to measure. */
 export function likelySize(place: HTMLElement | null, pixels: number): Size {
   const { clientWidth = 0, clientHeight = 0 } = place ?? {}
   const bounded = (count: number): number => Math.max(20, Math.min(500, Math.floor(count)))

@@ -1,13 +1,12 @@
-// One terminal: first the login, then the screen with what can be done around it, and when it has ended a way
-// to begin again. What the login needs is kept in memory while the tab is open, so that a lost connection
-// costs one press and no typing.
+// One terminal: the login form, then the screen with its toolbar, and after its end a button to reconnect.
+// The login stays in memory while the tab is open, so that a lost connection costs one press and no typing.
 import { useEffect, useId, useRef, useState } from 'react'
-import { sentenceOf } from '../api.ts'
-import { Button } from '../parts/button.tsx'
-import { copy } from '../parts/copy.tsx'
-import { tell } from '../parts/toast.tsx'
+import { errorText } from '../error-text.ts'
+import { Button } from '../components/button.tsx'
+import { copy } from '../components/copy.tsx'
+import { showToast } from '../components/toast.tsx'
 import { Files } from './files.tsx'
-import { openLine, type Login, type TerminalLine } from './line.ts'
+import { openConnection, type TerminalLogin, type TerminalConnection } from './connection.ts'
 import { LoginForm } from './login-form.tsx'
 import { fontSizes, likelySize, openScreen, type Screen } from './screen.ts'
 
@@ -15,12 +14,16 @@ interface TabProps {
   device: string
   pixels: number
   setPixels: (pixels: number) => void
-  /** Tells who is logged in, and whether a session is going on. */
+  /** Called with the user who is logged in, and whether the session is live. */
   change: (user: string, live: boolean) => void
   close: () => void
 }
 
-type State = { readonly line: TerminalLine; readonly login: Login; readonly ended?: string }
+type State = {
+  readonly connection: TerminalConnection
+  readonly login: TerminalLogin
+  readonly ended?: string
+}
 
 export function TerminalTab({ device, pixels, setPixels, change, close }: TabProps) {
   const [state, setState] = useState<State>()
@@ -31,21 +34,21 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
   const screen = useRef<Screen>(undefined)
   const live = state !== undefined && state.ended === undefined
 
-  async function open(login: Login): Promise<void> {
-    const line = await openLine(login, screen.current?.size ?? likelySize(whole.current, pixels))
-    setState({ line, login })
+  async function open(login: TerminalLogin): Promise<void> {
+    const connection = await openConnection(login, screen.current?.size ?? likelySize(whole.current, pixels))
+    setState({ connection, login })
     change(login.username, true)
   }
 
   async function again(): Promise<void> {
     setBusy(true)
-    await open(state!.login).catch((error: unknown) => tell(sentenceOf(error)))
+    await open(state!.login).catch((error: unknown) => showToast(errorText(error)))
     setBusy(false)
   }
 
-  // The tab is closed, and with it the session.
-  const current = useRef<TerminalLine>(undefined)
-  current.current = state?.line
+  // Closing the tab ends the session.
+  const current = useRef<TerminalConnection>(undefined)
+  current.current = state?.connection
   useEffect(() => () => current.current?.close(), [])
 
   async function paste(): Promise<void> {
@@ -53,13 +56,13 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
       screen.current?.paste(await navigator.clipboard.readText())
       screen.current?.focus()
     } catch {
-      tell('The browser keeps the clipboard to itself here: press Ctrl+Shift+V in the terminal.')
+      showToast('The browser keeps the clipboard to itself here: press Ctrl+Shift+V in the terminal.')
     }
   }
 
   function copySelection(): void {
     const text = screen.current?.selection() ?? ''
-    if (text === '') tell('Nothing is selected in the terminal.')
+    if (text === '') showToast('Nothing is selected in the terminal.')
     else void copy(text)
   }
 
@@ -101,7 +104,7 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
           Full screen
         </Button>
         {live ? (
-          <Button kind="quiet" small onPress={() => state.line.close()}>
+          <Button kind="quiet" small onPress={() => state.connection.close()}>
             Disconnect
           </Button>
         ) : (
@@ -118,7 +121,7 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
               Reconnect
             </Button>
             <Button kind="quiet" small onPress={() => setState(undefined)}>
-              Log in anew
+              Log in again
             </Button>
           </div>
         </div>
@@ -129,8 +132,8 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
           close={() => setFinding(false)}
         />
       )}
-      <Place
-        line={state.line}
+      <ScreenHost
+        connection={state.connection}
         pixels={pixels}
         shown={(opened) => (screen.current = opened)}
         shortcut={(name) => (name === 'copy' ? copySelection() : setFinding(true))}
@@ -140,31 +143,31 @@ export function TerminalTab({ device, pixels, setPixels, change, close }: TabPro
           change(state.login.username, false)
         }}
       />
-      {files && live && <Files session={state.line.session} />}
+      {files && live && <Files session={state.connection.session} />}
     </div>
   )
 }
 
-interface PlaceProps {
-  line: TerminalLine
+interface ScreenHostProps {
+  connection: TerminalConnection
   pixels: number
   shown: (screen: Screen | undefined) => void
   shortcut: (name: 'copy' | 'find') => void
   ended: (sentence: string | undefined) => void
 }
 
-/** Where the screen is. It stays when the line is another one: what was shown can still be read. */
-function Place({ line, pixels, shown, shortcut, ended }: PlaceProps) {
+/** Holds the screen. A new connection keeps the screen, so that earlier output can still be read. */
+function ScreenHost({ connection, pixels, shown, shortcut, ended }: ScreenHostProps) {
   const place = useRef<HTMLDivElement>(null)
   const screen = useRef<Screen>(undefined)
-  const events = useRef({ line, shortcut, ended })
-  events.current = { line, shortcut, ended }
+  const events = useRef({ connection, shortcut, ended })
+  events.current = { connection, shortcut, ended }
   useEffect(() => {
     const opened = openScreen(
       place.current!,
       {
-        typed: (text) => events.current.line.type(text),
-        resized: (size) => events.current.line.resize(size),
+        typed: (text) => events.current.connection.type(text),
+        resized: (size) => events.current.connection.resize(size),
         shortcut: (name) => events.current.shortcut(name),
       },
       pixels,
@@ -178,13 +181,13 @@ function Place({ line, pixels, shown, shortcut, ended }: PlaceProps) {
   }, [])
   useEffect(() => {
     const opened = screen.current!
-    line.listen({
+    connection.listen({
       output: (bytes, done) => opened.write(bytes, done),
       ended: (sentence) => events.current.ended(sentence),
     })
-    line.resize(opened.size)
+    connection.resize(opened.size)
     opened.focus()
-  }, [line])
+  }, [connection])
   useEffect(() => screen.current?.fontSize(pixels), [pixels])
   return <div className="terminal-place" ref={place} />
 }

@@ -1,0 +1,41 @@
+// Text with a copy button. Browsers offer the clipboard API only over HTTPS, which many servers in local
+// networks do not have; there `document.execCommand` still works.
+import { Button } from './button.tsx'
+import { showToast } from './toast.tsx'
+
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+    showToast('Copied.')
+  } catch {
+    showToast(copyBySelection(text) ? 'Copied.' : text)
+  }
+}
+
+function copyBySelection(text: string): boolean {
+  const focused = document.activeElement
+  const area = document.createElement('textarea')
+  area.value = text
+  area.className = 'unseen'
+  // Next to the focused element, because a dialog would pull the focus back from anywhere else.
+  ;(focused?.parentElement ?? document.body).append(area)
+  area.select()
+  const done = document.execCommand('copy')
+  area.remove()
+  if (focused instanceof HTMLElement) focused.focus()
+  return done
+}
+
+/** `name` is for screen readers. */
+export function Copyable({ text, name }: { text: string; name: string }) {
+  return (
+    <div className="command">
+      <pre>
+        <code>{text}</code>
+      </pre>
+      <Button kind="quiet" small onPress={() => void copy(text)} aria-label={`Copy ${name}`}>
+        Copy
+      </Button>
+    </div>
+  )
+}

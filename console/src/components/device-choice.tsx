@@ -1,0 +1,121 @@
+// The choice of devices when a namespace has more than its limit. The most used ones are proposed. The others
+// become pending, and can be accepted again once there is room.
+import { useId, useState } from 'react'
+import type { Device } from '@hawser/contract/devices'
+import { encodeFilter } from '@hawser/contract/filters'
+import { api } from '../api.ts'
+import { showSaved, useNamespaceQuery } from '../namespace-query.ts'
+import { FormDialog } from './dialog.tsx'
+import { QueryContent, Empty } from './query-content.tsx'
+
+/** The largest page that the server sends. */
+const shown_most = 100
+
+interface Candidates {
+  devices: Device[]
+  total: number
+  proposed: readonly string[]
+}
+
+async function candidates(find: string): Promise<Candidates> {
+  const filter = { type: 'property', params: { name: 'name', operator: 'contains', value: find } } as const
+  const [accepted, used] = await Promise.all([
+    api.devices.list({
+      query: {
+        status: 'accepted',
+        sort_by: 'last_seen',
+        per_page: shown_most,
+        ...(find === '' ? {} : { filter: encodeFilter([filter]) }),
+      },
+    }),
+    api.devices.mostUsed(),
+  ])
+  const most = used.body.filter(
+    ({ status, name }) => status === 'accepted' && name.includes(find.toLowerCase()),
+  )
+  const rest = accepted.body.filter(({ uid }) => !most.some((device) => device.uid === uid))
+  return { devices: [...most, ...rest], total: accepted.total, proposed: most.map(({ uid }) => uid) }
+}
+
+export function DeviceChoice({ limit, close }: { limit: number; close: () => void }) {
+  const id = useId()
+  const [find, setFind] = useState('')
+  const [chosen, setChosen] = useState<ReadonlyMap<string, string>>()
+  const asked = useNamespaceQuery(['device-choice', find], () => candidates(find), false)
+  const proposed = (asked.data?.devices ?? [])
+    .filter(({ uid }) => asked.data?.proposed.includes(uid))
+    .slice(0, limit)
+  const picked = chosen ?? new Map(proposed.map(({ uid, name }) => [uid, name]))
+  const tick = ({ uid, name }: Device, on: boolean) => {
+    const next = new Map(picked)
+    if (on) next.set(uid, name)
+    else next.delete(uid)
+    setChosen(next)
+  }
+  return (
+    <FormDialog
+      wide
+      title="Choose the devices that stay"
+      submit={
+        picked.size === 0 ? 'Keep none' : `Keep ${picked.size} ${picked.size === 1 ? 'device' : 'devices'}`
+      }
+      close={close}
+      send={async () => {
+        await api.devices.choose({ body: { choices: [...picked.keys()] } })
+        await showSaved('The other devices wait now.')
+      }}
+    >
+      <p className="soft">
+        Up to {limit} devices stay accepted; those that are used most are proposed. Live sessions on the
+        others end, and they wait until there is room for them.
+      </p>
+      <QueryContent query={asked}>
+        {({ devices, total }) => (
+          <>
+            {(total > 10 || find !== '') && (
+              <div className="field">
+                <label htmlFor={id}>Search</label>
+                <input
+                  id={id}
+                  type="search"
+                  value={find}
+                  onChange={(event) => setFind(event.currentTarget.value)}
+                />
+              </div>
+            )}
+            {devices.length === 0 ? (
+              <Empty title="No accepted device has such a name." />
+            ) : (
+              <ul className="rows scrolled" aria-label="Accepted devices" tabIndex={0}>
+                {devices.map((device) => (
+                  <li key={device.uid} className="row">
+                    <label className="tick">
+                      <input
+                        type="checkbox"
+                        checked={picked.has(device.uid)}
+                        disabled={!picked.has(device.uid) && picked.size >= limit}
+                        onChange={(event) => tick(device, event.currentTarget.checked)}
+                      />{' '}
+                      <span>
+                        <strong>{device.name}</strong>{' '}
+                        <span className="soft">
+                          {device.online ? 'online' : 'offline'} · {device.info.pretty_name}
+                        </span>
+                      </span>
+                    </label>
+                  </li>
+                ))}
+              </ul>
+            )}
+            {total > devices.length && (
+              <p className="soft">There are {total} in all; search for the others.</p>
+            )}
+          </>
+        )}
+      </QueryContent>
+      <p className="soft" aria-live="polite">
+        {picked.size} of {limit} chosen{picked.size > 0 && `: ${[...picked.values()].join(', ')}`}
+      </p>
+    </FormDialog>
+  )
+}

@@ -1,0 +1,91 @@
+// Dialogs: a confirmation before an action that cannot be undone, and a form. Both trap the focus, close with
+// Escape, and show the server's refusal inside.
+import type { ReactNode } from 'react'
+import { Dialog as AriaDialog } from 'react-aria-components/Dialog'
+import { Heading } from 'react-aria-components/Heading'
+import { Modal, ModalOverlay } from 'react-aria-components/Modal'
+import { Button } from './button.tsx'
+import { Form, type FormProps } from './form.tsx'
+
+interface DialogProps {
+  title: string
+  close: () => void
+  children: ReactNode
+  /** An alert dialog is read out as a whole. */
+  role?: 'dialog' | 'alertdialog'
+  wide?: boolean
+}
+
+export function Dialog({ title, close, children, role = 'dialog', wide = false }: DialogProps) {
+  return (
+    <ModalOverlay className="veil" isOpen isDismissable onOpenChange={(open) => !open && close()}>
+      <Modal className={wide ? 'modal wide' : 'modal'}>
+        <AriaDialog role={role} className="dialog">
+          <Heading slot="title" level={2}>
+            {title}
+          </Heading>
+          {children}
+        </AriaDialog>
+      </Modal>
+    </ModalOverlay>
+  )
+}
+
+/** A dialog with a form; it closes when the form has been sent. */
+export function FormDialog({
+  title,
+  close,
+  children,
+  send,
+  wide = false,
+  ...form
+}: FormProps & { title: string; close: () => void; wide?: boolean }) {
+  return (
+    <Dialog title={title} close={close} wide={wide}>
+      <Form
+        {...form}
+        send={async (values) => {
+          await send(values)
+          close()
+        }}
+        beside={
+          <Button kind="quiet" onPress={close}>
+            Cancel
+          </Button>
+        }
+      >
+        {children}
+      </Form>
+    </Dialog>
+  )
+}
+
+export interface Confirmation {
+  title: string
+  says: ReactNode
+  yes: string
+  no?: string
+  act: () => Promise<unknown>
+}
+
+export function ConfirmDialog({ question, close }: { question: Confirmation; close: () => void }) {
+  return (
+    <Dialog title={question.title} close={close} role="alertdialog">
+      <Form
+        submit={question.yes}
+        kind="danger"
+        send={async () => {
+          await question.act()
+          close()
+        }}
+        beside={
+          <Button kind="quiet" onPress={close} autoFocus>
+            {question.no ?? 'Cancel'}
+          </Button>
+        }
+      >
+        <div className="soft">{question.says}</div>
+      </Form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,71 @@
+// The device filter of a public key or a firewall rule: all devices, those whose names match a pattern, or
+// those with a tag.
+import { useState } from 'react'
+import type { StoredFilter } from '@hawser/contract/fields'
+import { Choice, Field, type Values } from './form.tsx'
+
+interface Shown {
+  hostname?: string
+  tags?: string[]
+}
+
+const kindOf = ({ hostname, tags }: Shown): string =>
+  tags ? 'tags' : hostname === undefined || hostname === '.*' ? 'all' : 'hostname'
+
+export function FilterFields({ filter = {} }: { filter?: Shown }) {
+  const [kind, setKind] = useState(kindOf(filter))
+  return (
+    <>
+      <Choice
+        label="Devices"
+        name="devices"
+        value={kind}
+        onChange={(event) => setKind(event.currentTarget.value)}
+        options={[
+          ['all', 'All devices'],
+          ['hostname', 'Devices whose names fit a pattern'],
+          ['tags', 'Devices with a tag'],
+        ]}
+      />
+      {kind === 'hostname' && (
+        <Field
+          label="Pattern of the names"
+          name="hostname"
+          required
+          defaultValue={filter.hostname}
+          code
+          autoCapitalize="none"
+          hint="A regular expression, for example ^pump-"
+          wrong="A pattern is needed."
+        />
+      )}
+      {kind === 'tags' && (
+        <Field
+          label="Tags"
+          name="tags"
+          required
+          defaultValue={filter.tags?.join(' ')}
+          autoCapitalize="none"
+          autoComplete="off"
+          spellCheck={false}
+          hint="One to three tags that are in use, with a space between them. A device fits when it has one of them."
+          wrong="One to three tags are needed."
+        />
+      )}
+    </>
+  )
+}
+
+export function filterFrom({ devices, hostname = '', tags = '' }: Values): StoredFilter {
+  if (devices === 'tags') return { tags: [...new Set(tags.split(/[\s,]+/).filter(Boolean))] }
+  return { hostname: devices === 'hostname' ? hostname : '.*' }
+}
+
+export function filterWords({ hostname, tags }: Shown): string {
+  if (tags) return `devices tagged ${tags.join(' or ')}`
+  return hostname === undefined || hostname === '.*' ? 'all devices' : `devices like ${hostname}`
+}
+
+/** A pattern, or the given words for one that matches everything. */
+export const patternWords = (pattern: string, all: string): string =>
+  pattern === '.*' || pattern === '' ? all : pattern

@@ -1,0 +1,314 @@
+// Forms: fields with a label, a hint and an error, and a form that submits once at a time. The browser's
+// validation runs first, so that most mistakes need no request. The server's refusal appears beside the
+// fields that it names, or as a sentence above the button.
+import {
+  createContext,
+  useContext,
+  useId,
+  useRef,
+  useState,
+  type InputHTMLAttributes,
+  type ReactNode,
+} from 'react'
+import { ApiError } from '@hawser/contract/client'
+import { errorText } from '../error-text.ts'
+import { Button } from './button.tsx'
+
+export type Values = Readonly<Record<string, string>>
+
+interface FormState {
+  wrong: Values
+  /** Removes the error of a field while the person corrects it. */
+  mend(name: string): void
+}
+
+const State = createContext<FormState>({ wrong: {}, mend: () => {} })
+
+export interface FormProps {
+  send: (values: Values) => Promise<unknown>
+  submit: string
+  children?: ReactNode
+  kind?: 'main' | 'danger'
+  /** Shown beside the submit button. */
+  beside?: ReactNode
+  /** Called with a refusal before it is shown; may return a sentence to show instead of the server's. */
+  refused?: (error: ApiError, form: HTMLFormElement) => string | undefined
+  label?: string
+  /** Not full width, for forms inside of the app. */
+  compact?: boolean
+}
+
+type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement
+
+const controlsOf = (form: HTMLFormElement): Control[] =>
+  [...form.elements].filter(
+    (one): one is Control =>
+      (one instanceof HTMLInputElement ||
+        one instanceof HTMLSelectElement ||
+        one instanceof HTMLTextAreaElement) &&
+      one.name !== '',
+  )
+
+function valueOf(control: Control): [string, string] {
+  if (control instanceof HTMLInputElement && control.type === 'checkbox')
+    return [control.name, control.checked ? 'on' : '']
+  return [control.name, control.autocomplete.endsWith('password') ? control.value : control.value.trim()]
+}
+
+export function Form({
+  send,
+  submit,
+  children,
+  kind = 'main',
+  beside,
+  refused,
+  label,
+  compact = false,
+}: FormProps) {
+  const form = useRef<HTMLFormElement>(null)
+  const under = useRef(false)
+  const [busy, setBusy] = useState(false)
+  const [says, setSays] = useState('')
+  const [wrong, setWrong] = useState<Values>({})
+
+  function complain(found: Values, sentence = ''): void {
+    setWrong(found)
+    setSays(sentence)
+    const first = form.current && controlsOf(form.current).find((control) => control.name in found)
+    first?.focus()
+  }
+
+  function show(error: ApiError, element: HTMLFormElement): void {
+    const own = refused?.(error, element)
+    const controls = controlsOf(element)
+    const named = own === undefined ? controls.filter((control) => error.fields?.includes(control.name)) : []
+    const unseen = (error.fields ?? []).filter((name) => !controls.some((control) => control.name === name))
+    const found = named.map(({ name, dataset }) => [
+      name,
+      (error.kind === 'takenFields' && dataset['taken']) || dataset['wrong'] || 'This cannot be used.',
+    ])
+    const rest = unseen.length > 0 ? `These are not valid: ${unseen.join(', ')}.` : errorText(error)
+    complain(
+      Object.fromEntries(found) as Values,
+      own ?? (named.length === 0 || unseen.length > 0 ? rest : ''),
+    )
+  }
+
+  async function run(element: HTMLFormElement): Promise<void> {
+    const controls = controlsOf(element)
+    const bad = controls.filter((control) => !control.validity.valid)
+    complain(
+      Object.fromEntries(
+        bad.map(({ name, dataset, validationMessage }) => [name, dataset['wrong'] ?? validationMessage]),
+      ),
+    )
+    if (bad.length > 0) return
+    under.current = true
+    setBusy(true)
+    try {
+      await send(Object.fromEntries(controls.map(valueOf)))
+    } catch (error) {
+      if (error instanceof ApiError) show(error, element)
+      else complain({}, errorText(error))
+    } finally {
+      under.current = false
+      setBusy(false)
+    }
+  }
+
+  return (
+    <State
+      value={{
+        wrong,
+        mend: (name) =>
+          setWrong((before) =>
+            name in before
+              ? Object.fromEntries(Object.entries(before).filter(([key]) => key !== name))
+              : before,
+          ),
+      }}
+    >
+      <form
+        ref={form}
+        noValidate
+        method="post"
+        className={compact ? 'compact' : ''}
+        aria-busy={busy}
+        aria-label={label}
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!under.current) void run(event.currentTarget)
+        }}
+      >
+        {children}
+        <p className="says" role="alert">
+          {says}
+        </p>
+        <div className="choices">
+          <Button type="submit" kind={kind} isPending={busy}>
+            {submit}
+          </Button>
+          {beside}
+        </div>
+      </form>
+    </State>
+  )
+}
+
+interface About {
+  label: string
+  name: string
+  hint?: string | undefined
+  /** The error when the browser's validation fails, or when the server names the field. */
+  wrong?: string
+  taken?: string
+}
+
+/** The ids and attributes that connect a control to its label, its hint and its error. */
+function useField({ name, hint, wrong: sentence, taken }: About) {
+  const { wrong, mend } = useContext(State)
+  const id = useId()
+  const complaint = wrong[name] ?? ''
+  return {
+    complaint,
+    id,
+    control: {
+      id,
+      name,
+      'aria-describedby': [hint && !complaint ? `${id}-hint` : '', `${id}-wrong`].filter(Boolean).join(' '),
+      'aria-invalid': complaint ? ('true' as const) : undefined,
+      'data-wrong': sentence,
+      'data-taken': taken,
+    },
+    mend: () => mend(name),
+  }
+}
+
+function Around({
+  id,
+  label,
+  hint,
+  complaint,
+  children,
+}: About & { id: string; complaint: string; children: ReactNode }) {
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {children}
+      {hint && !complaint && (
+        <p className="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      <p className="wrong" id={`${id}-wrong`}>
+        {complaint}
+      </p>
+    </div>
+  )
+}
+
+export type FieldProps = About & Omit<InputHTMLAttributes<HTMLInputElement>, 'name'> & { code?: boolean }
+
+export function Field({ label, name, hint, wrong, taken, code = false, ...rest }: FieldProps) {
+  const about = { label, name, hint, ...(wrong ? { wrong } : {}), ...(taken ? { taken } : {}) }
+  const { control, id, complaint, mend } = useField(about)
+  const input = (
+    <input
+      {...(code
+        ? { className: 'code', autoCapitalize: 'characters', spellCheck: false, autoComplete: 'off' }
+        : {})}
+      {...rest}
+      {...control}
+      onInput={mend}
+    />
+  )
+  return (
+    <Around {...about} id={id} complaint={complaint}>
+      {rest.type === 'password' ? <Revealed {...rest} control={control} mend={mend} /> : input}
+    </Around>
+  )
+}
+
+/** A password field with a button that shows its content. */
+function Revealed({
+  control,
+  mend,
+  ...rest
+}: InputHTMLAttributes<HTMLInputElement> & { control: object; mend: () => void }) {
+  const [shown, setShown] = useState(false)
+  const input = useRef<HTMLInputElement>(null)
+  return (
+    <div className="with-button">
+      <input {...rest} {...control} ref={input} type={shown ? 'text' : 'password'} onInput={mend} />
+      <button
+        type="button"
+        className="button quiet"
+        aria-pressed={shown}
+        aria-label="Show the password"
+        onClick={() => {
+          setShown(!shown)
+          input.current?.focus()
+        }}
+      >
+        {shown ? 'Hide' : 'Show'}
+      </button>
+    </div>
+  )
+}
+
+export function Area({
+  label,
+  name,
+  hint,
+  wrong,
+  ...rest
+}: About & Omit<React.TextareaHTMLAttributes<HTMLTextAreaElement>, 'name'>) {
+  const about = { label, name, hint, ...(wrong ? { wrong } : {}) }
+  const { control, id, complaint, mend } = useField(about)
+  return (
+    <Around {...about} id={id} complaint={complaint}>
+      <textarea {...rest} {...control} onInput={mend} />
+    </Around>
+  )
+}
+
+export function Choice({
+  label,
+  name,
+  hint,
+  options,
+  ...rest
+}: About & { options: readonly (readonly [string, string])[] } & Omit<
+    React.SelectHTMLAttributes<HTMLSelectElement>,
+    'name'
+  >) {
+  const about = { label, name, hint }
+  const { control, id, complaint } = useField(about)
+  return (
+    <Around {...about} id={id} complaint={complaint}>
+      <select {...rest} {...control}>
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Around>
+  )
+}
+
+export function Tick({
+  label,
+  name,
+  defaultChecked = false,
+}: {
+  label: string
+  name: string
+  defaultChecked?: boolean
+}) {
+  return (
+    <label className="tick">
+      <input type="checkbox" name={name} defaultChecked={defaultChecked} /> {label}
+    </label>
+  )
+}

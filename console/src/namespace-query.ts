@@ -1,0 +1,40 @@
+// Queries and mutations of pages. A query belongs to the current namespace, is refetched while its page is
+// visible, and again after every mutation. Results of mutations are shown as toasts.
+import { keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query'
+import { refetch_ms, queryClient, useMe } from './api.ts'
+import { errorText } from './error-text.ts'
+import { showToast } from './components/toast.tsx'
+
+/** A query in the current namespace. `again`: whether to refetch it at intervals. */
+export function useNamespaceQuery<T>(
+  key: readonly unknown[],
+  ask: () => Promise<T>,
+  again = true,
+): UseQueryResult<T> {
+  const { tenant } = useMe()
+  return useQuery({
+    queryKey: ['in', tenant, ...key],
+    queryFn: ask,
+    refetchInterval: again ? refetch_ms : false,
+    // While a page of a list loads, show the previous page of the same list.
+    placeholderData: (before, query) =>
+      query?.queryKey[2] === key[0] && query?.queryKey[1] === tenant ? keepPreviousData(before) : undefined,
+  })
+}
+
+/** After a mutation: shows a toast and refetches everything on the page. */
+export async function showSaved(sentence: string): Promise<void> {
+  showToast(sentence)
+  await queryClient.invalidateQueries({ queryKey: ['in'] })
+}
+
+/** Runs a mutation; shows a toast with the sentence, or with the error. */
+export async function attempt(act: () => Promise<unknown>, sentence: string): Promise<void> {
+  try {
+    await act()
+  } catch (error) {
+    showToast(errorText(error))
+    return
+  }
+  await showSaved(sentence)
+}

@@ -1,0 +1,25 @@
+// The commands that connect to a device, install the agent or join without one, with the server's addresses.
+import { publicApi, useMe } from './api.ts'
+import { useNamespaceQuery } from './namespace-query.ts'
+
+export function useSshCommands() {
+  const { tenant } = useMe()
+  const info = useNamespaceQuery(['info'], async () => (await publicApi.system.info()).body, false).data
+  const ssh = info?.endpoints.ssh ?? ''
+  const colon = ssh.lastIndexOf(':')
+  // An IPv6 address has brackets before a port; ssh takes it without.
+  const host = ssh.slice(0, colon).replaceAll(/[[\]]/g, '')
+  const port = ssh.slice(colon + 1)
+  return {
+    known: info !== undefined,
+    /** The SSHID of a device. */
+    sshid: (namespace: string, device: string, user = 'root') => `${user}@${namespace}.${device}`,
+    ssh: (namespace: string, device: string, user = 'root') =>
+      `ssh ${port === '22' ? '' : `-p ${port} `}${user}@${namespace}.${device}@${host}`,
+    /** The command that a device without an agent runs. */
+    join: () =>
+      `ssh -N -R 0:localhost:22 ${port === '22' ? '' : `-p ${port} `}-i <enrolment key> ${tenant}.<name>@${host}`,
+    install: (hostname = '') =>
+      `curl -fsSL '${location.protocol}//${info?.endpoints.api ?? location.host}/install.sh?tenant_id=${tenant}${hostname && `&preferred_hostname=${hostname}`}' | sh`,
+  }
+}
