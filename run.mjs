@@ -1,7 +1,7 @@
 // Starts one of our TypeScript programs on a machine that has only Node 20 or newer and npm. It installs the
-// packages that are missing, then hands over to a Node that runs TypeScript: the machine's own when that is new
-// enough, else the one that `npm ci` brought as a platform package (docs/decisions/0001). Plain JavaScript,
-// because an old Node must read it.
+// packages that are missing, then hands over to a Node that runs TypeScript: the machine's own when that is
+// new enough, else the one that `npm ci` brought as a platform package (docs/decisions/0001). Plain
+// JavaScript, because an old Node must read it.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'

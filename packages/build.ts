@@ -1,5 +1,6 @@
-// `npm run build`: makes what the server serves and cannot make while it runs: the web console, and the agents
-// for devices with each kind of processor. `npm start` runs it with `--missing-agents` when one is missing.
+// `npm run build`: makes what the server serves and cannot make while it runs: the web console, and the
+// agents for devices with each kind of processor. `npm start` runs it with `--missing-agents` when one is
+// missing.
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'

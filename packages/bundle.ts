@@ -23,8 +23,8 @@ const entries: Readonly<Record<Product, Readonly<Record<string, string>>>> = {
   agent: {
     main: 'agent/src/main.ts',
     'sftp-child': 'agent/src/sftp-child.ts',
-    'errands-child': 'agent/src/errands-child.ts',
-    'rights-child': 'agent/src/rights-child.ts',
+    'user-sockets-child': 'agent/src/user-sockets-child.ts',
+    'privileges-child': 'agent/src/privileges-child.ts',
   },
   cli: { main: 'packages/cli.ts' },
 }

@@ -1,6 +1,6 @@
 // The npm packages: the same scripts as in the tarballs, for the Node that is there. The command line needs
-// nothing else. The agent needs node-pty's addon and a newer Node than most systems have, so its package names
-// both as optional dependencies, for the processor of the device.
+// nothing else. The agent needs node-pty's addon and a newer Node than most systems have, so its package
+// names both as optional dependencies, for the processor of the device.
 import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

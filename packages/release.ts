@@ -1,5 +1,5 @@
-// `npm run package`: writes everything that people download into dist/release, with a file of SHA-256 sums, and
-// prints how large it is. `npm run package -- x64` makes the tarballs for one processor only.
+// `npm run package`: writes everything that people download into dist/release, with a file of SHA-256 sums,
+// and prints how large it is. `npm run package -- x64` makes the tarballs for one processor only.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

@@ -1,6 +1,6 @@
 // The Node that a tarball carries for one processor, untouched, and the libatomic.so.1 that Node needs since
-// version 25 and that a bare Debian or Ubuntu lacks. Decision 24 says where the Node comes from and what can be
-// checked about it.
+// version 25 and that a bare Debian or Ubuntu lacks. Decision 24 says where the Node comes from and what can
+// be checked about it.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
@@ -13,7 +13,7 @@ export interface Runtime {
   readonly node: NodeBinary
   /** Undefined when this Node does not need it, or when this machine has none for the processor. */
   readonly libatomic: string | undefined
-  /** What whoever builds should know, as sentences. */
+  /** Sentences for the person who builds. */
   readonly warnings: readonly string[]
 }
 

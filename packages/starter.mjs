@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// What npm puts on the path: runs the program on the running Node if that is new enough, else on the one that npm has brought
-// with the package, else says what is missing. Plain JavaScript of old, because an old Node must read it.
+// The command that npm puts on the PATH: runs the program on the running Node if that is new enough, else on
+// the one that npm has installed with the package, else says what is missing. Plain JavaScript, because an
+// old Node must read it.
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -36,7 +37,8 @@ function run(node) {
   const child = spawn(node, ['--disable-warning=ExperimentalWarning', main, ...process.argv.slice(2)], {
     stdio: 'inherit',
   })
-  // The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child decides.
+  // The terminal sends Ctrl-C to the whole group; a process manager signals only us. Either way the child
+  // decides.
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']
   for (const signal of signals) process.on(signal, () => child.kill(signal))
   child.on('error', (error) => {

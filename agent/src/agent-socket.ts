@@ -1,13 +1,13 @@
-// The socket behind which a program finds the keys of the person's own SSH agent. Every connection to it
-// becomes a channel back to the client. The socket lies in a folder that only the user may enter, and that
-// folder in one of root's that nobody else may change: so the paths that we remove at the end are still the
-// ones we made.
+// Agent forwarding: the socket (SSH_AUTH_SOCK) through which programs use the keys of the person's own SSH
+// agent. Every connection to it becomes a channel back to the client. The socket lies in a folder that only
+// the user may enter, inside a folder of root's that nobody else may change, so that the paths we remove at
+// the end are still the ones we made.
 import { chmod, chown, mkdir, rmdir, unlink } from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { joinSocket, type Connection } from '@hawser/ssh'
-import { isStillOurs, ownFolder } from './folders.ts'
-import { rightsToTake } from './rights.ts'
+import { isOwnFolder, ownFolder } from './folders.ts'
+import { credentialsFor } from './privileges.ts'
 import type { Account } from './users.ts'
 
 export interface AgentSocket extends AsyncDisposable {
@@ -34,7 +34,7 @@ export async function openAgentSocket(connection: Connection, account: Account):
     for (const socket of sockets) socket.destroy()
     // Closing the server unlinks the socket, unless the user has done so.
     await new Promise<void>((resolve) => void server.close(() => resolve()))
-    if (!isStillOurs(outer)) return
+    if (!isOwnFolder(outer)) return
     await unlink(file).catch(() => undefined)
     await rmdir(folder).catch(() => undefined)
     await rmdir(outer).catch(() => undefined)
@@ -45,10 +45,10 @@ export async function openAgentSocket(connection: Connection, account: Account):
       server.once('error', reject)
       server.listen(file, resolve)
     })
-    const rights = rightsToTake(account)
-    if (rights) {
-      await chown(file, rights.uid, rights.gid)
-      await chown(folder, rights.uid, rights.gid)
+    const credentials = credentialsFor(account)
+    if (credentials) {
+      await chown(file, credentials.uid, credentials.gid)
+      await chown(folder, credentials.uid, credentials.gid)
       await chmod(outer, 0o711)
     }
   } catch (error) {

@@ -1,6 +1,6 @@
-// The agent's life: enrol, hold the tunnel, come back when it is lost. It waits longer after each failure, as
-// long as the server asks for, and never in step with others; a token that is refused is replaced by
-// enrolling anew.
+// The agent's main loop: enrol, hold the tunnel, reconnect when it is lost. The agent waits longer after each
+// failure, at least as long as the server asks for, with jitter. When the server refuses its token, it enrols
+// again.
 import type { Duplex } from 'node:stream'
 import { UpgradeFailed } from '@hawser/mux'
 import { backoff } from './backoff.ts'
@@ -13,11 +13,11 @@ import { holdTunnel } from './tunnel.ts'
 
 export type Log = (event: Record<string, unknown>) => void
 
-/** How often the device says that it is there, beside the tunnel's own pings. */
+/** How often the device enrols again to show that it is there, beside the tunnel's own pings. */
 const beat_ms = 30_000
 
-/** What is a device in place of this machine, such as a container on it. */
-export interface Stand {
+/** A device that is not this machine, such as a container on it. */
+export interface ServedDevice {
   facts(): Facts
   serve(
     stream: Duplex,
@@ -30,23 +30,23 @@ export async function runAgent(
   config: AgentConfig,
   log: Log,
   signal: AbortSignal,
-  stand?: Stand,
+  served?: ServedDevice,
 ): Promise<void> {
   const identity = loadIdentity(config.keyFile)
-  const enrol = enrolment(config, identity, stand?.facts)
+  const enrol = enrolment(config, identity, served?.facts)
   const pause = backoff()
   let device: Enrolled | undefined
   let beating: NodeJS.Timeout | undefined
 
-  /**
-   * Loaded with the first connection: most devices wait for one most of the time, and memory is scarce there.
-   */
-  let parts: Promise<Pick<SshdOptions, 'hostKeys' | 'approveKey'> & { serveOne: Stand['serve'] }> | undefined
+  /** Loaded with the first connection: most devices wait most of the time, and their memory is scarce. */
+  let parts:
+    | Promise<Pick<SshdOptions, 'hostKeys' | 'approveKey'> & { serveOne: ServedDevice['serve'] }>
+    | undefined
   const load = async () => {
     const [{ keyApproval }, { privateKeyFrom }, serveOne] = await Promise.all([
       import('./key-approval.ts'),
       import('@hawser/ssh'),
-      stand ? stand.serve : thisMachine(config, log),
+      served ? served.serve : thisMachine(config, log),
     ])
     return {
       serveOne,
@@ -64,7 +64,7 @@ export async function runAgent(
     try {
       device = await enrol(signal)
     } catch (error) {
-      // The tunnel says it too; the next beat tries again.
+      // The tunnel notices it too; the next beat tries again.
       log({ level: 'debug', event: 'beat.failed', why: messageOf(error) })
     }
   }
@@ -86,7 +86,7 @@ export async function runAgent(
     } catch (error) {
       if (signal.aborted) break
       log({ level: 'warn', event: 'connection.failed', why: messageOf(error) })
-      // The device was removed or rejected, or the server is another one: the token is no good any more.
+      // The device was removed or rejected, or the server is another one: the token has become invalid.
       if (error instanceof UpgradeFailed && (error.status === 401 || error.status === 403)) device = undefined
       asked_s =
         error instanceof Refused
@@ -101,7 +101,7 @@ export async function runAgent(
   }
 }
 
-async function thisMachine(config: AgentConfig, log: Log): Promise<Stand['serve']> {
+async function thisMachine(config: AgentConfig, log: Log): Promise<ServedDevice['serve']> {
   const [{ serveSsh }, { usersOf }] = await Promise.all([import('./sshd.ts'), import('./users.ts')])
   const users = usersOf(config.singleUserPassword, log)
   return async (stream, shared) => serveSsh(stream, { ...shared, users })

@@ -1,5 +1,5 @@
-// How long to wait before the next try: longer each time, and never in step with other agents. A server that
-// names a time is there, and knows when it has room: it is obeyed, to the second, and the wait does not grow.
+// Delays between attempts to connect: exponential, with jitter. When the server itself names a delay
+// (Retry-After), the agent waits exactly that long, and the next delay does not grow.
 
 export interface Backoff {
   /** How long the next wait is; each call counts as a failure. */

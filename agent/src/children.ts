@@ -1,21 +1,21 @@
-// Starting programs so that they get what they are meant to have and nothing else: the rights of the user, a
-// session of their own, three descriptors. Node marks all that it opens as not to be inherited; the masters
-// of pseudo-terminals, which node-pty's native part opens, are the one exception, and whoever inherits one
-// could read and type on somebody else's terminal and keep it from being hung up. Node has no call that marks
-// them either. So they are noted here, and every child gets /dev/null in their place. Whatever lives longer
-// than a moment must be started with `stdioWith`.
+// Starts programs with exactly what they are meant to have: the credentials of the user, a session of their
+// own, three descriptors. Node opens every descriptor with O_CLOEXEC. The masters of pseudo-terminals, which
+// node-pty's addon opens, are the one exception: a child that inherits one could read and type on somebody
+// else's terminal, and would keep it from being hung up. Node has no call that marks them afterwards. So this
+// file remembers them and gives every child /dev/null in their place. Every child that lives longer than a
+// moment must be started with `stdioWith`.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import type { Exit } from '@hawser/ssh'
 import { exitOf, type Command } from './program.ts'
-import { asLogin, commandWith, rightsToTake } from './rights.ts'
+import { asLogin, commandAs, credentialsFor } from './privileges.ts'
 import type { Account } from './users.ts'
 
 const masters = new Set<number>()
 let nothing: number | undefined
 
-/** A descriptor that children must not get; returns what forgets it, to be called when it is closed. */
-export function keepToOurselves(fd: number): () => void {
+/** Hides a descriptor from children; call what it returns when the descriptor is closed. */
+export function hideFromChildren(fd: number): () => void {
   masters.add(fd)
   return () => void masters.delete(fd)
 }
@@ -23,8 +23,8 @@ export function keepToOurselves(fd: number): () => void {
 const closeOnExec = 0o2000000
 
 /**
- * Closes what we have from whoever started us, beside the first three: Node marks only what it opens itself.
- * To be called before anything else is opened.
+ * Closes the descriptors that we inherited, except the first three: Node marks only what it opens itself.
+ * Call it before anything else is opened.
  */
 export function closeInherited(): void {
   for (const name of readdirSync('/proc/self/fd')) {
@@ -40,7 +40,7 @@ export function closeInherited(): void {
 
 type Stdio = (number | 'pipe' | 'ignore' | 'ipc')[]
 
-/** What a child is to have, and nothing of what it must not. */
+/** The descriptors of a child, with the hidden ones covered. */
 export function stdioWith(wanted: Stdio): Stdio {
   if (masters.size === 0) return wanted
   nothing ??= openSync('/dev/null', 'r')
@@ -58,8 +58,8 @@ export interface Started {
 }
 
 /**
- * Throws if it cannot be started. `account` is who the program is to be; undefined for a program of ours that
- * sees to it itself. The descriptors are opened at the last moment.
+ * Throws if the program cannot be started. `account` is the user that it runs as; undefined for a program of
+ * ours that drops its privileges itself. The descriptors are opened at the last moment.
  */
 export async function start(
   command: Command,
@@ -67,8 +67,8 @@ export async function start(
   account: Account | undefined,
   stdio: () => Stdio,
 ): Promise<Started> {
-  const rights = account && rightsToTake(account)
-  const taking = rights ? await commandWith(rights, command) : command
+  const credentials = account && credentialsFor(account)
+  const taking = credentials ? await commandAs(credentials, command) : command
   const last = account && process.getuid?.() === 0 ? asLogin(account.uid, taking) : taking
   // `detached` makes it the leader of a session and a group, so that a signal reaches all that it has
   // started.

@@ -18,10 +18,10 @@ import {
   type Container,
   type EngineClient,
   type EngineFacts,
-  type EngineWay,
+  type EngineEndpoint,
 } from '@hawser/engine'
-import { readShadow, standingOf, today_days } from '@hawser/engine/shadow'
-import { runAgent, type Log, type Stand } from './agent.ts'
+import { readShadow, accountState, today_days } from '@hawser/engine/shadow'
+import { runAgent, type Log, type ServedDevice } from './agent.ts'
 import { ConfigError, readCommon, type AgentConfig } from './config.ts'
 import { passwords, type Passwords } from './passwords.ts'
 
@@ -29,7 +29,7 @@ export interface ConnectorConfig {
   readonly common: Pick<AgentConfig, 'server' | 'tenant_id' | 'keepalive_ms' | 'lowData'>
   /** Where the keys of the containers are. */
   readonly keys: string
-  readonly engine: EngineWay
+  readonly engine: EngineEndpoint
   /** Undefined: all containers. */
   readonly label: { readonly name: string; readonly value: string | undefined } | undefined
 }
@@ -67,7 +67,7 @@ export function readConnectorConfig(
   }
 }
 
-function tcp(host: string, secure: boolean, find: (name: string) => string): EngineWay {
+function tcp(host: string, secure: boolean, find: (name: string) => string): EngineEndpoint {
   const { hostname, port, host: name } = new URL(host.replace(/^tcp:/, 'http:'))
   const plain = hostname.replace(/^\[(.*)\]$/, '$1')
   const to = { host: plain, port: Number(port) || (secure ? 2376 : 2375), name }
@@ -91,7 +91,7 @@ function tcp(host: string, secure: boolean, find: (name: string) => string): Eng
 
 /** Resolves when the signal stops it. */
 export async function runConnector(config: ConnectorConfig, log: Log, signal: AbortSignal): Promise<void> {
-  const client = engineClient({ way: () => config.engine })
+  const client = engineClient({ endpoint: () => config.engine })
   const check = passwords({ log })
   const running = new Map<string, { readonly stopping: AbortController; readonly ended: Promise<void> }>()
   /** Those that were seen in this life, whose keys are ours to remove. */
@@ -136,7 +136,7 @@ export async function runConnector(config: ConnectorConfig, log: Log, signal: Ab
   }
 
   const supervised = supervise({
-    open: (stopped) => engineClient({ way: () => config.engine, signal: stopped }),
+    open: (stopped) => engineClient({ endpoint: () => config.engine, signal: stopped }),
     async found({ containers, more }, facts) {
       const wanted = new Map(
         containers.filter((each) => each.running && fits(each)).map((each) => [each.id, each]),
@@ -177,7 +177,7 @@ function standFor(
   { id, image }: Container,
   { arch }: EngineFacts,
   check: Passwords,
-): Stand {
+): ServedDevice {
   return {
     facts: () => ({
       id: 'docker',
@@ -194,8 +194,8 @@ function standFor(
         // As the container's own files say, and never for an account that has none.
         async checkPassword({ name }, password) {
           const entry = readShadow((await findShadow(client, id, name)) ?? '')
-          const standing = entry && standingOf(entry, today_days(Date.now()))
-          if (!entry || standing?.closed !== undefined || standing?.noPassword !== undefined)
+          const state = entry && accountState(entry, today_days(Date.now()))
+          if (!entry || state?.closed !== undefined || state?.noPassword !== undefined)
             return check.pretend(password)
           return check.matches(password, entry.hash)
         },

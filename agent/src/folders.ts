@@ -1,6 +1,6 @@
-// Folders of our own for a while. Root's are made where nobody else can write, as far as the device has such
-// a place: in a folder that everybody writes to, what was swept away could be put back by somebody else. So
-// whoever comes back to one of them asks first whether it still is ours.
+// Temporary folders of our own. An agent that runs as root makes them in /run, where nobody else can write:
+// in /tmp, somebody else could put a folder back that a clean-up has removed. Whoever comes back to a folder
+// first asks whether it is still ours.
 import { accessSync, constants, lstatSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -14,7 +14,7 @@ export function ownFolder(name: string): string {
   )
 }
 
-export function isStillOurs(folder: string): boolean {
+export function isOwnFolder(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false })
   return (
     found !== undefined &&
@@ -36,15 +36,15 @@ function isWritable(folder: string): boolean {
 const codeFolder = path.join(rootsPlace, 'hawser-code')
 
 /**
- * The variables for a child of root that runs our own code. It finds there what was compiled before, which
- * takes its start from half a second to a tenth. Root runs what is in that folder: without one that is
- * certainly ours it is done without.
+ * The variables that give a child of ours, started by root, the compile cache. With it a start takes a tenth
+ * of a second instead of half a second. Root runs what is in that folder, so there is no cache unless the
+ * folder is certainly ours.
  */
-export function ownCode(): Record<string, string> {
+export function compileCache(): Record<string, string> {
   try {
     mkdirSync(codeFolder, { mode: 0o700 })
   } catch {
     // It is there already, or cannot be.
   }
-  return isStillOurs(codeFolder) ? { NODE_COMPILE_CACHE: codeFolder } : {}
+  return isOwnFolder(codeFolder) ? { NODE_COMPILE_CACHE: codeFolder } : {}
 }

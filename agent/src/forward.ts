@@ -1,8 +1,7 @@
-// Forwarded connections: to a port or a socket file that the device can reach (-L, -D, -J), and from one on
-// the device (-R). What a user may not do with a shell is not possible here either: ports below 1024 are
-// root's, socket files are opened with the user's rights (errands.ts), and what is listened on is on the
-// loopback only, as sshd does unless told otherwise. Where to may be forwarded at all is the server's policy.
-// Numbers of listeners and of connections are bounded.
+// Forwarded connections: to a port or a socket that the device can reach (-L, -D, -J), and from one on the
+// device (-R). A user can do no more here than with a shell: ports below 1024 are root's, sockets are opened
+// with the user's privileges (user-sockets.ts), and listeners are on the loopback only, as with sshd's
+// defaults. Which targets may be forwarded to is the server's policy. Listeners and connections are bounded.
 import net, { type AddressInfo } from 'node:net'
 import {
   joinSocket,
@@ -18,7 +17,7 @@ import {
   type GlobalRequest,
   type Opening,
 } from '@hawser/ssh'
-import { errandsFor } from './errands.ts'
+import { userSocketsOf } from './user-sockets.ts'
 import type { Account } from './users.ts'
 
 export const forwardChannels: readonly string[] = ['direct-tcpip', 'direct-streamlocal@openssh.com']
@@ -48,7 +47,7 @@ export function forwardsOf(
   account: Account,
   log: (event: Record<string, unknown>) => void,
 ): Forwards {
-  const errands = errandsFor(account)
+  const userSockets = userSocketsOf(account)
   /** By address and port as they were asked for. */
   const ports = new Map<string, net.Server[]>()
   const files = new Set<string>()
@@ -63,7 +62,7 @@ export function forwardsOf(
 
   const dial = async (opening: Opening): Promise<net.Socket> => {
     if (opening.type === 'direct-streamlocal@openssh.com')
-      return keep(await errands.connect(readPath(opening.payload)))
+      return keep(await userSockets.connect(readPath(opening.payload)))
     const { host, port } = readTcpForward(opening.payload)
     const socket = keep(net.connect({ host, port, allowHalfOpen: true, noDelay: true }))
     await new Promise<void>((resolve, reject) => {
@@ -116,7 +115,7 @@ export function forwardsOf(
     if (ports.size + files.size >= mostListeners) return undefined
     if (request.name === 'streamlocal-forward@openssh.com') {
       const file = readPath(request.payload)
-      await errands.listen(
+      await userSockets.listen(
         file,
         passBack('forwarded-streamlocal@openssh.com', () => writeForwardedPath(file)),
       )
@@ -134,7 +133,7 @@ export function forwardsOf(
     if (request.name === 'cancel-streamlocal-forward@openssh.com') {
       const file = readPath(request.payload)
       files.delete(file)
-      return (await errands.stop(file)) ? Buffer.alloc(0) : undefined
+      return (await userSockets.stop(file)) ? Buffer.alloc(0) : undefined
     }
     const { host, port } = readListen(request.payload)
     const servers = ports.get(`${host} ${port}`)
@@ -172,7 +171,7 @@ export function forwardsOf(
     async [Symbol.asyncDispose]() {
       for (const server of [...ports.values()].flat()) server.close()
       for (const socket of sockets) socket.destroy()
-      await errands[Symbol.asyncDispose]()
+      await userSockets[Symbol.asyncDispose]()
     },
   }
 }

@@ -1,6 +1,6 @@
-// Who the device is: its private key and the address of its first network card, from which the server derives
-// the uid. The key is also the host key of the agent's SSH server, by which the server knows the device
-// again: whoever has the file is the device, so only its owner can read it.
+// The identity of the device: its private key and the MAC address of its first network card, from which the
+// server derives the uid. The key is also the host key of the agent's SSH server, by which the server
+// recognises the device. A copy of the key file is a copy of the device, so only its owner can read the file.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import {
   chmodSync,

@@ -1,6 +1,6 @@
-// A login by public key is the server's to vouch for: it shows a key of its own, and the agent asks the
-// server over HTTP to sign with that very key that it is making this login. Whoever reaches the agent's SSH
-// server in another way has no such key, or none that the server signs for.
+// The server vouches for logins by public key. The gateway shows a key of its own, and the agent asks the
+// server over HTTP to sign with that key that it makes this login. Anybody else who reaches the agent's SSH
+// server has no key that the server signs for.
 import { createPublicKey, verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import { fingerprintMd5 } from '@hawser/ssh'
@@ -12,6 +12,7 @@ export interface KeyLogin {
   readonly blob: Buffer
 }
 
+/** Asks the server whether it vouches for this login. */
 export type ApproveKey = (login: KeyLogin, signal?: AbortSignal) => Promise<boolean>
 
 /** The name is the one that the device had when it enrolled; the server does not insist on it. */

@@ -1,9 +1,8 @@
-// The output of a program on its way to whoever reads it. One piece at a time: the next is taken from the
-// program when the one before has left, so that a slow reader stops the program and nothing piles up here.
-// All that a program has written is passed on, also after it ended. Processes that it left behind may hold
-// its output open, though, some of them for ever. sshd waits for them; we wait for as long as something keeps
-// coming, and not for more than a pipe can hold, since what lies in the pipe when the program ends is all
-// that it has written itself.
+// Passes the output of a program to its reader, one piece at a time: the next piece is read when the one
+// before has been sent, so that a slow reader slows the program and nothing piles up here. Everything that
+// the program has written is passed on, also after it ended. Processes that it left behind may hold its
+// output open for ever. sshd waits for them. We wait while output keeps coming, for at most as much as a pipe
+// can hold: the program's own last output is no more than what lies in the pipe when it ends.
 import type { Readable } from 'node:stream'
 
 /** Silence after the end of the program, not counting the time that the reader takes. */

@@ -1,6 +1,6 @@
-// The libraries that our Node needs and the system may lack. The launcher (packages/tarball.ts) then names the
-// folder `lib` beside our Node in LD_LIBRARY_PATH. Only our own Node is to see that folder: each program of ours
-// takes it out of its environment at its start, and gives it to children that run the same Node.
+// The libraries that our Node needs and the system may lack. The launcher (packages/tarball.ts) then names
+// the folder `lib` beside our Node in LD_LIBRARY_PATH. Only our own Node is to see that folder: each program
+// of ours takes it out of its environment at its start, and gives it to children that run the same Node.
 import path from 'node:path'
 
 const variable = 'LD_LIBRARY_PATH'

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { ownLibraries } from './own-libraries.ts'
 import type { Command } from './program.ts'
 
-export type OwnProgram = 'sftp-child' | 'errands-child' | 'rights-child'
+export type OwnProgram = 'sftp-child' | 'user-sockets-child' | 'privileges-child'
 
 export function ownProgram(name: OwnProgram, args: readonly string[]): Command {
   const { filename } = import.meta

@@ -1,11 +1,11 @@
-// Whether a password is right, by the system's own means where it has them: `unix_chkpwd`, the program behind
-// PAM, knows every kind of hash that the system writes. Where there is none the SHA hashes are computed here
-// and the others by perl's crypt(3); what nothing on the device can compute is refused with a sentence, never
-// let through. A password is written to a pipe only, never an argument. Few checks run at a time: each of
-// them is meant to be slow.
+// Checks passwords, with the system's own program where it has one: `unix_chkpwd`, the program behind PAM,
+// knows every kind of hash that the system writes. Without it, SHA hashes are computed here and the others by
+// perl's crypt(3). A hash that nothing on the device can compute is refused, with a sentence in the log. A
+// password is written to a pipe only, never an argument. Few checks run at a time, because each is slow on
+// purpose.
 import { checkShaCrypt, isShaCrypt } from './sha-crypt.ts'
 import { runTool, tool } from './tools.ts'
-import { turns } from './turns.ts'
+import { workQueue } from './work-queue.ts'
 
 const mostAtATime = 2
 const mostWaiting = 64
@@ -29,7 +29,7 @@ export type Passwords = ReturnType<typeof passwords>
 
 export function passwords(options: PasswordsOptions) {
   const { unixChkpwd = tool('unix_chkpwd') ?? null, perl = tool('perl') ?? null, log } = options
-  const inTurn = turns(mostAtATime, mostWaiting)
+  const queued = workQueue(mostAtATime, mostWaiting)
 
   const possible = (password: string): boolean =>
     !password.includes('\0') && Buffer.byteLength(password) <= longest_bytes
@@ -59,11 +59,11 @@ export function passwords(options: PasswordsOptions) {
     unable,
     /** Against a hash that we know. */
     async matches(password: string, hash: string): Promise<boolean> {
-      return inTurn(async () => possible(password) && compute(password, hash), false)
+      return queued(async () => possible(password) && compute(password, hash), false)
     },
     /** The password of a user of the system, whose hash it is. */
     async isOf(user: string, hash: string, password: string): Promise<boolean> {
-      return inTurn(async () => {
+      return queued(async () => {
         if (!possible(password) || hash === '') return false
         if (unixChkpwd === null) return compute(password, hash)
         return (await runTool(unixChkpwd, [user, 'nonull'], `${password}\0`)).status === 0
@@ -71,7 +71,7 @@ export function passwords(options: PasswordsOptions) {
     },
     /** For users who do not exist: as much work and the same waiting, and never true. */
     async pretend(password: string): Promise<false> {
-      await inTurn(async () => possible(password) && checkShaCrypt(password, nobodys), false)
+      await queued(async () => possible(password) && checkShaCrypt(password, nobodys), false)
       return false
     },
   }

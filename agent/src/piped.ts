@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import { start } from './children.ts'
 import { makePipes } from './native/pipes.ts'
 import { signalsFor, type Command, type RunningProgram } from './program.ts'
-import { rightsToTake } from './rights.ts'
+import { credentialsFor } from './privileges.ts'
 import type { Account } from './users.ts'
 
 /** Throws if it cannot be started; see `start` about the account. */
@@ -12,7 +12,7 @@ export async function startOnPipes(
   env: Record<string, string>,
   account: Account | undefined,
 ): Promise<RunningProgram> {
-  const pipes = makePipes(account && rightsToTake(account))
+  const pipes = makePipes(account && credentialsFor(account))
   try {
     const { child, pid, ended } = await start(command, env, account, () =>
       pipes ? [...pipes.program] : ['pipe', 'pipe', 'pipe'],

@@ -1,5 +1,5 @@
-// A program that runs for a session, whether on a pseudo-terminal or on pipes: one face for both, and what
-// they share.
+// The programs that sessions run: one interface for those on a pseudo-terminal and those on pipes, and the
+// code that both share.
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import type { Exit, Size } from '@hawser/ssh'
@@ -24,13 +24,13 @@ export interface RunningProgram {
   readonly ended: Promise<Exit>
   /** Resolves when the program can take more; false once it takes nothing any more. */
   write(bytes: Buffer): Promise<boolean>
-  /** No more input. On a terminal nothing happens: there it is a character that says so. */
+  /** Ends the input. Does nothing on a terminal, where a character ends it. */
   endInput(): void
   resize(size: Size): void
   signal(name: string): void
-  /** What a line that was interrupted does: the foreground of a terminal gets an interrupt. */
+  /** A break on the line: the foreground process group of the terminal gets SIGINT. */
   interrupt(): void
-  /** The line is gone: the program is told and, if it does not end, ended. */
+  /** The client is gone: sends SIGHUP, and SIGKILL if the program does not end. */
   hangUp(): void
 }
 
@@ -49,7 +49,7 @@ const sendable = new Set([
   'USR1',
   'USR2',
 ])
-/** From the hang-up to the end of whoever ignores it. */
+/** Between SIGHUP and SIGKILL. */
 const patience_ms = 5_000
 
 const names = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
@@ -84,7 +84,7 @@ export function signalsFor(pid: number, ended: Promise<unknown>): Pick<RunningPr
     hangUp() {
       if (!running || patience) return
       send('HUP')
-      // What is stopped hears nothing.
+      // A stopped program must run to receive it.
       send('CONT')
       patience = setTimeout(() => send('KILL'), patience_ms)
     },

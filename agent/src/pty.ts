@@ -1,22 +1,21 @@
-// A program on a pseudo-terminal. Of node-pty only the native part is used, and of that only opening and
-// resizing, because the rest has holes that others fell into: it throws the last output away when nobody has
-// read it 200 ms after the end, it writes in a way that stops the whole process while a program does not
-// read, it drops the user's groups or keeps root's, and its children inherit the masters of all other
-// terminals (children.ts). The program is started like any other one and opens the terminal itself
-// (shell.ts), which makes it its controlling terminal.
+// A program on a pseudo-terminal. Of node-pty we use only the addon's functions that open and resize a
+// terminal. The rest has defects: it discards output that nobody has read 200 ms after the program's end, a
+// write blocks the whole process while the program does not read, it drops the user's groups or keeps root's,
+// and its children inherit the masters of all other terminals (children.ts). The program starts like any
+// other and opens the terminal itself (shell.ts), which makes it the controlling terminal.
 import { chmodSync, chownSync, closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ReadStream } from 'node:tty'
 import { requireBinary, type NativePty } from '@lydell/node-pty/requireBinary.js'
 import type { Pty, Size } from '@hawser/ssh'
-import { keepToOurselves, start } from './children.ts'
+import { hideFromChildren, start } from './children.ts'
 import { signalsFor, type Command, type RunningProgram } from './program.ts'
-import { rightsToTake } from './rights.ts'
+import { credentialsFor } from './privileges.ts'
 import { sttyWords } from './terminal-modes.ts'
 import { runTool, tool } from './tools.ts'
 import type { Account } from './users.ts'
 
-/** A terminal that nobody reads is asked again after so long, and then ever more seldom. */
+/** The first and the longest delay before a write is tried again on a terminal whose buffer is full. */
 const shortestWait_ms = 4
 const longestWait_ms = 200
 
@@ -103,10 +102,10 @@ function openTerminal(size: Size, account: Account): Terminal {
   const native = (loaded ??= requireBinary('pty.node'))
   const { columns, rows } = bounded(size)
   const { master, slave: theirs, pty: device } = native.open(columns, rows)
-  const forget = keepToOurselves(master)
+  const forget = hideFromChildren(master)
   try {
-    const rights = rightsToTake(account)
-    if (rights) giveTo(device, rights.uid)
+    const credentials = credentialsFor(account)
+    if (credentials) giveTo(device, credentials.uid)
     // Ours in place of theirs: children inherit it only if they are to, and it waits, as programs expect.
     return { device, master, slave: openSync(device, constants.O_RDWR | constants.O_NOCTTY), native, forget }
   } catch (error) {

@@ -1,12 +1,12 @@
-// The child behind sftp.ts: takes the rights of the user, then serves files on its input and output until the
-// input ends. Everything it needs is loaded by then, since the user may not be allowed to read our own files.
+// The child behind sftp.ts: becomes the user, then serves files on its input and output until the input ends.
+// Everything that it needs is loaded before, since the user may not be allowed to read our own files.
 import { once } from 'node:events'
 import { chdir, stdin, stdout, umask } from 'node:process'
 import { localFiles, serveSftp } from '@hawser/ssh'
-import { readRights, takeRights } from './rights.ts'
+import { parseCredentials, dropPrivileges } from './privileges.ts'
 
 const [uid, gid, groups, home] = process.argv.slice(2) as [string, string, string, string]
-takeRights(readRights([uid, gid, groups]))
+dropPrivileges(parseCredentials([uid, gid, groups]))
 
 // As in a shell.
 umask(0o022)

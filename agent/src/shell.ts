@@ -1,10 +1,10 @@
-// What is run for a session: the user's shell, as a login shell or with a command. A few words of `sh`, run
-// as the user already, come before it and then are replaced by it:
-//   - a terminal is opened by its name, which makes it the controlling one;
-//   - the limit on open files is brought back to what logins have, because Node raises it for itself and its
-//     children, and so is the mask of new files, which whoever started the agent may have changed;
-//   - the folder becomes the user's home, or `/` if there is none: with the user's rights, since root may
-//     have none in it.
+// The command of a session: the user's shell, as a login shell or with a command. A short `sh` script, run as
+// the user, prepares the process and then replaces itself by the shell:
+//   - it opens the terminal by its name, which makes it the controlling terminal;
+//   - it sets the limit on open files to that of logins, because Node raises its own, and the umask, which
+//     the parent of the agent may have changed;
+//   - it changes to the user's home, or to `/` if there is none. The user may enter the home; root may not,
+//     on some network file systems.
 import type { Program } from '@hawser/ssh'
 import path from 'node:path'
 import type { Command } from './program.ts'

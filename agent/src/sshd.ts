@@ -1,13 +1,14 @@
-// The SSH server of the agent: one call serves one inner connection, from the key exchange until it ends, and
-// leaves nothing behind. Who may come in is login.ts, what is run session.ts, what is forwarded forward.ts;
-// here they are put together.
+// The SSH server of the agent: one call serves one connection from the gateway, from the key exchange until
+// it ends, and leaves nothing behind. It wires together who may log in (authenticator.ts), what runs
+// (session-channel.ts) and what is forwarded (forward.ts).
 import type { Duplex } from 'node:stream'
 import { acceptConnection, type Opening, type PrivateKey, type ServerConnection } from '@hawser/ssh'
 import { openAgentSocket, type AgentSocket } from './agent-socket.ts'
+import { authenticator } from './authenticator.ts'
 import type { Endpoint } from './environment.ts'
 import { forwardChannels, forwardRequests, forwardsOf, type Forwards } from './forward.ts'
-import { login, type ApproveKey } from './login.ts'
-import { serveSession } from './session.ts'
+import type { ApproveKey } from './key-approval.ts'
+import { serveSession } from './session-channel.ts'
 import type { Account, Users } from './users.ts'
 import type { LoginFiles } from './utmp.ts'
 
@@ -41,7 +42,7 @@ const unknownServer: Endpoint = { address: '127.0.0.1', port: 22 }
 /** Resolves when the connection has ended and all that it ran; never rejects. */
 export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<void> {
   const { hostKeys, keepalive_ms, signal, log } = options
-  const rules = login(options)
+  const logins = authenticator(options)
   let connection: ServerConnection
   try {
     connection = await acceptConnection(stream, {
@@ -50,7 +51,7 @@ export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<vo
       mostFailures,
       mostChannels,
       keepalive_ms,
-      authenticate: rules.authenticate,
+      authenticate: logins.authenticate,
       channelTypes: ['session', ...forwardChannels],
       globalRequests: forwardRequests,
       ...(signal ? { signal } : {}),
@@ -61,7 +62,7 @@ export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<vo
   }
   const beat = setInterval(() => void connection.request(keepalive).catch(() => undefined), keepalive_ms)
   try {
-    await serve(connection, rules.account(), options)
+    await serve(connection, logins.account(), options)
   } catch (error) {
     log({ event: 'connection.failed', error: (error as Error).message })
   } finally {

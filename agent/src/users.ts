@@ -1,11 +1,10 @@
-// Who may log in on this device, and as whom. Two kinds of users stand behind one face: those of the system,
-// when the agent runs as root, and the agent's own user alone, when it does not. Nothing is remembered
-// between two questions: an account that was locked a moment ago is locked. A reason for a refusal is for the
-// log, never for whoever knocks.
+// Who may log in on this device, and as which account. An agent that runs as root lets in the users of the
+// system; another agent lets in its own user alone. Nothing is cached: an account that was locked a moment
+// ago is locked. The reason for a refusal goes to the log, never to the client.
 import { existsSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { readShadow, standingOf, today_days, type ShadowEntry } from '@hawser/engine/shadow'
+import { readShadow, accountState, today_days, type ShadowEntry } from '@hawser/engine/shadow'
 import { ConfigError } from './config.ts'
 import { nameServices, usualNameFiles, type NameFiles } from './name-services.ts'
 import { passwords, type Passwords } from './passwords.ts'
@@ -97,7 +96,7 @@ export function systemUsers(options: SystemUsersOptions): Users {
   }): string | undefined => {
     if (noShells.has(path.basename(account.shell)) || !isProgram(account.shell)) return 'no login shell'
     if (account.uid !== 0 && files.noLogin.some((file) => existsSync(file))) return 'no logins now'
-    return shadow && standingOf(shadow, today_days(now_ms())).closed
+    return shadow && accountState(shadow, today_days(now_ms())).closed
   }
 
   return {
@@ -109,14 +108,14 @@ export function systemUsers(options: SystemUsersOptions): Users {
     },
     async admitWithPassword(name, password) {
       const found = await find(name)
-      const standing = found?.shadow && standingOf(found.shadow, today_days(now_ms()))
-      if (!found?.shadow || standing?.noPassword === 'no password') {
+      const state = found?.shadow && accountState(found.shadow, today_days(now_ms()))
+      if (!found?.shadow || state?.noPassword === 'no password') {
         await passwords.pretend(password)
         return { refused: found ? 'no password' : 'unknown user' }
       }
       // The password first: that an account is closed is nobody's business who does not have it.
       if (!(await passwords.isOf(name, found.shadow.hash, password))) return { refused: 'wrong password' }
-      const closed = judge(found) ?? standing?.noPassword
+      const closed = judge(found) ?? state?.noPassword
       return closed === undefined ? { account: found.account } : { refused: closed }
     },
   }
@@ -132,7 +131,7 @@ export function singleUser(options: { readonly passwords: Passwords; readonly ha
   return {
     admit: async (name) => (name === account.name ? { account } : { refused: 'unknown user' }),
     async admitWithPassword(name, password) {
-      // As much work for whoever has another name.
+      // An unknown name costs as much work as a known one.
       const right = await passwords.matches(password, hash)
       if (name !== account.name) return { refused: 'unknown user' }
       return right ? { account } : { refused: 'wrong password' }

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { isWide, recordLogin, writeRecord, type Login } from './utmp.ts'
+import { isWide, recordLogin, writeRecord, type LoginRecord } from './utmp.ts'
 
 let folder: string
 let files: { utmp: string; wtmp: string }
@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const olga: Login = { user: 'olga', terminal: '/dev/pts/7', pid: process.pid, host: '198.51.100.7' }
+const olga: LoginRecord = { user: 'olga', terminal: '/dev/pts/7', pid: process.pid, host: '198.51.100.7' }
 const now_ms = () => Date.UTC(2024, 4, 6, 7, 8, 9, 250)
 const who = (file: string): string =>
   execFileSync('who', [file], { encoding: 'utf8', env: { PATH: process.env.PATH ?? '', TZ: 'UTC' } })

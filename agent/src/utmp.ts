@@ -18,7 +18,7 @@ const usualFiles = { utmp: '/var/run/utmp', wtmp: '/var/log/wtmp' }
 /** A record for every terminal is a few hundred; this is a damaged file. */
 const most_bytes = 16 * 1024 * 1024
 
-export interface Login {
+export interface LoginRecord {
   readonly user: string
   /** The device of the terminal. */
   readonly terminal: string
@@ -34,7 +34,7 @@ export interface LoginRecordsOptions {
 }
 
 /** Returns what writes the record of the end. */
-export function recordLogin(login: Login, options: LoginRecordsOptions = {}): () => void {
+export function recordLogin(login: LoginRecord, options: LoginRecordsOptions = {}): () => void {
   const { wide = isWide(arch()), now_ms = Date.now } = options
   const files = { ...usualFiles, ...options.files }
   const note = (type: number): void => {
@@ -52,7 +52,7 @@ export function isWide(machine: string): boolean {
 
 export function writeRecord(
   type: number,
-  { user, terminal, pid, host }: Login,
+  { user, terminal, pid, host }: LoginRecord,
   wide: boolean,
   now_ms: number,
 ): Buffer {

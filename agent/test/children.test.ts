@@ -1,10 +1,10 @@
-// What programs get from the agent that starts them: rights that are the user's in both ways of taking them,
+// What programs get from the agent that starts them: the user's credentials, by setpriv and by Node alike,
 // and no descriptor of ours.
 import { openSync, closeSync, readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { keepToOurselves, start } from '../src/children.ts'
+import { hideFromChildren, start } from '../src/children.ts'
 import { startOnPipes } from '../src/piped.ts'
-import { commandWith, readRights, writeRights } from '../src/rights.ts'
+import { commandAs, parseCredentials, formatCredentials } from '../src/privileges.ts'
 import { ownAccount } from '../src/users.ts'
 import { isRoot } from './device.ts'
 import { onlyAsRoot } from './modes.ts'
@@ -40,7 +40,7 @@ test('a program that does not exist cannot be started, and nothing is left open'
 
 test('a descriptor that is ours alone is nothing to children', async () => {
   const fd = openSync('/etc/passwd', 'r')
-  const forget = keepToOurselves(fd)
+  const forget = hideFromChildren(fd)
   try {
     // Node would not let it be inherited; that the place is taken shows that nothing else could be in it.
     expect((await outputOf(sh(`readlink /proc/self/fd/${fd}`)))[0]).toBe('/dev/null\n')
@@ -51,18 +51,22 @@ test('a descriptor that is ours alone is nothing to children', async () => {
   expect((await outputOf(sh(`readlink /proc/self/fd/${fd}`)))[0]).toBe('')
 })
 
-test('rights survive being arguments, and missing ones are not root’s', () => {
-  const rights = { uid: 1000, gid: 1001, groups: [1001, 20] }
-  expect(readRights(writeRights(rights))).toEqual(rights)
+test('credentials survive being arguments, and missing ones are not root’s', () => {
+  const credentials = { uid: 1000, gid: 1001, groups: [1001, 20] }
+  expect(parseCredentials(formatCredentials(credentials))).toEqual(credentials)
   for (const wrong of [[], ['', '', ''], ['1000'], ['1000', 'x', ''], ['', '1000', '']])
-    expect(() => readRights(wrong)).toThrow(TypeError)
+    expect(() => parseCredentials(wrong)).toThrow(TypeError)
 })
 
-describe.runIf(isRoot)(`taking rights (${onlyAsRoot})`, () => {
-  const rights = { uid: 4711, gid: 4712, groups: [4712, 4713, 4714] }
+describe.runIf(isRoot)(`dropping privileges (${onlyAsRoot})`, () => {
+  const credentials = { uid: 4711, gid: 4712, groups: [4712, 4713, 4714] }
 
   test.each(['setpriv', 'node'] as const)('by %s nothing is left of root', async (way) => {
-    const command = await commandWith(rights, sh('cat /proc/self/status; kill -0 1 || echo no; exit 9'), way)
+    const command = await commandAs(
+      credentials,
+      sh('cat /proc/self/status; kill -0 1 || echo no; exit 9'),
+      way,
+    )
     expect(command.file).toMatch(way === 'node' ? /node/ : /setpriv$/)
     const [text, exit] = await outputOf(command)
     const field = (name: string): string => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(text)![1]!.trim()
@@ -79,9 +83,9 @@ describe.runIf(isRoot)(`taking rights (${onlyAsRoot})`, () => {
   })
 
   test('by node a program is killed by a closed pipe, as everywhere', async () => {
-    const command = await commandWith(rights, sh('yes | head -1; echo $?'), 'node')
+    const command = await commandAs(credentials, sh('yes | head -1; echo $?'), 'node')
     expect((await outputOf(command))[0]).toBe('y\n0\n')
-    const [, exit] = await outputOf(await commandWith(rights, sh('kill -PIPE $$'), 'node'))
+    const [, exit] = await outputOf(await commandAs(credentials, sh('kill -PIPE $$'), 'node'))
     expect(exit).toEqual({ type: 'exit-signal', signal: 'PIPE', coreDumped: false, message: '' })
   })
 })

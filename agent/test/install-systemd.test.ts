@@ -74,7 +74,7 @@ const services = {
 } as const
 
 describe.each(Object.entries(services))('with %s', (init, files) => {
-  test('it is put in its places, again without harm, and taken away without a trace', () => {
+  test('it is put in its places, again without harm, and removed without a trace', () => {
     for (const words of [
       [...known, '--name', 'crane'],
       ['--keepalive', '45'],
@@ -98,7 +98,7 @@ describe.each(Object.entries(services))('with %s', (init, files) => {
     )
     expect(take().refused).toBe(false)
     expect(left()).toEqual([])
-    expect(take().said).toBe('there was nothing to take away')
+    expect(take().said).toBe('there was nothing to remove')
   })
 })
 
@@ -149,7 +149,7 @@ test('systemd finds nothing wrong with its service', () => {
 })
 
 describe('who the device is', () => {
-  test('stays after it was taken away, and goes only if that is said', () => {
+  test('stays after an uninstall, and goes only with --purge', () => {
     write('etc/hawser-agent.key', 'a key')
     put(...known)
     expect(take().said).toContain('identity is still in /etc/hawser-agent.key')

@@ -4,7 +4,7 @@
 // where a link leads at 157), the bytes.
 import path from 'node:path'
 import { EngineFailure, type EngineClient } from './client.ts'
-import { readShadow, standingOf, today_days } from './shadow.ts'
+import { readShadow, accountState, today_days } from './shadow.ts'
 
 export interface ContainerAccount {
   readonly name: string
@@ -65,7 +65,7 @@ export async function closedBecause(
     for (const file of noLogin)
       if ((await readContainerFile(client, container, file)) !== undefined) return 'no logins now'
   const entry = readShadow((await findShadow(client, container, account.name)) ?? '')
-  return entry && standingOf(entry, today_days(Date.now())).closed
+  return entry && accountState(entry, today_days(Date.now())).closed
 }
 
 /** The user's line in the shadow file. */

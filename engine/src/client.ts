@@ -1,15 +1,14 @@
-// Speaks to a container engine: plain HTTP on a socket of the machine, on TCP or over TLS, a connection for
-// every request. Where that connection goes is asked anew each time, because whoever answers may have to
-// check it (the server does). Guarded here: every answer has a size and a time, redirects are answers like
-// any other and not followed, and whatever goes wrong ends in an EngineFailure whose sentence is safe to
-// show; what the engine itself said is kept apart from it.
+// The HTTP client of a container engine, over a Unix socket, TCP or TLS, with one connection per request. The
+// caller names the endpoint for each request, because it may have to check the address again (the server
+// does). Every answer has a size limit and a time limit, and redirects are not followed. Every error is an
+// EngineFailure whose message is safe to show; the engine's own words are a field of it.
 import http from 'node:http'
 import https from 'node:https'
 import type { Duplex, Readable } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 
 /** Where an engine is. */
-export type EngineWay =
+export type EngineEndpoint =
   | { readonly socketPath: string }
   | {
       readonly host: string
@@ -21,7 +20,7 @@ export type EngineWay =
 
 export interface EngineClientOptions {
   /** Throws an EngineFailure where the engine may not be reached. */
-  way(): EngineWay | Promise<EngineWay>
+  endpoint(): EngineEndpoint | Promise<EngineEndpoint>
   /** For an answer, from the first step to its last byte. */
   readonly answer_ms?: number
   /** Ends whatever is being asked. */
@@ -61,7 +60,7 @@ const largest_bytes = 16 * 1024 * 1024
 const largestComplaint_bytes = 16 * 1024
 
 export function engineClient({
-  way,
+  endpoint,
   answer_ms = default_ms,
   signal: stopped,
 }: EngineClientOptions): EngineClient {
@@ -73,7 +72,7 @@ export function engineClient({
     options: { method: string; path: string; body?: object | undefined; upgrade?: boolean },
     signal: AbortSignal,
   ): Promise<{ response: http.IncomingMessage; socket?: Duplex | undefined }> {
-    const to = await orAborted(Promise.resolve().then(way), signal)
+    const to = await orAborted(Promise.resolve().then(endpoint), signal)
     const text = options.body === undefined ? undefined : JSON.stringify(options.body)
     const secure = 'tls' in to && to.tls !== undefined
     const settings: https.RequestOptions = {

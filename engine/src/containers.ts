@@ -1,6 +1,5 @@
-// What an engine says of its containers, and news of them. The news are only an occasion to ask again: what
-// is true is the list, so that nothing is lost by a line that was missed, and a storm of them costs a few
-// questions.
+// The containers of an engine, listed and followed. An event is only a reason to list them again: the list is
+// what counts, so that a missed event loses nothing, and a storm of events costs a few requests.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineFailure, type EngineClient } from './client.ts'
 

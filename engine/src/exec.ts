@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineFailure, type EngineClient } from './client.ts'
 
-export interface ExecWish {
+export interface ExecRequest {
   readonly container: string
   readonly command: readonly string[]
   /** A name or number that the container knows. */
@@ -42,16 +42,20 @@ const ending_ms = 10_000
 /** The engine takes sizes only once the program runs. */
 const resizeTries = 5
 
-export async function startExec(client: EngineClient, wish: ExecWish, signal: AbortSignal): Promise<Exec> {
-  const { terminal } = wish
-  const created = await client.json('POST', `/containers/${wish.container}/exec`, {
+export async function startExec(
+  client: EngineClient,
+  request: ExecRequest,
+  signal: AbortSignal,
+): Promise<Exec> {
+  const { terminal } = request
+  const created = await client.json('POST', `/containers/${request.container}/exec`, {
     AttachStdin: true,
     AttachStdout: true,
     AttachStderr: true,
     Tty: terminal !== undefined,
-    User: wish.user,
-    Env: Object.entries(wish.env ?? {}).map(([name, value]) => `${name}=${value}`),
-    Cmd: wish.command,
+    User: request.user,
+    Env: Object.entries(request.env ?? {}).map(([name, value]) => `${name}=${value}`),
+    Cmd: request.command,
   })
   const { Id: id = '' } = (created ?? {}) as { Id?: string }
   if (!/^[0-9a-f]{1,128}$/.test(id)) throw new EngineFailure('What answers there is not a container engine.')

@@ -13,7 +13,7 @@ import {
   type OpenFile,
 } from '@hawser/ssh'
 import type { Exec } from './exec.ts'
-import { quoted, type Done, type ShellLine } from './shell-line.ts'
+import { quoted, type ScriptResult, type ContainerShell } from './container-shell.ts'
 
 /** A folder of some hundred thousand files. */
 const largestFolder_bytes = 32 * 1024 * 1024
@@ -38,7 +38,7 @@ const complaints: readonly (readonly [text: string, code: string])[] = [
   ['Too many levels of symbolic links', 'ELOOP'],
 ]
 
-function failed({ complaint }: Done): Error {
+function failed({ complaint }: ScriptResult): Error {
   const code = complaints.find(([text]) => complaint.includes(text))?.[1]
   return code
     ? Object.assign(new Error('The container refused.'), { code })
@@ -58,12 +58,12 @@ const refuse = (text: string): string => `{ echo ${quoted(text)} >&2; exit 1; }`
 
 /** `start` runs a script of its own in the user's home. */
 export function containerFiles(
-  line: ShellLine,
+  shell: ContainerShell,
   mark: string,
   start: (script: string) => Promise<Exec>,
 ): FileSystem {
-  const run = async (script: string, options?: Parameters<ShellLine['run']>[1]): Promise<Buffer> => {
-    const done = await line.run(script, options)
+  const run = async (script: string, options?: Parameters<ContainerShell['run']>[1]): Promise<Buffer> => {
+    const done = await shell.run(script, options)
     if (done.status !== 0) throw failed(done)
     return done.output
   }
@@ -99,7 +99,7 @@ export function containerFiles(
 
   function opened(file: string, appends: boolean): OpenFile {
     const where = at(file)
-    let pouring: { readonly exec: Exec; next: number; readonly done: Promise<Done> } | undefined
+    let pouring: { readonly exec: Exec; next: number; readonly done: Promise<ScriptResult> } | undefined
     const pour = async (position: number) => {
       const seek = `dd bs=1 seek=${position} count=0 conv=notrunc </dev/null 2>/dev/null`
       const exec = await start(appends ? `exec cat >> ${where}` : `{ ${seek}; exec cat; } 1<> ${where}`)
@@ -227,7 +227,7 @@ export function containerFiles(
   }
 }
 
-async function outcome(exec: Exec): Promise<Done> {
+async function outcome(exec: Exec): Promise<ScriptResult> {
   let complaint = ''
   for await (const { bytes } of exec.output)
     if (complaint.length < longestComplaint) complaint += bytes.toString('utf8')

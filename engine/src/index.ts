@@ -1,10 +1,10 @@
-// What the package offers to the server and the agent: an engine's API, its containers followed, and an SSH
-// server for each of them. Who may log in, and what becomes of a container in the world of devices, is for
-// those who use it.
+// The public interface of the package, used by the server and the agent: a client of a container engine, a
+// supervisor that follows its containers, and an SSH server for one container. The caller decides who may log
+// in, and how a container becomes a device.
 export { findShadow } from './accounts.ts'
 export type { ContainerAccount } from './accounts.ts'
 export { EngineFailure, engineClient } from './client.ts'
-export type { EngineClient, EngineWay } from './client.ts'
+export type { EngineClient, EngineEndpoint } from './client.ts'
 export { engineInfo } from './containers.ts'
 export type { Container, EngineFacts, Found } from './containers.ts'
 export { serveContainer } from './sshd.ts'

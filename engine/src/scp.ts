@@ -9,7 +9,7 @@
 import path from 'node:path'
 import { Open, type Attributes, type Channel, type FileSystem } from '@hawser/ssh'
 
-export interface ScpWish {
+export interface ScpRequest {
   readonly receives: boolean
   readonly recursive: boolean
   readonly times: boolean
@@ -20,7 +20,7 @@ export interface ScpWish {
 }
 
 /** What a command wants, if it is one of scp's. */
-export function readScp(command: string): ScpWish | undefined {
+export function readScp(command: string): ScpRequest | undefined {
   const [, options = '', words = ''] = /^scp((?: -[a-zA-Z]+)+)(?: --)? (.+)$/s.exec(command) ?? []
   const has = (letter: string): boolean => options.includes(letter)
   if (has('t') === has('f')) return undefined
@@ -42,17 +42,17 @@ class Over extends Error {}
 export async function serveScp(
   channel: ScpChannel,
   files: FileSystem,
-  wish: ScpWish,
+  request: ScpRequest,
   paths: readonly string[],
 ): Promise<number> {
   const line = scpLine(channel)
   try {
-    if (!wish.receives) return await send(line, files, wish, paths)
+    if (!request.receives) return await send(line, files, request, paths)
     const [target] = paths
     if (target === undefined || paths.length > 1) return await refuse(line, 'ambiguous target')
     const there = await files.stat(target).catch(() => undefined)
-    if (wish.folder && !(there && isFolder(there))) return await refuse(line, `${target}: Not a directory`)
-    return (await receive(line, files, wish, target, there !== undefined && isFolder(there), 0)) ? 0 : 1
+    if (request.folder && !(there && isFolder(there))) return await refuse(line, `${target}: Not a directory`)
+    return (await receive(line, files, request, target, there !== undefined && isFolder(there), 0)) ? 0 : 1
   } catch (error) {
     if (error instanceof Over) return 1
     throw error
@@ -134,7 +134,7 @@ function scpLine(channel: ScpChannel) {
 async function receive(
   line: Line,
   files: FileSystem,
-  wish: ScpWish,
+  request: ScpRequest,
   target: string,
   into: boolean,
   depth: number,
@@ -164,7 +164,7 @@ async function receive(
       name.includes('/') ||
       name === '.' ||
       name === '..' ||
-      (kind === 'D' && (!wish.recursive || depth >= deepest))
+      (kind === 'D' && (!request.recursive || depth >= deepest))
     ) {
       await line.say('\x02scp: protocol error\n')
       throw new Over('Nonsense came.')
@@ -181,16 +181,16 @@ async function receive(
             where,
             mode,
             Number(length),
-            async () => wish.times && files.change(where, { mode, ...came }, true),
+            async () => request.times && files.change(where, { mode, ...came }, true),
           )
         : receiveFolder(
             line,
             files,
-            wish,
+            request,
             where,
             mode,
             depth,
-            async () => wish.times && files.change(where, { mode, ...came }, true),
+            async () => request.times && files.change(where, { mode, ...came }, true),
           )
     if (!(await done)) good = false
   }
@@ -202,7 +202,7 @@ type Finish = () => Promise<unknown>
 async function receiveFolder(
   line: Line,
   files: FileSystem,
-  wish: ScpWish,
+  request: ScpRequest,
   where: string,
   mode: number,
   depth: number,
@@ -216,7 +216,7 @@ async function receiveFolder(
     await line.fail(`${where}: ${reasonOf(error)}`)
     return false
   }
-  const good = await receive(line, files, wish, where, true, depth + 1)
+  const good = await receive(line, files, request, where, true, depth + 1)
   // Its end was answered already, so that a failure here can only be counted.
   return finish().then(
     () => good,
@@ -257,10 +257,15 @@ async function receiveFile(
   return whole && !failure
 }
 
-async function send(line: Line, files: FileSystem, wish: ScpWish, paths: readonly string[]): Promise<number> {
+async function send(
+  line: Line,
+  files: FileSystem,
+  request: ScpRequest,
+  paths: readonly string[],
+): Promise<number> {
   await line.answered()
   let status = 0
-  for (const each of paths) if (!(await sendOne(line, files, wish, each, 0))) status = 1
+  for (const each of paths) if (!(await sendOne(line, files, request, each, 0))) status = 1
   return status
 }
 
@@ -272,18 +277,18 @@ async function told(line: Line, text: string): Promise<false> {
 async function sendOne(
   line: Line,
   files: FileSystem,
-  wish: ScpWish,
+  request: ScpRequest,
   from: string,
   depth: number,
 ): Promise<boolean> {
   const about = await files.stat(from).catch(() => undefined)
   if (!about || depth > deepest) return told(line, `${from}: No such file or directory`)
   const folder = isFolder(about)
-  if (folder ? !wish.recursive : !isFile(about)) return told(line, `${from}: not a regular file`)
+  if (folder ? !request.recursive : !isFile(about)) return told(line, `${from}: not a regular file`)
   const file = folder ? undefined : await files.open(from, Open.read, 0).catch(() => undefined)
   if (!folder && !file) return told(line, `${from}: Permission denied`)
   try {
-    if (wish.times) {
+    if (request.times) {
       await line.say(`T${about.mtime ?? 0} 0 ${about.atime ?? 0} 0\n`)
       if (!(await line.answered())) return false
     }
@@ -300,7 +305,7 @@ async function sendOne(
   let good = true
   for await (const entry of files.list(from)) {
     if (entry.name === '.' || entry.name === '..') continue
-    if (!(await sendOne(line, files, wish, `${from}/${entry.name}`, depth + 1))) good = false
+    if (!(await sendOne(line, files, request, `${from}/${entry.name}`, depth + 1))) good = false
   }
   await line.say('E\n')
   return (await line.answered()) && good

@@ -1,6 +1,6 @@
 // What lines of the shadow file mean, day by day.
 import { expect, test } from 'vitest'
-import { readShadow, standingOf } from './shadow.ts'
+import { readShadow, accountState } from './shadow.ts'
 
 const today = 20_000
 const open = { closed: undefined, noPassword: undefined }
@@ -61,7 +61,7 @@ test.each([
   ],
   ['limits that are none', 'olga:$6$s$h:19000:0:-1:7:-1:-1:', open],
 ])('%s', (_, line, standing) => {
-  expect(standingOf(readShadow(line)!, today)).toEqual(standing)
+  expect(accountState(readShadow(line)!, today)).toEqual(standing)
 })
 
 test.each(['', 'olga', ':hash'])('%j is no entry', (line) => {

@@ -1,5 +1,5 @@
-// What a line of the shadow file (shadow(5)) says about logging in. Pure: a line and today's date go in, a
-// standing comes out.
+// What a line of the shadow file (shadow(5)) says about logging in: a pure function of the line and of
+// today's date.
 //   name : hash : last change : least days : most days : warning : inactive : expiry : reserved     days since 1970
 // The rules, which are those of sshd where it has any:
 //   - an account is closed to everybody, keys included, once its expiry date has come, once its password has
@@ -18,7 +18,7 @@ export interface ShadowEntry {
   readonly expires_days: number | undefined
 }
 
-export interface Standing {
+export interface AccountState {
   /** Why nobody may log in; undefined if somebody may. */
   readonly closed: string | undefined
   /** Why a password does not do; undefined if it may. */
@@ -47,7 +47,7 @@ export function today_days(now_ms: number): number {
   return Math.floor(now_ms / 86_400_000)
 }
 
-export function standingOf(entry: ShadowEntry, today: number): Standing {
+export function accountState(entry: ShadowEntry, today: number): AccountState {
   return { closed: closedBecause(entry, today), noPassword: noPasswordBecause(entry, today) }
 }
 

@@ -1,6 +1,6 @@
 // An SSH server for one container: one call serves one connection, from the key exchange until it ends, and
-// leaves nothing behind. Whoever comes in is a user of the container. A key gets in if the server stands
-// behind the login, a password only where somebody can judge it; every attempt is judged alone. Nothing is
+// leaves nothing behind. The users are those of the container. A key is accepted if the server vouches for
+// the login, a password only where the caller can check it. Every attempt is judged alone. Nothing is
 // forwarded: a container's network is not ours to open.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Duplex } from 'node:stream'
@@ -15,7 +15,7 @@ import {
 } from '@hawser/ssh'
 import { closedBecause, findAccount, type ContainerAccount } from './accounts.ts'
 import type { EngineClient } from './client.ts'
-import { serveContainerSession } from './session.ts'
+import { serveContainerSession } from './container-session.ts'
 
 export interface ContainerSshOptions {
   readonly client: EngineClient

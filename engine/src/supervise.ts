@@ -1,6 +1,6 @@
-// Keeps one engine connected: asks what it is, follows its containers, and comes back when it is lost, later
-// each time and never in step with others. A connection that breaks is tried once more before anybody is told
-// that the containers are gone: a short break of the network must not end what people do in them.
+// Keeps one engine connected: asks for its facts, follows its containers, and reconnects when it is lost,
+// with a growing delay and jitter. It retries a broken connection once before it reports the containers as
+// lost: a short break of the network must not end people's sessions.
 import type { EngineClient } from './client.ts'
 import { engineFacts, followContainers, type EngineFacts, type Found } from './containers.ts'
 

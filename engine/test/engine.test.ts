@@ -37,7 +37,10 @@ async function engine(
     if (server.listening) await new Promise((resolve) => server.close(resolve))
   }
   return {
-    client: engineClient({ way: () => ({ host: '127.0.0.1', port: at, name: 'engine' }), answer_ms: 1_000 }),
+    client: engineClient({
+      endpoint: () => ({ host: '127.0.0.1', port: at, name: 'engine' }),
+      answer_ms: 1_000,
+    }),
     port: at,
     close,
     [Symbol.asyncDispose]: close,
@@ -155,9 +158,9 @@ describe('a supervised engine', () => {
   test('is said to be lost and found again, with its containers', async () => {
     const fake = await engine(good)
     const told: string[] = []
-    const way = () => ({ host: '127.0.0.1', port: fake.port, name: 'engine' })
+    const endpoint = () => ({ host: '127.0.0.1', port: fake.port, name: 'engine' })
     await using _ = supervise({
-      open: (signal) => engineClient({ way, signal }),
+      open: (signal) => engineClient({ endpoint, signal }),
       found: async ({ containers }, { arch }) => void told.push(`${containers.length} ${arch}`),
       lost: async () => void told.push('lost'),
       state: async (state, message) => void told.push(`${state} ${message}`),
@@ -200,9 +203,9 @@ describe('a supervised engine', () => {
 
   test('that hangs is left at once', async () => {
     await using fake = await engine({ '/version': () => undefined })
-    const way = () => ({ host: '127.0.0.1', port: fake.port, name: 'engine' })
+    const endpoint = () => ({ host: '127.0.0.1', port: fake.port, name: 'engine' })
     const supervised = supervise({
-      open: (signal) => engineClient({ way, signal, answer_ms: 600_000 }),
+      open: (signal) => engineClient({ endpoint, signal, answer_ms: 600_000 }),
       found: async () => undefined,
       lost: async () => undefined,
       state: async () => undefined,

@@ -20,7 +20,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Open, type FileSystem } from '@hawser/ssh'
 import type { Exec, Output } from '../src/exec.ts'
 import { containerFiles } from '../src/files.ts'
-import { newMark, shellLine, shellLoop } from '../src/shell-line.ts'
+import { newMark, containerShell, shellLoop } from '../src/container-shell.ts'
 
 let home: string
 let files: FileSystem
@@ -56,8 +56,10 @@ beforeAll(() => {
   home = mkdtempSync(path.join(os.tmpdir(), 'hawser-files-'))
   const mark = newMark()
   const exec = local(shellLoop, mark)
-  files = containerFiles(shellLine(exec, exec.output[Symbol.asyncIterator](), mark), mark, async (script) =>
-    local(script),
+  files = containerFiles(
+    containerShell(exec, exec.output[Symbol.asyncIterator](), mark),
+    mark,
+    async (script) => local(script),
   )
 })
 afterAll(() => {

@@ -62,7 +62,7 @@ beforeEach(() => {
 /** Whether this user gets in with a key that the server stands behind, and with a password that is right. */
 async function enters(user: string): Promise<[boolean, boolean]> {
   const { port } = engine.address() as AddressInfo
-  const client = engineClient({ way: () => ({ host: '127.0.0.1', port, name: 'engine' }) })
+  const client = engineClient({ endpoint: () => ({ host: '127.0.0.1', port, name: 'engine' }) })
   const answers: boolean[] = []
   for (const proof of [
     { method: 'publickey', key: generatePrivateKey() } as const,

@@ -174,7 +174,7 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     ).not.toContain('bollard')
 
     expect(await said(['hawser-agent', 'uninstall'])).toMatch(
-      /^0 hawser-agent: taken away; the device's identity is still in/,
+      /^0 hawser-agent: removed; the device's identity is still in/,
     )
     const left = [
       'opt/hawser-agent',

@@ -1,7 +1,7 @@
-// `hawser-agent install` and `uninstall`: the program in its folder, its settings where only root reads them,
-// and whatever the device's init system wants. Installing again brings a newer program or other settings, and
-// keeps the rest and the device's identity; uninstalling takes away what installing made, and the identity
-// only if that is said.
+// `hawser-agent install` and `uninstall`. Installing copies the program, writes the settings where only root
+// reads them, and registers a service with the device's init system. Installing again replaces the program
+// and the settings that are named, and keeps the rest and the device's identity. Uninstalling removes what
+// installing made, and the identity only with --purge.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -18,10 +18,10 @@ import {
 import path from 'node:path'
 import { ConfigError } from '../config.ts'
 import { defaultKey, missingIn, readInstall, readUninstall } from './options.ts'
-import { ownForm, putProgram, takeProgram, type Form } from './program.ts'
-import { inits, keeper, serviceOf, type Agent, type Init, type Service } from './services.ts'
+import { ownForm, installProgram, removeProgram, type Form } from './program.ts'
+import { inits, plainService, serviceOf, type Agent, type Init, type Service } from './services.ts'
 
-/** A device that was known by the original's agent stays the same device. */
+/** The key of ShellHub's agent: a device that has one stays the same device. */
 const originalKey = '/etc/shellhub.key'
 const keyName = 'HAWSER_PRIVATE_KEY'
 
@@ -41,7 +41,7 @@ export function install(args: readonly string[], say: Say = aloud, form: Form = 
     throw new ConfigError(`This cannot be done:\n${missing.map((line) => `  ${line}`).join('\n')}`)
   const init = asked.init ?? initOf(root)
 
-  const command = putProgram(form, root, dir)
+  const command = installProgram(form, root, dir)
   if (!existsSync(root + key) && existsSync(root + originalKey)) {
     mkdirSync(path.dirname(root + key), { recursive: true })
     copyFileSync(root + originalKey, root + key)
@@ -60,7 +60,7 @@ export function install(args: readonly string[], say: Say = aloud, form: Form = 
   say(`installed and running (${init}); accept the device in the console`)
   if (init === 'plain')
     say(
-      `this device has neither systemd nor OpenRC: let it run \`${keeper} start\` when it starts, for example from /etc/rc.local or a line \`@reboot\` of root's crontab`,
+      `this device has neither systemd nor OpenRC: let it run \`${plainService} start\` when it starts, for example from /etc/rc.local or a line \`@reboot\` of root's crontab`,
     )
 }
 
@@ -69,13 +69,13 @@ export function uninstall(args: readonly string[], say: Say = aloud): void {
   mustBeRoot(root)
   const key = asked.key ?? readSettings(root + settings).get(keyName) ?? defaultKey
   const agent: Agent = { command: [], settings }
-  const found = [takeProgram(root, dir), take(root + settings), purge && take(root + key)]
+  const found = [removeProgram(root, dir), take(root + settings), purge && take(root + key)]
   for (const init of inits) found.push(end(serviceOf(init, agent), root))
-  if (!found.includes(true)) return say('there was nothing to take away')
+  if (!found.includes(true)) return say('there was nothing to remove')
   say(
     !purge && existsSync(root + key)
-      ? `taken away; the device's identity is still in ${key} (--purge takes it, too)`
-      : 'taken away',
+      ? `removed; the device's identity is still in ${key} (--purge removes it, too)`
+      : 'removed',
   )
 }
 

@@ -57,19 +57,19 @@ const plainPath = /^\/[\w+@.-]+(\/[\w+@.-]+)+$/
 export const isPlainPath = (path: string): boolean =>
   plainPath.test(path) && !path.split('/').some((name) => name === '.' || name === '..')
 
-export const usage = `hawser-agent install   puts the agent on this device and keeps it running; again, to bring a newer one or other settings
+export const usage = `hawser-agent install   installs the agent and keeps it running; run it again for a newer agent or other settings
   --server <address>     of the server, for example https://hawser.example.com
   --tenant <id>          of the namespace; the console shows it
-  --name <name>          by which the device is to be known, instead of its host name
-  --identity <text>      by which the server tells devices apart, instead of the address of the first network card
-  --keepalive <seconds>  between signs of life on a connection
-  --init <kind>          systemd, openrc, plain (a script of our own) or none, if it is not what is found
+  --name <name>          the name of the device, instead of its host name
+  --identity <text>      what the server tells devices apart by, instead of the first network card's address
+  --keepalive <seconds>  between keepalive messages on a connection
+  --init <kind>          systemd, openrc, plain (a script of our own) or none, instead of what is found
   --root <folder>        installs into the folder of another system, such as an image, and starts nothing
   --dir <folder>         for the program (${defaults.dir})
   --settings <file>      (${defaults.settings})
   --key <file>           the device's identity (${defaultKey})
-hawser-agent uninstall   takes away all that install made, but the device's identity
-  --purge                that, too
+hawser-agent uninstall   removes all that install made, except the device's identity
+  --purge                removes the identity, too
   --root --dir --settings --key  as they were given to install
 `
 

@@ -1,5 +1,5 @@
-// The program that is put in place. What came from a tarball is a folder with a Node of its own, which is
-// copied. From npm or from a checkout nothing is copied: whoever brought it there brings newer ones, too.
+// The program that an installation copies. An agent from a tarball is a folder with a Node of its own. An
+// agent from npm or a checkout is not copied: npm or git updates it in its place.
 import {
   chmodSync,
   cpSync,
@@ -33,11 +33,11 @@ export const ownForm = (): Form =>
 
 const program = 'bin/hawser-agent'
 
-/** On the path of the people who administer the device. */
+/** The link on the administrator's PATH. */
 const handle = '/usr/local/bin/hawser-agent'
 
-/** Puts it there; gives the command that starts it, as it is spelled on the device. */
-export function putProgram(form: Form, root: string, dir: string): readonly string[] {
+/** Copies the program; returns the command that starts it, as the device spells it. */
+export function installProgram(form: Form, root: string, dir: string): readonly string[] {
   if (form.kind === 'in place') {
     const wrong = form.command.find((word) => !isPlainPath(word))
     if (wrong !== undefined)
@@ -71,8 +71,8 @@ export function putProgram(form: Form, root: string, dir: string): readonly stri
   return [file]
 }
 
-/** Gives whether there was something to take away. */
-export function takeProgram(root: string, dir: string): boolean {
+/** Returns whether there was something to remove. */
+export function removeProgram(root: string, dir: string): boolean {
   const place = root + dir
   if (isFree(root + handle, path.join(dir, program)) && isLink(root + handle))
     rmSync(root + handle, { force: true })
@@ -87,7 +87,7 @@ const isOurs = (place: string): boolean =>
 const isLink = (file: string): boolean =>
   lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true
 
-/** Nothing is there, or a link of ours. */
+/** Whether nothing is there, or a link of ours. */
 function isFree(file: string, target: string): boolean {
   const found = lstatSync(file, { throwIfNoEntry: false })
   if (!found) return true

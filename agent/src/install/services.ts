@@ -1,6 +1,6 @@
-// How a device keeps the agent running, in the three ways that there are: systemd, OpenRC, and a script of
-// our own for devices that have neither. Only texts and the commands that go with them; install.ts puts them
-// in their places. Whatever stands in them was checked to be plain words, so that nothing has to be quoted.
+// The service that keeps the agent running: a unit for systemd, a script for OpenRC, and a supervising script
+// of our own for devices that have neither. This file holds only the texts and their commands; install.ts
+// writes them. All words in them were checked to be plain, so that nothing needs quotes.
 
 export const inits = ['systemd', 'openrc', 'plain', 'none'] as const
 export type Init = (typeof inits)[number]
@@ -25,8 +25,8 @@ export interface Service {
 
 const unit = '/etc/systemd/system/hawser-agent.service'
 const script = '/etc/init.d/hawser-agent'
-/** Of the way without an init system. */
-export const keeper = '/usr/local/sbin/hawser-agent-service'
+/** The supervising script for devices without an init system that we know. */
+export const plainService = '/usr/local/sbin/hawser-agent-service'
 
 export function serviceOf(init: Init, agent: Agent): Service {
   if (init === 'systemd')
@@ -50,10 +50,10 @@ export function serviceOf(init: Init, agent: Agent): Service {
     }
   if (init === 'plain')
     return {
-      files: [{ path: keeper, text: plainScript(agent), mode: 0o755 }],
+      files: [{ path: plainService, text: plainScript(agent), mode: 0o755 }],
       links: [],
-      start: [[keeper, 'restart']],
-      stop: [[keeper, 'stop']],
+      start: [[plainService, 'restart']],
+      stop: [[plainService, 'stop']],
       forget: [],
     }
   return { files: [], links: [], start: [], stop: [], forget: [] }
@@ -113,7 +113,7 @@ start_pre() {
 function plainScript({ command, settings }: Agent): string {
   return `#!/bin/sh
 # Made by \`hawser-agent install\`. Keeps the agent running in the background: start, stop, restart, status.
-self=${keeper}
+self=${plainService}
 pidfile=/run/hawser-agent.pid
 
 running() {

@@ -1,12 +1,12 @@
-// Pipes between us and a program. Node itself would make socket pairs, which are no files: a script that writes
-// to /dev/stderr or reads /dev/stdin fails on them (ENXIO), though it works behind every sshd. Node has no
-// function that makes a pipe, so the C library's pipe2 is called through node:ffi. The program's ends are given
-// to the user, who could not open them again otherwise. Where Node has no node:ffi (before 26), or where pipe2
-// fails, the caller falls back to socket pairs.
+// Pipes between us and a program. Node itself would make socket pairs, which are no files: a script that
+// writes to /dev/stderr or reads /dev/stdin fails on them (ENXIO), though it works behind every sshd. Node
+// has no function that makes a pipe, so the C library's pipe2 is called through node:ffi. The program's ends
+// are given to the user, who could not open them again otherwise. Where Node has no node:ffi (before 26), or
+// where pipe2 fails, the caller falls back to socket pairs.
 import { closeSync, fchownSync } from 'node:fs'
 import type * as Ffi from 'node:ffi'
 import { Socket } from 'node:net'
-import type { Rights } from '../rights.ts'
+import type { Credentials } from '../privileges.ts'
 
 export interface Pipes {
   /** The program's ends, to be closed here once it has them. */
@@ -41,7 +41,7 @@ function load(): Ffi.DynamicLibraryResult<typeof definitions> | null {
 }
 
 /** Undefined where pipes cannot be made. */
-export function makePipes(owner: Rights | undefined): Pipes | undefined {
+export function makePipes(owner: Credentials | undefined): Pipes | undefined {
   const opened = new Set<number>()
   const close = (): void => {
     for (const fd of opened) closeSync(fd)

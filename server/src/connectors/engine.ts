@@ -9,7 +9,13 @@ import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { ConnectorTls } from '@hawser/contract/connectors'
-import { engineClient, EngineFailure, engineInfo, type EngineClient, type EngineWay } from '@hawser/engine'
+import {
+  engineClient,
+  EngineFailure,
+  engineInfo,
+  type EngineClient,
+  type EngineEndpoint,
+} from '@hawser/engine'
 
 export interface EngineAddress {
   readonly address: string
@@ -93,7 +99,7 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
     return first.address
   }
 
-  async function way({ address, port, secure, tls }: EngineAddress): Promise<EngineWay> {
+  async function endpoint({ address, port, secure, tls }: EngineAddress): Promise<EngineEndpoint> {
     if (address.startsWith(socket))
       return allow.includes(address) ? { socketPath: address.slice(socket.length) } : refuse(address)
     const host = await resolve(address)
@@ -107,7 +113,7 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
   }
 
   const client: Engine['client'] = (address, signal) =>
-    engineClient({ way: async () => way(address), signal })
+    engineClient({ endpoint: async () => endpoint(address), signal })
   return { client, info: async (address) => engineInfo(client(address)) }
 }
 

@@ -1,6 +1,6 @@
-// One session channel, from what the client wants to how it ended. The order at the end is what clients rely
-// on: all output, then how the program ended, then EOF and CLOSE. When the channel goes first, whatever it
-// ran is hung up.
+// Serves one SSH session channel: reads what the client asks for, starts the program, joins it to the
+// channel. Clients rely on the order at the end: all output, then the exit status or signal, then EOF and
+// CLOSE. When the channel closes first, the program is hung up.
 import { clientVariable } from '@hawser/contract/tunnel'
 import {
   receiveSession,
@@ -11,12 +11,12 @@ import {
   type SessionRequest,
 } from '@hawser/ssh'
 import { deviceVariables, environmentOf, mayPass, readEndpoint, type Endpoint } from './environment.ts'
-import { ownCode } from './folders.ts'
+import { compileCache } from './folders.ts'
 import { passOutput } from './outputs.ts'
 import { startOnPipes } from './piped.ts'
 import type { RunningProgram } from './program.ts'
 import { startOnPty } from './pty.ts'
-import { rightsToTake } from './rights.ts'
+import { credentialsFor } from './privileges.ts'
 import { serveFiles, sftpCommand } from './sftp.ts'
 import { commandOf } from './shell.ts'
 import type { Account } from './users.ts'
@@ -25,7 +25,7 @@ import { recordLogin, type LoginFiles } from './utmp.ts'
 export interface SessionOptions {
   readonly account: Account
   readonly deviceName: string
-  /** Where the connection comes from, as long as the gateway does not say it better. */
+  /** Where the connection comes from, unless the gateway names the client itself. */
   readonly client: Endpoint
   readonly server: Endpoint
   /** Where logins are recorded, if not in the usual files. */
@@ -43,7 +43,7 @@ export async function serveSession(channel: Channel, options: SessionOptions): P
   let client: Endpoint | undefined
   let terminal = false
   const session = await receiveSession(channel, (request) => {
-    // What the gateway says comes before anything of the client's, so the first word counts.
+    // The gateway sends its variable before anything of the client's, so the first one counts.
     if (request.type === 'env' && request.name === clientVariable) client ??= readEndpoint(request.value)
     const allowed = isAllowed(request) && !(request.type === 'pty-req' && terminal)
     terminal ||= allowed && request.type === 'pty-req'
@@ -63,7 +63,7 @@ export async function serveSession(channel: Channel, options: SessionOptions): P
   })
 }
 
-/** Not among them: X11, for there is no display here to forward to, and signals, for nothing runs yet. */
+/** X11 is missing because there is no display to forward to, and signals because nothing runs yet. */
 const wanted = new Set<SessionRequest['type']>([
   'shell',
   'exec',
@@ -81,7 +81,7 @@ function isAllowed(request: SessionRequest): boolean {
 async function run(session: Session, options: SessionOptions): Promise<Exit | undefined> {
   const { account, log } = options
   const { channel, program } = session
-  if (program.type === 'subsystem' && !rightsToTake(account)) {
+  if (program.type === 'subsystem' && !credentialsFor(account)) {
     await serveFiles(session, account.home).catch(() => channel.close('now'))
     return undefined
   }
@@ -109,7 +109,7 @@ async function startProgram(
 ): Promise<RunningProgram> {
   const { account, deviceName, client, server } = options
   const { pty } = session
-  if (program.type === 'subsystem') return startOnPipes(sftpCommand(account), ownCode(), undefined)
+  if (program.type === 'subsystem') return startOnPipes(sftpCommand(account), compileCache(), undefined)
   const env = environmentOf({
     account,
     deviceName,
@@ -150,7 +150,7 @@ async function follow(session: Session, running: RunningProgram): Promise<Exit> 
       ? [passOutput(running.stderr, running.ended, async (bytes) => channel.write(bytes, 1))]
       : []),
   ]
-  // A reader that is gone is no failure: the channel says so, too.
+  // A reader that is gone is no failure; the channel reports it.
   await Promise.all(outputs.map(async (output) => output.catch(() => undefined)))
   const exit = await running.ended
   await session.exit(exit)
@@ -161,7 +161,7 @@ async function follow(session: Session, running: RunningProgram): Promise<Exit> 
 async function passInput(channel: Channel, running: RunningProgram): Promise<void> {
   let wanted = true
   try {
-    // Also what the program does not want is taken, or the client would wait for ever.
+    // Input that the program does not read is dropped, or the client would wait for ever.
     for await (const { bytes, stream } of channel)
       if (stream === 0 && wanted) wanted = await running.write(bytes)
   } catch {

@@ -1,8 +1,8 @@
-// One session channel in a container: the program that the client wants is started by the engine's exec API
-// and joined to the channel until it has ended. The order at the end is what clients rely on: all output,
-// then how the program ended, then EOF and CLOSE. When the channel goes first, what it started is hung up;
-// engines would let it run on. So every program has a variable that no other has, by which it and what it
-// started are found again in the container, for signals, too.
+// Serves one SSH session channel in a container: starts the program by the engine's exec API and joins it to
+// the channel until it ends. Clients rely on the order at the end: all output, then the exit status, then EOF
+// and CLOSE. When the channel closes first, the program is hung up; the engine alone would let it run on.
+// Each program gets an environment variable with a unique value, by which we find it and its children again
+// in the container to send them signals.
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { readNamed } from '@hawser/contract/environment'
@@ -19,8 +19,8 @@ import type { ContainerAccount } from './accounts.ts'
 import { EngineFailure, type EngineClient } from './client.ts'
 import { startExec, type Exec, type Output } from './exec.ts'
 import { containerFiles } from './files.ts'
-import { readScp, serveScp, type ScpWish } from './scp.ts'
-import { newMark, quoted, shellLine, shellLoop } from './shell-line.ts'
+import { readScp, serveScp, type ScpRequest } from './scp.ts'
+import { newMark, quoted, containerShell, shellLoop } from './container-shell.ts'
 
 export interface ContainerSession {
   readonly client: EngineClient
@@ -29,7 +29,7 @@ export interface ContainerSession {
   /** Told to programs. */
   readonly deviceName: string
   readonly signal: AbortSignal
-  /** Nobody knows any more what became of the program: the engine is lost. */
+  /** Called when the engine is lost, and with it how the program ended. */
   lost(error: unknown): void
   log(event: Record<string, unknown>): void
 }
@@ -53,7 +53,7 @@ const sendable = new Set([
   'USR1',
   'USR2',
 ])
-/** From the hang-up to the end of whoever ignores it. */
+/** Between SIGHUP and SIGKILL. */
 const patience_ms = 5_000
 /** For the small program that sends a signal. */
 const signal_ms = 10_000
@@ -112,8 +112,9 @@ async function serveProgram(
   client: string | undefined,
 ): Promise<number | undefined> {
   if (session.program.type === 'subsystem') return serveFiles(session, options)
-  const wish = session.program.type === 'exec' && !session.pty ? readScp(session.program.command) : undefined
-  return wish ? serveCopy(session, options, wish, client) : run(session, options, client)
+  const request =
+    session.program.type === 'exec' && !session.pty ? readScp(session.program.command) : undefined
+  return request ? serveCopy(session, options, request, client) : run(session, options, client)
 }
 
 function isAllowed(request: SessionRequest): boolean {
@@ -238,7 +239,7 @@ async function notStarted(
     error: (error as Error).message,
     ...detailOf(error),
   })
-  // An engine that cannot be reached has lost its containers; one that answers has refused this.
+  // Without a status the engine could not be reached; with one it has refused this program.
   if (!(error instanceof EngineFailure) || error.status === 0) {
     options.lost(error)
     return undefined
@@ -257,7 +258,7 @@ function detailOf(error: unknown): { detail?: string } {
 async function passInput(channel: Channel, exec: Exec, terminal: boolean): Promise<void> {
   let wanted = true
   try {
-    // Also what the program does not want is taken, or the client would wait for ever.
+    // Input that the program does not read is dropped, or the client would wait for ever.
     for await (const { bytes, stream } of channel)
       if (stream === 0 && wanted) wanted = await exec.write(bytes)
     // On a terminal a character says that there is no more.
@@ -289,13 +290,13 @@ function helpers({ channel }: Session, { client, container, account, signal }: C
     stop,
     async start(script: string, ...words: string[]): Promise<Exec> {
       const whole = `cd "$HOME" 2>/dev/null || cd /; LC_ALL=C; export LC_ALL; umask 022; NL='\n'; ${script}`
-      const wish = {
+      const request = {
         container,
         command: ['/bin/sh', '-c', whole, 'files', ...words],
         user: account.execUser,
         env: accountVariables(account),
       }
-      const exec = await startExec(client, wish, signal)
+      const exec = await startExec(client, request, signal)
       started.add(exec)
       return {
         ...exec,
@@ -308,11 +309,11 @@ function helpers({ channel }: Session, { client, container, account, signal }: C
   }
 }
 
-/** What old clients of scp run; by the container's own program if it has one. */
+/** Serves old clients of scp, by the container's own scp if it has one. */
 async function serveCopy(
   session: Session,
   options: ContainerSession,
-  wish: ScpWish,
+  request: ScpRequest,
   client: string | undefined,
 ): Promise<number | undefined> {
   const mark = newMark()
@@ -320,17 +321,17 @@ async function serveCopy(
   let status: number
   try {
     const exec = await start(shellLoop, mark)
-    const line = shellLine(exec, exec.output[Symbol.asyncIterator](), mark)
-    if ((await line.run('command -v scp >/dev/null')).status === 0) {
+    const shell = containerShell(exec, exec.output[Symbol.asyncIterator](), mark)
+    if ((await shell.run('command -v scp >/dev/null')).status === 0) {
       stop()
       return await run(session, options, client)
     }
     // Words with wildcards and the like are the shell's to read, as they would be for the program.
-    const { output } = await line.run(
-      `eval ${quoted(`set -- ${wish.words}`)}; for word in "$@"; do printf '%s\\0' "$word"; done`,
+    const { output } = await shell.run(
+      `eval ${quoted(`set -- ${request.words}`)}; for word in "$@"; do printf '%s\\0' "$word"; done`,
     )
     const paths = output.toString('utf8').split('\0').slice(0, -1)
-    status = await serveScp(session.channel, containerFiles(line, mark, start), wish, paths)
+    status = await serveScp(session.channel, containerFiles(shell, mark, start), request, paths)
   } catch (error) {
     options.log({ event: 'files.failed', user: options.account.name, error: (error as Error).message })
     await session.channel.close('now')
@@ -357,7 +358,8 @@ async function serveFiles(session: Session, options: ContainerSession): Promise<
   const output = exec.output[Symbol.asyncIterator]()
   try {
     const { kind, rest } = await greeting(output)
-    if (kind === 'shell') await serveSftp(channel, containerFiles(shellLine(exec, output, mark), mark, start))
+    if (kind === 'shell')
+      await serveSftp(channel, containerFiles(containerShell(exec, output, mark), mark, start))
     else if (kind === 'own') {
       const input = passInput(channel, exec, false)
       if (rest.length > 0) await channel.write(rest)

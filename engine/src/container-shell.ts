@@ -1,25 +1,24 @@
-// A shell in a container that does one thing after the other for us: scripts go in, each a line; what it
-// printed and how it ended comes back. A script's end is known by a mark that nobody can guess, because the
-// bytes of a file may be anything. Nothing but scripts is ever written to it: bytes of files on the same line
-// could come to be run as one.
+// A shell in a container that runs our scripts one after the other. Each script is one line; its output and
+// status come back. An unguessable mark ends each answer, because the bytes of a file may be anything. Only
+// scripts are written to the shell: it could run the bytes of a file as a script.
 //   in   <script> LF
 //   out  <what it printed> LF <mark> SP <status> SP <what it complained of> LF <mark> LF
 import { randomBytes } from 'node:crypto'
 import { EngineFailure } from './client.ts'
 import type { Exec, Output } from './exec.ts'
 
-export interface Done {
+export interface ScriptResult {
   readonly status: number
   readonly output: Buffer
   readonly complaint: string
 }
 
-export interface ShellLine {
-  /** The script's output may be as large as this; a larger one ends the line. */
-  run(script: string, options?: { readonly most_bytes?: number }): Promise<Done>
+export interface ContainerShell {
+  /** Output larger than `most_bytes` fails and ends the shell. */
+  run(script: string, options?: { readonly most_bytes?: number }): Promise<ScriptResult>
 }
 
-/** For one script, so that a file that never answers does not hold the line for ever. */
+/** For one script, so that a file that never answers does not block the shell for ever. */
 const limit_ms = 60_000
 const default_bytes = 64 * 1024
 /** For the report itself, with what a script may complain of. */
@@ -37,12 +36,12 @@ done`
 
 export const newMark = (): string => randomBytes(16).toString('hex')
 
-export function shellLine(exec: Exec, output: AsyncIterator<Output>, mark: string): ShellLine {
+export function containerShell(exec: Exec, output: AsyncIterator<Output>, mark: string): ContainerShell {
   const first = Buffer.from(`\n${mark} `)
   const last = Buffer.from(`\n${mark}\n`)
 
   /** Reads up to the end of the script's report. Nothing comes after it, since nothing more was asked. */
-  async function report(most_bytes: number): Promise<Done> {
+  async function report(most_bytes: number): Promise<ScriptResult> {
     const pieces: Buffer[] = []
     let size = 0
     let tail = Buffer.alloc(0)
@@ -50,7 +49,7 @@ export function shellLine(exec: Exec, output: AsyncIterator<Output>, mark: strin
       const next = await output.next()
       if (next.done) throw new EngineFailure('The shell in the container has ended.')
       const { stream, bytes } = next.value
-      // What the shell itself complains of is for nobody.
+      // Errors of the shell itself are dropped.
       if (stream !== 0) continue
       pieces.push(bytes)
       size += bytes.length

@@ -1,47 +1,48 @@
-// Socket files, opened and made with the rights of the user. Root could connect to any socket on the device
-// and put one in any folder, so an agent that is root does neither by itself: a child that has taken the
-// user's rights does it and hands the sockets over. The child is started when it is first needed and ends
-// with its connection. Where there are no rights to take, the same is done here.
+// Unix sockets with the privileges of the user, for forwarding. Root could connect to any socket on the
+// device and create one in any folder, so an agent that runs as root does neither itself: a child that runs
+// as the user opens the sockets and hands them over. The child starts when it is first needed and ends with
+// the SSH connection. An agent that is that user already opens the sockets itself.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { unlink } from 'node:fs/promises'
 import net from 'node:net'
 import { stdioWith } from './children.ts'
-import { ownCode } from './folders.ts'
+import { compileCache } from './folders.ts'
 import { ownProgram } from './own-programs.ts'
-import { rightsToTake, writeRights } from './rights.ts'
+import { credentialsFor, formatCredentials } from './privileges.ts'
 import type { Account } from './users.ts'
 
-export interface Errands extends AsyncDisposable {
+export interface UserSockets extends AsyncDisposable {
   connect(file: string): Promise<net.Socket>
   /** Listens until `stop`; what arrives waits until somebody reads from it. */
   listen(file: string, arrived: (socket: net.Socket) => void): Promise<void>
   stop(file: string): Promise<boolean>
 }
 
-/** From here to the child, and the answers. Arrivals have the path instead of a number. */
-export type Errand = {
+/** What the agent asks the child; each request is answered under its number. */
+export type SocketRequest = {
   readonly number: number
-  readonly errand: 'connect' | 'listen' | 'stop'
+  readonly action: 'connect' | 'listen' | 'stop'
   readonly file: string
 }
-export type Report =
+/** What the child answers. A connection that arrived names the socket that it came to. */
+export type SocketReply =
   | { readonly number: number; readonly failure?: string; readonly done?: boolean }
   | { readonly arrived: string }
 
 const limit_ms = 10_000
 const mostAtATime = 128
 
-export function errandsFor(account: Account): Errands {
-  return rightsToTake(account) ? errandsOfChild(account) : errandsHere()
+export function userSocketsOf(account: Account): UserSockets {
+  return credentialsFor(account) ? socketsOfChild(account) : localSockets()
 }
 
-export function errandsHere(): Errands {
+export function localSockets(): UserSockets {
   const servers = new Map<string, net.Server>()
   const stop = async (file: string): Promise<boolean> => {
     const server = servers.get(file)
     if (!server) return false
     servers.delete(file)
-    // Not waited for: connections that are open may stay. Closing unlinks the file.
+    // Open connections may stay, so nobody waits for the end of them. Closing unlinks the file.
     server.close()
     await unlink(file).catch(() => undefined)
     return true
@@ -50,7 +51,7 @@ export function errandsHere(): Errands {
     async connect(file) {
       return new Promise((resolve, reject) => {
         const socket = net.connect({ path: file, allowHalfOpen: true })
-        // What comes first must still be there for whoever gets the socket.
+        // Nothing is read before the socket has its new owner.
         socket.pause()
         socket.once('error', reject)
         socket.once('connect', () => resolve(socket))
@@ -58,7 +59,7 @@ export function errandsHere(): Errands {
     },
     async listen(file, arrived) {
       if (servers.has(file))
-        throw Object.assign(new Error('We listen there already.'), { code: 'EADDRINUSE' })
+        throw Object.assign(new Error('We listen on this path already.'), { code: 'EADDRINUSE' })
       const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, arrived)
       server.maxConnections = mostAtATime
       await new Promise<void>((resolve, reject) => {
@@ -74,7 +75,7 @@ export function errandsHere(): Errands {
   }
 }
 
-function errandsOfChild(account: Account): Errands {
+function socketsOfChild(account: Account): UserSockets {
   let child: ChildProcess | undefined
   let next = 0
   const waiting = new Map<
@@ -84,13 +85,13 @@ function errandsOfChild(account: Account): Errands {
   const arrivals = new Map<string, (socket: net.Socket) => void>()
 
   const start = (): ChildProcess => {
-    const { file, args, env } = ownProgram('errands-child', writeRights(account))
+    const { file, args, env } = ownProgram('user-sockets-child', formatCredentials(account))
     const started = spawn(file, args, {
       cwd: '/',
-      env: { ...ownCode(), ...env },
+      env: { ...compileCache(), ...env },
       stdio: stdioWith(['ignore', 'ignore', 'ignore', 'ipc']),
     })
-    started.on('message', (report: Report, handle: unknown) => {
+    started.on('message', (report: SocketReply, handle: unknown) => {
       const socket = handle instanceof net.Socket ? handle : undefined
       if (socket) {
         socket.allowHalfOpen = true
@@ -106,7 +107,7 @@ function errandsOfChild(account: Account): Errands {
       waiting.delete(report.number)
       if (!asked) socket?.destroy()
       else if (report.failure === undefined) asked.resolve(socket)
-      else asked.reject(Object.assign(new Error('The errand failed.'), { code: report.failure }))
+      else asked.reject(Object.assign(new Error('The request failed.'), { code: report.failure }))
     })
     const gone = (): void => {
       if (child === started) child = undefined
@@ -119,13 +120,13 @@ function errandsOfChild(account: Account): Errands {
     return started
   }
 
-  const ask = async (errand: Errand['errand'], file: string): Promise<net.Socket | undefined> => {
+  const ask = async (action: SocketRequest['action'], file: string): Promise<net.Socket | undefined> => {
     child ??= start()
     const number = (next += 1)
     const asked = Promise.withResolvers<net.Socket | undefined>()
-    const limit = setTimeout(() => asked.reject(new Error('The errand took too long.')), limit_ms)
+    const limit = setTimeout(() => asked.reject(new Error('The request took too long.')), limit_ms)
     waiting.set(number, asked)
-    child.send({ number, errand, file } satisfies Errand, (error) => error && asked.reject(error))
+    child.send({ number, action, file } satisfies SocketRequest, (error) => error && asked.reject(error))
     return asked.promise.finally(() => {
       clearTimeout(limit)
       waiting.delete(number)
@@ -140,7 +141,7 @@ function errandsOfChild(account: Account): Errands {
     },
     async listen(file, arrived) {
       if (arrivals.has(file))
-        throw Object.assign(new Error('We listen there already.'), { code: 'EADDRINUSE' })
+        throw Object.assign(new Error('We listen on this path already.'), { code: 'EADDRINUSE' })
       arrivals.set(file, arrived)
       await ask('listen', file).catch((error: unknown) => {
         arrivals.delete(file)
@@ -156,7 +157,7 @@ function errandsOfChild(account: Account): Errands {
       const ending = child
       if (!ending) return
       const ended = new Promise<void>((resolve) => void ending.once('exit', () => resolve()))
-      // It takes its sockets away and ends when the line to us is cut.
+      // It removes its sockets and ends when we disconnect.
       if (ending.connected) ending.disconnect()
       const limit = setTimeout(() => ending.kill('SIGKILL'), limit_ms)
       await ended

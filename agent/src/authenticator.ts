@@ -1,26 +1,22 @@
-// Who gets in, for one connection. Every attempt is judged alone, by what it proves itself; the only thing
-// remembered is what the server said about a key, because it answers once. A key that is merely offered makes
-// us ask the server and nothing else. Refusals leave in step, so that their time does not tell an unknown
-// user from a wrong password, a locked account or a key that the server did not approve.
+// Authentication of one SSH connection. Every attempt is judged alone, by its own proof. The authenticator
+// remembers only what the server said about a key, because the server answers once. A key that is merely
+// offered makes the agent ask the server and nothing else. Refusals take a multiple of a fixed time, so that
+// it does not tell an unknown user from a wrong password, a locked account or a key that the server did not
+// approve.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attempt, Decision, ShownKey } from '@hawser/ssh'
+import type { ApproveKey } from './key-approval.ts'
 import type { Account, Admission, Users } from './users.ts'
 
-/** Somebody shows a key: the server says whether it stands behind this login. */
-export type ApproveKey = (
-  login: { readonly user: string; readonly blob: Buffer },
-  signal?: AbortSignal,
-) => Promise<boolean>
-
-export interface LoginOptions {
+export interface AuthenticatorOptions {
   readonly users: Users
   readonly approveKey: ApproveKey
   log(event: Record<string, unknown>): void
 }
 
-export interface Login {
+export interface Authenticator {
   authenticate(attempt: Attempt): Promise<Decision>
-  /** Whoever got in. */
+  /** The account of the attempt that was accepted; throws before there is one. */
   account(): Account
 }
 
@@ -29,12 +25,12 @@ const step_ms = 500
 /** Keys that the server is asked about on one connection. */
 const mostKeys = 16
 
-export function login({ users, approveKey, log }: LoginOptions): Login {
+export function authenticator({ users, approveKey, log }: AuthenticatorOptions): Authenticator {
   const approvals = new Map<string, Promise<boolean>>()
   let accepted: Account | undefined
 
   const approve = async (user: string, key: ShownKey, signal: AbortSignal): Promise<boolean> => {
-    // The gateway has plain keys only, so a certificate is somebody else's.
+    // The gateway shows plain keys only, so this is not the gateway.
     if (key.certificate) return false
     const name = key.blob.toString('base64')
     let approval = approvals.get(name)
