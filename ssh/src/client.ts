@@ -7,7 +7,7 @@ import { clientAlgorithms } from './algorithms.ts'
 import { clientAuth, type Answer, type Proof } from './auth/client.ts'
 import { openConnection, type Connection } from './connection/connection.ts'
 import { AuthenticationFailed, Reason, SshError } from './errors.ts'
-import { defaults, hurry, obeySignal, within, type CommonOptions } from './options.ts'
+import { defaults, disableNagle, endOnAbort, withTimeout, type CommonOptions } from './options.ts'
 import { openTransport, type Transport } from './transport/transport.ts'
 
 /** How a client connects. */
@@ -30,10 +30,10 @@ export interface Unauthenticated {
 /** Connects as a client and stops before the login; each attempt is then a call of its own. */
 export async function openClient(socket: Duplex, options: ClientOptions): Promise<Unauthenticated> {
   const settings = { ...defaults, algorithms: clientAlgorithms, speakSecond: false, ...options }
-  hurry(socket)
+  disableNagle(socket)
   const transport = openTransport(socket, { ...settings, role: 'client', hostKeys: [] })
-  obeySignal(transport, options.signal)
-  await within(transport, settings.handshake_ms, async () => {
+  endOnAbort(transport, options.signal)
+  await withTimeout(transport, settings.handshake_ms, async () => {
     await transport.established
     if (await options.checkHostKey(transport.hostKey)) return
     throw new SshError(Reason.hostKeyNotVerifiable, 'The host key is not the one that was expected.')
@@ -44,7 +44,7 @@ export async function openClient(socket: Duplex, options: ClientOptions): Promis
   return {
     transport,
     async attempt(user, proof) {
-      return within(transport, settings.handshake_ms, async () => {
+      return withTimeout(transport, settings.handshake_ms, async () => {
         const answer = await auth.attempt(user, proof)
         accepted ||= answer.accepted
         return answer

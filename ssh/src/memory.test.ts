@@ -7,9 +7,9 @@ function holder(pool: MemoryPool, limit_bytes: number): Account & { readonly tol
   let told = 'nothing'
   const account = pool.open({
     limit_bytes,
-    wait: () => void (told = 'wait'),
-    goOn: () => void (told = 'go on'),
-    go: () => void (told = 'go'),
+    pause: () => void (told = 'wait'),
+    resume: () => void (told = 'go on'),
+    evict: () => void (told = 'go'),
   })
   return Object.defineProperties(account as Account & { told: string }, { told: { get: () => told } })
 }

@@ -4,7 +4,7 @@
 // connection reads nothing more, until enough was released. While the pool is over its limit, every account
 // that holds more than its share of it is crowded: its peer gets no more credit. It is still read from,
 // because what lets it drain may be a message of the same peer. At twice the limit of the pool the account
-// that holds most goes. Whoever holds little is not touched by what others hold.
+// that holds most is evicted. Whoever holds little is not touched by what others hold.
 import { totalmem } from 'node:os'
 
 /** About what V8 takes for an object with a view in it. */
@@ -41,11 +41,11 @@ export interface Account {
 
 export interface Holder {
   readonly limit_bytes: number
-  /** It must not take more, until `goOn`. */
-  wait(): void
-  goOn(): void
+  /** It must not take more, until `resume`. */
+  pause(): void
+  resume(): void
   /** It must let go of everything, now; its account is closed. */
-  go(): void
+  evict(): void
 }
 
 export interface MemoryPool {
@@ -59,12 +59,12 @@ const leastShare_bytes = 256 * 1024
 
 export function memoryPool(limit_bytes: number): MemoryPool {
   let total_bytes = 0
-  const accounts = new Set<Inside>()
-  const waiting = new Set<Inside>()
+  const accounts = new Set<PoolAccount>()
+  const waiting = new Set<PoolAccount>()
   /** Crowded ones that somebody waits for. */
-  const crowdedOut = new Set<Inside>()
+  const crowdedOut = new Set<PoolAccount>()
 
-  class Inside implements Account {
+  class PoolAccount implements Account {
     held_bytes = 0
     readonly #holder: Holder
     #callbacks: (() => void)[] = []
@@ -82,7 +82,7 @@ export function memoryPool(limit_bytes: number): MemoryPool {
       if (offender) offender.#evict()
       if (waiting.has(this) || !accounts.has(this) || this.held_bytes <= this.#holder.limit_bytes) return
       waiting.add(this)
-      this.#holder.wait()
+      this.#holder.pause()
     }
 
     release(bytes: number): void {
@@ -92,10 +92,10 @@ export function memoryPool(limit_bytes: number): MemoryPool {
       total_bytes -= bytes
       if (waiting.has(this) && this.held_bytes <= this.#holder.limit_bytes) {
         waiting.delete(this)
-        this.#holder.goOn()
+        this.#holder.resume()
       }
-      if (wasOver && total_bytes <= limit_bytes) for (const one of crowdedOut) one.#look()
-      else if (crowdedOut.size > 0) this.#look()
+      if (wasOver && total_bytes <= limit_bytes) for (const one of crowdedOut) one.#callBack()
+      else if (crowdedOut.size > 0) this.#callBack()
     }
 
     get crowded(): boolean {
@@ -121,25 +121,25 @@ export function memoryPool(limit_bytes: number): MemoryPool {
       waiting.delete(this)
     }
 
-    #look(): void {
+    #callBack(): void {
       if (this.crowded || !crowdedOut.delete(this)) return
       for (const callback of this.#callbacks.splice(0)) callback()
     }
 
     #evict(): void {
       this.close()
-      this.#holder.go()
+      this.#holder.evict()
     }
   }
 
-  const largest = (): Inside | undefined => {
-    let found: Inside | undefined
+  const largest = (): PoolAccount | undefined => {
+    let found: PoolAccount | undefined
     for (const one of accounts) if (one.held_bytes > (found?.held_bytes ?? 0)) found = one
     return found
   }
 
   return {
-    open: (holder) => new Inside(holder),
+    open: (holder) => new PoolAccount(holder),
     get held_bytes() {
       return total_bytes
     },

@@ -44,11 +44,11 @@ export const defaults = {
 } satisfies Partial<CommonOptions>
 
 /** Small packets must not wait for larger ones. */
-export function hurry(socket: Duplex): void {
+export function disableNagle(socket: Duplex): void {
   if (socket instanceof Socket) socket.setNoDelay(true)
 }
 
-export function obeySignal(transport: Transport, signal: AbortSignal | undefined): void {
+export function endOnAbort(transport: Transport, signal: AbortSignal | undefined): void {
   if (!signal) return
   const stop = (): void => transport.end(new SshError(Reason.byApplication, 'The connection was stopped.'))
   if (signal.aborted) return stop()
@@ -57,7 +57,11 @@ export function obeySignal(transport: Transport, signal: AbortSignal | undefined
 }
 
 /** Ends the transport unless the work is done in time; a failure of the work ends it, too. */
-export async function within<T>(transport: Transport, limit_ms: number, work: () => Promise<T>): Promise<T> {
+export async function withTimeout<T>(
+  transport: Transport,
+  limit_ms: number,
+  work: () => Promise<T>,
+): Promise<T> {
   const timer = setTimeout(
     () => transport.end(new SshError(Reason.byApplication, 'It took too long to log in.')),
     limit_ms,

@@ -7,7 +7,7 @@ import { authenticateClient, type ServerAuthOptions } from './auth/server.ts'
 import { openConnection, type Connection } from './connection/connection.ts'
 import { hostKeyProofs, hostKeysName, proveName, writeHostKeys } from './connection/host-keys.ts'
 import type { PrivateKey } from './keys/private-key.ts'
-import { defaults, hurry, obeySignal, within, type CommonOptions } from './options.ts'
+import { defaults, disableNagle, endOnAbort, withTimeout, type CommonOptions } from './options.ts'
 import { openTransport } from './transport/transport.ts'
 
 /** How a server accepts connections, and whom. */
@@ -25,10 +25,10 @@ export interface ServerConnection extends Connection {
 /** Resolves when the client is in. Throws when it never will be; the connection is then over. */
 export async function acceptConnection(socket: Duplex, options: ServerOptions): Promise<ServerConnection> {
   const settings = { ...defaults, algorithms: serverAlgorithms, mostFailures: 6, ...options }
-  hurry(socket)
+  disableNagle(socket)
   const transport = openTransport(socket, { ...settings, role: 'server', speakSecond: false })
-  obeySignal(transport, options.signal)
-  return within(transport, settings.handshake_ms, async () => {
+  endOnAbort(transport, options.signal)
+  return withTimeout(transport, settings.handshake_ms, async () => {
     await transport.established
     const user = await authenticateClient(transport, settings)
     const prove = hostKeyProofs(options.hostKeys, transport.sessionId)

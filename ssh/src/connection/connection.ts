@@ -76,9 +76,9 @@ class SshConnection implements Connection {
     this.#windows = windowsOf({ largest_bytes: options.window_bytes, mostChannels: options.mostChannels })
     this.#memory = options.memory.open({
       limit_bytes: this.#windows.most_bytes * slack,
-      wait: () => transport.pauseReading(),
-      goOn: () => transport.resumeReading(),
-      go: () => {
+      pause: () => transport.pauseReading(),
+      resume: () => transport.resumeReading(),
+      evict: () => {
         this.#evicted = true
         transport.end(new SshError(Reason.byApplication, tooMuchUnread))
       },

@@ -111,7 +111,7 @@ async function exit(channel: Channel, how: number | Exit): Promise<void> {
 }
 
 /** What a client asks of a session. */
-export interface SessionWish {
+export interface SessionOptions {
   readonly program: Program
   readonly pty?: Pty
   readonly env?: Readonly<Record<string, string>>
@@ -136,7 +136,7 @@ export class SessionRefused extends Error {
 /** Opens a session and starts its program. Throws SessionRefused when the server does not want to. */
 export async function startSession(
   connection: Pick<Connection, 'open'>,
-  wish: SessionWish,
+  options: SessionOptions,
 ): Promise<RunningSession> {
   const channel = await connection.open('session')
   const ask = async (request: SessionRequest, wantReply: boolean): Promise<boolean> => {
@@ -145,11 +145,11 @@ export async function startSession(
   }
   const wanted: Promise<boolean>[] = []
   // All in one go: the replies come in order, and waiting for each would cost a round trip.
-  if (wish.agent) wanted.push(ask({ type: 'auth-agent-req@openssh.com' }, true).then(() => true))
-  if (wish.pty) wanted.push(ask({ type: 'pty-req', pty: wish.pty }, true))
-  for (const [name, value] of Object.entries(wish.env ?? {}))
+  if (options.agent) wanted.push(ask({ type: 'auth-agent-req@openssh.com' }, true).then(() => true))
+  if (options.pty) wanted.push(ask({ type: 'pty-req', pty: options.pty }, true))
+  for (const [name, value] of Object.entries(options.env ?? {}))
     wanted.push(ask({ type: 'env', name, value }, false))
-  wanted.push(ask(wish.program, true))
+  wanted.push(ask(options.program, true))
   const exited = exitOf(channel)
   const granted = await Promise.all(wanted)
   if (granted.includes(false)) {

@@ -115,13 +115,16 @@ export function writeAttributes(writer: Writer, attributes: Attributes): Writer 
 }
 
 /** What SFTP is spoken on: a channel, or something like it, such as the input and output of a process. */
-export type SftpLine = Pick<Channel, 'write' | typeof Symbol.asyncIterator> & Partial<Pick<Channel, 'closed'>>
+export type SftpStream = Pick<Channel, 'write' | typeof Symbol.asyncIterator> &
+  Partial<Pick<Channel, 'closed'>>
 
 /**
  * The packets of a line, each without its length. Pieces are put together once, in a buffer of the packet's
  * size.
  */
-export async function* packetsOf(line: Pick<SftpLine, typeof Symbol.asyncIterator>): AsyncGenerator<Buffer> {
+export async function* packetsOf(
+  line: Pick<SftpStream, typeof Symbol.asyncIterator>,
+): AsyncGenerator<Buffer> {
   const head = Buffer.alloc(4)
   let headFilled = 0
   let packet: Buffer | undefined

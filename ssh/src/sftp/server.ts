@@ -17,7 +17,7 @@ import {
   version,
   writeAttributes,
   type Attributes,
-  type SftpLine,
+  type SftpStream,
 } from './protocol.ts'
 
 const mostHandles = 256
@@ -46,7 +46,7 @@ type Handle =
   | { readonly kind: 'folder'; readonly path: string; readonly entries: AsyncIterator<Entry> }
 
 /** Resolves when the client has ended its requests. */
-export async function serveSftp(line: SftpLine, files: FileSystem): Promise<void> {
+export async function serveSftp(line: SftpStream, files: FileSystem): Promise<void> {
   const handles = new Map<number, Handle>()
   const packets = packetsOf(line)
   /** The request behind a copy, which is looked at while that goes on. */

@@ -1,0 +1,238 @@
+// Two channels joined: requests, replies, bytes, EOF and CLOSE pass in order; each side's pace is the other's,
+// because a chunk is taken from one only when the one before was written to the other. Bytes are not looked
+// at and copied once, into the packet in which they leave. A tap sees what passes before it is passed on; a
+// slow tap slows the channels, and one that throws lets nothing pass.
+import type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
+import { readRequest } from './connection/requests.ts'
+import { ChannelClosed, ConnectionEnded } from './errors.ts'
+
+/** The side of the client, or that of the server. */
+export type Side = 'near' | 'far'
+
+/** Somebody who sees, and may refuse, what passes between two channels. */
+export interface Tap {
+  /** Both channels are there and nothing has passed yet. What it throws ends the channel. */
+  opened?(near: Channel, far: Channel): Promise<void> | void
+  /** Bytes from the side, before the other gets them. What it throws ends the channel. */
+  data?(from: Side, chunk: Chunk): Promise<void> | void
+  /**
+   * What becomes of a request: it passes as it is unless another form is given, or is refused to whoever
+   * asked. What it throws ends the channel, and the request does not pass.
+   */
+  request?(
+    from: Side,
+    request: ChannelRequest,
+  ): { readonly type: string; readonly payload: Uint8Array } | 'refuse' | undefined
+  /**
+   * Before the near channel is closed because the far one is gone. If it was not said how the program ended,
+   * it can be said now.
+   */
+  ending?(near: Channel, how: { readonly lost: boolean; readonly exited: boolean }): Promise<void> | void
+}
+
+/** How two channels are joined. */
+export interface JoinOptions {
+  /**
+   * The near side's EOF waits until the far side has ended, or has had nothing to say for so long: for far
+   * peers that take EOF for the end of both directions and drop what they have still to send. Absent: it
+   * passes at once.
+   */
+  readonly holdEof_ms?: number | undefined
+}
+
+/** For input that a far program does not read once the near side is gone. */
+const linger_ms = 10_000
+
+const programs = new Set(['shell', 'exec', 'subsystem'])
+
+/** Resolves when both channels are closed. Throws what a tap threw, after closing both. */
+export async function joinChannels(
+  near: Channel,
+  far: Channel,
+  tap: Tap = {},
+  { holdEof_ms }: JoinOptions = {},
+): Promise<void> {
+  await new Join(near, far, tap, holdEof_ms).run()
+}
+
+class Join {
+  readonly #near: Channel
+  readonly #far: Channel
+  readonly #tap: Tap
+  /** It was said how the program ended. */
+  #exited = false
+  /** The far side broke off. */
+  #lost = false
+  #nearIsOpen = true
+  /** What a tap threw; that somebody left is no failure. */
+  #failure: Error | undefined
+  /**
+   * A program was asked for. A server drops what comes for a session before that, so that input waits.
+   */
+  readonly #started = Promise.withResolvers<void>()
+  /**
+   * It was passed on how the program ended. A client closes at EOF, and what comes after that is lost, so that
+   * EOF waits for it.
+   */
+  readonly #exitPassed = Promise.withResolvers<void>()
+  /** The far side has sent its last byte. */
+  readonly #farEnded = Promise.withResolvers<void>()
+  /** Of the far side, where the near side's EOF waits for it. */
+  readonly #silence: Silence | undefined
+
+  constructor(near: Channel, far: Channel, tap: Tap, holdEof_ms: number | undefined) {
+    this.#near = near
+    this.#far = far
+    this.#tap = tap
+    if (holdEof_ms !== undefined) this.#silence = new Silence(holdEof_ms)
+    if (near.type !== 'session') {
+      this.#started.resolve()
+      this.#exitPassed.resolve()
+    }
+    void near.closed.then(() => {
+      this.#nearIsOpen = false
+    })
+  }
+
+  async run(): Promise<void> {
+    try {
+      await this.#tap.opened?.(this.#near, this.#far)
+      await Promise.all([this.#passOutward(), this.#passInward()])
+    } catch (error) {
+      this.#note(error)
+      await Promise.all([this.#near.close('now'), this.#far.close('now')])
+    }
+    if (this.#failure) throw this.#failure
+  }
+
+  /** From the near side to the far one, until the near one is gone. */
+  async #passOutward(): Promise<void> {
+    const [near, far] = [this.#near, this.#far]
+    const data = this.#passData('near', near, far).then(async () => {
+      if (this.#silence) await Promise.race([this.#farEnded.promise, this.#silence.lasts(), near.closed])
+      await far.end()
+    })
+    const requests = this.#passRequests('near', near, far)
+    data.catch((error: unknown) => {
+      this.#note(error)
+      if (this.#failure) void near.close('now')
+    })
+    await near.closed
+    await requests
+    // The near side is gone: what it sent last is delivered if the program reads it.
+    const limit = setTimeout(() => void far.close('now'), linger_ms)
+    const delivered = await data.then(
+      () => true,
+      () => false,
+    )
+    clearTimeout(limit)
+    await far.close(delivered ? undefined : 'now')
+  }
+
+  /** From the far side to the near one, until the far one is gone. */
+  async #passInward(): Promise<void> {
+    const [near, far] = [this.#near, this.#far]
+    const requests = this.#passRequests('far', far, near)
+    try {
+      // However slowly the near side reads, it gets all of the output.
+      await this.#passData('far', far, near).finally(() => {
+        this.#silence?.end()
+        this.#farEnded.resolve()
+      })
+      await Promise.race([this.#exitPassed.promise, far.closed])
+      if (this.#exited || near.type !== 'session') await near.end()
+      await far.closed
+    } catch (error) {
+      this.#note(error)
+      this.#lost = true
+      await far.close('now')
+    }
+    await requests
+    if (this.#nearIsOpen) await this.#tap.ending?.(near, { lost: this.#lost, exited: this.#exited })
+    await near.close(this.#lost ? 'now' : undefined)
+  }
+
+  async #passData(from: Side, source: Channel, target: Channel): Promise<void> {
+    if (from === 'near') await this.#started.promise
+    for (;;) {
+      // While the near side is slow to take what came, the far one is not silent: it cannot go on.
+      if (from === 'far') this.#silence?.begin()
+      const chunk = await source.read()
+      if (from === 'far') this.#silence?.end()
+      if (!chunk) break
+      const tapped = this.#tap.data?.(from, chunk)
+      if (tapped) await tapped
+      await target.write(chunk.bytes, chunk.stream)
+    }
+  }
+
+  async #passRequests(from: Side, source: Channel, target: Channel): Promise<void> {
+    for await (const request of source.requests) {
+      let passed: ReturnType<NonNullable<Tap['request']>>
+      try {
+        passed =
+          readRequest(request.type, request.payload).type === 'malformed'
+            ? 'refuse'
+            : this.#tap.request?.(from, request)
+      } catch (error) {
+        this.#note(error)
+        request.reply(false)
+        void this.#near.close('now')
+        void this.#far.close('now')
+        break
+      }
+      if (passed === 'refuse') {
+        request.reply(false)
+        continue
+      }
+      const { type, payload } = passed ?? request
+      if (from === 'far' && type.startsWith('exit-')) this.#exited = true
+      void target.request(type, payload, request.wantReply).then(request.reply, () => request.reply(false))
+      if (from === 'near' && programs.has(type)) this.#started.resolve()
+      if (this.#exited) this.#exitPassed.resolve()
+    }
+    if (from === 'near') this.#started.resolve()
+  }
+
+  #note(error: unknown): void {
+    if (error instanceof ChannelClosed || error instanceof ConnectionEnded) return
+    this.#failure ??= error as Error
+  }
+}
+
+/** Whether a peer that could send is silent for so long, from when somebody asks. */
+class Silence {
+  readonly #most_ms: number
+  readonly #lasted = Promise.withResolvers<void>()
+  /** Somebody waits for it. */
+  #asked = false
+  /** The peer could send. */
+  #maySend = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(most_ms: number) {
+    this.#most_ms = most_ms
+  }
+
+  begin(): void {
+    this.#maySend = true
+    this.#restart()
+  }
+
+  end(): void {
+    this.#maySend = false
+    this.#restart()
+  }
+
+  /** Resolves when it has lasted; counted anew each time that the peer has sent something. */
+  lasts(): Promise<void> {
+    this.#asked = true
+    this.#restart()
+    return this.#lasted.promise
+  }
+
+  #restart(): void {
+    clearTimeout(this.#timer)
+    if (this.#asked && this.#maySend) this.#timer = setTimeout(this.#lasted.resolve, this.#most_ms)
+  }
+}
