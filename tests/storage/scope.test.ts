@@ -1,8 +1,8 @@
 // No method of a namespaced store reads or changes another namespace's rows, on either database. The table
 // below has a call for every method of every such store, made with the names of somebody else's things; the
 // compiler refuses it when a method is missing. Each call must come out as it would if those things did not
-// exist, and must leave them untouched. Before that: what the compiler refuses, and that only the stores which
-// see several namespaces name tables of namespaces in SQL of their own.
+// exist, and must leave them untouched. Before that: what the compiler refuses, and that only the stores
+// which see several namespaces name tables of namespaces in SQL of their own.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

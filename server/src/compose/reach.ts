@@ -17,7 +17,7 @@ import { gatewayKeys, type FindTunnel } from '../gateway/device-leg.ts'
 import { startGateway, type Gateway } from '../gateway/listen.ts'
 import { probe } from '../gateway/probe.ts'
 import { startups } from '../gateway/startups.ts'
-import { terminalDoor } from '../http/terminal.ts'
+import { terminalEndpoint } from '../http/terminal.ts'
 import type { Doors, Upgrade } from '../http/upgrade.ts'
 import { iso, minute_ms, second_ms } from '../kit/clock.ts'
 import { limiter as ownLimiter } from '../kit/limiter.ts'
@@ -26,9 +26,9 @@ import { sessionRecorder } from '../recording/tap.ts'
 import type { Rooms } from './rooms.ts'
 import { acceptMessageSocket } from '../http/message-socket.ts'
 import { admission } from '../tunnel/admission.ts'
-import { tunnelDoors } from '../tunnel/endpoints.ts'
+import { tunnelEndpoints } from '../tunnel/endpoints.ts'
 import { deviceName, registry, type Registry } from '../tunnel/registry.ts'
-import { watchDoor, watchPath } from '../http/watch.ts'
+import { watchEndpoint, watchPath } from '../http/watch.ts'
 
 /** Tunnels that one device may open in ten seconds; it needs one. */
 const tunnelsPerDevice = { max: 10, window_ms: 10 * second_ms }
@@ -80,7 +80,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     onError: (event, { uid }, err) => log.warn({ event, device: uid, err }),
   })
   rooms.self.hasTunnel = (uid) => tunnels.find(uid) !== undefined
-  const entries = tunnelDoors({
+  const entries = tunnelEndpoints({
     registry: tunnels,
     admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
     hold: rooms.register,
@@ -168,13 +168,13 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   )
 
   let stopping = false
-  const watching = watchDoor({
+  const watching = watchEndpoint({
     gate: rooms.gate,
     tickets: rooms.watchTickets,
     watch: rooms.watch,
     onError: (err) => log.error({ event: 'viewer.failed', err }),
   })
-  const terminals = terminalDoor({
+  const terminals = terminalEndpoint({
     tickets: rooms.tickets,
     terminal: gateway.terminal,
     accept: acceptMessageSocket,
@@ -194,7 +194,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
-    return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.inTurn), path, upgrade)
+    return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.admit), path, upgrade)
   }
   /** What is not here another node may have; it is asked for by name. */
   const orElsewhere = (

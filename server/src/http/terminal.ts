@@ -19,7 +19,7 @@ import { permission, type Permission } from './permission.ts'
 import { serveFiles } from './terminal-files.ts'
 import type { Upgrade } from './upgrade.ts'
 
-export interface TerminalDoorParts {
+export interface TerminalEndpointParts {
   tickets: TerminalTickets
   terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal>
   /** Answers the request. Throws a Failure, and has not answered, when it is no proper one. */
@@ -44,7 +44,7 @@ type LoginTicket = Exclude<TerminalTicket, { kind: 'files' }>
 /** What is not understood. */
 class BadMessage extends Error {}
 
-export function terminalDoor(parts: TerminalDoorParts) {
+export function terminalEndpoint(parts: TerminalEndpointParts) {
   const { tickets } = parts
   const lines = new Set<MessageSocket>()
   const open = new Map<

@@ -33,7 +33,7 @@ export interface WatchParts {
   onError(error: unknown): void
 }
 
-export function watchDoor({ gate, tickets, watch, onError }: WatchParts) {
+export function watchEndpoint({ gate, tickets, watch, onError }: WatchParts) {
   const sockets = new Set<Socket>()
   const viewers = new Set<{
     readonly user_id: string

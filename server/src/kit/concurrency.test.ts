@@ -1,7 +1,7 @@
-// Turns: how many run at once, in what order the others follow, when the line is full, and that a piece of
-// work that fails gives its place on like any other.
+// Concurrency limits: how many tasks run at once, in what order the others follow, when the queue is full,
+// and that a task that fails frees its slot like any other.
 import { describe, expect, test } from 'vitest'
-import { turns, turnsByKey } from './concurrency.ts'
+import { concurrencyLimiter, concurrencyByKey } from './concurrency.ts'
 
 /** A piece of work that ends when it is told to, and remembers that it began. */
 function work(begun: string[], name: string) {
@@ -13,21 +13,21 @@ function work(begun: string[], name: string) {
   return { run, end: () => resolve(name), fail: (error: Error) => reject(error) }
 }
 
-/** What was taken; a full line fails the test. */
+/** What was taken; a full queue fails the test. */
 function taking<T>(taken: Promise<T> | undefined): Promise<T> {
-  if (!taken) throw new Error('the line is full')
+  if (!taken) throw new Error('the queue is full')
   return taken
 }
 
 /** Lets everything that is ready happen. */
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('turns', () => {
+describe('concurrencyLimiter', () => {
   test('as many run as may at once, the others follow in the order they came', async () => {
     const begun: string[] = []
-    const line = turns({ atOnce: 2, waiting: 10 })
+    const queue = concurrencyLimiter({ atOnce: 2, waiting: 10 })
     const pieces = ['a', 'b', 'c', 'd'].map((name) => work(begun, name))
-    const taken = pieces.map((piece) => taking(line.take(piece.run)))
+    const taken = pieces.map((piece) => taking(queue.run(piece.run)))
     await settle()
     expect(begun).toEqual(['a', 'b'])
     pieces[1]!.end()
@@ -42,17 +42,17 @@ describe('turns', () => {
     expect(await Promise.all(taken)).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test('nobody joins a full line, and there is room again when one has left it', async () => {
+  test('nobody joins a full queue, and there is room again when one has left it', async () => {
     const begun: string[] = []
-    const line = turns({ atOnce: 1, waiting: 1 })
+    const queue = concurrencyLimiter({ atOnce: 1, waiting: 1 })
     const [first, second, third, fourth] = ['1', '2', '3', '4'].map((name) => work(begun, name))
-    const running = line.take(first!.run)
-    const waiting = line.take(second!.run)
-    expect(line.take(third!.run)).toBeUndefined()
+    const running = queue.run(first!.run)
+    const waiting = queue.run(second!.run)
+    expect(queue.run(third!.run)).toBeUndefined()
     first!.end()
     await running
     await settle()
-    const late = line.take(fourth!.run)
+    const late = queue.run(fourth!.run)
     expect(late).toBeDefined()
     second!.end()
     fourth!.end()
@@ -62,23 +62,23 @@ describe('turns', () => {
 
   test('a failure reaches the one who asked, and the next gets the place', async () => {
     const begun: string[] = []
-    const line = turns({ atOnce: 1, waiting: 5 })
+    const queue = concurrencyLimiter({ atOnce: 1, waiting: 5 })
     const [bad, good] = ['bad', 'good'].map((name) => work(begun, name))
-    const taken = [line.take(bad!.run), line.take(good!.run)]
+    const taken = [queue.run(bad!.run), queue.run(good!.run)]
     bad!.fail(new Error('the rope broke'))
     good!.end()
     await expect(taken[0]).rejects.toThrow('the rope broke')
     expect(await taken[1]).toBe('good')
-    expect(await line.take(async () => 'again')).toBe('again')
+    expect(await queue.run(async () => 'again')).toBe('again')
   })
 })
 
-describe('turns by key', () => {
+describe('concurrencyByKey', () => {
   test('one at a time for each key, and keys do not wait for each other', async () => {
     const begun: string[] = []
-    const line = turnsByKey(10)
+    const queue = concurrencyByKey(10)
     const [a1, a2, b1] = ['a1', 'a2', 'b1'].map((name) => work(begun, name))
-    const taken = [line.take('a', a1!.run), line.take('a', a2!.run), line.take('b', b1!.run)].map(taking)
+    const taken = [queue.run('a', a1!.run), queue.run('a', a2!.run), queue.run('b', b1!.run)].map(taking)
     await settle()
     expect(begun).toEqual(['a1', 'b1'])
     a1!.end()
@@ -89,22 +89,22 @@ describe('turns by key', () => {
     expect(await Promise.all(taken)).toEqual(['a1', 'a2', 'b1'])
   })
 
-  test('each key has a line of its own length', async () => {
-    const line = turnsByKey(1)
+  test('each key has a queue of its own length', async () => {
+    const queue = concurrencyByKey(1)
     const held = [work([], 'a'), work([], 'b')]
     const taken = [
-      line.take('a', held[0]!.run),
-      line.take('a', async () => 'next'),
-      line.take('b', held[1]!.run),
+      queue.run('a', held[0]!.run),
+      queue.run('a', async () => 'next'),
+      queue.run('b', held[1]!.run),
     ].map(taking)
-    expect(line.take('a', async () => 'too many')).toBeUndefined()
-    expect(line.take('b', async () => 'welcome')).toBeDefined()
+    expect(queue.run('a', async () => 'too many')).toBeUndefined()
+    expect(queue.run('b', async () => 'welcome')).toBeDefined()
     for (const piece of held) piece.end()
     await Promise.all(taken)
   })
 
   test('two pieces of one key never overlap, however many are asked for and fail', async () => {
-    const line = turnsByKey(1000)
+    const queue = concurrencyByKey(1000)
     let inside = 0
     let most = 0
     const piece = async (i: number) => {
@@ -115,7 +115,7 @@ describe('turns by key', () => {
       return i
     }
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 60 }, (_, i) => taking(line.take('one', () => piece(i)))),
+      Array.from({ length: 60 }, (_, i) => taking(queue.run('one', () => piece(i)))),
     )
     expect(most).toBe(1)
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(40)

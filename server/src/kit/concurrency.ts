@@ -1,42 +1,42 @@
-// Turns: at most `atOnce` pieces of work run, the others wait in line, and beyond `waiting` nobody may join
-// it. For work that is dear (password hashing) or that must not overlap for one subject (guesses at one
-// account).
+// Limits how many tasks run at once: at most `atOnce` run, at most `waiting` wait in a queue, and further
+// ones are refused. For expensive work (password hashing) and for work that must not overlap for one subject
+// (guesses at one account).
 
-export interface Turns {
-  /** Runs the work when it is its turn; undefined when the line is full. */
-  take<T>(work: () => Promise<T>): Promise<T> | undefined
+export interface ConcurrencyLimiter {
+  /** Runs the task as soon as it may; undefined when the queue is full. */
+  run<T>(task: () => Promise<T>): Promise<T> | undefined
 }
 
-export function turns(options: { atOnce: number; waiting: number }): Turns {
+export function concurrencyLimiter(options: { atOnce: number; waiting: number }): ConcurrencyLimiter {
   let running = 0
-  const line: (() => void)[] = []
-  /** The place passes straight to the next in line; it is never free in between. */
+  const queue: (() => void)[] = []
+  /** The slot passes straight to the next in the queue; it is never free in between. */
   const leave = (): void => {
-    const next = line.shift()
+    const next = queue.shift()
     if (next) next()
     else running--
   }
   return {
-    take(work) {
+    run(task) {
       if (running < options.atOnce) {
         running++
-        return work().finally(leave)
+        return task().finally(leave)
       }
-      if (line.length >= options.waiting) return undefined
-      return new Promise<void>((resolve) => line.push(resolve)).then(work).finally(leave)
+      if (queue.length >= options.waiting) return undefined
+      return new Promise<void>((resolve) => queue.push(resolve)).then(task).finally(leave)
     },
   }
 }
 
-/** One at a time for each key; keys are forgotten when nobody waits. */
-export function turnsByKey(waiting: number): {
-  take<T>(key: string, work: () => Promise<T>): Promise<T> | undefined
+/** One task at a time for each key; a key is dropped when it has no task. */
+export function concurrencyByKey(waiting: number): {
+  run<T>(key: string, task: () => Promise<T>): Promise<T> | undefined
 } {
-  const byKey = new Map<string, { turns: Turns; users: number }>()
+  const byKey = new Map<string, { limiter: ConcurrencyLimiter; users: number }>()
   return {
-    take(key, work) {
-      const entry = byKey.get(key) ?? { turns: turns({ atOnce: 1, waiting }), users: 0 }
-      const result = entry.turns.take(work)
+    run(key, task) {
+      const entry = byKey.get(key) ?? { limiter: concurrencyLimiter({ atOnce: 1, waiting }), users: 0 }
+      const result = entry.limiter.run(task)
       if (!result) return undefined
       entry.users++
       byKey.set(key, entry)

@@ -1,7 +1,7 @@
-// The e-mails that the server sends, as plain values: recipient, subject, text and HTML. These functions are pure;
-// mailer.ts sends. Names and addresses that people entered are put on one line and escaped. They can add neither a
-// line to the text, nor an element to the HTML, nor a link: anyone can register with someone else's address, and
-// the e-mail must not carry their words to that person.
+// The e-mails that the server sends, as plain values: recipient, subject, text and HTML. These functions are
+// pure; mailer.ts sends. Names and addresses that people entered are put on one line and escaped. They can
+// add neither a line to the text, nor an element to the HTML, nor a link: anyone can register with someone
+// else's address, and the e-mail must not carry their words to that person.
 
 export interface Email {
   readonly to: { readonly name: string; readonly address: string }

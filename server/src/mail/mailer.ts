@@ -1,7 +1,8 @@
-// The mailer sends an e-mail by SMTP or stores it as an .eml file in the outbox folder. No e-mail is lost without
-// an error: the mailer stores it when there is no mail server, and also when the mail server is unreachable, too
-// slow or refuses. The mailer never logs the content of an e-mail (links, codes) nor the address of the mail server
-// with its password, because both are secrets. In the outbox they are in clear, so only its owner may read it.
+// The mailer sends an e-mail by SMTP or stores it as an .eml file in the outbox folder. No e-mail is lost
+// without an error: the mailer stores it when there is no mail server, and also when the mail server is
+// unreachable, too slow or refuses. The mailer never logs the content of an e-mail (links, codes) nor the
+// address of the mail server with its password, because both are secrets. In the outbox they are in clear, so
+// only its owner may read it.
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'

@@ -1,6 +1,7 @@
-// When journals are written and synced, for all journals together. Soon after an event its block is written to
-// the file, and at most once a second the file is synced. There is one round of syncs at a time, with a few
-// files at once, so that a thousand sessions do not take all the threads that the rest of the server needs.
+// When journals are written and synced, for all journals together. Soon after an event its block is written
+// to the file, and at most once a second the file is synced. There is one round of syncs at a time, with a
+// few files at once, so that a thousand sessions do not take all the threads that the rest of the server
+// needs.
 
 /** A journal, as the schedule sees it. */
 export interface Flushable {

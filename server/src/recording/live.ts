@@ -1,6 +1,6 @@
 // Live viewers of a session. A viewer first gets a snapshot of the screen, made from the journal, and then
-// everything that is written to the journal. A viewer never slows the session down: the buffer of each viewer is
-// bounded, and a viewer that exceeds it is disconnected.
+// everything that is written to the journal. A viewer never slows the session down: the buffer of each viewer
+// is bounded, and a viewer that exceeds it is disconnected.
 import { snapshotAt } from './screen-snapshot.ts'
 import type { Size } from './journal.ts'
 import type { JournalStorage } from './storage/storage.ts'

@@ -1,5 +1,6 @@
-// RecordingQuota for recordings, with journals on a real disk: a low disk and a quota that is used up stop them, and
-// the settings of the namespace say whether the session goes on. What was recorded until then is whole.
+// RecordingQuota for recordings, with journals on a real disk: a low disk and a quota that is used up stop
+// them, and the settings of the namespace say whether the session goes on. What was recorded until then is
+// whole.
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'

@@ -1,8 +1,8 @@
 // How much a namespace may record. Recording stops when the disk is low or when the namespace has used up its
-// quota. The storage measures what a namespace uses; this module adds what is written since. It measures again
-// after recordings were removed, and every few minutes, because other nodes record too. While a measurement is
-// missing or fails, the last known number counts: the storage may be down, and sessions do not wait for it. The
-// caller decides what happens to a session that may not be recorded.
+// quota. The storage measures what a namespace uses; this module adds what is written since. It measures
+// again after recordings were removed, and every few minutes, because other nodes record too. While a
+// measurement is missing or fails, the last known number counts: the storage may be down, and sessions do not
+// wait for it. The caller decides what happens to a session that may not be recorded.
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { minute_ms, second_ms } from '../kit/clock.ts'

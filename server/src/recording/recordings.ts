@@ -4,7 +4,7 @@
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
-import { turnsByKey } from '../kit/concurrency.ts'
+import { concurrencyByKey } from '../kit/concurrency.ts'
 import { castOf, framesOf, type PlayedFrame } from './frames.ts'
 import {
   Block,
@@ -149,7 +149,7 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
   const open = new Set<Open>()
   const finishing = new Set<Promise<void>>()
   const posted = new BoundedMap<string, PostedRecording>(mostPosted)
-  const bySession = turnsByKey(mostFrames)
+  const bySession = concurrencyByKey(mostFrames)
   /** Headers and indexes of closed journals: players ask for one part after the other. */
   const known = new BoundedMap<string, Omit<Source, 'file'>>(mostKnown)
 
@@ -342,7 +342,7 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
     },
     begin: (about, onFailure) => start(about, false, onFailure),
     async post(about, frame) {
-      const added = bySession.take(about.session_uid, () => addFrame(about, frame))
+      const added = bySession.run(about.session_uid, () => addFrame(about, frame))
       if (!added) throw new Error('too many frames of one session wait')
       await added
     },
@@ -373,7 +373,7 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
     search: (name, text, from) => opened(name, (source) => searchIn(source, text, from)),
     live: (tenant_id, session_uid) => of(tenant_id, session_uid).filter((one) => !one.posted && !one.failed),
     async remove(tenant_id, session_uid) {
-      const removing = bySession.take(session_uid, async () => {
+      const removing = bySession.run(session_uid, async () => {
         await closePosted(`${tenant_id}.${session_uid}`)
         for (const id of known.keys()) if (id.startsWith(`${session_uid}.`)) known.delete(id)
         await storage.remove(tenant_id, session_uid)

@@ -1,7 +1,7 @@
 // A snapshot of the screen at one position of a journal: the output before that position is replayed in a
-// headless terminal. Reading begins at an entry of the index, so that a large recording takes as long as a small
-// one. Terminals are slow: where the last output is nothing but lines that scroll by, only the visible ones are
-// replayed.
+// headless terminal. Reading begins at an entry of the index, so that a large recording takes as long as a
+// small one. Terminals are slow: where the last output is nothing but lines that scroll by, only the visible
+// ones are replayed.
 import { shown } from './frames.ts'
 import type { IndexEntry, JournalEvent, Size } from './journal.ts'
 import type { Reading } from './storage/storage.ts'

@@ -1,8 +1,8 @@
 // The recorder of a session's channels. The gateway passes on what it sees; the recorder begins a recording
 // when a program has a terminal and the namespace wants its sessions recorded. Switching that off ends a
 // recording at once, switching it on begins one with the next output. Only output is ever recorded. When a
-// recording cannot be written, the session ends, or goes on unrecorded where the namespace chose so; `onFailed`
-// says which.
+// recording cannot be written, the session ends, or goes on unrecorded where the namespace chose so;
+// `onFailed` says which.
 import type { Mark, Size } from './journal.ts'
 import type { About, Recording, Recordings } from './recordings.ts'
 

@@ -22,9 +22,9 @@
 // gets both at the next start, where `ending` says so. Every byte is covered by a sum, every sum by the next,
 // the last by the signature.
 //
-// Events are copied into a block in memory; a full block, or one that is 50 ms old (see flush-schedule.ts), goes to the
-// disk. The memory of a journal is bounded: a writer that fills it has to wait. After the first failure
-// nothing is written any more.
+// Events are copied into a block in memory; a full block, or one that is 50 ms old (see flush-schedule.ts),
+// goes to the disk. The memory of a journal is bounded: a writer that fills it has to wait. After the first
+// failure nothing is written any more.
 import type { Clock } from '../kit/clock.ts'
 import { iso } from '../kit/clock.ts'
 import {

@@ -1,7 +1,7 @@
-// Where agents come in: requests for a WebSocket at the tunnel's three addresses. Refusing costs an agent ten
-// seconds, while one that is accepted and then closed is back at once: so everything that can be refused is
-// refused here, before the WebSocket. New tunnels are let in at a steady rate (see admission.ts), because
-// after a restart all agents come together.
+// The endpoints for agents: WebSocket upgrades at the three addresses of tunnels. An agent whose upgrade is
+// refused waits ten seconds; an agent whose WebSocket is closed comes back at once. So the server refuses
+// here, before the upgrade, whatever it can refuse. It admits new tunnels at a steady rate (see
+// admission.ts), because all agents come back together after a restart.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
@@ -14,42 +14,44 @@ import type { Admission } from './admission.ts'
 import type { Registry } from './registry.ts'
 import type { Tunnel, TunnelDevice } from './tunnel.ts'
 
-export interface Doorway {
+export interface UpgradeRequest {
   readonly request: IncomingMessage
   readonly socket: Duplex
   readonly head: Buffer
 }
 
-export interface DoorParts {
+export interface TunnelEndpointParts {
   registry: Registry
   /** New tunnels of all devices together. */
   admission: Admission
-  /** New tunnels of one device: one that is not let stay is back at once. */
+  /** New tunnels of one device: an agent whose tunnel is closed comes back at once. */
   perDevice: Limiter
-  /** Lets other nodes find what is here under this name. */
+  /** Lets other nodes find something of this node by name. */
   hold(name: string): Disposable
   onError(device: TunnelDevice, error: unknown): void
 }
 
-export interface TunnelDoors {
-  /** A tunnel that was made elsewhere; the same limits hold for it. */
+export interface TunnelEndpoints {
+  /** Takes a tunnel that another module has opened; the same limits hold for it. */
   bring(tunnel: Tunnel): Promise<void>
-  /** Throws a Failure when too many come, or this one too often; it says when to come back. */
-  inTurn(uid: string): void
-  /** An agent's tunnel, of the device that its token names and whose turn it is. */
-  enter(device: TunnelDevice, path: string, doorway: Doorway): Promise<void>
+  /**
+   * Throws a Failure with the time to wait when too many tunnels are opened, or this device opens too many.
+   */
+  admit(uid: string): void
+  /** Opens an agent's tunnel, of the device that its token names and that was admitted. */
+  enter(device: TunnelDevice, path: string, upgrade: UpgradeRequest): Promise<void>
   /** A stream of a version 1 tunnel: its address is the credential. */
-  pickUp(doorway: Doorway): Promise<void>
+  pickUp(upgrade: UpgradeRequest): Promise<void>
   /** The name of the pick-up on the bus, if it is not for a tunnel of ours. */
-  pickUpElsewhere(doorway: Doorway): string | undefined
+  pickUpElsewhere(upgrade: UpgradeRequest): string | undefined
 }
 
-/** For whoever opens tunnels too often. */
+/** The time to wait for a device that opens tunnels too often. */
 const pause_s = 10
 
-export function tunnelDoors(parts: DoorParts): TunnelDoors {
+export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
   const waiting = pickUps(parts.hold)
-  const inTurn = (uid: string): void => {
+  const admit = (uid: string): void => {
     if (parts.perDevice.take(uid) > 0)
       throw new Failure('tooMany', { message: 'The device opens tunnels too often.', retryAfter: pause_s })
     const retryAfter = parts.admission.enter()
@@ -62,27 +64,27 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
       tunnel.close('The tunnel could not be entered.')
     })
   return {
-    inTurn,
+    admit,
     async bring(tunnel) {
-      inTurn(tunnel.device.uid)
+      admit(tunnel.device.uid)
       await offer(tunnel)
     },
-    async enter(device, path, doorway) {
+    async enter(device, path, upgrade) {
       const seen = (): void => parts.registry.seen(device)
       const tunnel =
         path === tunnelPaths.streams
-          ? yamuxTunnel(device, acceptOrRefuse(doorway), seen)
-          : revdialTunnel(device, acceptOrRefuse(doorway, { ping: controlPing, onPong: seen }), waiting)
+          ? yamuxTunnel(device, acceptOrRefuse(upgrade), seen)
+          : revdialTunnel(device, acceptOrRefuse(upgrade, { ping: controlPing, onPong: seen }), waiting)
       await offer(tunnel)
     },
     pickUpElsewhere({ request }) {
       const id = dialerIn(request)
       return waiting.has(id) || !/^[0-9a-f]{32}$/.test(id) ? undefined : pickUpName(id)
     },
-    async pickUp(doorway) {
-      const take = waiting.claim(dialerIn(doorway.request))
+    async pickUp(upgrade) {
+      const take = waiting.claim(dialerIn(upgrade.request))
       if (!take) throw new Failure('invalid', { message: 'unknown dialer' })
-      take(acceptOrRefuse(doorway))
+      take(acceptOrRefuse(upgrade))
     },
   }
 }
@@ -90,8 +92,8 @@ export function tunnelDoors(parts: DoorParts): TunnelDoors {
 const dialerIn = (request: IncomingMessage): string =>
   new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
 
-/** What is no proper request for a WebSocket is answered as bad input. */
-function acceptOrRefuse({ request, socket, head }: Doorway, options?: BytesOptions): Duplex {
+/** Answers a malformed upgrade as bad input. */
+function acceptOrRefuse({ request, socket, head }: UpgradeRequest, options?: BytesOptions): Duplex {
   try {
     return acceptBytes(request, socket, head, options)
   } catch (cause) {

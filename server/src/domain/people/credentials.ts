@@ -10,15 +10,15 @@ import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { Failure } from '@hawser/contract/failures'
-import { turns } from '../../kit/concurrency.ts'
+import { concurrencyLimiter } from '../../kit/concurrency.ts'
 
 const cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const tag_bytes = 32
 const derive = promisify(argon2)
-const queue = turns({ atOnce: 2, waiting: 200 })
+const hashing = concurrencyLimiter({ atOnce: 2, waiting: 200 })
 
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const turn = queue.take(work)
+  const turn = hashing.run(work)
   if (!turn)
     throw new Failure('tooMany', { message: 'Too many sign-ins at this moment; try again.', retryAfter: 5 })
   return turn

@@ -4,7 +4,7 @@
 // one subject run one after the other, so a hundred guesses sent at once count as a hundred attempts.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
-import { turnsByKey } from '../../kit/concurrency.ts'
+import { concurrencyByKey } from '../../kit/concurrency.ts'
 import type { Stores } from '../../storage/stores.ts'
 
 export interface Policy {
@@ -50,7 +50,7 @@ const header = (until_ms: number): Record<string, string> => ({
 })
 
 export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lockout {
-  const perSubject = turnsByKey(20)
+  const perSubject = concurrencyByKey(20)
 
   function refuse(until_ms: number): never {
     throw new Failure('locked', { headers: header(until_ms), retryAfter: (until_ms - clock.now()) / 1000 })
@@ -58,7 +58,7 @@ export function lockout({ stores, clock }: { stores: Stores; clock: Clock }): Lo
 
   return {
     async judge(subject, policy, wrong, attempt, keepsCount) {
-      const turn = perSubject.take(subject, async () => {
+      const turn = perSubject.run(subject, async () => {
         const now = clock.now()
         const known = await stores.attempts.find(subject, iso(now))
         if (known?.locked_until && Date.parse(known.locked_until) > now)

@@ -1,14 +1,14 @@
 // Journals in an S3-compatible bucket. A node writes a live journal to a local folder, the spool, exactly as
 // it would without a bucket. It uploads a finished journal in parts and deletes the file once the bucket has
 // all of it. So a session never waits for the bucket: a failed upload is retried with growing pauses, and
-// journals that a crash left in the spool are uploaded after the next start. Readers fetch ranges; a journal is
-// never whole in memory. The server loads this module only when a bucket is configured.
+// journals that a crash left in the spool are uploaded after the next start. Readers fetch ranges; a journal
+// is never whole in memory. The server loads this module only when a bucket is configured.
 //
-// Several nodes: each has a spool of its own. A live journal has a replica in the bucket (see replicas.ts) and
-// an entry in the ledger that names its node. When that node is lost, another node takes the entry, downloads
-// the replica into its own spool and finishes the journal. Only the node that holds the entry uploads, and only
-// the node that could remove the entry deletes the replica and the file. A node that comes back finds its
-// journal finished without it, and uploads what it has beyond that as another channel.
+// Several nodes: each has a spool of its own. A live journal has a replica in the bucket (see replicas.ts)
+// and an entry in the ledger that names its node. When that node is lost, another node takes the entry,
+// downloads the replica into its own spool and finishes the journal. Only the node that holds the entry
+// uploads, and only the node that could remove the entry deletes the replica and the file. A node that comes
+// back finds its journal finished without it, and uploads what it has beyond that as another channel.
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { BoundedMap } from '../../kit/bounded-map.ts'
@@ -51,8 +51,8 @@ const ledger_ms = 2_000
 /** Journals of lost nodes that one round takes over. */
 const mostInherited = 20
 /**
- * A node that comes back uploads what it has beyond the finished journal if it is longer than this; less is the
- * usual delay of a replica.
+ * A node that comes back uploads what it has beyond the finished journal if it is longer than this; less is
+ * the usual delay of a replica.
  */
 const spare_ms = 5_000
 /** How long running uploads get when the server stops. */

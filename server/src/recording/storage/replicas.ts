@@ -1,9 +1,9 @@
-// Replicas of live journals in the bucket, so that another node can finish a journal when the node that writes
-// it is lost. Once a second a node uploads what was appended since, in pieces
+// Replicas of live journals in the bucket, so that another node can finish a journal when the node that
+// writes it is lost. Once a second a node uploads what was appended since, in pieces
 // `<tenant>/<session>/<channel>.part/<offset>`. A small piece is uploaded again, together with what follows,
 // until it is large enough for an object of its own. So a journal costs at most one request a second, no
-// request while nothing is written, and few objects. When the bucket is down, the replica falls behind, and no
-// session waits: the whole journal is on the disk of its node.
+// request while nothing is written, and few objects. When the bucket is down, the replica falls behind, and
+// no session waits: the whole journal is on the disk of its node.
 import { open } from 'node:fs/promises'
 import type { JournalName } from '../journal.ts'
 import { part_bytes, type Bucket } from './s3.ts'

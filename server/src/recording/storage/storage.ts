@@ -4,8 +4,8 @@ import type { JournalName } from '../journal.ts'
 
 export interface JournalStorage {
   /**
-   * Creates an empty journal. Its channel is the first free number from the given one on. `isOld`: the session
-   * may have journals from before this process started.
+   * Creates an empty journal. Its channel is the first free number from the given one on. `isOld`: the
+   * session may have journals from before this process started.
    */
   create(name: JournalName, isOld?: boolean): Promise<Appending>
   read(name: JournalName): Promise<Reading>
