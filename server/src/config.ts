@@ -1,5 +1,5 @@
-// The settings: one table, read once at the start, the only place that looks at the environment. All mistakes
-// are listed together, each with an example. The reference page is printed from this table.
+// The settings: one table, read once at the start. Only this file reads the environment. All mistakes are listed
+// together, each with an example. The reference page is generated from this table.
 import { BlockList, isIP } from 'node:net'
 import path from 'node:path'
 import { logLevels } from './kit/log.ts'
@@ -12,7 +12,7 @@ export interface Listen {
 interface Setting<T> {
   readonly doc: string
   readonly example: string
-  /** What an absent or empty variable means. */
+  /** The value of an absent or empty variable. */
   readonly fallback: string
   readonly secret?: boolean
   /** Throws a sentence when the text does not fit. */
@@ -50,7 +50,7 @@ function address(...protocols: string[]): (text: string) => string {
   }
 }
 
-/** Addresses and subnets whose word about the caller's address is believed. */
+/** Addresses and subnets of proxies whose headers about the caller's address count. */
 function proxies(text: string): BlockList {
   const trusted = new BlockList()
   if (text === 'none') return trusted
@@ -88,7 +88,7 @@ function number(least: number, most: number): (text: string) => number {
 
 const megabytes = (text: string): number => number(0, 1_000_000_000)(text) * 1024 * 1024
 
-function recordingsPlace(text: string): string {
+function recordingsFolder(text: string): string {
   if (text === '') return ''
   if (!text.startsWith('s3:')) return path.resolve(text)
   if (!/^s3:\/\/[a-zA-Z0-9][\w.-]{2,62}(\/[\w!.*'()/-]*)?$/.test(text))
@@ -125,7 +125,7 @@ export const settings = {
     doc: 'The folder for recordings of sessions, or `s3://bucket/prefix` for any S3-compatible store. Empty: `recordings` in the data folder.',
     example: 's3://recordings/hawser',
     fallback: '',
-    read: recordingsPlace,
+    read: recordingsFolder,
   }),
   HAWSER_S3_ENDPOINT: setting({
     doc: 'The address of the store of recordings. Empty: Amazon’s.',
@@ -279,7 +279,7 @@ export const settings = {
     read: rate,
   }),
   HAWSER_TUNNEL_RATE_LIMIT: setting({
-    doc: 'Agents/seconds whose tunnels are let in; those above it are told to come back. It keeps a restart from being a stampede.',
+    doc: 'Agents/seconds whose tunnels are let in; those above it have to retry later. It prevents a stampede after a restart.',
     example: '1000/1',
     fallback: '400/1',
     read: rate,
@@ -364,7 +364,7 @@ export type Config = { readonly [K in keyof typeof settings]: ReturnType<(typeof
 
 export class ConfigError extends Error {}
 
-/** Read by the command line, whose users may run the administrator's commands from the same shell. */
+/** Variables of the command line, whose users may run the administrator's commands from the same shell. */
 const ofPeople = ['HAWSER_SERVER', 'HAWSER_API_KEY']
 
 export function readConfig(environment: Record<string, string | undefined>): Config {
@@ -385,7 +385,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   return Object.fromEntries(entries) as Config
 }
 
-/** Lines NAME=value as they are in force; secrets are not shown. */
+/** Lines NAME=value with the values in force; secrets are not shown. */
 export function printConfig(environment: Record<string, string | undefined>): string[] {
   return Object.entries(settings).map(([name, shape]) => {
     const value = environment[name]?.trim()

@@ -1,6 +1,6 @@
-// The server's program: `serve` runs it until it is told to stop; `admin …` runs one command of the
-// administrator; `import` moves another installation in; `recording verify` looks at one file and needs
-// neither a server nor its folder.
+// The server's program: `serve` runs the server until a signal stops it; `admin …` runs one command of the
+// administrator; `import` imports another installation; `recording verify` checks one file and needs neither a
+// server nor its folder.
 import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
@@ -14,7 +14,7 @@ import { hasMasterKey } from './kit/secrets.ts'
 
 const write = (line: string): void => void process.stdout.write(`${line}\n`)
 const complain = (line: string): void => void process.stderr.write(`${line}\n`)
-/** Loaded when it is needed: a command that a running server carries out is quicker without. */
+/** Loaded only when needed: a command that a running server executes is quicker without. */
 const rooms = () => import('./compose/rooms.ts')
 
 const asksForHelp = (word: string | undefined): boolean =>
@@ -22,7 +22,7 @@ const asksForHelp = (word: string | undefined): boolean =>
 
 const howToServe = `Usage: hawser serve
 
-Runs the server until it is told to stop (Ctrl-C, SIGTERM). It takes no arguments: settings are variables of the environment,
+Runs the server until Ctrl-C or SIGTERM stops it. It takes no arguments: settings are variables of the environment,
 and \`hawser admin config print\` shows each with its value in force.`
 
 async function serve(args: string[], { agents }: MainOptions): Promise<void> {
@@ -51,39 +51,39 @@ async function serve(args: string[], { agents }: MainOptions): Promise<void> {
     log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: e-mails are written to the outbox folder' })
   if (code !== undefined) welcome(`${server.rooms.url}/setup?code=${code}`)
   giveBackMemory()
-  // Once more when the first requests have compiled what they needed.
+  // Again when the first requests have compiled what they need.
   setTimeout(giveBackMemory, 10_000).unref()
 
-  log.info({ event: 'server.stopping', signal: await toldToStop() })
+  log.info({ event: 'server.stopping', signal: await stopSignal() })
 }
 
-/** One Ctrl-C reaches us from the terminal, from npm and from the starter, a moment apart. */
+/** One Ctrl-C arrives from the terminal, from npm and from the starter, a moment apart. */
 const same_signal_ms = 500
 
-/** Resolves at the first signal to stop. Told once more, the process ends where it is. */
-function toldToStop(): Promise<NodeJS.Signals> {
+/** Resolves at the first signal to stop. A second signal ends the process at once. */
+function stopSignal(): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
   let first: number | undefined
-  const hear = (signal: NodeJS.Signals): void => {
+  const onSignal = (signal: NodeJS.Signals): void => {
     first ??= performance.now()
     if (performance.now() - first > same_signal_ms) process.exit(1)
     resolve(signal)
   }
-  process.on('SIGTERM', hear).on('SIGINT', hear)
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
   return promise
 }
 
 /**
- * Bytes of sessions live outside of V8's heap, a few hundred microseconds each. V8 would by itself collect
- * all of the heap, whenever 64 MB of them have passed, which costs three times what everything else does;
- * with this they count as what they are, a part of the whole.
+ * The bytes of sessions live outside of V8's heap, each for a few hundred microseconds. By default V8 collects the
+ * whole heap whenever 64 MB of them have passed, which costs three times what everything else does. With this
+ * flag they count as a part of all memory.
  */
 function collectByNeed(): void {
   v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
 }
 
 /**
- * Starting leaves some 40 MB of garbage that an idle process would keep for good: nothing else makes V8
+ * The start leaves some 40 MB of garbage, which an idle process would keep for good, because nothing else makes V8
  * collect it.
  */
 function giveBackMemory(): void {
@@ -92,7 +92,7 @@ function giveBackMemory(): void {
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
 
-/** For the person at the terminal; it goes to stderr, so that stdout stays one JSON object a line. */
+/** Greets the person at the terminal, on stderr, so that stdout stays one JSON object a line. */
 function welcome(link: string): void {
   complain(
     [
@@ -114,7 +114,7 @@ async function admin(args: string[]): Promise<void> {
     const missing = await missingFrom(config)
     const opened = await (await rooms()).openRooms({ config, log })
     await opened[Symbol.asyncDispose]()
-    if (missing) write(`There was ${missing}: a new installation was made.`)
+    if (missing) write(`There was ${missing}: a new installation was created.`)
     return write('The schema is up to date.')
   }
   const [verb, folder, ...more] = args
@@ -141,7 +141,7 @@ async function admin(args: string[]): Promise<void> {
   for (const line of await runCommand(opened, command)) write(line)
 }
 
-/** What an installation has and these settings do not lead to; undefined: it is all there. Makes nothing. */
+/** What these settings lack of an installation; undefined when nothing is missing. It creates nothing. */
 async function missingFrom({
   HAWSER_DATA: folder,
   HAWSER_DATABASE: url,
@@ -183,10 +183,9 @@ export interface MainOptions {
 
 export async function main(args: string[], options: MainOptions = {}): Promise<void> {
   const [verb, ...rest] = args
-  // What we write is for this user alone, whatever the folder's own mode is.
+  // New files are for this user alone, whatever the mode of the folder is.
   process.umask(0o077)
-  // The reader of a pipe may have enough of our words; the work that they are about is done to its end all
-  // the same.
+  // The reader of a pipe may close it early; the command still runs to its end.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') process.exitCode = 1
   })
@@ -202,7 +201,7 @@ export async function main(args: string[], options: MainOptions = {}): Promise<v
   }
 }
 
-/** What a person can act on, for the mistakes that are usual; anything else in full. */
+/** A sentence that a person can act on for usual mistakes; any other error in full. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { message, stack } = error
@@ -211,8 +210,7 @@ function explain(error: unknown): string {
     return `${message}: another program listens there. Stop it, or set HAWSER_HTTP or HAWSER_SSH to another address.`
   if (code === 'EACCES')
     return `${message}: choose a port above 1023, another HAWSER_DATA, or give this user the right to it.`
-  // No such host, no way to it, nobody there; then, from PostgreSQL itself: not with this password, no such
-  // database.
+  // The first list is from the network. The codes below come from PostgreSQL: wrong password, no such database.
   if (['ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT', 'ECONNREFUSED'].includes(String(code)))
     return `${message}: the database does not answer; see HAWSER_DATABASE.`
   if (['28P01', '28000', '3D000'].includes(String(code)))

@@ -46,7 +46,7 @@ test(
     // When they leave at last, they have to stay away for a while; whoever logged in does not.
     door.service.clock.forward(119_000)
     door.leave()
-    await vi.waitUntil(() => door.service.reach.door.strangers === 0)
+    await vi.waitUntil(() => door.service.reach.ssh.unauthenticated === 0)
     expect(await isTaken(door, '198.51.100.1')).toBe(false)
     await logIn(door, '192.0.2.9')
   },

@@ -346,7 +346,7 @@ test('a reader who leaves early is no failure', { timeout: 120_000 }, async () =
 
 test('migrate makes the schema and says so, however often', { timeout: 120_000 }, async () => {
   using folder = temporaryFolder()
-  for (const made of [`There was no database in ${folder.path}: a new installation was made.\n`, ''])
+  for (const made of [`There was no database in ${folder.path}: a new installation was created.\n`, ''])
     expect(await admin(folder.path, ['migrate'])).toEqual({
       code: 0,
       signal: null,

@@ -1,7 +1,7 @@
-// The administrator's commands. Each is a function from its arguments to lines of text, on the rooms of a
-// server: the running one when there is one (asked through control.ts), else rooms opened for the moment.
-// Arguments are checked by the contract's own rules, so that nothing gets in here which the interface would
-// refuse.
+// The administrator's commands. Each is a function from its arguments to lines of text, on the rooms of a server:
+// of the running one when there is one (reached through control.ts), else of rooms opened for the command.
+// Arguments are checked by the contract's own patterns, so that a command accepts nothing that the interface
+// would refuse.
 import { readFileSync } from 'node:fs'
 import { Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
@@ -43,7 +43,7 @@ async function mustFindUser({ stores }: Rooms, username: string) {
   if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
   return user
 }
-/** For what gives somebody rights: an address here is a confirmed one, and no user name. */
+/** Finds a user who is to get rights: an e-mail address counts only if confirmed, and is never a user name. */
 async function mustFindMember({ stores }: Rooms, username: string) {
   const user = await findOther(stores, username)
   if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
@@ -59,7 +59,7 @@ export const commands: readonly Command[] = [
   {
     words: 'user create',
     arguments: ['username', 'password', 'email'],
-    doc: 'Makes a confirmed user.',
+    doc: 'Creates a confirmed user.',
     async run({ users }, username, password, email) {
       checkUser(username, email)
       checkPassword(password)
@@ -81,7 +81,7 @@ export const commands: readonly Command[] = [
       await rooms.stores.transaction(async (inside) => {
         if ((await inside.users.lock(user.id))?.epoch !== user.epoch)
           throw new Failure('conflict', {
-            message: `Somebody changed how ${username} signs in at this moment; look, and try again.`,
+            message: `Somebody changed how ${username} signs in at this moment; check the result and try again.`,
           })
         await setPassword(inside, user.id, hash)
       })
@@ -118,7 +118,7 @@ export const commands: readonly Command[] = [
     words: 'namespace create',
     arguments: ['name', 'owner'],
     optional: ['tenant'],
-    doc: 'Makes a namespace.',
+    doc: 'Creates a namespace.',
     async run(rooms, name, owner, tenant) {
       must(matches(patterns.namespaceName, name), 'The name needs letters, digits and hyphens, at most 63.')
       must(tenant === undefined || matches(patterns.uuid, tenant), 'The tenant must be a UUID in lower case.')
@@ -196,7 +196,7 @@ export const commands: readonly Command[] = [
     words: 'shellhub key add',
     arguments: ['public-key-file'],
     optional: ['namespace'],
-    doc: 'Takes device tokens that a ShellHub signed with this key: in all imported namespaces, or in this one.',
+    doc: 'Accepts device tokens that a ShellHub signed with this key: in all imported namespaces, or in this one.',
     async run(rooms, text, name) {
       const { stores, clock } = rooms
       const key = readShellHubKey(text)
@@ -226,7 +226,7 @@ export const commands: readonly Command[] = [
   {
     words: 'shellhub key remove',
     arguments: ['namespace'],
-    doc: 'Takes device tokens of a ShellHub no more in this namespace.',
+    doc: 'Stops accepting device tokens of a ShellHub in this namespace.',
     async run(rooms, name) {
       const { tenant_id } = await mustFindNamespace(rooms, name)
       if (!(await rooms.stores.shellHubKeys.remove(tenant_id)))
@@ -278,8 +278,8 @@ export interface Parsed {
 }
 
 /**
- * Finds the command, checks the number of arguments, and reads files here: the server may run as someone
- * else.
+ * Finds the command and checks the number of arguments. It also reads files here, because the server may run as
+ * another user.
  */
 export function parseCommand(args: readonly string[]): Parsed {
   const command = commands.find(({ words }) => args.slice(0, words.split(' ').length).join(' ') === words)
@@ -319,7 +319,7 @@ const lineOf = (command: Command): string =>
 export function usage(): string {
   const rows = [
     ...commands.map((command) => [lineOf(command), command.doc] as const),
-    ['migrate', 'Brings the database schema up to date, or makes a new installation.'] as const,
+    ['migrate', 'Brings the database schema up to date, or creates a new installation.'] as const,
     ['config print', 'Prints the settings in force.'] as const,
     ['backup <folder>', 'Copies database, master key and recordings there, while the server runs.'] as const,
     ['restore <folder>', 'Puts a backup into an empty data folder.'] as const,

@@ -1,8 +1,8 @@
-// Backup and restore of the embedded default, a server on SQLite: a folder with the database as of one
-// moment, the master key, without which its secrets are noise, and the recordings. A backup is taken while
-// the server runs; a second one into the same folder copies only recordings that are new. It is restored into
-// a data folder that has nothing yet, so that nothing can be overwritten. Databases on PostgreSQL and
-// recordings in an object store have tools of their own.
+// Backup and restore of a server on SQLite, the default: a folder with the database as of one moment, the master
+// key, without which its secrets cannot be read, and the recordings. A backup can be taken while the server runs;
+// a second one into the same folder copies only new recordings. A backup is restored into a data folder without a
+// database, so that it overwrites nothing. Databases on PostgreSQL and recordings in an object store have tools
+// of their own.
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
@@ -28,7 +28,7 @@ export function backup(config: Config, folder: string): string[] {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const to = path.join(folder, database)
   copySqlite(from, to)
-  // A backup that cannot be read is found out now, not when it is needed.
+  // A backup that cannot be read must show now, not when it is needed.
   checkSqlite(to)
   masterKey(config.HAWSER_DATA, config.HAWSER_SECRET)
   const lines = [`${to}: ${statSync(to).size} bytes`]
@@ -48,7 +48,7 @@ export function backup(config: Config, folder: string): string[] {
   return lines
 }
 
-/** What is there and has the same size is the same: a journal only grows until it is finished. */
+/** A copy of the same size is the same file: a recording only grows until it is finished. */
 function copyNew(from: string, to: string): void {
   cpSync(from, to, {
     recursive: true,
@@ -84,7 +84,7 @@ export function restore(config: Config, folder: string): string[] {
         preserveTimestamps: true,
       },
     )
-  // The database last: without it the folder still counts as empty, and the command can be repeated.
+  // The database comes last: without it the folder still counts as empty, and the command can be repeated.
   copySqlite(from, to)
   return [`Restored into ${config.HAWSER_DATA}; start the server with \`npm start\` or \`hawser serve\`.`]
 }

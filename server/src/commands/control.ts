@@ -1,6 +1,5 @@
-// The control socket: how the administrator's commands reach a running server. It lies in the data folder and
-// only the owner of the process can open it; there is no other credential. One JSON line goes in, one comes
-// out:
+// The control socket, by which the administrator's commands reach a running server. It is in the data folder, and
+// only the owner of the process can open it; there is no other credential. One JSON line goes in, one comes out:
 //   → {"words": "user create", "given": ["ann", …]}
 //   ← {"lines": [...]} or {"failure": "sentence"}
 import { chmodSync, closeSync, constants, openSync, rmSync } from 'node:fs'
@@ -14,8 +13,8 @@ import type { Rooms } from '../compose/rooms.ts'
 const longest_line = 1024 * 1024
 
 /**
- * A socket's path may have about a hundred bytes; through a handle on its folder it is short wherever that
- * lies.
+ * The path of a socket may have about a hundred bytes; by way of a handle on its folder it is always short
+ * enough.
  */
 function shortPath(folder: string): { path: string } & Disposable {
   const handle = openSync(folder, constants.O_DIRECTORY | constants.O_RDONLY)
@@ -25,7 +24,7 @@ function shortPath(folder: string): { path: string } & Disposable {
 export async function serveControl(folder: string, rooms: Rooms, log: Log): Promise<AsyncDisposable> {
   const file = path.join(folder, 'control.sock')
   rmSync(file, { force: true })
-  /** Those who have not said yet what they want; a server that stops does not wait for them. */
+  /** Connections that have not sent a command yet; a server that stops does not wait for them. */
   const silent = new Set<net.Socket>()
   const server = net.createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => socket.destroy())
@@ -47,7 +46,7 @@ export async function serveControl(folder: string, rooms: Rooms, log: Log): Prom
       reply({ failure: sentence(error) })
     }
   }
-  // Closed by default: the socket must not be open to others even between its birth and the chmod.
+  // The umask keeps others out even between the creation of the socket and the chmod.
   const before = process.umask(0o177)
   try {
     using short = shortPath(folder)

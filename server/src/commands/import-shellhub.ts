@@ -1,6 +1,6 @@
-// `hawser import shellhub <folder | postgres://…>`: composition of a move from another installation. It runs
-// beside no server: the one on this data folder has to be stopped, so that nothing is written between. A dry
-// run on a data folder that has no database yet makes none there either.
+// `hawser import shellhub <folder | postgres://…>`: composition of an import from a ShellHub. The server on this
+// data folder must be stopped, so that nothing else writes meanwhile. A dry run on a data folder without a
+// database creates none there.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -40,7 +40,7 @@ interface Wanted extends Omit<ImportOptions, 'signingKey'> {
   readonly publicKey: string | undefined
 }
 
-/** Undefined: help is wanted. */
+/** Undefined when the arguments ask for help. */
 export function readArguments(args: string[]): Wanted | undefined {
   try {
     const { values, positionals } = parseArgs({
@@ -67,7 +67,7 @@ export function readArguments(args: string[]): Wanted | undefined {
     } = values
     return { from, dryRun, leaveOut, samePeople, namespaces, publicKey: values['public-key'] }
   } catch (cause) {
-    // What was typed is not repeated: there may be a password in it.
+    // The message does not repeat the arguments, because they may contain a password.
     throw new Failure('invalid', { message: usage, cause })
   }
 }
@@ -122,7 +122,7 @@ export async function importShellHub(
       url: config.HAWSER_DATABASE,
       folder,
       now: () => new Date(systemClock.now()).toISOString(),
-      // Whoever waits for an answer is told.
+      // Every failed query also rejects, and so reaches the caller.
       onError: () => undefined,
     }),
   )
@@ -139,7 +139,7 @@ export async function importShellHub(
   )
   const refused = report.problems > 0 && !options.leaveOut
   const outcome = refused
-    ? 'Nothing was written. Mend what is in the way, or say --leave-out to go on without it.'
+    ? 'Nothing was written. Repair what is in the way, or use --leave-out to go on without it.'
     : written
       ? 'Done. Start the server, and let its name, or SHELLHUB_SERVER_ADDRESS of the agents, point to it.'
       : 'This was a dry run: nothing was written.'

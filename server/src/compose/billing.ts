@@ -1,5 +1,5 @@
-// Composition of what is paid: with a key of the payment provider its room is loaded and joined to the rules
-// of billing; without one nothing of it is loaded, and what it had limited is not limited any more.
+// Composition of billing: with a key of the payment provider its code is loaded and joined to the rules of
+// billing. Without a key nothing of it is loaded, and limits from an earlier time do not apply any more.
 import type { Bus } from '../bus/bus.ts'
 import { ConfigError, type Config } from '../config.ts'
 import { billing, noBilling } from '../domain/billing/billing.ts'
@@ -11,7 +11,7 @@ import type { Lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
 import type { Stores } from '../storage/stores.ts'
 
-export interface PayingParts {
+export interface BillingRoomParts {
   config: Config
   log: Log
   clock: Clock
@@ -21,14 +21,14 @@ export interface PayingParts {
   url: string
 }
 
-export interface Paying {
+export interface BillingRoom {
   /** Whether there is a payment provider. */
   readonly billed: boolean
   readonly rules: Rules<'billing'>
   readonly usage: Usage | undefined
 }
 
-export async function openPaying({
+export async function openBilling({
   config,
   log,
   clock,
@@ -36,7 +36,7 @@ export async function openPaying({
   bus,
   background,
   url,
-}: PayingParts): Promise<Paying> {
+}: BillingRoomParts): Promise<BillingRoom> {
   const {
     HAWSER_STRIPE_KEY: key,
     HAWSER_STRIPE_PRICE: price,
@@ -60,11 +60,17 @@ export async function openPaying({
     stripeProvider({ url: config.HAWSER_STRIPE_URL, key, price, webhookSecret, log }),
   )
   const reports = background.own(usage({ stores, provider, clock, log }))
-  // What was not told before the last stop, and from now on whatever changes.
+  // Sends reports that were due before the last stop, and from now on those of every change.
   reports.wake()
   background.own(bus.hear('device.changed', reports.wake))
   background.own(bus.hear('namespace.changed', reports.wake))
-  const book = subscriptions({ stores })
-  const rules = billing({ stores, clock, provider, subscriptions: book, usage: reports, url })
+  const rules = billing({
+    stores,
+    clock,
+    provider,
+    subscriptions: subscriptions({ stores }),
+    usage: reports,
+    url,
+  })
   return { billed: true, rules, usage: reports }
 }

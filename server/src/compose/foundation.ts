@@ -1,5 +1,5 @@
-// The ground that everything else stands on: the database, secrets, the bus, shared limits and the disks.
-// What is opened here belongs to `background`, which closes it in reverse order.
+// What everything else needs: the database, secrets, the bus, shared limits and the disks. `background` owns what
+// is opened here and closes it in reverse order.
 import { mkdirSync } from 'node:fs'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../bus/bus.ts'
@@ -24,8 +24,8 @@ export interface Setting {
   /** Work that goes on after an answer, and everything that is closed when the server stops. */
   readonly background: Lifetime
   /**
-   * Whether this process listens, and so is one of the nodes on PostgreSQL. A command of the administrator
-   * does not.
+   * Whether this process listens, and so is one of the nodes on PostgreSQL. A command of the administrator does
+   * not listen.
    */
   readonly serving: boolean
 }
@@ -36,9 +36,9 @@ export interface Foundation extends Setting {
   readonly masterKey: Buffer
   readonly vault: Vault
   readonly bus: Bus
-  /** Whether several nodes share the database and meet on NATS. */
+  /** Whether several nodes share the database and talk over NATS. */
   readonly clustered: boolean
-  /** This process among those on the database; empty on SQLite, which one process has to itself. */
+  /** The id of this process among those on the database; empty on SQLite, which one process owns. */
   readonly node: string
   /** What is known of this node only once it listens. */
   readonly self: {
@@ -51,7 +51,7 @@ export interface Foundation extends Setting {
   register(name: string): Disposable
   /** A limit that all nodes count together. */
   limiter(name: string, options: Parameters<typeof ownLimiter>[1]): Limiter
-  /** Watched only by a process that serves. */
+  /** Only a process that serves watches the disks. */
   readonly disks: { readonly data: Disk; readonly recordings: Disk } | undefined
   /** Whether the disk with the data is full. */
   isFull(): boolean
@@ -81,7 +81,7 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
   const stores = openStores(database)
   const masterKey = readMasterKey(folder, config.HAWSER_SECRET)
   const clustered = config.HAWSER_NATS !== ''
-  /** Nobody else can be on a SQLite file. */
+  /** Only one process can use a SQLite file. */
   const node = database.name === 'postgres' ? newUuid() : ''
   const bus = clustered
     ? background.own(await busBetweenNodes(config.HAWSER_NATS, masterKey, node, log))
@@ -110,7 +110,7 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
   }
 }
 
-/** Loaded only where it is used: one node alone needs no NATS. */
+/** The code is loaded only where it is used: a single node needs no NATS. */
 async function busBetweenNodes(
   servers: string,
   key: Buffer,

@@ -1,5 +1,4 @@
-// What the metrics say of the rooms, beside the requests: tunnels, sessions, what was refused, other nodes,
-// the disk.
+// The gauges of the metrics beside those of requests: tunnels, sessions, refusals, other nodes and the disk.
 import { cipherImplementation } from '@hawser/ssh'
 import type { Metrics } from '../http/metrics.ts'
 import { diskStates } from '../kit/disk.ts'
@@ -13,7 +12,7 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   figures.gauge(
     'hawser_ssh_unauthenticated',
     'SSH connections that have not logged in.',
-    () => reach.door.strangers,
+    () => reach.ssh.unauthenticated,
   )
   figures.gauge(
     'hawser_signatures_refused',
@@ -22,8 +21,8 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   )
   figures.gauge(
     'hawser_ssh_refused',
-    'SSH connections that were not taken since the start.',
-    () => reach.door.refused,
+    'SSH connections that were refused since the start.',
+    () => reach.ssh.refused,
   )
   figures.gauge(
     'hawser_ssh_openssl',
@@ -44,7 +43,7 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   if (nodes)
     figures.gauge(
       'hawser_database_silence_seconds',
-      'Since the database last took this node’s sign of life.',
+      'Time since this node last wrote its heartbeat into the database.',
       () => Math.round((performance.now() - nodes.signed_at) / 1000),
     )
   const { disks } = rooms

@@ -1,6 +1,5 @@
-// Composition of what reaches devices: tunnels that agents hold, the SSH gateway in front of them, devices
-// that join by SSH instead, containers that are reached by way of their engine, what is recorded of sessions,
-// and who watches them.
+// Composition of what reaches devices: the tunnels of agents, the SSH gateway in front of them, devices that join
+// by SSH instead, containers behind their engine, recording, and the live view of sessions.
 import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'
@@ -32,21 +31,21 @@ import { watchEndpoint, watchPath } from '../http/watch.ts'
 
 /** Tunnels that one device may open in ten seconds; it needs one. */
 const tunnelsPerDevice = { max: 10, window_ms: 10 * second_ms }
-/** Legs to devices that are made ready for one address while somebody types there. */
+/** Legs to devices that are prepared for one address while a person types a password there. */
 const preparations = { max: 20, window_ms: minute_ms }
-/** Agents let go in a second when the server stops. */
-const farewells = 200
+/** How many agents are disconnected in a second when the server stops. */
+const drainedPerSecond = 200
 
 export interface Reach {
   readonly doors: Doors
   readonly port: number
-  /** Where requests go that other nodes hand over. */
+  /** Sets the HTTP server that gets requests which other nodes hand over. */
   serveWith(server: Server): void
   readonly tunnels: Pick<Registry, 'size' | 'find' | 'all'>
   readonly sessions: Gateway['sessions']
-  /** Connections to the SSH gateway that have not logged in, and those that it refused. */
-  readonly door: { readonly strangers: number; readonly refused: number }
-  /** Ends everything in good order. */
+  /** How many connections to the SSH gateway have not logged in, and how many it has refused. */
+  readonly ssh: { readonly unauthenticated: number; readonly refused: number }
+  /** Ends everything in order. */
   stop(): Promise<void>
 }
 
@@ -154,7 +153,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   rooms.background.later('connectors.start', () => supervisor.start())
   rooms.nodes?.onLeading(() => rooms.background.later('connectors.start', () => supervisor.start()))
 
-  // What a crash has cut off is closed while people already work.
+  // Recordings that a crash cut off are closed in the background, while the server already works.
   const closed: Parameters<Rooms['recordings']['recover']>[0] = async (
     { tenant_id, session_uid, channel },
     ending,
@@ -196,15 +195,15 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
     return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.admit), path, upgrade)
   }
-  /** What is not here another node may have; it is asked for by name. */
+  /** Hands a request over to the node that has registered the name; without one it is served here. */
   const orElsewhere = (
     here: Doors[string],
     name: (upgrade: Upgrade) => string | undefined,
   ): Doors[string] => {
     if (!neighbours) return here
     return async (upgrade) => {
-      const sought = name(upgrade)
-      if (sought === undefined || !(await neighbours.handOver(sought, upgrade))) await here(upgrade)
+      const wanted = name(upgrade)
+      if (wanted === undefined || !(await neighbours.handOver(wanted, upgrade))) await here(upgrade)
     }
   }
   return {
@@ -227,8 +226,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     serveWith: (server) => void (http = server),
     tunnels,
     sessions: gateway.sessions,
-    door: {
-      get strangers() {
+    ssh: {
+      get unauthenticated() {
         return arriving.size
       },
       get refused() {
@@ -243,7 +242,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       watching.close()
       await neighbours?.stop()
       terminals.close()
-      await tunnels.drain(Math.min(config.HAWSER_DRAIN, tunnels.size / farewells) * second_ms)
+      await tunnels.drain(Math.min(config.HAWSER_DRAIN, tunnels.size / drainedPerSecond) * second_ms)
     },
   }
 }

@@ -16,7 +16,7 @@ export interface RecordingRooms {
   readonly recordings: Recordings
   /** The public half of the key that signs them. */
   readonly recordingKey: string
-  /** Removes what is too old or belongs to nobody any more. */
+  /** Removes recordings that are too old or whose device or namespace was deleted. */
   readonly sweepRecordings: () => Promise<void>
 }
 
@@ -39,7 +39,7 @@ export async function openRecordings(foundation: Foundation): Promise<RecordingR
         }
       : undefined
   const storage = await recordingStorage(config, log, ledger)
-  // Before the recordings: they close what is open when the server stops, and then it may still be sent.
+  // Owned before the recordings, and so closed after them: a stop closes open recordings and then sends them.
   if (Symbol.asyncDispose in storage) background.own(storage)
   const recorded = background.own(
     recordings({

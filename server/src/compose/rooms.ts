@@ -1,6 +1,5 @@
-// Composition of everything but what listens: every room is made here, in order, and handed what it needs.
-// What is opened is closed in reverse order when the rooms are disposed. The administrator's commands need no
-// more than this.
+// Composition of everything but what listens: it makes every room, in order, and passes each what it needs. When
+// the rooms are disposed they are closed in reverse order. The administrator's commands need no more than this.
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
 import { version } from '@hawser/contract/version'
@@ -52,7 +51,7 @@ import { emails } from '../mail/emails.ts'
 import { mailer } from '../mail/mailer.ts'
 import { emptyCast } from '../recording/frames.ts'
 import { deviceName } from '../tunnel/registry.ts'
-import { openPaying } from './billing.ts'
+import { openBilling } from './billing.ts'
 import { openFoundation, type Foundation, type Setting } from './foundation.ts'
 import { openRecordings, type RecordingRooms } from './recordings.ts'
 
@@ -68,11 +67,11 @@ export interface ServerOptions {
 export interface OperationRooms {
   readonly rules: AllRules
   readonly gate: Gate
-  /** From here on the server says that it is not ready. */
+  /** From here on the health check says that the server is not ready. */
   drain(): void
 }
 
-/** What the administrator's commands use besides. */
+/** What the administrator's commands use beside the operations. */
 export interface AdministrationRooms {
   readonly users: UserAdministration
   readonly namespaces: NamespaceAdministration
@@ -93,7 +92,7 @@ export interface ConnectionRooms {
   readonly watch: SessionWatching['watch']
   readonly watchTickets: WatchTickets
   readonly tickets: TerminalTickets
-  /** What a change ends of what is open. */
+  /** Ends the connections that a change forbids. */
   readonly revocation: Revocation
   readonly supervision: Pick<SupervisorParts, 'engine' | 'connectors' | 'devices'>
   /** Undefined where this process is the only one on the database. */
@@ -137,8 +136,8 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const present = background.own(
     presence({ stores, clock, bus, node, onError: (err) => log.error({ event: 'presence.failed', err }) }),
   )
-  // One process owns a SQLite file, so what it says is online was ours; on PostgreSQL other nodes may hold
-  // it.
+  // One process owns a SQLite file, so devices that it has as online were this process's. On PostgreSQL other
+  // nodes may have their tunnels.
   if (database.name === 'sqlite') {
     present.adopt(await stores.presence.online())
     await stores.liveSessions.closeOlderThan(iso(clock.now()))
@@ -160,12 +159,12 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
           await nodes({
             stores,
             id: node,
-            // A port that the system chooses is no address that somebody could have had before.
+            // With a port that the system chooses no earlier node can have had the same address.
             address: clustered ? (listen?.port ? `${listen.host}:${listen.port}` : '') : undefined,
             async returned() {
               log.warn({
                 event: 'node.returned',
-                message: 'this node was thought lost; it says again what it has',
+                message: 'other nodes took this one for lost; it writes its devices and sessions again',
               })
               await present.revive()
               await live.revive()
@@ -189,7 +188,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const mailing = { stores, vault, clock, mailer: mail, emails: emails(url), background }
   const people = { ...mailing, lockout: locks, signIn: who, identity: identity(mailing) }
   const userRules = users({ ...people, bus, registration: config.HAWSER_REGISTRATION })
-  const paying = await openPaying({ config, log, clock, stores, bus, background, url })
+  const paying = await openBilling({ config, log, clock, stores, bus, background, url })
   const { billed } = paying
   const namespaceRules = namespaces({ stores, bus, clock, billed })
   let draining = false
@@ -254,7 +253,8 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     auth,
     signer: signing,
     billed,
-    isConnected: async (uid) => self.hasTunnel?.(uid) === true || (await heldElsewhere(bus, deviceName(uid))),
+    isConnected: async (uid) =>
+      self.hasTunnel?.(uid) === true || (await isOnAnotherNode(bus, deviceName(uid))),
     onReplaced: ({ tenant_id: tenant, uid, before, replaced, by }) =>
       log.warn({
         event: 'device.replaced',
@@ -353,8 +353,8 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   }
 }
 
-/** Whether another node holds the name; a failure that says so when that cannot be found out. */
-async function heldElsewhere(bus: Bus, name: string): Promise<boolean> {
+/** Whether another node has registered the name. Throws a Failure when a node does not answer. */
+async function isOnAnotherNode(bus: Bus, name: string): Promise<boolean> {
   try {
     return (await bus.seek(name)) !== undefined
   } catch (cause) {

@@ -1,5 +1,5 @@
-// The server: the rooms behind the doors that listen, HTTP and SSH. It stops in good order when it is
-// disposed.
+// The server: everything that `rooms.ts` makes, behind the listeners for HTTP and SSH. It stops in order when it
+// is disposed.
 import { fileURLToPath } from 'node:url'
 import { cipherImplementation } from '@hawser/ssh'
 import { version } from '@hawser/contract/version'
@@ -11,7 +11,7 @@ import { watchRooms } from './gauges.ts'
 import { openReach, type Reach } from './reach.ts'
 import { openRooms, type ServerOptions } from './rooms.ts'
 
-/** How long requests that are under way get when the server stops. */
+/** How long requests under way get to finish when the server stops. */
 const drain_ms = 5 * second_ms
 
 /** The rooms behind their doors, listening. */
@@ -51,10 +51,9 @@ export async function startServer(options: ServerOptions & { readonly agents?: s
     agents: options.agents,
   })
   reach.serveWith(app.server)
-  const doors = [app]
+  const listeners = [app]
   try {
-    // Fastify says where it listens in its own words; ours are below, and every line of the log has its
-    // event.
+    // Every line of the log has an event, so this replaces Fastify's own text; our line comes below.
     await app.listen({
       ...config.HAWSER_HTTP,
       listenTextResolver: (address) => ({ event: 'http.bound', address }) as never,
@@ -62,10 +61,10 @@ export async function startServer(options: ServerOptions & { readonly agents?: s
     if (config.HAWSER_METRICS) {
       const own = metricsServer(figures)
       await own.listen(config.HAWSER_METRICS)
-      doors.push(own)
+      listeners.push(own)
     }
   } catch (error) {
-    for (const door of doors) await door.close()
+    for (const listener of listeners) await listener.close()
     await reach.stop()
     await rooms[Symbol.asyncDispose]()
     throw error
@@ -79,25 +78,25 @@ export async function startServer(options: ServerOptions & { readonly agents?: s
     rooms,
     reach,
     port,
-    /** `METHOD /path` of every route, so that a test can hold them against the contract. */
+    /** `METHOD /path` of every route, so that a test can compare them with the contract. */
     served,
-    /** Stops taking requests, finishes those under way, writes what waits, closes. */
+    /** Accepts no more requests, finishes those under way, writes what waits, closes. */
     async [Symbol.asyncDispose]() {
       rooms.drain()
       await reach.stop()
-      // Node stops timing requests when its server closes: without this, half a request would hold us for
-      // ever.
-      const impatience = setTimeout(() => {
+      // Node has no time limit for requests once its server closes: without this, half a request would block
+      // the stop for ever.
+      const deadline = setTimeout(() => {
         log.warn({ event: 'request.abandoned', message: 'requests that did not end in time were cut off' })
-        for (const door of doors) door.server.closeAllConnections()
+        for (const listener of listeners) listener.server.closeAllConnections()
       }, drain_ms)
-      // A connection stays open for the next request when one is answered; nobody is to wait for that.
+      // After an answer a connection stays open for the next request; the stop must not wait for that.
       const idle = setInterval(() => {
-        for (const door of doors) door.server.closeIdleConnections()
+        for (const listener of listeners) listener.server.closeIdleConnections()
       }, 50)
-      await Promise.all(doors.map((door) => door.close()))
+      await Promise.all(listeners.map((listener) => listener.close()))
       clearInterval(idle)
-      clearTimeout(impatience)
+      clearTimeout(deadline)
       await rooms[Symbol.asyncDispose]()
       log.info({ event: 'server.stopped' })
     },
