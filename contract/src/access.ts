@@ -1,9 +1,9 @@
-// Who may call an operation. Every operation states one of these; there is no default, so nothing is open by
-// accident. The gate of the server turns an `Access` and a request into a caller or a refusal, the access
-// matrix in the reference is printed from it, and the contract tests derive the refusals they expect from it.
+// Who may call an operation. Every operation names one of these rules; there is no default, so that nothing
+// is open by accident. The server's gate turns an `Access` and a request into a caller or a refusal. The
+// access matrix of the reference and the refusals that the contract tests expect are derived from it.
 import Type, { type Static } from './type.ts'
 
-/** Lowest first: a role may do all that the ones before it may. */
+/** The roles, lowest first. Each may do everything that the ones before it may. */
 export const roles = ['observer', 'operator', 'administrator', 'owner'] as const
 export const Role = Type.Enum([...roles], { description: 'A member’s role in a namespace.' })
 export type Role = Static<typeof Role>
@@ -12,17 +12,17 @@ export function rank(role: Role): number {
   return roles.indexOf(role)
 }
 
-/** May `actor` grant, change or remove `role`? Equals manage equals; nobody manages an owner. */
+/** Whether `actor` may grant, change or remove `role`: its own and lower ones, but never the owner's. */
 export function mayManage(actor: Role, role: Role): boolean {
   return role !== 'owner' && rank(actor) >= rank(role)
 }
 
 export type Access =
-  /** No credential needed; one that is sent is not looked at. */
+  /** Needs no credential, and ignores one that is sent. */
   | { readonly who: 'anyone' }
   /** A signed-in user, with or without a namespace. `anyRole`: also a token that a role change has ended. */
   | { readonly who: 'user'; readonly anyRole: boolean }
-  /** A signed-in user, or an API key, which then stands for its own namespace only. */
+  /** A signed-in user, or an API key, which acts for its own namespace only. */
   | { readonly who: 'user-or-key' }
   /** A member of the caller's namespace, or of the one that the path names, with at least this role. */
   | { readonly who: 'member'; readonly role: Role; readonly apiKey: boolean; readonly of: 'caller' | 'path' }

@@ -1,4 +1,4 @@
-// Announcements: news from the server's administrator, readable by everyone, written from the command line.
+// Announcements of the server's administrator, who writes them on the command line. Everyone can read them.
 import Type, { type Static } from './type.ts'
 import { anyone } from './access.ts'
 import { sample } from './examples.ts'

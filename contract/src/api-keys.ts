@@ -1,5 +1,5 @@
-// API keys: a namespace's own credentials, for scripts. A key never outranks the member who made it and dies
-// with that membership. The key itself is shown once; only its hash is kept.
+// API keys: credentials of a namespace, for scripts. A key never has a higher role than the member who
+// created it, and ends with that membership. The key itself is shown once; the server stores only its hash.
 import Type, { type Static } from './type.ts'
 import { member, Role } from './access.ts'
 import { sample } from './examples.ts'
@@ -24,7 +24,7 @@ const Name = Type.String({ pattern: '^\\S{3,20}$' })
 export const apiKeys = {
   create: operation({
     title: 'Create API key',
-    summary: 'Makes an API key and shows it, this once.',
+    summary: 'Creates an API key. The response is the only one that contains it.',
     method: 'POST',
     path: '/api/namespaces/api-key',
     access: member('administrator', { apiKey: false }),

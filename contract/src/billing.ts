@@ -1,7 +1,7 @@
 // Billing: customer, subscription and payment methods at the payment provider. Without a provider every
-// operation here answers 424 with code `provider_not_configured`, and nothing is limited. With one, `code`
-// says why something was refused: `provider_away`, `provider_busy`, `no_customer`, `open_invoices` …, or in
-// the provider's words (`card_declined`).
+// operation here answers 424 with the code `provider_not_configured`, and nothing is limited. With one,
+// `code` is the reason of a refusal: `provider_away`, `provider_busy`, `no_customer`, `open_invoices` …, or
+// the provider's own code, such as `card_declined`.
 import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { operation } from './operation.ts'
@@ -94,7 +94,7 @@ export const billing = {
   detachPaymentMethod: operation({
     ...owner,
     title: 'Detach payment method',
-    summary: 'Takes a payment method off the customer; not the one that an active subscription is paid with.',
+    summary: 'Removes a payment method of the customer; not the one that pays an active subscription.',
     method: 'POST',
     path: '/api/billing/paymentmethod/detach',
     body: MethodId,
@@ -140,7 +140,7 @@ export const billing = {
   }),
   webhook: operation({
     title: 'Stripe webhook',
-    summary: 'News from the payment provider, signed by it.',
+    summary: 'Events from the payment provider, signed by it.',
     method: 'POST',
     path: '/api/webhook-billing',
     access: anyone,

@@ -39,7 +39,7 @@ type Asked<Q> = Partial<Q> extends Q ? { readonly query?: Q } : { readonly query
 type Body<O> = O extends { readonly body: infer B extends TSchema } ? { readonly body: Static<B> } : unknown
 
 /** The argument of a call: the inputs that the operation has, and a signal to abort it. */
-export type Given<O extends Operation> = Params<O> &
+export type CallInput<O extends Operation> = Params<O> &
   Query<O> &
   Body<O> & { readonly signal?: AbortSignal | undefined }
 
@@ -63,9 +63,9 @@ export type ResultOf<O extends Operation> = Result<Answer<O>> &
 
 /** One operation as a function. The argument is optional where none of its inputs is required. */
 export type Call<O extends Operation> =
-  Partial<Given<O>> extends Given<O>
-    ? (given?: Given<O>) => Promise<ResultOf<O>>
-    : (given: Given<O>) => Promise<ResultOf<O>>
+  Partial<CallInput<O>> extends CallInput<O>
+    ? (given?: CallInput<O>) => Promise<ResultOf<O>>
+    : (given: CallInput<O>) => Promise<ResultOf<O>>
 
 export type Client = {
   readonly [Noun in keyof Contract]: {

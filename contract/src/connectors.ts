@@ -1,5 +1,5 @@
-// Connectors: container engines whose containers are offered as devices of the namespace. Each running
-// container is a device with the platform `connector`; it is offline while the container or its engine is.
+// Connectors: container engines whose containers are devices of the namespace. Each running container is a
+// device with the platform `connector`. It is offline while the container or its engine is.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -14,7 +14,7 @@ export const Connector = Type.Object({
   port: Type.Integer(),
   secure: Type.Boolean(),
   accept: Type.Boolean({
-    description: 'Containers become accepted devices at once; else they wait as pending ones.',
+    description: 'Containers become accepted devices at once; otherwise they are pending.',
   }),
   status: Type.Object({
     State: Type.String(),
@@ -29,7 +29,7 @@ export const Connector = Type.Object({
 export type Connector = Static<typeof Connector>
 
 const Pem = Type.String({ minLength: 1, maxLength: 65_536 })
-/** Room for three of them, with their lines escaped. */
+/** Large enough for three PEM files as JSON strings. */
 const largestBody = 256 * 1024
 export const ConnectorTls = Type.Object({ ca: Pem, cert: Pem, key: Pem })
 export type ConnectorTls = Static<typeof ConnectorTls>
@@ -39,7 +39,7 @@ const Address = Type.String({
   maxLength: 253,
   pattern: '^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$|^::1?$|^unix://(/[A-Za-z0-9._-]+)+$',
   description:
-    'A host name or an address; or `unix:///path`, a socket of the server’s own machine, whose port is not looked at.',
+    'A host name or an address; or `unix:///path`, a socket of the server’s own machine, for which the port is ignored.',
 })
 const Port = Type.Integer({ minimum: 0, maximum: 65_535 })
 const Tls = Type.Union([Type.Null(), ConnectorTls])
@@ -121,7 +121,7 @@ export const connectors = {
   }),
   info: operation({
     title: 'Connector get container-engine info',
-    summary: 'What the engine says of itself, as it says it.',
+    summary: 'The engine’s own description of itself, unchanged.',
     method: 'GET',
     path: '/api/connector/:uid/info',
     access: member('observer'),

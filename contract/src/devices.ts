@@ -1,6 +1,6 @@
-// Devices: machines with an agent. A device enrols itself with Auth device, waits as `pending`, and can be
-// reached once a member has accepted it. Those without an agent join by SSH (see enrolment-keys.ts) and are
-// devices like any other.
+// Devices: machines with an agent. A device enrols itself with Auth device, is `pending`, and can be reached
+// once a member has accepted it. Devices without an agent join by SSH (see enrolment-keys.ts) and otherwise
+// work the same.
 import Type, { type Static } from './type.ts'
 import { anyone, device, deviceOr, member } from './access.ts'
 import { sample } from './examples.ts'
@@ -23,7 +23,7 @@ export const deviceStatuses = ['accepted', 'rejected', 'pending', 'removed', 'un
 export const DeviceStatus = Type.Enum([...deviceStatuses])
 export type DeviceStatus = Static<typeof DeviceStatus>
 
-/** What a member may ask for, and what becomes of the device. */
+/** The words of Update device status → the status that the device then has. */
 export const statusChanges = {
   accept: 'accepted',
   reject: 'rejected',
@@ -76,7 +76,7 @@ export const Device = Type.Object({
 })
 export type Device = Static<typeof Device>
 
-/** What Get devices can be sorted by; the same names, and more, can be used in its filter. */
+/** The fields that Get devices can sort by. Its filter takes these and more. */
 export const deviceSorts = [
   'last_seen',
   'name',
@@ -107,7 +107,7 @@ const aDevice = { params: { uid: sample.device } }
 export const devices = {
   auth: operation({
     title: 'Auth device',
-    summary: 'An agent reports that its device is there, enrolling it at first sight, and gets its token.',
+    summary: 'An agent reports that its device is online and gets a token; the first call enrols the device.',
     method: 'POST',
     path: '/api/devices/auth',
     aliases: [{ path: '/api/auth/device' }],
@@ -164,7 +164,7 @@ export const devices = {
   authSsh: operation({
     title: 'Auth SSH public key',
     summary:
-      'An agent asks the server to sign for a public-key login that the server is making on this very device.',
+      'An agent asks the server to sign for a public-key login that the server is making on the same device.',
     method: 'POST',
     path: '/api/auth/ssh',
     access: device,
@@ -178,7 +178,7 @@ export const devices = {
 
   offline: operation({
     title: 'Update device status to offline',
-    summary: 'Makes the device count as offline until it is heard from again.',
+    summary: 'Marks the device as offline until its agent reports again.',
     method: 'POST',
     path: '/api/devices/:uid/offline',
     aliases: [{ path: '/internal/devices/:uid/offline' }],
@@ -272,8 +272,7 @@ export const devices = {
 
   setStatus: operation({
     title: 'Update device status',
-    summary:
-      'Rejects the device, makes it wait, or sets it aside; leaving `accepted` ends its live sessions.',
+    summary: 'Rejects the device, or makes it pending or unused; leaving `accepted` ends its live sessions.',
     method: 'PATCH',
     path: '/api/devices/:uid/:status',
     access: member('operator'),
@@ -312,7 +311,7 @@ export const devices = {
 
   removeTag: operation({
     title: 'Delete a tag from device',
-    summary: 'Takes one tag off the device.',
+    summary: 'Removes one tag from the device.',
     method: 'DELETE',
     path: '/api/devices/:uid/tags/:tag',
     access: member('operator'),

@@ -1,7 +1,7 @@
-// Devices that can carry no agent: they join by an outgoing SSH connection of their own, for which they sign
-// in with an enrolment key of the namespace. Such a key lets a device ask to be let in, and nothing else: who
-// the device is, its own host key says. The login key is the server's: where it is authorized, the
-// namespace's public keys open the device.
+// Enrolment keys, for devices that cannot run an agent. Such a device joins by an outgoing SSH connection,
+// which an enrolment key of the namespace authenticates. The key lets a device enrol and nothing else: its
+// own host key identifies it. The login key belongs to the server: where a device authorizes it, the
+// namespace's public keys log in.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -17,7 +17,7 @@ export const EnrolmentKey = Type.Object({
 })
 export type EnrolmentKey = Static<typeof EnrolmentKey>
 
-/** Enrolment keys of one namespace; devices may share one. */
+/** The most enrolment keys of one namespace; several devices may share one. */
 export const mostEnrolmentKeys = 100
 
 export const enrolmentKeys = {

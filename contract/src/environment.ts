@@ -1,12 +1,12 @@
-// Which variables of a client reach a program on a device. Language and colours always do. A namespace may
-// name more, but never those by which the loader, a shell, an interpreter or a tool is told what code to load
-// or run, where its files are, or who somebody is: the names below, whoever asks for them. The gateway
-// decides; our own agent refuses the last ones as well.
+// Which environment variables of a client reach a program on a device. Those for language and colours always
+// do. A namespace may allow more, but never those that tell the loader, a shell, an interpreter or a tool
+// what code to run, where its files are, or who the user is. The gateway enforces the rule; Hawser's own
+// agent refuses the forbidden ones as well.
 
-/** Always. */
+/** Variables that always pass. */
 const always = /^(LANG|LC_[A-Z_]{1,32}|COLORTERM|TERM_PROGRAM|TERM_PROGRAM_VERSION)$/
 
-/** Who made a commit, and the one variable of Node's that only names a kind of place. */
+/** Exceptions from `never`: the author of a commit, and Node's name of the environment. */
 const excepted = /^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|NODE_ENV)$/
 
 const never: readonly RegExp[] = [
@@ -22,25 +22,22 @@ const never: readonly RegExp[] = [
   // Tools that run what a variable says.
   /^(GIT|SVN|CVS|RSYNC|SUDO|SYSTEMD|LESS|VIM|EMACS|SELINUX|KRB5|GNUPG|DOCKER|KUBE|ANSIBLE|XDG|DBUS)/,
   /^(EDITOR|VISUAL|PAGER|MANPAGER|BROWSER|FCEDIT|EXINIT|VIMINIT|TERMINFO|TERMINFO_DIRS|TERMCAP|TERMPATH|SSLKEYLOGFILE)$/,
-  // Who somebody is, where they come from, and what was forwarded for them: ours to say.
+  // The user's identity, origin and forwardings: the agent sets these.
   /^(HOME|USER|LOGNAME|MAIL|PWD|OLDPWD|TERM|DISPLAY|XAUTHORITY)$/,
   /^(SSH|HAWSER|SHELLHUB)_/,
 ]
 
-/** One name, or the beginning of names with `*`. */
+/** One name, or a prefix with `*`. */
 export const variablePattern = '^[A-Za-z_][A-Za-z0-9_]{0,63}\\*?$'
 
-/**
- * Whether no namespace can let it pass; of a beginning with `*`, whether all that it stands for are among
- * these.
- */
+/** Whether no namespace can allow the variable; for a prefix with `*`, whether it can allow none of them. */
 export function neverPasses(name: string): boolean {
   // Shells and loaders know their variables in capital letters; some tools take theirs in either.
   const upper = name.replace(/\*$/, '').toUpperCase()
   return !excepted.test(upper) && never.some((pattern) => pattern.test(upper))
 }
 
-/** Why it passes: it always does, or the namespace names it among `more`. Undefined: it does not. */
+/** Why a variable passes: always, or because the namespace names it among `more`. Undefined: it does not. */
 export function passes(name: string, more: readonly string[]): 'always' | 'named' | undefined {
   if (always.test(name)) return 'always'
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name) || neverPasses(name)) return undefined
@@ -49,16 +46,14 @@ export function passes(name: string, more: readonly string[]): 'always' | 'named
     : undefined
 }
 
-/** Before the name of a variable, it tells our own agent that the namespace names it. */
+/** The prefix by which the gateway tells its own agent that the namespace allows a variable. */
 const namedPrefix = 'HAWSER_ENV_'
-/** No control characters, and nothing that old shells take for a function. */
+/** Values without control characters, and without what old versions of bash take for a function. */
 const text = /^(?!\(\))[^\p{Cc}]{0,4096}$/u
 
 export const tellNamed = (name: string): string => `${namedPrefix}${name}`
 
-/**
- * The variable that the gateway says the namespace names; undefined: it is none, or one that never passes.
- */
+/** The variable that such a name stands for; undefined if it is none, or one that never passes. */
 export function readNamed(name: string, value: string): string | undefined {
   if (!name.startsWith(namedPrefix) || !text.test(value)) return undefined
   const bare = name.slice(namedPrefix.length)

@@ -1,5 +1,5 @@
-// One small world, used by the examples of all operations: the contract tests build it and then run every
-// example against it as it stands, so an example that does not work is a failing test.
+// Sample data for the examples of all operations. The contract tests create it and then run every example, so
+// an example that does not work is a failing test.
 
 export const sample = {
   tenant: '00000000-0000-4000-8000-000000000001',
@@ -35,7 +35,7 @@ export const sample = {
     email: 'stan@example.com',
     password: 'rope-and-anchor',
   },
-  /** Registered, and has not followed the link in the letter yet. */
+  /** Registered, but has not followed the link in the e-mail yet. */
   unconfirmed: {
     id: '65f000000000000000000006',
     username: 'una',
@@ -77,7 +77,7 @@ export const sample = {
   /** RFC 4648 base32; the tests compute codes from it. */
   mfaSecret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
   draftSecret: 'KRSXG5CTMVRXEZLUKRSXG5CTMVRXEZLU',
-  /** Stands for the code of the moment; the tests put the real one in its place. */
+  /** A placeholder for the current code; the tests replace it by the real one. */
   totp: '123456',
   recoveryCode: 'ABCDEFGHIJKLMNOP',
   resetCodes: { main: 'K7QX2', recovery: 'W3ZT9' },

@@ -1,5 +1,5 @@
-// Fields that several resources share, each with one spelling, one rule and one example. Input fields carry
-// the limits of the interface; answer fields say only their type, because what we send is ours to get right.
+// Fields that several resources share. Fields of requests carry the limits of the interface; fields of
+// responses have only a type, because the server makes them.
 import Type, { type Static } from './type.ts'
 
 export const patterns = {
@@ -47,7 +47,7 @@ export const Pattern = Type.String({
 })
 export const Position = Type.Object({ latitude: Type.Number(), longitude: Type.Number() })
 
-/** Which devices a public key or a firewall rule is about: exactly one of the two. */
+/** The devices that a public key or a firewall rule applies to: exactly one of the two forms. */
 export const Filter = Type.Union([
   Type.Object({ hostname: Pattern }, { additionalProperties: false }),
   Type.Object({ tags: Tags }, { additionalProperties: false }),
@@ -55,7 +55,7 @@ export const Filter = Type.Union([
 
 export type StoredFilter = Static<typeof Filter>
 
-/** The same as an answer; `oneOf` branches cost the serialiser dearly and it cannot go wrong here. */
+/** The same in responses, without a union: unions are slow to serialise, and the stored value is valid. */
 export const FilterAnswer = Type.Object({
   hostname: Type.Optional(Type.String()),
   tags: Type.Optional(Type.Array(Type.String())),

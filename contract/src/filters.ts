@@ -1,6 +1,5 @@
-// The filter of a list: what a client sends, and what the server reads out of it. On the wire it is the
-// base64 of a JSON array of elements; conditions up to an `operator` element form one group, groups are
-// joined by `and`.
+// The filter of a list, for clients and the server. It is the base64 of a JSON array of elements. The
+// conditions before an `operator` element form one group; groups are joined by `and`.
 
 export type FilterElement =
   | {

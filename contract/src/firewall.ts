@@ -1,5 +1,5 @@
-// Firewall rules: who may connect to which device, from where, as whom. Lowest priority number first; the
-// first active rule that matches decides; without one the connection is allowed.
+// Firewall rules: who may connect to which device, from where, as whom. Rules are evaluated by ascending
+// priority. The first active rule that matches decides; without one the connection is allowed.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -52,7 +52,7 @@ export const firewall = {
   }),
   list: operation({
     title: 'Get firewall rules',
-    summary: 'The firewall rules of the namespace, in the order in which they are asked.',
+    summary: 'The firewall rules of the namespace, in the order of evaluation.',
     method: 'GET',
     path: '/api/firewall/rules',
     access: member('observer'),
@@ -108,7 +108,7 @@ export const firewall = {
   removeTag: operation({
     title: 'Remove a tag from firewall rule',
     summary:
-      'Takes a tag out of the filter of a firewall rule. The tag is named in the body. An active rule that has no other becomes inactive.',
+      'Removes a tag from the filter of a firewall rule. The body names the tag. An active rule without another tag becomes inactive.',
     method: 'DELETE',
     path: '/api/firewall/rules/:id/tags',
     access: member('administrator'),

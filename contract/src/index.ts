@@ -1,4 +1,4 @@
-// The whole promise in one object: noun → verb → operation.
+// The whole contract as one object: noun → verb → operation.
 import { announcements } from './announcements.ts'
 import { apiKeys } from './api-keys.ts'
 import { billing } from './billing.ts'
@@ -63,5 +63,5 @@ export function addresses(op: Operation): { method: Operation['method']; path: s
   ]
 }
 
-/** The version that agents are told, which is the version of the interface we keep. */
+/** The version that agents get: that of the interface this server implements. */
 export const interfaceVersion = 'v0.16.4'

@@ -1,4 +1,4 @@
-// The second factor: time-based codes (SHA-1, 6 digits, 30 s), recovery codes, and the reset by two letters.
+// The second factor: time-based codes (SHA-1, 6 digits, 30 s), recovery codes, and the reset by two e-mails.
 import Type from './type.ts'
 import { anyone, user } from './access.ts'
 import { sample } from './examples.ts'

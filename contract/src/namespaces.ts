@@ -1,4 +1,5 @@
-// Namespaces: a team's own world of devices, keys, rules and sessions. `tenant_id` is its id.
+// Namespaces: a team's devices, keys, rules and sessions, and its members. `tenant_id` is the id of a
+// namespace.
 import Type, { type Static } from './type.ts'
 import { member, Role, user, userOrKey } from './access.ts'
 import { variablePattern } from './environment.ts'
@@ -21,7 +22,7 @@ export const Namespace = Type.Object({
     session_record: Type.Boolean(),
     connection_announcement: Type.String(),
     continue_unrecorded: Type.Boolean({
-      description: 'A session that cannot be recorded goes on, and says so; otherwise it ends.',
+      description: 'A session that cannot be recorded continues and is marked; otherwise it ends.',
     }),
     accept_env: AcceptEnv,
   }),
@@ -53,7 +54,7 @@ export const namespaces = {
   }),
   create: operation({
     title: 'Create namespace',
-    summary: 'Makes a namespace that the caller owns.',
+    summary: 'Creates a namespace that the caller owns.',
     method: 'POST',
     path: '/api/namespaces',
     access: user,

@@ -1,8 +1,6 @@
-// The contract as an OpenAPI 3.1 document, for the reference, for code generators and for people. It is a
-// reading: nothing is stated here that the operations do not state, apart from the titles of the nouns. What
-// the contract does not promise (limits of size, unknown addresses) is left out of the operations. `fieldsOf`
-// turns any schema of the document into rows for people, so that the pages and the browsable reference
-// describe a rule in the same words.
+// The contract as an OpenAPI 3.1 document, for the reference, code generators and people. Everything in it
+// comes from the operations, except for the titles of the nouns. `fieldsOf` turns a schema of the document
+// into rows for people, so that the pages and the browsable reference use the same words.
 import type { TSchema } from './type.ts'
 import type { Access } from './access.ts'
 import { Announcement } from './announcements.ts'
@@ -20,7 +18,7 @@ import { Frame, Session } from './sessions.ts'
 import { UserSession } from './users.ts'
 
 type Limit = 'minLength' | 'maxLength' | 'minimum' | 'maximum' | 'minItems' | 'maxItems'
-/** A JSON schema as it is written in the document; only the keywords that we read back are named. */
+/** A JSON schema of the document. Only the keywords that this project reads are named. */
 export interface Schema extends Readonly<Partial<Record<Limit, number>>> {
   readonly $ref?: string
   readonly type?: string
@@ -61,7 +59,7 @@ export interface DocumentedOperation {
   readonly deprecated?: true
   /** Who may call it, as a sentence. */
   readonly 'x-access': string
-  /** The operation that this is only another address of. */
+  /** The operation that this entry is another address of. */
   readonly 'x-alias-of'?: string
   readonly 'x-codeSamples': readonly [{ readonly lang: 'Shell'; readonly source: string }]
   readonly security: readonly Readonly<Record<string, readonly []>>[]
@@ -103,9 +101,9 @@ export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sen
   ],
   recordings: ['Recordings', 'What terminals showed, for players: a part at a time, and where a text is.'],
   firewall: ['Firewall rules', 'Who may connect to which device, from where, as whom.'],
-  announcements: ['Announcements', 'News from the server’s administrator.'],
+  announcements: ['Announcements', 'Announcements of the server’s administrator.'],
   users: ['Users', 'Sign-in, tokens, the profile, registration and the ways back in.'],
-  mfa: ['Second factor', 'Time-based codes, recovery codes and the reset by two letters.'],
+  mfa: ['Second factor', 'Time-based codes, recovery codes and the reset by two e-mails.'],
   billing: ['Billing', 'Customer, subscription and payment methods at the payment provider.'],
   connectors: ['Connectors', 'Container engines whose containers are offered as devices.'],
   system: ['Server', 'What agents ask first, health, figures and the first set-up.'],
@@ -141,10 +139,7 @@ const failureShapes = {
 
 const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
 
-/**
- * A schema with its shared parts as references. A field with a default is not required: the server fills it
- * in.
- */
+/** A schema with references to the shared ones. A field with a default is not required. */
 function written(schema: TSchema): Schema {
   const name = nameOf.get(schema)
   return name ? ref(name) : spelledOut(schema)
@@ -201,7 +196,7 @@ function parameters(op: Operation): Parameter[] {
   })
 }
 
-/** Examples of parameters are strings, as they stand in an address; the document wants the value. */
+/** The value of a parameter's example, which the contract has as a string. */
 function typed(example: string | undefined, schema: Schema): unknown {
   return schema.type === 'integer' || schema.type === 'boolean' ? JSON.parse(example ?? 'null') : example
 }
@@ -346,7 +341,7 @@ export function openapi(options: { version: string; servers?: readonly string[] 
   }
 }
 
-/** One field of a schema as a row for people; nested names are dotted. Texts may hold `code` in backticks. */
+/** One field of a schema as a row for people. Nested names are dotted. Texts may have `code` in backticks. */
 export interface Field {
   readonly name: string
   readonly type: string
@@ -355,10 +350,7 @@ export interface Field {
   readonly description: string
 }
 
-/**
- * The fields of a written schema, those of its objects, arrays and alternatives included; references are not
- * followed.
- */
+/** The fields of a schema of the document, nested ones included. References are not followed. */
 export function fieldsOf(schema: Schema, prefix = ''): Field[] {
   if (schema.anyOf)
     return schema.anyOf
@@ -376,7 +368,7 @@ export function fieldsOf(schema: Schema, prefix = ''): Field[] {
   })
 }
 
-/** What a schema takes, in one word or few: `string`, `array of Device`, `{hostname} or {tags}`. */
+/** The type of a schema in few words: `string`, `array of Device`, `{hostname} or {tags}`. */
 export function typeOf(schema: Schema): string {
   if (schema.$ref) return schema.$ref.slice(schema.$ref.lastIndexOf('/') + 1)
   if (schema.anyOf) return [...new Set(schema.anyOf.map(branchOf))].join(' or ')
@@ -388,7 +380,7 @@ export function typeOf(schema: Schema): string {
 const branchOf = (branch: Schema) =>
   branch.properties ? `{${Object.keys(branch.properties).join(', ')}}` : typeOf(branch)
 
-/** What a value must keep to beyond its type. */
+/** The rules of a schema beyond its type. */
 export function rulesOf(schema: Schema): string[] {
   const code = (value: unknown) => `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``
   const alternatives =

@@ -1,6 +1,6 @@
-// The kernel of the contract. An operation is one plain object: what it is called, where it lives, who may
-// call it, what goes in and out, how it can fail, and an example that works. Everything else is a reading of
-// these objects: routes, input checks, the typed client, OpenAPI, the access matrix and the contract tests.
+// The kernel of the contract. An operation is one plain object: its name, its address, who may call it, its
+// input and output, its failures, and an example that works. Everything else is derived from these objects:
+// routes, validation, the typed client, OpenAPI, the access matrix, the commands and the contract tests.
 import type { Static, TArray, TObject, TSchema } from './type.ts'
 import type { Access } from './access.ts'
 import type { FailureKind } from './failures.ts'
@@ -8,48 +8,41 @@ import type { FailureKind } from './failures.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * How a failure's body looks: `{message}`, a bare array of field names where there are any, or `{message,
- * code}`.
+ * The body of a failure: `{message}`, a bare array of field names where there are any, or `{message, code}`.
  */
 export type FailureBody = 'message' | 'fields' | 'code'
 
 export interface Operation {
-  /** The name that the interface document uses, or a new one for what real clients need besides. */
+  /** Its name in the interface document, or a new one for an operation beyond it. */
   readonly title: string
   readonly summary: string
   readonly method: Method
   /** Parameters as `:name`. */
   readonly path: string
-  /** Other addresses of the very same operation; they share its limits and its access. */
+  /** Other addresses of the same operation, with the same limits and access. */
   readonly aliases?: readonly { readonly method?: Method; readonly path: string }[]
   readonly access: Access
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema
-  /** The most bytes that the body may have, where `bodyLimit` would be too few. */
+  /** The largest body in bytes, where the default of `bodyLimit` is too small. */
   readonly largestBody?: number
-  /**
-   * The header with the signature of the body; the rule is given both as they came, and nobody reads the body
-   * before.
-   */
+  /** The header with the signature of the body. The rule gets both unparsed. */
   readonly signed?: string
-  /** The body of a 200; absent: an empty body. */
+  /** The body of a 200; without it the body is empty. */
   readonly answer?: TSchema
   /** One item of a paged list: the body is an array, X-Total-Count the number before paging. */
   readonly list?: TSchema
   /** The content type of an answer that is text, not JSON. */
   readonly text?: string
-  /** The answer, an array or text, is given and sent piece by piece, however long it is. */
+  /** The answer, an array or text, is streamed. */
   readonly streamed?: true
-  /**
-   * Headers of the answer, lower case, beside its body. One with a default is on every answer, refusals
-   * included.
-   */
+  /** Headers of the answer, in lower case. A header with a default is on every answer, refusals included. */
   readonly headers?: TObject
-  /** What may go wrong beyond what every operation shares (see `allFailures`). */
+  /** Failures beyond those that all operations of its kind share (see `allFailures`). */
   readonly failures: readonly FailureKind[]
   readonly failureBody?: FailureBody
-  /** The failure for input that does not fit; `invalid` unless stated. */
+  /** The failure for invalid input; default: `invalid`. */
   readonly badInput?: 'invalid' | 'invalidFields' | 'unprocessable'
   readonly deprecated?: boolean
   /** Values that fit together and work in the world of the contract tests. */
@@ -67,14 +60,14 @@ export function operation<const T extends Operation>(shape: T): T {
 type StaticOr<T, Otherwise> = T extends TSchema ? Static<T> : Otherwise
 type Part<O, K extends keyof Operation> = O extends { readonly [P in K]: infer V } ? V : undefined
 
-/** A body that only its signature can vouch for. */
+/** An unparsed body with its signature. */
 export interface SignedBody {
   readonly payload: string
-  /** Empty: there was none. */
+  /** Empty if the request had none. */
   readonly signature: string
 }
 
-/** What an operation's rule is given. */
+/** The input of an operation's rule. */
 export interface Input<O extends Operation> {
   readonly params: StaticOr<Part<O, 'params'>, Record<string, never>>
   readonly query: StaticOr<Part<O, 'query'>, Record<string, never>>
@@ -98,17 +91,17 @@ type Whole<O extends Operation> = O extends { readonly list: infer L extends TSc
       ? string
       : void
 
-/** What an operation's rule gives back: the body alone, or with the headers where the operation has some. */
+/** The result of an operation's rule: the body, or body and headers where the operation has headers. */
 export type Output<O extends Operation> = O extends { readonly headers: infer H extends TObject }
   ? { readonly answer: Body<O>; readonly headers: Static<H> }
   : Body<O>
 
-/** The most bytes that a body may have: few from strangers, more from those who are known. */
+/** The largest body in bytes: small for anonymous callers, larger for known ones. */
 export function bodyLimit({ largestBody, access }: Pick<Operation, 'largestBody' | 'access'>): number {
   return largestBody ?? (access.who === 'anyone' ? 8 : 64) * 1024
 }
 
-/** The failures an operation can end in, the ones that all of its kind share included. */
+/** All failures of an operation, including those that all operations of its kind share. */
 export function allFailures(op: Operation): FailureKind[] {
   const kinds = new Set<FailureKind>(op.failures)
   if (op.body ?? op.query) kinds.add(op.badInput ?? 'invalid')

@@ -1,5 +1,4 @@
-// Public keys that let people in without a password, on the devices and for the login names that each key
-// names.
+// Public keys for logins without a password, each on the devices and for the users that it names.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -27,7 +26,7 @@ export const PublicKey = Type.Object({
   filter: FilterAnswer,
   username: Type.String(),
   certificate_authority: Type.Boolean({
-    description: 'It signs certificates for users, and lets nobody in by itself.',
+    description: 'It signs certificates for users and does not log anyone in by itself.',
   }),
 })
 export type PublicKey = Static<typeof PublicKey>
@@ -35,7 +34,7 @@ export type PublicKey = Static<typeof PublicKey>
 const Name = Type.String({ minLength: 1, maxLength: 255 })
 const CertificateAuthority = Type.Optional(
   Type.Boolean({
-    description: 'It is to sign certificates for users instead of letting its holder in; no unless said.',
+    description: 'It signs certificates for users instead of logging its holder in; default: false.',
   }),
 )
 const params = Type.Object({ fingerprint: Fingerprint })
@@ -81,7 +80,7 @@ export const publicKeys = {
   }),
   update: operation({
     title: 'Update public key',
-    summary: 'Changes what a public key is good for; the key itself stays.',
+    summary: 'Changes the name, the filter or the users of a public key; the key itself stays.',
     method: 'PUT',
     path: '/api/sshkeys/public-keys/:fingerprint',
     access: member('administrator'),
@@ -130,7 +129,7 @@ export const publicKeys = {
   }),
   removeTag: operation({
     title: 'Remove tag public key',
-    summary: 'Takes a tag out of the filter of a public key.',
+    summary: 'Removes a tag from the filter of a public key.',
     method: 'DELETE',
     path: '/api/sshkeys/public-keys/:fingerprint/tags/:tag',
     access: member('administrator'),

@@ -1,7 +1,6 @@
-// Recordings as a player reads them: which terminals of a session were recorded, any part of one by its time
-// without the rest of it, and where in it a text was shown. Whole ones are downloaded with `sessions.cast`,
-// and removed with `sessions.removeRecording`. Bytes of a terminal are hostile: whoever shows them decides
-// what of them a terminal may obey.
+// Recordings for players: the recorded terminals of a session, any part of one by its time, and a search for
+// text. `sessions.cast` downloads a whole recording, `sessions.removeRecording` deletes it. The bytes of a
+// terminal are untrusted: a player must filter control sequences.
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'

@@ -1,5 +1,4 @@
-// Sessions: connections made through the service to a device, from the first proof of identity to the last
-// byte.
+// Sessions: SSH connections through the server to a device, from authentication to the last byte.
 import Type, { type Static } from './type.ts'
 import { deviceOr, member } from './access.ts'
 import { Device } from './devices.ts'
@@ -21,7 +20,8 @@ export const Session = Type.Object({
   authenticated: Type.Boolean(),
   recorded: Type.Boolean(),
   unrecorded: Type.Boolean({
-    description: 'It could not be recorded, or not to its end, and went on, as the namespace chose.',
+    description:
+      'It could not be recorded, or not to its end, and continued, as the namespace’s settings allow.',
   }),
   type: Type.String({ description: '`none` until a program starts, then shell, exec or subsystem.' }),
   term: Type.String({ description: 'The terminal’s kind, as the client names it.' }),
@@ -40,8 +40,8 @@ export const Frame = Type.Object({
 export type Frame = Static<typeof Frame>
 
 /**
- * The WebSocket on which a session is watched while it goes on, by whoever may play its recording: with the
- * usual headers, or, for browsers, which cannot set any, with a `ticket` in the query.
+ * The WebSocket for watching a live session. It needs the same role as playing the recording: with the usual
+ * headers, or with a `ticket` in the query, because browsers cannot set headers.
  */
 export const livePath = '/api/sessions/:uid/live'
 
@@ -57,9 +57,7 @@ export const sessions = {
     path: '/api/sessions',
     access: member('observer'),
     query: Type.Object({
-      active: Type.Optional(
-        Type.Boolean({ description: 'Only those that are going on, or only those that are over.' }),
-      ),
+      active: Type.Optional(Type.Boolean({ description: 'Only live sessions, or only ended ones.' })),
       ...paging,
     }),
     list: Session,
@@ -79,7 +77,7 @@ export const sessions = {
   }),
   setAuthenticated: operation({
     title: 'Set session authentication status',
-    summary: 'Notes that the person of a session has, or has not, proved who they are.',
+    summary: 'Records whether the user of a session has authenticated.',
     method: 'POST',
     path: '/api/sessions/:uid',
     aliases: [{ method: 'PATCH', path: '/api/sessions/:uid' }],
@@ -161,7 +159,7 @@ export const sessions = {
   }),
   removeRecording: operation({
     title: 'Delete recorded session',
-    summary: 'Deletes the recording; the session itself stays. One that is going on must be closed before.',
+    summary: 'Deletes the recording; the session itself stays. A live session must be closed first.',
     method: 'DELETE',
     path: '/api/sessions/:uid/record',
     access: member('administrator'),

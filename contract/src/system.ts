@@ -1,5 +1,4 @@
-// The server itself: what agents ask first, how to install one, health, a namespace's figures, and the first
-// set-up.
+// The server itself: its info, the install script, health, a namespace's figures, and the first set-up.
 import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { sample } from './examples.ts'
@@ -20,7 +19,7 @@ export const system = {
       version: Type.String(),
       endpoints: Type.Object({ api: Type.String(), ssh: Type.String() }),
       setup: Type.Boolean({
-        description: 'Whether the first user has been made; people who registered do not count.',
+        description: 'Whether the first user has been created; people who registered do not count.',
       }),
     }),
     failures: [],
@@ -80,7 +79,7 @@ export const system = {
   setup: operation({
     title: 'First-run setup',
     summary:
-      'Makes the first user and namespace, with the one-time code that the server printed at its first start.',
+      'Creates the first user and namespace, with the one-time code that the server printed at its first start.',
     method: 'POST',
     path: '/api/setup',
     access: anyone,

@@ -1,4 +1,4 @@
-// Tags: plain words on devices, public keys and firewall rules. A tag exists while something carries it.
+// Tags: words on devices, public keys and firewall rules. A tag exists while it is in use.
 import Type from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -32,7 +32,7 @@ export const tags = {
   remove: operation({
     title: 'Delete tag',
     summary:
-      'Takes the tag off everything that carries it. An active firewall rule that has no other becomes inactive; that takes an administrator.',
+      'Removes the tag everywhere. An active firewall rule without another tag becomes inactive; that needs an administrator.',
     method: 'DELETE',
     path: '/api/tags/:tag',
     access: member('operator'),

@@ -1,28 +1,29 @@
-// Terminals in a browser. A call gives a ticket, which is good once and for half a minute; with it the
-// browser opens a WebSocket at `terminalPath`, and what the ticket was for decides what is spoken there.
+// Terminals in a browser. An operation gives a ticket, which works once and for half a minute. With it the
+// browser opens a WebSocket at `terminalPath`; the kind of ticket decides the protocol on it.
 //
 // A terminal (tickets of `open`): text messages are JSON, {"kind": number, "data": …}, binary messages are
 // what it shows.
 //   1 input      to the server, a string of at most 4096 characters
 //   2 resize     to the server, {cols, rows}, each 1 to 1000
 //   3 signature  to the browser: base64 of the bytes to sign (RFC 4252 section 7; they name the algorithm);
-//                to the server: base64 of the raw signature: RSASSA-PKCS1-v1_5 with SHA-512, Ed25519, or for ECDSA
-//                mpint r and mpint s. RSA with SHA-1 is refused.
+//                to the server: base64 of the raw signature: RSASSA-PKCS1-v1_5 with SHA-512, Ed25519, or for
+//                ECDSA mpint r and mpint s. RSA with SHA-1 is refused.
 //   4 error      to the browser, a sentence; the last message
-//   5 session    to the browser: the login was accepted, this is the session's uid
-//   7 shown      to the server: how many bytes of output the terminal has worked off so far. A browser that says 0 at the
-//                start is never more than `mostUnshown_bytes` behind; to one that says nothing all is sent that its socket
-//                takes. (6 is taken by a client of another server.)
+//   5 session    to the browser: the login was accepted; the uid of the session
+//   7 shown      to the server: how many bytes of output the terminal has drawn so far. A browser that sends 0
+//                at the start is never more than `mostUnshown_bytes` behind. A browser that sends nothing gets
+//                all that its socket takes. (A client of another server uses 6.)
 // A terminal of old clients (tickets of `openOld`): to the server 1 (an array of bytes, or base64) and 2 as
 // above; to the browser plain text messages with what it shows, or with the sentence of an error.
 //
-// Files (tickets of `files`): text messages are JSON {"kind": …}, one wish after the other. What goes wrong
-// with a list is told and the next wish may come; what goes wrong with a transfer ends the line.
-//   {kind: list, path}                  → {kind: folder, path, entries, more}    an empty path is the user's home
-//   {kind: get, path}                   → {kind: file, size}, binary messages, {kind: end}
-//   {kind: put, path, size, replace}    → {kind: ready}; then binary messages, {kind: taken, bytes} now and again, after
-//                                         all of them {kind: done}. At most `mostUntaken_bytes` may be under way.
-//                                       → {kind: error, message}
+// Files (tickets of `files`): text messages are JSON {"kind": …}, one request after the other. After a failed
+// list the next request may come; a failed transfer ends the connection.
+//   {kind: list, path}                → {kind: folder, path, entries, more}; an empty path is the home
+//   {kind: get, path}                 → {kind: file, size}, binary messages, {kind: end}
+//   {kind: put, path, size, replace}  → {kind: ready}; then binary messages from the browser, and now and again
+//                                       {kind: taken, bytes}; after all of them {kind: done}. At most
+//                                       `mostUntaken_bytes` may be in flight.
+//                                     → {kind: error, message}
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
@@ -38,7 +39,7 @@ export const largestSize = 1000
 export const mostUnshown_bytes = 512 * 1024
 
 export const mostUntaken_bytes = 1024 * 1024
-/** Of a file, in one message. */
+/** The part of a file in one message. */
 export const piece_bytes = 64 * 1024
 
 export interface FolderEntry {

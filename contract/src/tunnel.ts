@@ -1,10 +1,11 @@
-// What an agent and the server say to each other about tunnels, beside the bytes that go through. The agent
-// connects out with a WebSocket; which address it uses decides how the tunnel works:
+// The protocol of tunnels between an agent and the server. The agent connects out with a WebSocket; the
+// address that it uses decides how the tunnel works:
 //
-//   version 1  /ssh/connection   lines of JSON both ways; for every stream the server sends an address and the agent
-//                                connects to it with a WebSocket of its own (/ssh/revdial), on which it is an HTTP server
-//   version 2  /agent/connection yamux streams that the server opens; each begins with multistream-select, which names
-//                                one of the protocols below, and one line of JSON
+//   version 1  /ssh/connection    lines of JSON both ways. For every stream the server sends an address, and the
+//                                 agent connects there with a WebSocket of its own (/ssh/revdial), on which it
+//                                 is an HTTP server.
+//   version 2  /agent/connection  yamux streams that the server opens. Each begins with multistream-select, which
+//                                 names one of the protocols below, and one line of JSON.
 //
 // Versions and names are those of agents in the field and must not change.
 
@@ -19,7 +20,7 @@ export const protocols = {
   ssh: '/ssh/open/1.0.0',
   /** { id }: ends the SSH connection of that id. */
   close: '/ssh/close/1.0.0',
-  /** { nonce }: answered with one line, a `Proof`. Only our own agent knows it. */
+  /** { nonce }: answered with one line, a `Proof`. Only Hawser's own agent supports it. */
   proof: '/hawser/proof/1.0.0',
 } as const
 
@@ -37,8 +38,8 @@ export interface Proof {
 }
 
 /**
- * What is signed to prove that one holds the device's private key. No other signature of that key is over
- * such a text.
+ * The text that an agent signs to prove that it holds the device's private key. No other use signs such a
+ * text.
  */
 export function proofText(uid: string, nonce: string): string {
   return `hawser tunnel proof 1\n${uid}\n${nonce}\n`
@@ -52,18 +53,17 @@ export type TunnelLine =
 
 /** A version 1 agent gives up after 35 seconds without a keep-alive line. */
 export const keepAlive_ms = 30_000
-/** Agents of version 2 ping as often, so a tunnel that says nothing for much longer is dead. */
+/** Agents of version 2 ping this often, so a tunnel that is silent for much longer is dead. */
 export const ping_ms = 35_000
 export const pong_ms = 15_000
 
-/** Sessions that one device can have at a time, each of them a stream of its tunnel. */
+/** The most sessions of one device at a time; each is a stream of its tunnel. */
 export const mostStreams = 1_024
 
 /**
- * By this variable the gateway tells our own agent where the person comes from: "<address> <port>". It
- * reaches no program.
+ * The variable in which the gateway tells its own agent the client's "<address> <port>". No program gets it.
  */
 export const clientVariable = 'HAWSER_CLIENT'
 
-/** The platform of a device that has no agent and joined by SSH: its tunnel is a forward of its own ssh. */
+/** The platform of a device without an agent: its tunnel is a remote forward of its ssh client. */
 export const agentlessPlatform = 'ssh'

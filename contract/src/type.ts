@@ -1,7 +1,7 @@
-// Schemas as plain JSON Schema, with the types of TypeBox. Only its types: at run time TypeBox is nearly four
-// hundred modules, of which we would use a dozen small functions, and every start of the command, of the
-// server and of a test file would load them all. What these functions return is what TypeBox's return of the
-// same name (type.test.ts).
+// Constructors of schemas: plain JSON Schema with the types of TypeBox. Only the types are TypeBox's. At run
+// time it is nearly four hundred modules, which every start of the command, the server and a test file would
+// load for a dozen small functions. These functions return what TypeBox's functions of the same name return
+// (type.test.ts).
 import type * as TypeBox from 'typebox'
 import type { TProperties, TSchema, TSchemaOptions } from 'typebox'
 
@@ -25,7 +25,7 @@ type Constructors = Pick<
   | 'Unknown'
 >
 
-/** Not enumerable: a mark for `Object`, and no part of the schema. */
+/** A non-enumerable property that marks optional fields for `Object`; it is no part of the schema. */
 const optional = '~optional'
 const isOptional = (schema: TSchema): boolean => optional in schema
 

@@ -1,4 +1,4 @@
-// Users: sign-in, tokens, the profile, registration and the ways back in. Where the interface wants the names
+// Users: sign-in, tokens, the profile, registration and account recovery. Where the interface wants the names
 // of the offending fields, a 400 or 409 is a bare array of them.
 import Type, { type Static } from './type.ts'
 import { anyone, user, userOfAnyRole } from './access.ts'
@@ -6,7 +6,7 @@ import { sample } from './examples.ts'
 import { Email, Password, Username } from './fields.ts'
 import { operation } from './operation.ts'
 
-/** What sign-in and every fresh token answer with. */
+/** The answer of a sign-in, and of every operation that gives a fresh token. */
 export const UserSession = Type.Object({
   token: Type.String({ description: 'The JWT for the Authorization header.' }),
   id: Type.String(),
@@ -24,8 +24,8 @@ const Secret = Type.String({ minLength: 1, maxLength: 1024 })
 const Identifier = Type.String({ minLength: 1, maxLength: 254 })
 const Name = Type.String({ minLength: 1, maxLength: 64 })
 /**
- * An empty string is told apart from an absent field: it asks to clear, which is refused once there was a
- * value.
+ * An empty string differs from an absent field: it asks to clear the value, which is refused once there was
+ * one.
  */
 const RecoveryEmail = Type.Union([Email, Type.Literal('')])
 
@@ -150,7 +150,7 @@ export const users = {
   }),
   register: operation({
     title: 'Register user',
-    summary: 'Makes an account that waits for its e-mail address to be confirmed.',
+    summary: 'Creates an account, which waits for its e-mail address to be confirmed.',
     method: 'POST',
     path: '/api/register',
     access: anyone,
@@ -169,7 +169,7 @@ export const users = {
   resend: operation({
     title: 'Resend confirmation',
     summary:
-      'Sends the letter again that confirms an account or a changed address. The answer does not tell whether there is such a user.',
+      'Sends the e-mail again that confirms an account or a changed address. The answer does not tell whether there is such a user.',
     method: 'POST',
     path: '/api/user/resend_email',
     access: anyone,
@@ -179,7 +179,7 @@ export const users = {
   }),
   activate: operation({
     title: 'Validate activation link',
-    summary: 'Confirms an account with the token of the letter.',
+    summary: 'Confirms an account with the token of the e-mail.',
     method: 'GET',
     path: '/api/user/validation_account',
     access: anyone,
@@ -190,7 +190,7 @@ export const users = {
   confirmEmail: operation({
     title: 'Confirm e-mail address',
     summary:
-      'Makes a changed e-mail or recovery address count, with the token of the letter that went there.',
+      'Makes a changed e-mail or recovery address count, with the token of the e-mail that went there.',
     method: 'POST',
     path: '/api/user/confirm_email',
     access: anyone,
@@ -201,7 +201,7 @@ export const users = {
   undoChange: operation({
     title: 'Undo change',
     summary:
-      'Puts addresses and second factor back as they were before a change and ends all tokens, with the token of the letter about it.',
+      'Puts addresses and second factor back as they were before a change and ends all tokens, with the token of the e-mail about it.',
     method: 'POST',
     path: '/api/user/undo_change',
     access: anyone,
@@ -212,7 +212,7 @@ export const users = {
   recover: operation({
     title: 'Recover password',
     summary:
-      'Sends a letter with a link to set a new password. The answer does not tell whether there is such a user.',
+      'Sends an e-mail with a link to set a new password. The answer does not tell whether there is such a user.',
     method: 'POST',
     path: '/api/user/recover_password',
     access: anyone,
@@ -222,7 +222,7 @@ export const users = {
   }),
   resetPassword: operation({
     title: 'Update user password from recovery token',
-    summary: 'Sets a new password with the token of the letter.',
+    summary: 'Sets a new password with the token of the e-mail.',
     method: 'POST',
     path: '/api/user/:uid/update_password',
     access: anyone,
