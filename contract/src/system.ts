@@ -92,7 +92,7 @@ export const system = {
       namespace: Type.Optional(Type.String({ pattern: patterns.namespaceName })),
     }),
     answer: UserSession,
-    failures: ['wrongToken', 'takenFields'],
+    failures: ['wrongToken', 'takenFields', 'locked'],
     failureBody: 'fields',
     badInput: 'invalidFields',
     example: {

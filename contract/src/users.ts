@@ -114,7 +114,7 @@ export const users = {
     }),
     failureBody: 'fields',
     badInput: 'invalidFields',
-    failures: ['takenFields', 'tooMany'],
+    failures: ['takenFields', 'conflict', 'locked', 'tooMany'],
     example: { body: { name: 'Vera', recovery_email: 'vera@example.org' } },
   }),
   updateData: operation({
@@ -128,7 +128,7 @@ export const users = {
     body: Type.Object(profile),
     failureBody: 'fields',
     badInput: 'invalidFields',
-    failures: ['takenFields', 'forbidden', 'tooMany'],
+    failures: ['takenFields', 'conflict', 'forbidden', 'tooMany'],
     example: { params: { id: sample.observer.id }, body: { name: 'Vera' } },
   }),
   updatePassword: operation({
@@ -142,7 +142,7 @@ export const users = {
     body: Type.Object({ current_password: Secret, new_password: Password }),
     failureBody: 'fields',
     badInput: 'invalidFields',
-    failures: ['forbidden'],
+    failures: ['conflict', 'forbidden', 'locked', 'tooMany'],
     example: {
       params: { id: sample.observer.id },
       body: { current_password: sample.observer.password, new_password: 'a-new-rope' },
