@@ -1,5 +1,6 @@
-// Composition of everything but what listens: it makes every room, in order, and passes each what it needs. When
-// the rooms are disposed they are closed in reverse order. The administrator's commands need no more than this.
+// Composition of everything but what listens: it makes every room, in order, and passes each what it needs.
+// When the rooms are disposed they are closed in reverse order. The administrator's commands need no more
+// than this.
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
 import { version } from '@hawser/contract/version'
@@ -23,7 +24,8 @@ import { tokens, type Tokens } from '../domain/callers/tokens.ts'
 import { agentless, type AgentlessRules } from '../domain/devices/agentless.ts'
 import { connectors } from '../domain/devices/connectors.ts'
 import { containerDevices } from '../domain/devices/container-devices.ts'
-import { devices, deviceView } from '../domain/devices/devices.ts'
+import { deviceView } from '../domain/devices/device-view.ts'
+import { devices } from '../domain/devices/devices.ts'
 import { enrolmentKeys, type EnrolmentKeyRules } from '../domain/devices/enrolment-keys.ts'
 import { enrolment } from '../domain/devices/enrolment.ts'
 import { presence } from '../domain/devices/presence.ts'

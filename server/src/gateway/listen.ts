@@ -1,6 +1,6 @@
-// The SSH listener. It accepts connections within limits (see startups.ts). Each has a limited time to log in and
-// then becomes a session, or the tunnel of a device without an agent. When the server stops, the listener accepts
-// no more connections, and sessions get some time to end.
+// The SSH listener. It accepts connections within limits (see startups.ts). Each has a limited time to log in
+// and then becomes a session, or the tunnel of a device without an agent. When the server stops, the listener
+// accepts no more connections, and sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
 import {
   acceptConnection,
@@ -41,7 +41,8 @@ export interface Gateway {
   /** How many connections were refused since the start. */
   readonly refused: number
   /**
-   * A session for a browser at this address; the signal ends it. Throws a Failure with a sentence for the user.
+   * A session for a browser at this address; the signal ends it. Throws a Failure with a sentence for the
+   * user.
    */
   terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal>
   /** Accepts no more connections; resolves when the sessions have ended, at the latest after this time. */
@@ -50,8 +51,8 @@ export interface Gateway {
 
 const login_ms = 120_000
 /**
- * Agents' SFTP servers use OpenSSH's order of the two names of a symbolic link, not the draft's. Clients look for
- * `OpenSSH` in this text to find out.
+ * Agents' SFTP servers use OpenSSH's order of the two names of a symbolic link, not the draft's. Clients look
+ * for `OpenSSH` in this text to find out.
  */
 const software = 'Hawser_OpenSSH'
 /** Refused connections share one line of the log in this time, so that nobody can fill the log with them. */
@@ -78,15 +79,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
 
   const isThere = async (uid: string): Promise<boolean> => (await parts.logins.find(uid)) !== undefined
 
-  let refused = 0
-  let lastLogged = { at: -Infinity, refused: 0 }
-  function countRefused(source: string, why: WhyRefused): void {
-    refused += 1
-    if (performance.now() - lastLogged.at < logRefused_ms) return
-    log.warn({ event: 'connection.refused', source, why, sinceLast: refused - lastLogged.refused })
-    lastLogged = { at: performance.now(), refused }
-  }
-
+  const refused = refusals(log)
   const sessionParts = { open, idle_ms: parts.idle_ms, isThere, recording: parts.recording }
   let stopping = false
 
@@ -116,7 +109,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     const origin: Origin = proxied ?? { address: peer, port: socket.remotePort ?? 0 }
     const entered = parts.startups.enter(origin.address, trusted && !proxied)
     if (typeof entered === 'string') {
-      countRefused(origin.address, entered)
+      refused.add(origin.address, entered)
       return void socket.destroy()
     }
     using startup = entered
@@ -200,7 +193,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     port: (listener.address() as AddressInfo).port,
     sessions: open,
     get refused() {
-      return refused
+      return refused.count
     },
     terminal,
     async stop(grace_ms) {
@@ -212,6 +205,23 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       }, grace_ms)
       await Promise.all(served)
       clearTimeout(late)
+    },
+  }
+}
+
+/** Counts refused connections, and logs them at most once in `logRefused_ms`. */
+function refusals(log: Log) {
+  let count = 0
+  let logged = { at: -Infinity, count: 0 }
+  return {
+    get count() {
+      return count
+    },
+    add(source: string, why: WhyRefused): void {
+      count += 1
+      if (performance.now() - logged.at < logRefused_ms) return
+      log.warn({ event: 'connection.refused', source, why, sinceLast: count - logged.count })
+      logged = { at: performance.now(), count }
     },
   }
 }

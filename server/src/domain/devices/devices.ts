@@ -1,7 +1,7 @@
 // Devices as members see and manage them. Enrolment by agents is in enrolment.ts, presence in presence.ts,
-// the rules of status in device-status.ts.
+// the rules of status in device-status.ts, the form of the interface in device-view.ts.
 import { createHash } from 'node:crypto'
-import { statusChanges, type Device, type StatusChange } from '@hawser/contract/devices'
+import { statusChanges, type StatusChange } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -9,13 +9,13 @@ import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import { noProvider } from '../billing/billing.ts'
-import { hasRoom, roomFor, type Room } from '../billing/device-limit.ts'
+import { hasRoom } from '../billing/device-limit.ts'
 import { change } from './device-status.ts'
+import { deviceView, heldSlots, roomIn } from './device-view.ts'
 import { parseFilter } from '../access/filters.ts'
 import type { Presence } from './presence.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { Signer } from '../access/signer.ts'
-import { slot_hold_ms } from '../billing/subscriptions.ts'
 
 export interface DeviceParts {
   stores: Stores
@@ -77,94 +77,6 @@ const columnOf = (sort: string) =>
     ReturnType<Stores['of']>['devices']['list']
   >[0]['sort']
 
-/** Turns rows into devices as the interface shows them; sessions use it for their devices, too. */
-export interface DeviceView {
-  many(tenant_id: string, rows: readonly DeviceRow[]): Promise<Device[]>
-}
-
-/** Deleted devices that still hold a slot of the namespace. */
-const heldSlots = (
-  inside: Pick<StoresInTransaction, 'of'>,
-  tenant_id: string,
-  clock: Clock,
-): Promise<string[]> => inside.of(tenant_id).removedDevices.list(iso(clock.now() - slot_hold_ms))
-
-/** The devices that the namespace has room for. Without a limit nothing needs to be counted. */
-async function roomIn(
-  stores: Stores,
-  { tenant_id, max_devices }: { tenant_id: string; max_devices: number },
-  clock: Clock,
-): Promise<Room> {
-  const isLimited = max_devices > 0
-  return roomFor({
-    accepted: isLimited ? await stores.namespaces.deviceCount(tenant_id) : 0,
-    kept: isLimited ? await heldSlots(stores, tenant_id, clock) : [],
-    max_devices,
-  })
-}
-
-export function deviceView({
-  stores,
-  presence,
-  clock,
-}: {
-  stores: Stores
-  presence: Presence
-  clock: Clock
-}): DeviceView {
-  return {
-    async many(tenant_id, rows) {
-      if (rows.length === 0) return []
-      const namespace = await stores.namespaces.find(tenant_id)
-      if (!namespace) throw new Failure('notFound')
-      const room = await roomIn(stores, namespace, clock)
-      const holders = await macHolders(tenant_id, rows)
-      const shown = (row: DeviceRow): Device => ({
-        uid: row.uid,
-        name: row.name,
-        identity: { mac: row.mac },
-        info: {
-          id: row.info_id,
-          pretty_name: row.info_pretty_name,
-          version: row.info_version,
-          arch: row.info_arch,
-          platform: row.info_platform,
-        },
-        public_key: row.public_key,
-        tenant_id: row.tenant_id,
-        ...presence.of(row),
-        namespace: namespace.name,
-        status: row.status,
-        status_update_at: row.status_update_at,
-        status_updated_at: row.status_update_at,
-        created_at: row.created_at,
-        remote_addr: row.remote_addr,
-        position: JSON.parse(row.position) as Device['position'],
-        tags: JSON.parse(row.tags) as string[],
-        public_url: row.public_url === 1,
-        public_url_address: row.public_url_address,
-        acceptable: row.status !== 'accepted' && (room === 'all' || room.includes(row.uid)),
-      })
-      return rows.map((row) => {
-        const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
-        return replaces ? { ...shown(row), replaces } : shown(row)
-      })
-    },
-  }
-
-  /** Accepted devices by MAC, which rows that are not accepted would replace. */
-  async function macHolders(
-    tenant_id: string,
-    rows: readonly DeviceRow[],
-  ): Promise<Map<string, { uid: string; name: string }>> {
-    const macs = new Set(
-      rows.filter(({ status, mac }) => status !== 'accepted' && mac !== '').map(({ mac }) => mac),
-    )
-    const accepted = await stores.of(tenant_id).devices.acceptedByMacs([...macs])
-    return new Map(accepted.map(({ mac, uid, name }) => [mac, { uid, name }]))
-  }
-}
-
 export interface DeviceRules extends Rules<'devices'> {
   /** Accepts a device without a caller, because the namespace has asked for such devices before. */
   acceptFor(tenant_id: string, uid: string): Promise<void>
@@ -187,7 +99,9 @@ export function devices(parts: DeviceParts): DeviceRules {
   const nameTaken = () =>
     new Failure('conflict', { message: 'An accepted device of the namespace has this name.' })
 
-  /** Runs a transaction that may give a device an accepted name; another may have taken the name meanwhile. */
+  /**
+   * Runs a transaction that may give a device an accepted name; another may have taken the name meanwhile.
+   */
   async function orNameTaken<T>(work: (inside: StoresInTransaction) => Promise<T>): Promise<T> {
     try {
       return await stores.transaction(work)
@@ -198,8 +112,8 @@ export function devices(parts: DeviceParts): DeviceRules {
   }
 
   /**
-   * The accepted device that this one would replace, and whether it is connected. Asks other nodes, so it never
-   * runs in a transaction.
+   * The accepted device that this one would replace, and whether it is connected. Asks other nodes, so it
+   * never runs in a transaction.
    */
   async function wouldReplace(
     tenant_id: string,
@@ -222,7 +136,8 @@ export function devices(parts: DeviceParts): DeviceRules {
     const known = wanted === 'accept' ? await wouldReplace(tenant_id, uid) : undefined
     const replaced = await orNameTaken(async (inside) => {
       const { devices: mine, sessions } = inside.of(tenant_id)
-      // Accepting counts the accepted devices, so other requests that accept wait here until this one is done.
+      // Accepting counts the accepted devices, so other requests that accept wait here until this one is
+      // done.
       const namespace = wanted === 'accept' ? await inside.namespaces.hold(tenant_id) : undefined
       const device = await mustFind(inside, tenant_id, uid)
       const other = (row: DeviceRow | undefined) => (row && row.uid !== uid ? row : undefined)

@@ -9,7 +9,7 @@ import type { Recording, Recordings } from '../../recording/recordings.ts'
 import type { SessionRow } from '../../storage/sessions.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { DeviceCaller, MemberCaller } from '../callers/callers.ts'
-import type { DeviceView } from '../devices/devices.ts'
+import type { DeviceView } from '../devices/device-view.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { WatchTickets } from './watch-tickets.ts'
 

@@ -1,0 +1,98 @@
+// Devices as the interface shows them: a row with its presence, the name of its namespace, whether it may be
+// accepted, and the device that it would replace.
+import type { Device } from '@hawser/contract/devices'
+import { Failure } from '@hawser/contract/failures'
+import { iso, type Clock } from '../../kit/clock.ts'
+import type { DeviceRow } from '../../storage/devices.ts'
+import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import { roomFor, type Room } from '../billing/device-limit.ts'
+import { slot_hold_ms } from '../billing/subscriptions.ts'
+import type { Presence } from './presence.ts'
+
+/** Turns rows into devices as the interface shows them; sessions use it for their devices, too. */
+export interface DeviceView {
+  many(tenant_id: string, rows: readonly DeviceRow[]): Promise<Device[]>
+}
+
+/** Deleted devices that still hold a slot of the namespace. */
+export const heldSlots = (
+  inside: Pick<StoresInTransaction, 'of'>,
+  tenant_id: string,
+  clock: Clock,
+): Promise<string[]> => inside.of(tenant_id).removedDevices.list(iso(clock.now() - slot_hold_ms))
+
+/** The devices that the namespace has room for. Without a limit nothing needs to be counted. */
+export async function roomIn(
+  stores: Stores,
+  { tenant_id, max_devices }: { tenant_id: string; max_devices: number },
+  clock: Clock,
+): Promise<Room> {
+  const isLimited = max_devices > 0
+  return roomFor({
+    accepted: isLimited ? await stores.namespaces.deviceCount(tenant_id) : 0,
+    kept: isLimited ? await heldSlots(stores, tenant_id, clock) : [],
+    max_devices,
+  })
+}
+
+export function deviceView({
+  stores,
+  presence,
+  clock,
+}: {
+  stores: Stores
+  presence: Presence
+  clock: Clock
+}): DeviceView {
+  return {
+    async many(tenant_id, rows) {
+      if (rows.length === 0) return []
+      const namespace = await stores.namespaces.find(tenant_id)
+      if (!namespace) throw new Failure('notFound')
+      const room = await roomIn(stores, namespace, clock)
+      const holders = await macHolders(tenant_id, rows)
+      const shown = (row: DeviceRow): Device => ({
+        uid: row.uid,
+        name: row.name,
+        identity: { mac: row.mac },
+        info: {
+          id: row.info_id,
+          pretty_name: row.info_pretty_name,
+          version: row.info_version,
+          arch: row.info_arch,
+          platform: row.info_platform,
+        },
+        public_key: row.public_key,
+        tenant_id: row.tenant_id,
+        ...presence.of(row),
+        namespace: namespace.name,
+        status: row.status,
+        status_update_at: row.status_update_at,
+        status_updated_at: row.status_update_at,
+        created_at: row.created_at,
+        remote_addr: row.remote_addr,
+        position: JSON.parse(row.position) as Device['position'],
+        tags: JSON.parse(row.tags) as string[],
+        public_url: row.public_url === 1,
+        public_url_address: row.public_url_address,
+        acceptable: row.status !== 'accepted' && (room === 'all' || room.includes(row.uid)),
+      })
+      return rows.map((row) => {
+        const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
+        return replaces ? { ...shown(row), replaces } : shown(row)
+      })
+    },
+  }
+
+  /** Accepted devices by MAC, which rows that are not accepted would replace. */
+  async function macHolders(
+    tenant_id: string,
+    rows: readonly DeviceRow[],
+  ): Promise<Map<string, { uid: string; name: string }>> {
+    const macs = new Set(
+      rows.filter(({ status, mac }) => status !== 'accepted' && mac !== '').map(({ mac }) => mac),
+    )
+    const accepted = await stores.of(tenant_id).devices.acceptedByMacs([...macs])
+    return new Map(accepted.map(({ mac, uid, name }) => [mac, { uid, name }]))
+  }
+}
