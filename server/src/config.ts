@@ -1,5 +1,5 @@
-// The settings: one table, read once at the start. Only this file reads the environment. All mistakes are listed
-// together, each with an example. The reference page is generated from this table.
+// The settings: one table, read once at the start. Only this file reads the environment. All mistakes are
+// listed together, each with an example. The reference page is generated from this table.
 import { BlockList, isIP } from 'node:net'
 import path from 'node:path'
 import { logLevels } from './kit/log.ts'

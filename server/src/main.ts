@@ -1,6 +1,6 @@
 // The server's program: `serve` runs the server until a signal stops it; `admin …` runs one command of the
-// administrator; `import` imports another installation; `recording verify` checks one file and needs neither a
-// server nor its folder.
+// administrator; `import` imports another installation; `recording verify` checks one file and needs neither
+// a server nor its folder.
 import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
@@ -74,17 +74,17 @@ function stopSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * The bytes of sessions live outside of V8's heap, each for a few hundred microseconds. By default V8 collects the
- * whole heap whenever 64 MB of them have passed, which costs three times what everything else does. With this
- * flag they count as a part of all memory.
+ * The bytes of sessions live outside of V8's heap, each for a few hundred microseconds. By default V8
+ * collects the whole heap whenever 64 MB of them have passed, which costs three times what everything else
+ * does. With this flag they count as a part of all memory.
  */
 function collectByNeed(): void {
   v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
 }
 
 /**
- * The start leaves some 40 MB of garbage, which an idle process would keep for good, because nothing else makes V8
- * collect it.
+ * The start leaves some 40 MB of garbage, which an idle process would keep for good, because nothing else
+ * makes V8 collect it.
  */
 function giveBackMemory(): void {
   v8.setFlagsFromString('--expose-gc')
@@ -210,7 +210,8 @@ function explain(error: unknown): string {
     return `${message}: another program listens there. Stop it, or set HAWSER_HTTP or HAWSER_SSH to another address.`
   if (code === 'EACCES')
     return `${message}: choose a port above 1023, another HAWSER_DATA, or give this user the right to it.`
-  // The first list is from the network. The codes below come from PostgreSQL: wrong password, no such database.
+  // The first list is from the network. The codes below come from PostgreSQL: wrong password, no such
+  // database.
   if (['ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT', 'ECONNREFUSED'].includes(String(code)))
     return `${message}: the database does not answer; see HAWSER_DATABASE.`
   if (['28P01', '28000', '3D000'].includes(String(code)))

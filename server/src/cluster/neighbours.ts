@@ -1,8 +1,8 @@
-// What nodes do for each other. A node reaches a device whose tunnel another node has through that node. It hands
-// over a WebSocket request that only another node can serve (a session that runs there, a ticket that was issued
-// there, a stream that an agent opens at the wrong node) unchanged, and the other node checks it as if it had
-// arrived there. A node asks on the bus by name, and the node that has registered the name answers with its
-// address.
+// What nodes do for each other. A node reaches a device whose tunnel another node has through that node. It
+// hands over a WebSocket request that only another node can serve (a session that runs there, a ticket that
+// was issued there, a stream that an agent opens at the wrong node) unchanged, and the other node checks it
+// as if it had arrived there. A node asks on the bus by name, and the node that has registered the name
+// answers with its address.
 import type { Server } from 'node:http'
 import { duplexPair, type Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'

@@ -1,10 +1,11 @@
-// The nodes of an installation on PostgreSQL. Each node writes a heartbeat every few seconds. When the heartbeats
-// of a node stop for too long, another node cleans up after it: it marks the devices of the lost node offline
-// until they connect elsewhere, and closes its sessions. A node that was only cut off from the database writes
-// its devices and sessions again when it is back. A node that has itself just come back cleans up after nobody,
-// because then the database was silent and not the others. Nodes that cannot hear each other would contradict
-// each other, so a node without NATS must be the only one and does not start beside another. A node that was
-// killed a moment ago writes no further heartbeat; a starting node waits that long to see it.
+// The nodes of an installation on PostgreSQL. Each node writes a heartbeat every few seconds. When the
+// heartbeats of a node stop for too long, another node cleans up after it: it marks the devices of the lost
+// node offline until they connect elsewhere, and closes its sessions. A node that was only cut off from the
+// database writes its devices and sessions again when it is back. A node that has itself just come back
+// cleans up after nobody, because then the database was silent and not the others. Nodes that cannot hear
+// each other would contradict each other, so a node without NATS must be the only one and does not start
+// beside another. A node that was killed a moment ago writes no further heartbeat; a starting node waits that
+// long to see it.
 import { setTimeout as wait } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores } from '../storage/stores.ts'

@@ -1,8 +1,10 @@
-// Streams between nodes: the node that has a device's tunnel opens a stream for the node on which a user wants to
-// reach the device. Two nodes share one connection. Its streams have windows of their own, so that a slow reader
-// slows its device and nobody else. The connection is TLS with a pre-shared key that both derive from the
-// installation's secret: a peer without it fails in the handshake, and there are no certificates to renew.
-//   a stream begins with: uint16 length, JSON of the request · the answer: byte 0, or uint16 length and a sentence
+// Streams between nodes: the node that has a device's tunnel opens a stream for the node on which a user
+// wants to reach the device. Two nodes share one connection. Its streams have windows of their own, so that a
+// slow reader slows its device and nobody else. The connection is TLS with a pre-shared key that both derive
+// from the installation's secret: a peer without it fails in the handshake, and there are no certificates to
+// renew.
+//   a stream begins with: uint16 length, JSON of the request
+//   the answer: uint16 length and a sentence; length 0: the stream is open
 import { hkdfSync } from 'node:crypto'
 import { once } from 'node:events'
 import { pipeline, type Duplex } from 'node:stream'
@@ -37,8 +39,8 @@ export interface PeerOptions {
 
 const identity = 'hawser-node'
 /**
- * Both have forward secrecy. AES comes first: servers' processors have instructions for it, and it took a fifth
- * less processor time. ChaCha20 is for processors without them.
+ * Both have forward secrecy. AES comes first: servers' processors have instructions for it, and it took a
+ * fifth less processor time. ChaCha20 is for processors without them.
  */
 const ciphers = 'DHE-PSK-AES128-GCM-SHA256:ECDHE-PSK-CHACHA20-POLY1305'
 const connect_ms = 5_000

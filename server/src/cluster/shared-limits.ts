@@ -1,6 +1,6 @@
 // Limits that apply to all nodes together. Each node sends its counts to the others twice a second, so that a
-// caller who spreads calls over the nodes gets no more of them. Within that half second each node counts alone,
-// which is as exact as a limit needs to be.
+// caller who spreads calls over the nodes gets no more of them. Within that half second each node counts
+// alone, which is as exact as a limit needs to be.
 import type { Bus } from '../bus/bus.ts'
 import type { Limiter } from '../kit/limiter.ts'
 

@@ -1,7 +1,7 @@
-// The administrator's commands. Each is a function from its arguments to lines of text, on the rooms of a server:
-// of the running one when there is one (reached through control.ts), else of rooms opened for the command.
-// Arguments are checked by the contract's own patterns, so that a command accepts nothing that the interface
-// would refuse.
+// The administrator's commands. Each is a function from its arguments to lines of text, on the rooms of a
+// server: of the running one when there is one (reached through control.ts), else of rooms opened for the
+// command. Arguments are checked by the contract's own patterns, so that a command accepts nothing that the
+// interface would refuse.
 import { readFileSync } from 'node:fs'
 import { Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
@@ -43,7 +43,9 @@ async function mustFindUser({ stores }: Rooms, username: string) {
   if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
   return user
 }
-/** Finds a user who is to get rights: an e-mail address counts only if confirmed, and is never a user name. */
+/**
+ * Finds a user who is to get rights: an e-mail address counts only if confirmed, and is never a user name.
+ */
 async function mustFindMember({ stores }: Rooms, username: string) {
   const user = await findOther(stores, username)
   if (!user) throw new Failure('notFound', { message: `There is no user ${username}.` })
@@ -278,8 +280,8 @@ export interface Parsed {
 }
 
 /**
- * Finds the command and checks the number of arguments. It also reads files here, because the server may run as
- * another user.
+ * Finds the command and checks the number of arguments. It also reads files here, because the server may run
+ * as another user.
  */
 export function parseCommand(args: readonly string[]): Parsed {
   const command = commands.find(({ words }) => args.slice(0, words.split(' ').length).join(' ') === words)

@@ -1,8 +1,8 @@
-// Backup and restore of a server on SQLite, the default: a folder with the database as of one moment, the master
-// key, without which its secrets cannot be read, and the recordings. A backup can be taken while the server runs;
-// a second one into the same folder copies only new recordings. A backup is restored into a data folder without a
-// database, so that it overwrites nothing. Databases on PostgreSQL and recordings in an object store have tools
-// of their own.
+// Backup and restore of a server on SQLite, the default: a folder with the database as of one moment, the
+// master key, without which its secrets cannot be read, and the recordings. A backup can be taken while the
+// server runs; a second one into the same folder copies only new recordings. A backup is restored into a data
+// folder without a database, so that it overwrites nothing. Databases on PostgreSQL and recordings in an
+// object store have tools of their own.
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'

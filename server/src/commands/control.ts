@@ -1,5 +1,6 @@
-// The control socket, by which the administrator's commands reach a running server. It is in the data folder, and
-// only the owner of the process can open it; there is no other credential. One JSON line goes in, one comes out:
+// The control socket, by which the administrator's commands reach a running server. It is in the data folder,
+// and only the owner of the process can open it; there is no other credential. One JSON line goes in, one
+// comes out:
 //   → {"words": "user create", "given": ["ann", …]}
 //   ← {"lines": [...]} or {"failure": "sentence"}
 import { chmodSync, closeSync, constants, openSync, rmSync } from 'node:fs'

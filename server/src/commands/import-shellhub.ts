@@ -1,6 +1,6 @@
-// `hawser import shellhub <folder | postgres://…>`: composition of an import from a ShellHub. The server on this
-// data folder must be stopped, so that nothing else writes meanwhile. A dry run on a data folder without a
-// database creates none there.
+// `hawser import shellhub <folder | postgres://…>`: composition of an import from a ShellHub. The server on
+// this data folder must be stopped, so that nothing else writes meanwhile. A dry run on a data folder without
+// a database creates none there.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'

@@ -1,5 +1,5 @@
-// What everything else needs: the database, secrets, the bus, shared limits and the disks. `background` owns what
-// is opened here and closes it in reverse order.
+// What everything else needs: the database, secrets, the bus, shared limits and the disks. `background` owns
+// what is opened here and closes it in reverse order.
 import { mkdirSync } from 'node:fs'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../bus/bus.ts'
@@ -24,8 +24,8 @@ export interface Setting {
   /** Work that goes on after an answer, and everything that is closed when the server stops. */
   readonly background: Lifetime
   /**
-   * Whether this process listens, and so is one of the nodes on PostgreSQL. A command of the administrator does
-   * not listen.
+   * Whether this process listens, and so is one of the nodes on PostgreSQL. A command of the administrator
+   * does not listen.
    */
   readonly serving: boolean
 }

@@ -1,5 +1,5 @@
-// Composition of what reaches devices: the tunnels of agents, the SSH gateway in front of them, devices that join
-// by SSH instead, containers behind their engine, recording, and the live view of sessions.
+// Composition of what reaches devices: the tunnels of agents, the SSH gateway in front of them, devices that
+// join by SSH instead, containers behind their engine, recording, and the live view of sessions.
 import type { Server } from 'node:http'
 import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'

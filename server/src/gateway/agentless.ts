@@ -1,9 +1,9 @@
-// The endpoint for devices without an agent: an SSH client signs in as `<tenant>` or `<tenant>.<name>` with an
-// enrolment key of the namespace and forwards one port to the device's own SSH server. That forward is the
+// The endpoint for devices without an agent: an SSH client signs in as `<tenant>` or `<tenant>.<name>` with
+// an enrolment key of the namespace and forwards one port to the device's own SSH server. That forward is the
 // device's tunnel, like an agent's.
 //   1. Each attempt's key is checked by itself; an unknown namespace is refused like a wrong key.
-//   2. One forward is accepted, whichever port it names. Nothing is opened on the server, and every other use of
-//      the connection is refused.
+//   2. One forward is accepted, whichever port it names. Nothing is opened on the server, and every other use
+//      of the connection is refused.
 //   3. A key exchange through the forward proves the SSH server's host key, which identifies the device.
 //   4. The device, new or known, gets its tunnel, which from here on belongs to the registry.
 // When something goes wrong the client gets a sentence and is disconnected.
@@ -170,7 +170,9 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
   }
 }
 
-/** Refuses every channel, because the connection carries a tunnel only. A request for a shell gets a sentence. */
+/**
+ * Refuses every channel, because the connection carries a tunnel only. A request for a shell gets a sentence.
+ */
 async function refuseChannels(near: Connection): Promise<void> {
   for await (const opening of near.channels) {
     if (opening.type === 'session') void explain(opening.accept()).catch(() => undefined)

@@ -59,8 +59,8 @@ const extensions: Readonly<Record<string, string>> = {
 
 /**
  * ShellHub's agents drop what a forwarded connection still has to deliver when they get the client's EOF;
- * ShellHub's gateway never forwards it. Some servers wait for it, so the EOF is forwarded once the other end has
- * been silent for so long.
+ * ShellHub's gateway never forwards it. Some servers wait for it, so the EOF is forwarded once the other end
+ * has been silent for so long.
  */
 const heldEof_ms = 30_000
 
@@ -100,8 +100,8 @@ export function channelPolicy(parts: ChannelPolicyParts): PipeOptions {
 }
 
 /**
- * Forwarded connections carry bytes only. A request for a terminal, a program or a variable on one of them would
- * bypass every check of sessions, so all requests are refused.
+ * Forwarded connections carry bytes only. A request for a terminal, a program or a variable on one of them
+ * would bypass every check of sessions, so all requests are refused.
  */
 function forwardTap({ active }: ChannelPolicyParts): Tap {
   return { data: active, request: () => 'refuse' }

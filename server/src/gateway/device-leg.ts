@@ -1,9 +1,10 @@
-// The device leg: the SSH connection from the gateway to the SSH server of a device's agent, through its tunnel.
-// The agent must prove with its host key that it is the device before it gets a password. Wrong passwords do not
-// end the leg, so that the next attempt costs no new key exchange. For a login by public key the gateway logs in
-// with a key of its own, which lives in memory: the agent asks the server whether that key is making this login
-// (see domain/access/signer.ts), and the client's key never leaves the client. A device without an agent has its
-// own SSH server; there the gateway logs in with the login key of the namespace.
+// The device leg: the SSH connection from the gateway to the SSH server of a device's agent, through its
+// tunnel. The agent must prove with its host key that it is the device before it gets a password. Wrong
+// passwords do not end the leg, so that the next attempt costs no new key exchange. For a login by public key
+// the gateway logs in with a key of its own, which lives in memory: the agent asks the server whether that
+// key is making this login (see domain/access/signer.ts), and the client's key never leaves the client. A
+// device without an agent has its own SSH server; there the gateway logs in with the login key of the
+// namespace.
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import {
@@ -179,9 +180,9 @@ export function deviceLeg(
 }
 
 /**
- * Agents up to 0.16 accept a key for a user that the device does not have, and crash with the first program of
- * that user. An agent in a container of its own cannot answer `hasAccount` for the users of the device, so only
- * native agents count.
+ * Agents up to 0.16 accept a key for a user that the device does not have, and crash with the first program
+ * of that user. An agent in a container of its own cannot answer `hasAccount` for the users of the device, so
+ * only native agents count.
  */
 function panicsForUnknown({ info_version, info_platform }: Reachable['device']): boolean {
   const [, major, minor] = /^v?(\d+)\.(\d+)\./.exec(info_version) ?? []
@@ -214,8 +215,8 @@ async function hasAccount(connection: Connection): Promise<boolean> {
 }
 
 /**
- * Makes the gateway's key for logins by public key, and a new one every hour. Agents support only RSA here. One
- * key serves all logins of that time; the signer limits what each login allows.
+ * Makes the gateway's key for logins by public key, and a new one every hour. Agents support only RSA here.
+ * One key serves all logins of that time; the signer limits what each login allows.
  */
 export function gatewayKeys(): () => Promise<PrivateKey> {
   const renew_ms = 3_600_000

@@ -1,8 +1,8 @@
-// The authentication of an SSH client. The user name says which device is meant; every attempt is a login of its
-// own (see login.ts). Online, offline, pending, denied and unknown devices give the same answers at the same
-// times to a client that has proved nothing, so that strangers cannot tell them apart. A client that has signed
-// with a key of the namespace gets the reason and is disconnected. While a person types a password the gateway
-// prepares the leg to the device, within narrow limits; see decision 12. Clients that expect PAM use
+// The authentication of an SSH client. The user name says which device is meant; every attempt is a login of
+// its own (see login.ts). Online, offline, pending, denied and unknown devices give the same answers at the
+// same times to a client that has proved nothing, so that strangers cannot tell them apart. A client that has
+// signed with a key of the namespace gets the reason and is disconnected. While a person types a password the
+// gateway prepares the leg to the device, within narrow limits; see decision 12. Clients that expect PAM use
 // keyboard-interactive: it asks one question, and the answer is a password like any other.
 import { setTimeout as pause } from 'node:timers/promises'
 import {

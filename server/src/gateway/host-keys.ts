@@ -1,6 +1,6 @@
 // The gateway's host keys. They are created at the first start and stored, sealed, in the database, so that
-// clients know the server again after a restart and on every node. Ed25519 is for today's clients. RSA is for old
-// ones; it takes long to create, so at the very first start it is added a moment later.
+// clients know the server again after a restart and on every node. Ed25519 is for today's clients. RSA is for
+// old ones; it takes long to create, so at the very first start it is added a moment later.
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { privateKeyFrom, type PrivateKey } from '@hawser/ssh'

@@ -1,7 +1,7 @@
-// One login to a device, by an SSH client or by a browser. Every attempt asks all questions again: which device
-// is meant, is it online, does the firewall allow this caller, and is this proof valid. The device checks
-// passwords; the namespace's keys are checked here. Nothing is written for a caller who has proved nothing. The
-// caller of this module words the refusals.
+// One login to a device, by an SSH client or by a browser. Every attempt asks all questions again: which
+// device is meant, is it online, does the firewall allow this caller, and is this proof valid. The device
+// checks passwords; the namespace's keys are checked here. Nothing is written for a caller who has proved
+// nothing. The caller of this module words the refusals.
 import type { LiveSession, LiveSessions } from '../domain/sessions/live-sessions.ts'
 import type { KeyVerdict, LoginKey, LoginLimits, Logins, Reachable, Target } from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
@@ -143,7 +143,8 @@ export function openLogin(
       if (!verdict.allowed) return refuseKey(target, verdict.because)
       return checksLogins(to.device.info_version) ? verdict : refuseKey(target, 'The agent is too old.')
     },
-    // Only passwords are throttled: a valid key must work although others behind the same address have failed.
+    // Only passwords are throttled: a valid key must work although others behind the same address have
+    // failed.
     async password(to, target, password) {
       requireFewFailures()
       return logIn(to, target, 'password', undefined, (device) => device.password(target.username, password))

@@ -1,5 +1,5 @@
-// Proves that a tunnel leads to the right device by a key exchange with its agent's SSH server, whose signature
-// needs the device's private key. The connection ends there, without a login.
+// Proves that a tunnel leads to the right device by a key exchange with its agent's SSH server, whose
+// signature needs the device's private key. The connection ends there, without a login.
 import { createPublicKey, randomBytes } from 'node:crypto'
 import { blobOf, openClient, Reason, SshError } from '@hawser/ssh'
 import type { Tunnel } from '../tunnel/tunnel.ts'

@@ -1,5 +1,6 @@
 // One session: it pipes between a client and the device that the client logged in to, until one of them
-// disconnects or somebody ends the session. Whatever happens, both legs are closed and the record is finished.
+// disconnects or somebody ends the session. Whatever happens, both legs are closed and the record is
+// finished.
 import { pipe, Reason, type ConnectionEnd } from '@hawser/ssh'
 import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { Log } from '../kit/log.ts'

@@ -1,14 +1,14 @@
 // Limits for SSH connections that have not logged in, after sshd's MaxStartups, PerSourceMaxStartups and
 // PerSourcePenalties:
-//   - One source (an address, or the /64 of an IPv6 address) may have a small share of all slots, and of the free
-//     ones. An unknown source may connect no faster than its rate.
-//   - The more slots are taken, and the faster all sources together connect, the more new connections are dropped
-//     at random, so that nobody can lock everybody else out.
-//   - A source gets a penalty of some seconds for each connection that ends without a login. With too much of it
-//     the source is refused.
+//   - One source (an address, or the /64 of an IPv6 address) may have a small share of all slots, and of the
+//     free ones. An unknown source may connect no faster than its rate.
+//   - The more slots are taken, and the faster all sources together connect, the more new connections are
+//     dropped at random, so that nobody can lock everybody else out.
+//   - A source gets a penalty of some seconds for each connection that ends without a login. With too much of
+//     it the source is refused.
 //   - A source that logged in lately is known. It has a larger share, the slots that are reserved for such
-//     sources, a rate together with all known ones, and no penalties. So one person cannot lock out an address
-//     that many people share.
+//     sources, a rate together with all known ones, and no penalties. So one person cannot lock out an
+//     address that many people share.
 // Sessions do not count here. Browsers, which the HTTP server has authenticated, do not compete for slots.
 import { neighbourhood } from '../kit/address.ts'
 import { BoundedMap } from '../kit/bounded-map.ts'
@@ -38,7 +38,8 @@ export interface Startup extends Disposable {
 
 export interface Startups {
   /**
-   * A slot for a new connection, or why there is none. `trusted`: the source is one of the operator's proxies.
+   * A slot for a new connection, or why there is none. `trusted`: the source is one of the operator's
+   * proxies.
    */
   enter(address: string, trusted: boolean): Startup | WhyRefused
   /** Counts a session of a browser; undefined if the source has too many. */
@@ -56,7 +57,9 @@ const crowd = 200
 const firstDropped = 0.3
 /** The part of `perSource` that may be unauthenticated at a time. */
 const share = { unknown: 1 / 8, known: 1 / 4 }
-/** One source never gets more than this part of the free slots, so that a few sources cannot take them all. */
+/**
+ * One source never gets more than this part of the free slots, so that a few sources cannot take them all.
+ */
 const shareOfFree = 1 / 4
 /** Penalties for a connection that left without a try, whose tries failed, and that used up its time. */
 const penalty_ms = { left: second_ms, failed: 5 * second_ms, late: 10 * second_ms }

@@ -1,8 +1,9 @@
-// A terminal for a browser. A browser has no SSH client, so the near end of the session is a connection inside
-// this process (`localPair`). From there on it is a session like any other, with the same firewall, taps, limits
-// and end. A password goes to the device as usual. A private key stays in the browser, which signs what an SSH
-// client would sign to log in (RFC 4252 section 7), with 32 random bytes of this login as the session id and
-// `user@device` as the user. So a signature is good for this login only, once. SHA-1 is not accepted.
+// A terminal for a browser. A browser has no SSH client, so the near end of the session is a connection
+// inside this process (`localPair`). From there on it is a session like any other, with the same firewall,
+// taps, limits and end. A password goes to the device as usual. A private key stays in the browser, which
+// signs what an SSH client would sign to log in (RFC 4252 section 7), with 32 random bytes of this login as
+// the session id and `user@device` as the user. So a signature is good for this login only, once. SHA-1 is
+// not accepted.
 import { randomBytes } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import {

@@ -106,7 +106,9 @@ export async function decide(rules: readonly Rule[], connection: Connection): Pr
     : { allowed: true, rule: null, unrunnable }
 }
 
-/** Whether this key may log in under this name on this device. The caller checks that the client has the key. */
+/**
+ * Whether this key may log in under this name on this device. The caller checks that the client has the key.
+ */
 export async function keyFits(
   key: { readonly username: string; readonly filter: DeviceFilter },
   login: { readonly username: string; readonly device: FilteredDevice },
@@ -126,8 +128,8 @@ function about(
 }
 
 /**
- * Whether all patterns and one of the tags match; undefined when nothing mismatches and some pattern cannot be
- * run.
+ * Whether all patterns and one of the tags match; undefined when nothing mismatches and some pattern cannot
+ * be run.
  */
 async function matchesAll(
   pairs: readonly Pair[],

@@ -1,6 +1,7 @@
 // Who may log in to a device: which device a name means, whether the firewall allows the caller, and what a
-// public key is good for. Each question stands alone and changes nothing, so that an earlier attempt can never
-// help a later one. Unknown devices, devices that are not accepted and devices of others get the same answer.
+// public key is good for. Each question stands alone and changes nothing, so that an earlier attempt can
+// never help a later one. Unknown devices, devices that are not accepted and devices of others get the same
+// answer.
 import type { Clock } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'

@@ -1,9 +1,9 @@
 // Regular expressions that users wrote: host names, login names and addresses in firewall rules and public
 // keys. They are in RE2 syntax, unanchored, and run by an engine without backtracking: a match takes at most
 // one step for each instruction of the compiled program and each character of the text. So the size of the
-// program is the cost of a pattern. `(x{30}){30}` has 900 copies of x, so the size is computed before anything
-// is compiled, and bounded. A cache keeps compiled programs by their source and evicts those that were not used
-// for longest.
+// program is the cost of a pattern. `(x{30}){30}` has 900 copies of x, so the size is computed before
+// anything is compiled, and bounded. A cache keeps compiled programs by their source and evicts those that
+// were not used for longest.
 import { RE2JSException, RE2Set } from 're2js'
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../../kit/bounded-map.ts'
@@ -16,8 +16,8 @@ const numbersPerInstruction = 16
 /** The charge for a Unicode class, whose table has up to 1400 numbers. */
 const unicodeClass = 100
 /**
- * Steps that compiling takes for each instruction, and measuring for each character of the source. Both numbers
- * were measured.
+ * Steps that compiling takes for each instruction, and measuring for each character of the source. Both
+ * numbers were measured.
  */
 export const stepsToCompile = 64
 const stepsToMeasure = 4

@@ -1,10 +1,10 @@
 // Auth SSH public key: an agent asks the server to prove that a public-key login comes from it. The server
-// signs only for a login that it is making on that device at that moment, with a key that was made for it. The
-// gateway opens such a pending login here; each allows one signature for one device and one user name within
-// some seconds. An agent does not say which of several identical logins it asks for, so signatures are counted:
-// as many as logins were opened, never more than are pending. Keys live in memory only. Without a pending login
-// the answer is 404. The agent may ask another node than the one that makes the login; the key leads to the
-// right one.
+// signs only for a login that it is making on that device at that moment, with a key that was made for it.
+// The gateway opens such a pending login here; each allows one signature for one device and one user name
+// within some seconds. An agent does not say which of several identical logins it asks for, so signatures are
+// counted: as many as logins were opened, never more than are pending. Keys live in memory only. Without a
+// pending login the answer is 404. The agent may ask another node than the one that makes the login; the key
+// leads to the right one.
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
@@ -34,8 +34,8 @@ export interface Signer {
 const login_ms = 30_000
 const mostKeys = 3
 /**
- * Refusals of one device: real agents ask only for pending logins. After so many the node does not ask the other
- * nodes any more.
+ * Refusals of one device: real agents ask only for pending logins. After so many the node does not ask the
+ * other nodes any more.
  */
 const refusalsPerDevice = { max: 30, window_ms: minute_ms }
 
@@ -143,7 +143,8 @@ export function signer(
 }
 
 /**
- * Agents send {"Username": …, "Namespace": …}. Only the name counts, because the namespace may be out of date.
+ * Agents send {"Username": …, "Namespace": …}. Only the name counts, because the namespace may be out of
+ * date.
  */
 function usernameIn(data: string): string | undefined {
   try {

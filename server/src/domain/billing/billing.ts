@@ -106,8 +106,8 @@ export function billing({
   }
 
   /**
-   * Makes something at the provider once: a retry after a lost answer has the same key and makes nothing more.
-   * After a refusal the next try has a new key.
+   * Makes something at the provider once: a retry after a lost answer has the same key and makes nothing
+   * more. After a refusal the next try has a new key.
    */
   async function once<T>(tenant_id: string, what: string, make: (key: string) => Promise<T>): Promise<T> {
     const key = await stores.billing.attempt(tenant_id, what, newUuid())

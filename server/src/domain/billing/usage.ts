@@ -1,7 +1,7 @@
 // Reports to the payment provider how many devices a subscription is for, and that its namespace was deleted.
-// Triggers write into a table that a report is due. A report sends the present count, so one that is sent twice
-// or late does no harm. While the provider is unreachable reports wait, longer each time. A report that the
-// provider refuses is dropped and logged.
+// Triggers write into a table that a report is due. A report sends the present count, so one that is sent
+// twice or late does no harm. While the provider is unreachable reports wait, longer each time. A report that
+// the provider refuses is dropped and logged.
 import type { Provider } from '../../billing/provider.ts'
 import { hour_ms, iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'

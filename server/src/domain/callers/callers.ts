@@ -1,7 +1,7 @@
 // The gate: turns the credentials of a request into a caller that the operation admits, or into a refusal. An
 // operation admits only the callers that it declares. The order is the same everywhere: who is it (401), may
-// they (403), and only then are the input and the stored data looked at. The gate reads roles from the database
-// on every request; a token only says who asks.
+// they (403), and only then are the input and the stored data looked at. The gate reads roles from the
+// database on every request; a token only says who asks.
 import { rank, type Access, type Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Clock } from '../../kit/clock.ts'
@@ -95,8 +95,8 @@ export async function callingUser(
 }
 
 /**
- * When tokens issued for the caller must end. A token that outlived a change of password, or a copy of it, must
- * not be prolonged.
+ * When tokens issued for the caller must end. A token that outlived a change of password, or a copy of it,
+ * must not be prolonged.
  */
 export function endOfIssued(user: UserRow, caller: UserCaller): number | undefined {
   return user.epoch === caller.epoch ? caller.until : caller.exp
@@ -160,9 +160,9 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
   }
 
   /**
-   * A device with the token of the ShellHub that it has moved from. An agent asks for signatures with the token
-   * it started with for as long as it runs, even when it has a newer one. So the old token counts for that
-   * operation, and for no other.
+   * A device with the token of the ShellHub that it has moved from. An agent asks for signatures with the
+   * token it started with for as long as it runs, even when it has a newer one. So the old token counts for
+   * that operation, and for no other.
    */
   async function movedCaller(bearer: string, access: Access, from: RequestOrigin): Promise<DeviceCaller> {
     const signed = access.who === 'device' ? await shellHub.verify(bearer) : undefined

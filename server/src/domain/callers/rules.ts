@@ -1,5 +1,5 @@
-// The types of all rules: for each operation of the contract one function from its input and its caller to its
-// answer. The types come from the contract, so a rule that breaks its promise does not compile.
+// The types of all rules: for each operation of the contract one function from its input and its caller to
+// its answer. The types come from the contract, so a rule that breaks its promise does not compile.
 import type { Access } from '@hawser/contract/access'
 import type { Contract } from '@hawser/contract'
 import type { Input, Operation, Output } from '@hawser/contract/operation'

@@ -1,8 +1,8 @@
-// Device tokens that a ShellHub signed, for devices that have moved from there. A running agent never asks for
-// a new token while it has no tunnel, so without this a moved device would stay offline until its agent is
-// restarted. Such a token gives less than one of ours: it counts only in namespaces for which an administrator
-// has added ShellHub's public key, only for a device of that namespace, and only for opening a tunnel and
-// asking for signatures (see callers.ts). It is never a user's token.
+// Device tokens that a ShellHub signed, for devices that have moved from there. A running agent never asks
+// for a new token while it has no tunnel, so without this a moved device would stay offline until its agent
+// is restarted. Such a token gives less than one of ours: it counts only in namespaces for which an
+// administrator has added ShellHub's public key, only for a device of that namespace, and only for opening a
+// tunnel and asking for signatures (see callers.ts). It is never a user's token.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import { Failure } from '@hawser/contract/failures'
@@ -30,8 +30,8 @@ export interface ShellHubTokensParts {
   stores: Pick<Stores, 'shellHubKeys' | 'callers'>
   clock: Clock
   /**
-   * For how many days after a key was added its tokens count; undefined: for each device until it has connected
-   * with a token of ours.
+   * For how many days after a key was added its tokens count; undefined: for each device until it has
+   * connected with a token of ours.
    */
   days: number | undefined
 }

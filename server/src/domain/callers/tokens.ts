@@ -1,7 +1,7 @@
 // Tokens: RS256 JWTs for users (72 hours) and devices (no end, because agents never renew the one they use).
-// The signing key is stored sealed in the database, so that tokens outlive a restart; older keys still verify.
-// Verifying is slow, so a bounded map caches verified tokens. The cache grants nothing: the gate asks the
-// database about the user or device every time.
+// The signing key is stored sealed in the database, so that tokens outlive a restart; older keys still
+// verify. Verifying is slow, so a bounded map caches verified tokens. The cache grants nothing: the gate asks
+// the database about the user or device every time.
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'

@@ -1,7 +1,7 @@
-// Devices without an agent, as they join. The enrolment key with which a device signs in decides its namespace.
-// The host key of its own SSH server, which the gateway has verified, is its identity. So a device stays the
-// same whichever enrolment key it uses, and one host key is a separate device in every namespace. New devices
-// are pending.
+// Devices without an agent, as they join. The enrolment key with which a device signs in decides its
+// namespace. The host key of its own SSH server, which the gateway has verified, is its identity. So a device
+// stays the same whichever enrolment key it uses, and one host key is a separate device in every namespace.
+// New devices are pending.
 import { Failure } from '@hawser/contract/failures'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { neighbourhood } from '../../kit/address.ts'
@@ -35,8 +35,8 @@ export interface SshHost {
 
 export interface AgentlessRules {
   /**
-   * The name of the namespace, if this key may enrol devices there. Undefined for an unknown namespace and for an
-   * unknown key alike.
+   * The name of the namespace, if this key may enrol devices there. Undefined for an unknown namespace and
+   * for an unknown key alike.
    */
   admit(tenant_id: string, key: { fingerprint: string; line: string }): Promise<string | undefined>
   /** Whether the namespace still has the enrolment key. */

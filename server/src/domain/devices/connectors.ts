@@ -1,5 +1,6 @@
-// Connectors as members manage them, and as their supervisor sees them. TLS material is stored sealed, and its
-// private key is never sent back. An unreachable engine is not the caller's error: it shows in the status.
+// Connectors as members manage them, and as their supervisor sees them. TLS material is stored sealed, and
+// its private key is never sent back. An unreachable engine is not the caller's error: it shows in the
+// status.
 import { createPrivateKey, generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'

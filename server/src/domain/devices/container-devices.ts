@@ -1,7 +1,7 @@
 // Containers as devices. Each container of a connector is a device of the namespace, identified by its id and
-// the connector's key. It appears as pending, or as accepted if the connector says so, and is reachable while it
-// runs, unless somebody rejected it. When a container is removed its device is removed, too, unless it has had
-// sessions: a sweep must not delete recordings.
+// the connector's key. It appears as pending, or as accepted if the connector says so, and is reachable while
+// it runs, unless somebody rejected it. When a container is removed its device is removed, too, unless it has
+// had sessions: a sweep must not delete recordings.
 import type { ContainerDevice, ContainerDevices, WatchedConnector } from '../../connectors/supervisor.ts'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'

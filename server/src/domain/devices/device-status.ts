@@ -1,6 +1,6 @@
-// The transitions of a device's status. Pure: from the device, the change asked for and its surroundings follows
-// the outcome; the caller reads and writes. Accepting works from any state; leaving `accepted` ends the device's
-// live sessions.
+// The transitions of a device's status. Pure: from the device, the change asked for and its surroundings
+// follows the outcome; the caller reads and writes. Accepting works from any state; leaving `accepted` ends
+// the device's live sessions.
 import type { DeviceStatus, StatusChange } from '@hawser/contract/devices'
 import { statusChanges } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'

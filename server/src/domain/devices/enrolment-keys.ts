@@ -1,6 +1,6 @@
-// Enrolment keys as members manage them, and the login key of a namespace. An enrolment key is parsed before it
-// is stored and must be as strong as a public key. The login key is created when it is first needed and stored
-// sealed; only its public half ever leaves the server.
+// Enrolment keys as members manage them, and the login key of a namespace. An enrolment key is parsed before
+// it is stored and must be as strong as a public key. The login key is created when it is first needed and
+// stored sealed; only its public half ever leaves the server.
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'

@@ -1,5 +1,5 @@
-// Auth device, the hottest call: every agent repeats it all the time. The first call of a device inserts it as
-// pending. After that, while nothing about the device changes, the answer comes from a cache (its token is
+// Auth device, the hottest call: every agent repeats it all the time. The first call of a device inserts it
+// as pending. After that, while nothing about the device changes, the answer comes from a cache (its token is
 // signed once), and the call only updates the presence. News of a change to the device or its namespace
 // invalidates the cache.
 import { Failure } from '@hawser/contract/failures'

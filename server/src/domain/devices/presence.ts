@@ -1,9 +1,10 @@
-// Which devices are online. Tens of thousands of heartbeats arrive in a second, so presence lives in memory and
-// is written in batches: a change of online at once, `last_seen` in turn, at most `batch` devices a second or a
-// 300th of those that wait, whichever is more. Answers read memory first, so they are never behind; lists sort
-// by what was written. A device is online for two minutes after its last heartbeat. With several nodes a device
-// belongs to the one that has its tunnel. Then only that node's memory counts, and the others know what was
-// written; a change of online is written within a second. Heartbeats by HTTP calls may arrive at any node.
+// Which devices are online. Tens of thousands of heartbeats arrive in a second, so presence lives in memory
+// and is written in batches: a change of online at once, `last_seen` in turn, at most `batch` devices a
+// second or a 300th of those that wait, whichever is more. Answers read memory first, so they are never
+// behind; lists sort by what was written. A device is online for two minutes after its last heartbeat. With
+// several nodes a device belongs to the one that has its tunnel. Then only that node's memory counts, and the
+// others know what was written; a change of online is written within a second. Heartbeats by HTTP calls may
+// arrive at any node.
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { PresenceRow } from '../../storage/presence.ts'
@@ -57,7 +58,9 @@ export interface PresenceParts {
 }
 
 export function presence({ stores, clock, bus, node, onError }: PresenceParts): Presence {
-  /** In the order of the last heartbeat: inserting again moves a device to the end, so stale ones come first. */
+  /**
+   * In the order of the last heartbeat: inserting again moves a device to the end, so stale ones come first.
+   */
   const heartbeats = new Map<string, Heartbeat>()
   /** Devices whose change of online is not written yet; they are written first. */
   const urgent = new Set<string>()
@@ -130,7 +133,9 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
     if (from !== node && heartbeats.get(uid)?.tunnel === false) heartbeats.delete(uid)
   })
 
-  /** Marks a device as offline in memory at once; resolves with its `last_seen` when running writes are done. */
+  /**
+   * Marks a device as offline in memory at once; resolves with its `last_seen` when running writes are done.
+   */
   async function leave(uid: string): Promise<string | undefined> {
     const heartbeat = heartbeats.get(uid)
     urgent.delete(uid)

@@ -1,7 +1,7 @@
 // Tags of the whole namespace: listing them, and renaming or removing one everywhere in one transaction. An
 // active firewall rule whose last tag is deleted would match nothing and silently stop denying. Such a rule
-// becomes inactive and the answer says so; therefore only callers who may write the rule may delete the tag. A
-// tag that no device has any more still exists in a rule, which matches the next device that gets the tag.
+// becomes inactive and the answer says so; therefore only callers who may write the rule may delete the tag.
+// A tag that no device has any more still exists in a rule, which matches the next device that gets the tag.
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
@@ -15,7 +15,8 @@ export interface TagParts {
 
 export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
   /**
-   * Applies a change to every list that has the tag; gives the ids of the firewall rules that became inactive.
+   * Applies a change to every list that has the tag; gives the ids of the firewall rules that became
+   * inactive.
    */
   async function everywhere(
     inside: StoresInTransaction,

@@ -15,16 +15,16 @@ export interface TunnelDevice {
   /** Its agent proved once that it has the private key, so every later tunnel must prove it, too. */
   readonly mustProve: boolean
   /**
-   * The device came from a ShellHub and now uses a token of ours. Once its agent has proved itself, ShellHub's
-   * token does not count any more.
+   * The device came from a ShellHub and now uses a token of ours. Once its agent has proved itself,
+   * ShellHub's token does not count any more.
    */
   readonly renewed?: boolean
 }
 
 export interface TunnelRules {
   /**
-   * Throws a Failure unless the token is that of a device which may connect. It calls `inTurn` before it reads
-   * the database: after a restart most devices must wait, and these should cost no query.
+   * Throws a Failure unless the token is that of a device which may connect. It calls `inTurn` before it
+   * reads the database: after a restart most devices must wait, and these should cost no query.
    */
   admit(bearer: string | undefined, inTurn: (uid: string) => void): Promise<TunnelDevice>
   /** The agent proved itself by a signature; from now on it must always do so. */
@@ -79,8 +79,8 @@ export function tunnelRules({
       if (!mustProve) await stores.of(tenant_id).devices.save(uid, { proved: 1 })
     },
     async recognised({ tenant_id, uid, renewed }) {
-      // Only after the proof: anyone who knows a device's identity can get a token for it, and would otherwise
-      // lock out its agent.
+      // Only after the proof: anyone who knows a device's identity can get a token for it, and would
+      // otherwise lock out its agent.
       if (renewed) await stores.of(tenant_id).devices.save(uid, { token_at: iso(clock.now()) })
     },
     // The numbers of a single node are not in the database.

@@ -1,5 +1,6 @@
-// Namespaces and their members. Nobody can grant, edit or remove an owner. A changed or ended membership takes
-// effect at once: its epoch changes, which ends every token made for it, and an ended one loses its API keys.
+// Namespaces and their members. Nobody can grant, edit or remove an owner. A changed or ended membership
+// takes effect at once: its epoch changes, which ends every token made for it, and an ended one loses its API
+// keys.
 import { mayManage, type Role } from '@hawser/contract/access'
 import { neverPasses } from '@hawser/contract/environment'
 import { Failure } from '@hawser/contract/failures'

@@ -1,6 +1,6 @@
-// Passwords: Argon2id, stored in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are hashed
-// at a time (each takes 19 MiB and a core); the others wait in a bounded queue. Checking the password of an
-// unknown user costs the same as checking that of a known one, so that time does not reveal who exists.
+// Passwords: Argon2id, stored in the PHC format `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. At most two are
+// hashed at a time (each takes 19 MiB and a core); the others wait in a bounded queue. Checking the password
+// of an unknown user costs the same as checking that of a known one, so that time does not reveal who exists.
 //
 // Imported users (decision 25) bring hashes of other kinds, which are accepted until their first sign-in and
 // replaced then. Bcrypt hashes are stored as they are. SHA-256 hashes are wrapped in Argon2id as
@@ -74,9 +74,9 @@ export function isForeign(stored: string): boolean {
 }
 
 /**
- * Whether the password is the one that was hashed; without a hash it does the same work and gives false. While
- * any user still has a bcrypt hash (`bcryptInUse`), every check does the work of both kinds: otherwise time
- * would reveal who has one, and so who exists.
+ * Whether the password is the one that was hashed; without a hash it does the same work and gives false.
+ * While any user still has a bcrypt hash (`bcryptInUse`), every check does the work of both kinds: otherwise
+ * time would reveal who has one, and so who exists.
  */
 export async function passwordMatches(password: string, stored = '', bcryptInUse = false): Promise<boolean> {
   if (bcrypt.test(stored)) {

@@ -1,9 +1,9 @@
-// What proves who a user is (the e-mail addresses and the second factor), and what a token alone may change of
-// it. A changed address is shown at once but counts only after its owner has opened the link sent there; until
-// then e-mails that give access go to the former address. Every change is reported at once to the addresses
-// that count, with a link that undoes it for 72 hours: the link restores addresses and second factor and ends
-// every token. A password that was set since then stops working, too, because it may have been set with a link
-// that went to a stranger's address.
+// What proves who a user is (the e-mail addresses and the second factor), and what a token alone may change
+// of it. A changed address is shown at once but counts only after its owner has opened the link sent there;
+// until then e-mails that give access go to the former address. Every change is reported at once to the
+// addresses that count, with a link that undoes it for 72 hours: the link restores addresses and second
+// factor and ends every token. A password that was set since then stops working, too, because it may have
+// been set with a link that went to a stranger's address.
 //
 // The first recovery address counts at once, because no earlier one exists that e-mails could go to.
 import { Failure } from '@hawser/contract/failures'
@@ -55,7 +55,9 @@ export function withFormer(user: UserRow, columns: Partial<UserRow>): Partial<Us
   }
 }
 
-/** Columns that prove who the user is. A change checks that they are as it read them; an undo restores them. */
+/**
+ * Columns that prove who the user is. A change checks that they are as it read them; an undo restores them.
+ */
 const proofs = ['email', 'former_email', 'recovery_email', 'former_recovery_email', 'mfa_secret'] as const
 
 /**
@@ -118,7 +120,9 @@ export function identity({ stores, vault, clock, mailer, emails, background }: I
     if (about) await mailer.send(emails.confirmAddress({ ...about, token }))
   }
 
-  /** Refuses the eleventh change in an hour, because each change sends e-mails and stores the state before. */
+  /**
+   * Refuses the eleventh change in an hour, because each change sends e-mails and stores the state before.
+   */
   async function countChange(user_id: string): Promise<void> {
     const now = clock.now()
     const count = await stores.attempts.count(`addresses ${user_id}`, iso(now), iso(now + hour_ms))
@@ -138,8 +142,8 @@ export function identity({ stores, vault, clock, mailer, emails, background }: I
     countChange,
 
     /**
-     * Stores the state before a change, inside the transaction that makes the change. Gives a function to call
-     * after the commit, which sends e-mails to the addresses that count now and to new ones that need
+     * Stores the state before a change, inside the transaction that makes the change. Gives a function to
+     * call after the commit, which sends e-mails to the addresses that count now and to new ones that need
      * confirming.
      */
     async saveUndo(
@@ -196,8 +200,8 @@ export function identity({ stores, vault, clock, mailer, emails, background }: I
     },
 
     /**
-     * Restores the state before the change that the link is about; gives whether a new password is needed. The
-     * addresses that the account loses get an e-mail, too, because a stranger may have used the link.
+     * Restores the state before the change that the link is about; gives whether a new password is needed.
+     * The addresses that the account loses get an e-mail, too, because a stranger may have used the link.
      */
     async undo(token: string): Promise<{ user_id: string; passwordGone: boolean }> {
       const { user, before, passwordGone } = await stores.transaction(async (inside) => {

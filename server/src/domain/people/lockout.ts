@@ -32,9 +32,10 @@ export const fiveTries: Policy = {
 
 export interface Lockout {
   /**
-   * Runs one attempt. `attempt` gives a value when it succeeded and undefined when it was wrong. A wrong attempt
-   * is counted and refused with `wrong`, or with `locked` once it is one too many. A success clears the count
-   * unless `keepsCount` says otherwise: a first factor alone must not refill the tries for the second.
+   * Runs one attempt. `attempt` gives a value when it succeeded and undefined when it was wrong. A wrong
+   * attempt is counted and refused with `wrong`, or with `locked` once it is one too many. A success clears
+   * the count unless `keepsCount` says otherwise: a first factor alone must not refill the tries for the
+   * second.
    */
   judge<T>(
     subject: string,

@@ -1,7 +1,7 @@
 // The second factor. TOTP with SHA-1, 6 digits, 30 s, one step either side. A code works once, because the
-// time step it belongs to is stored. Recovery codes and reset codes are single use; only their keyed hashes are
-// stored. Every wrong code is counted: at sign-in towards the sign-in lock, elsewhere per operation, and per
-// source where no token is needed, so that strangers lock out themselves and not the person they name.
+// time step it belongs to is stored. Recovery codes and reset codes are single use; only their keyed hashes
+// are stored. Every wrong code is counted: at sign-in towards the sign-in lock, elsewhere per operation, and
+// per source where no token is needed, so that strangers lock out themselves and not the person they name.
 import { Secret, TOTP } from 'otpauth'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
@@ -165,8 +165,8 @@ export function mfa({
         )
           return
         const codes = { main: newLegibleCode(8), recovery: newLegibleCode(8) }
-        // The user is locked so that the codes go to the addresses that count when the codes begin to work: an
-        // undo ends them.
+        // The user is locked so that the codes go to the addresses that count when the codes begin to work:
+        // an undo ends them.
         const to = await stores.transaction(async (inside) => {
           const user = await inside.users.lock(id)
           const recovery = user && countingRecoveryEmail(user)
@@ -200,7 +200,8 @@ export function mfa({
           const now = iso(clock.now())
           const main = resetMark('mfa-reset-main', id, body.main_email_code)
           const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
-          // Both codes or none: one right code alone is not used up, and the answer does not show it was right.
+          // Both codes or none: one right code alone is not used up, and the answer does not show it was
+          // right.
           if (
             !(await stores.tokens.find('mfa-reset-main', main, now)) ||
             !(await stores.tokens.find('mfa-reset-recovery', recovery, now))

@@ -1,5 +1,5 @@
-// The last step of every sign-in. Users (password), MFA (second factor) and set-up all end in `session`, which
-// picks the namespace and signs the token.
+// The last step of every sign-in. Users (password), MFA (second factor) and set-up all end in `session`,
+// which picks the namespace and signs the token.
 import type { UserSession } from '@hawser/contract/users'
 import { neighbourhood } from '../../kit/address.ts'
 import { iso, type Clock } from '../../kit/clock.ts'

@@ -40,7 +40,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   const { stores, bus, vault, clock, lockout, signIn, identity, background } = parts
 
   let noBcryptLeft = false
-  /** Asks the database until no bcrypt hash is left: only an import adds more, while the server is stopped. */
+  /**
+   * Asks the database until no bcrypt hash is left: only an import adds more, while the server is stopped.
+   */
   async function bcryptInUse(): Promise<boolean> {
     noBcryptLeft ||= !(await stores.users.anyBcrypt())
     return !noBcryptLeft
@@ -140,7 +142,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     recovery_email?: string
   }
 
-  /** The columns that a change of the profile writes, and no others, because another request may write those. */
+  /**
+   * The columns that a change of the profile writes, and no others, because another request may write those.
+   */
   function columnsOf(user: UserRow, change: Profile): Partial<UserRow> {
     const email = change.email?.toLowerCase() ?? user.email
     const recovery_email =
@@ -194,8 +198,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   }
 
   /**
-   * Writes, and refuses with the names of the fields that other users have; also when another request took them
-   * a moment ago.
+   * Writes, and refuses with the names of the fields that other users have; also when another request took
+   * them a moment ago.
    */
   async function orTaken(
     fields: { username?: string; email?: string },

@@ -1,7 +1,7 @@
-// The record of a session while it runs. It is created when a user is authenticated on a device, never before,
-// and ends with the connection whatever happens: changes that failed while the database was unreachable are
-// written when it is back, and the sweeps close sessions that a crash left open. `last_seen` is written for all
-// sessions together.
+// The record of a session while it runs. It is created when a user is authenticated on a device, never
+// before, and ends with the connection whatever happens: changes that failed while the database was
+// unreachable are written when it is back, and the sweeps close sessions that a crash left open. `last_seen`
+// is written for all sessions together.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
@@ -99,7 +99,8 @@ export function liveSessions({ stores, clock, node, register, onError }: LiveSes
     async begin({ uid, tenant_id, device_uid, username, ip_address }) {
       const now = iso(clock.now())
       await stores.transaction(async (inside) => {
-        // The transaction keeps anybody from removing or rejecting the device between this look and the insert.
+        // The transaction keeps anybody from removing or rejecting the device between this look and the
+        // insert.
         const device = await inside.of(tenant_id).devices.find(device_uid)
         if (device?.status !== 'accepted') throw new Failure('notFound')
         await inside.of(tenant_id).sessions.insert({

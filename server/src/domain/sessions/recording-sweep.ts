@@ -1,6 +1,6 @@
 // Removes recordings that nobody may see any more: those whose session was deleted with its device or
-// namespace, and those that are older than the installation keeps them. A sweep is safe to repeat; the next one
-// retries what failed.
+// namespace, and those that are older than the installation keeps them. A sweep is safe to repeat; the next
+// one retries what failed.
 import { day_ms, iso, type Clock } from '../../kit/clock.ts'
 import type { Recordings } from '../../recording/recordings.ts'
 import type { Stores } from '../../storage/stores.ts'

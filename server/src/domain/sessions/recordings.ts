@@ -1,5 +1,5 @@
-// Recordings as a player reads them, in the caller's namespace: the recorded terminals of a session, a part of
-// one, and a search for text in one.
+// Recordings as a player reads them, in the caller's namespace: the recorded terminals of a session, a part
+// of one, and a search for text in one.
 import { Failure } from '@hawser/contract/failures'
 import type { JournalName } from '../../recording/journal.ts'
 import type { Recordings } from '../../recording/recordings.ts'

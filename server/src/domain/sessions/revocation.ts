@@ -1,7 +1,8 @@
 // What a change ends for those who are connected: one table from news to effects. A device that is no longer
 // accepted loses its sessions; a rejected or deleted one loses its tunnel, too. A person who loses a role, a
-// sign-in or an API key loses the terminals and live views opened with it. A deleted device or namespace loses
-// its recordings. When news may have been missed, every open connection is checked against the database.
+// sign-in or an API key loses the terminals and live views opened with it. A deleted device or namespace
+// loses its recordings. When news may have been missed, every open connection is checked against the
+// database.
 //
 // The rule that makes a change publishes the news, on any node; the effects happen on the node that has the
 // connection.

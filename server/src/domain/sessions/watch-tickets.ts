@@ -1,8 +1,8 @@
 // Tickets for watching a session from a browser. A browser cannot set headers on a WebSocket, so without a
 // ticket the user's token would appear in an address. A ticket is good once, for half a minute and for one
-// session. It is sealed under the master key, which all nodes have: the node on which the session runs reads it
-// without asking the node that issued it. Only that node redeems it, so that node also remembers which tickets
-// were redeemed.
+// session. It is sealed under the master key, which all nodes have: the node on which the session runs reads
+// it without asking the node that issued it. Only that node redeems it, so that node also remembers which
+// tickets were redeemed.
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import { second_ms, type Clock } from '../../kit/clock.ts'

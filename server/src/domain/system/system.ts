@@ -1,5 +1,6 @@
 // The server about itself: its version and addresses, which agents ask for first; the install script; health;
-// the figures of a namespace; and the first set-up, which needs the one-time code that the first start printed.
+// the figures of a namespace; and the first set-up, which needs the one-time code that the first start
+// printed.
 import { interfaceVersion } from '@hawser/contract'
 import { Failure } from '@hawser/contract/failures'
 import { neighbourhood } from '../../kit/address.ts'
@@ -91,8 +92,8 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
       const wrong = () => new Failure('wrongToken')
       const right =
         !(await stores.users.anyFounder()) && (await stores.tokens.find('setup', hash, iso(clock.now())))
-      // Wrong codes count against the address that sends them. The right code is never locked out, however many
-      // wrong ones come from the same address: nobody guesses its 122 random bits.
+      // Wrong codes count against the address that sends them. The right code is never locked out, however
+      // many wrong ones come from the same address: nobody guesses its 122 random bits.
       if (!right)
         await parts.lockout.judge(`setup ${neighbourhood(source)}`, fiveTries, wrong, () =>
           Promise.resolve(undefined),
