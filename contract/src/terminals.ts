@@ -50,7 +50,7 @@ export interface FolderEntry {
   readonly changed_at: number
 }
 
-export type FileWish =
+export type FileRequest =
   | { readonly kind: 'list'; readonly path: string }
   | { readonly kind: 'get'; readonly path: string }
   | { readonly kind: 'put'; readonly path: string; readonly size: number; readonly replace: boolean }

@@ -46,7 +46,7 @@ export function proofText(uid: string, nonce: string): string {
 }
 
 /** Lines of a version 1 tunnel. */
-export type TunnelLine =
+export type TunnelMessage =
   | { readonly command: 'keep-alive' }
   | { readonly command: 'conn-ready'; readonly connPath: string }
   | { readonly command: 'pickup-failed'; readonly connPath: string; readonly err: string }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { duplexPair } from 'node:stream'
-import { CarrierLost, openMux, ProtocolError, StreamOverrun, StreamReset } from '@hawser/mux'
+import { ConnectionLost, openMux, ProtocolError, StreamEvicted, StreamReset } from '@hawser/mux'
 
 // The peer resets a stream: no other stream is concerned.
 {
@@ -29,7 +29,7 @@ import { CarrierLost, openMux, ProtocolError, StreamOverrun, StreamReset } from 
     const closed = new Promise((resolve) => incoming.once('close', resolve))
     stream.write(Buffer.alloc(256 * 1024))
     await closed
-    assert.ok(incoming.errored instanceof StreamOverrun)
+    assert.ok(incoming.errored instanceof StreamEvicted)
     break
   }
 }
@@ -49,5 +49,5 @@ import { CarrierLost, openMux, ProtocolError, StreamOverrun, StreamReset } from 
   using mux = openMux(near, { role: 'client' })
   near.destroy()
   await once(near, 'close')
-  assert.ok((await mux.ended) instanceof CarrierLost)
+  assert.ok((await mux.ended) instanceof ConnectionLost)
 }

@@ -27,8 +27,8 @@ export class ProtocolError extends Error {
 }
 
 /** The connection under a session is gone without having been closed, or did not answer a ping in time. */
-export class CarrierLost extends Error {
-  override readonly name = 'CarrierLost'
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost'
 }
 
 /** The session was closed, by us or by the peer in good order, while a stream was open. */
@@ -47,8 +47,8 @@ export class StreamRefused extends Error {
 }
 
 /** The session's streams held too much that nobody read, and this one held the most. */
-export class StreamOverrun extends Error {
-  override readonly name = 'StreamOverrun'
+export class StreamEvicted extends Error {
+  override readonly name = 'StreamEvicted'
 }
 
 /** A WebSocket broke a rule, or ended without a close frame. */

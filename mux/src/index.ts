@@ -2,12 +2,12 @@
 // streams of it, and each of them begins by naming its protocol (multistream-select). Each of the three can be
 // used without the others. What the streams are for is not known here.
 export {
-  CarrierLost,
+  ConnectionLost,
   MuxClosed,
   NegotiationFailed,
   ProtocolError,
   SocketLost,
-  StreamOverrun,
+  StreamEvicted,
   StreamRefused,
   StreamReset,
   UpgradeFailed,

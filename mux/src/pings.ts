@@ -3,7 +3,7 @@
 // because it stands behind many bytes, but then the bytes come. There is one timer, and none without
 // `PingTimes`.
 import { performance } from 'node:perf_hooks'
-import { CarrierLost, StreamRefused } from './errors.ts'
+import { ConnectionLost, StreamRefused } from './errors.ts'
 
 /** How often to ping, and how long a peer may say nothing at all after a ping. */
 export interface PingTimes {
@@ -87,7 +87,7 @@ export class Pings {
   }
 
   #check(times: PingTimes): void {
-    if (!this.#heard) return this.#lost(new CarrierLost('The peer did not answer a ping.'))
+    if (!this.#heard) return this.#lost(new ConnectionLost('The peer did not answer a ping.'))
     if (this.#awaited === undefined)
       return this.#after(Math.max(0, times.every_ms - times.timeout_ms), () => this.#ask(times))
     this.#heard = false

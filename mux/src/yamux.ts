@@ -6,10 +6,10 @@
 // is told to ping.
 import type { Duplex } from 'node:stream'
 import {
-  CarrierLost,
+  ConnectionLost,
   MuxClosed,
   ProtocolError,
-  StreamOverrun,
+  StreamEvicted,
   StreamRefused,
   StreamReset,
   type Rule,
@@ -169,15 +169,16 @@ class Session implements Mux, StreamHost, FrameSink {
       this.#pump()
     })
     carrier.on('end', () => {
-      if (carrier.errored) this.#end(new CarrierLost('The connection is lost.', { cause: carrier.errored }))
+      if (carrier.errored)
+        this.#end(new ConnectionLost('The connection is lost.', { cause: carrier.errored }))
       else if (this.#reader.within)
         this.#end(new ProtocolError('truncated', 'The connection ended within a frame.'))
       else this.#end(undefined)
     })
-    carrier.on('error', (cause) => this.#end(new CarrierLost('The connection is lost.', { cause })))
-    carrier.on('close', () => this.#end(new CarrierLost('The connection was cut.')))
+    carrier.on('error', (cause) => this.#end(new ConnectionLost('The connection is lost.', { cause })))
+    carrier.on('close', () => this.#end(new ConnectionLost('The connection was cut.')))
     if (carrier.destroyed)
-      queueMicrotask(() => this.#end(new CarrierLost('The connection was gone already.')))
+      queueMicrotask(() => this.#end(new ConnectionLost('The connection was gone already.')))
   }
 
   get streams(): number {
@@ -261,7 +262,7 @@ class Session implements Mux, StreamHost, FrameSink {
     while (this.#unread_bytes > this.#mostUnread_bytes) {
       let largest = stream
       for (const one of this.#unread) if (one.held_bytes > largest.held_bytes) largest = one
-      largest.destroy(new StreamOverrun('The peer sends more than is read.'))
+      largest.destroy(new StreamEvicted('The peer sends more than is read.'))
       if (this.#unread.size === 0) return
     }
   }

@@ -1,7 +1,7 @@
 // How streams and sessions end: each side for itself, at once, by a reset, with the carrier, or not at all.
 import { PassThrough } from 'node:stream'
 import { expect, test, vi } from 'vitest'
-import { CarrierLost, MuxClosed, openMux, StreamRefused, StreamReset } from '../src/index.ts'
+import { ConnectionLost, MuxClosed, openMux, StreamRefused, StreamReset } from '../src/index.ts'
 import { accept, closed, muxPair, rudePeer, takeAll, takeBytes, turns, written } from './pairs.ts'
 
 test('each side can finish first and still gets the other side whole', async () => {
@@ -48,7 +48,7 @@ test("when the carrier is lost, a reader that has all of the peer's bytes still 
   await turns()
   expect((await takeBytes(opened, 14)).toString()).toBe('the last words')
   opened.resume()
-  expect(await closed(opened)).toBeInstanceOf(CarrierLost)
+  expect(await closed(opened)).toBeInstanceOf(ConnectionLost)
 })
 
 test('destroying one end resets the other', async () => {
@@ -114,12 +114,12 @@ test('the loss of the carrier is an error of the session and of every stream', a
   const accepted = await accept(server)
   const measure = client.ping()
   line.destroy(new Error('cut'))
-  for (const stream of streams) expect(await closed(stream)).toBeInstanceOf(CarrierLost)
-  await expect(measure).rejects.toThrow(CarrierLost)
-  expect(await client.ended).toBeInstanceOf(CarrierLost)
+  for (const stream of streams) expect(await closed(stream)).toBeInstanceOf(ConnectionLost)
+  await expect(measure).rejects.toThrow(ConnectionLost)
+  expect(await client.ended).toBeInstanceOf(ConnectionLost)
   expect((await client.ended)!.cause).toMatchObject({ message: 'cut' })
   await closed(accepted)
-  expect(await server.ended).toBeInstanceOf(CarrierLost)
+  expect(await server.ended).toBeInstanceOf(ConnectionLost)
 })
 
 test('closing a session ends both sides in good order, streams excepted', async () => {
@@ -163,7 +163,7 @@ test('a carrier that ends between frames is a goodbye, within one it is not', as
 test('a session on a carrier that is gone already ends', async () => {
   const carrier = new PassThrough()
   carrier.destroy()
-  expect(await openMux(carrier, { role: 'client' }).ended).toBeInstanceOf(CarrierLost)
+  expect(await openMux(carrier, { role: 'client' }).ended).toBeInstanceOf(ConnectionLost)
 })
 
 test('whoever goes away takes no new streams and keeps the old ones', async () => {

@@ -1,7 +1,7 @@
 // Who is alive is kept and who is silent is dropped, by pings of sessions and of bare sockets.
 import { once } from 'node:events'
 import { expect, test, vi } from 'vitest'
-import { CarrierLost, keepalive, openMux } from '../src/index.ts'
+import { ConnectionLost, keepalive, openMux } from '../src/index.ts'
 import { bytePair, closed, muxPair, rudePeer, socketPair, turns, written } from './pairs.ts'
 
 /** Resolves when it was called so often. */
@@ -38,8 +38,8 @@ test('a peer that answers stays, and every answer is told', async () => {
 test('a peer that says nothing after a ping is gone', async () => {
   const peer = rudePeer({ role: 'client', ping: { every_ms: 10, timeout_ms: 20 } })
   const stream = peer.mux.open()
-  expect(await peer.mux.ended).toBeInstanceOf(CarrierLost)
-  expect(await closed(stream)).toBeInstanceOf(CarrierLost)
+  expect(await peer.mux.ended).toBeInstanceOf(ConnectionLost)
+  expect(await closed(stream)).toBeInstanceOf(ConnectionLost)
   expect(await peer.hear(36)).toBe('0001000100000001000c0000000200010000000000000000000300000000000000000000')
 })
 
@@ -66,7 +66,7 @@ test('a peer that is too busy to answer, and sends, is not gone; its late answer
     vi.advanceTimersByTime(500)
     expect(await peer.hear(12)).toBe('000200010000000000000001')
     vi.advanceTimersByTime(500)
-    expect(await peer.mux.ended).toBeInstanceOf(CarrierLost)
+    expect(await peer.mux.ended).toBeInstanceOf(ConnectionLost)
     expect(vi.getTimerCount()).toBe(1)
   } finally {
     vi.useRealTimers()
@@ -89,7 +89,7 @@ test('a session over a socket whose other end went silent ends', async () => {
   // TCP takes the bytes, nobody answers.
   pair.tcp.pause()
   const mux = openMux(pair.client, { role: 'client', ping: { every_ms: 10, timeout_ms: 30 } })
-  expect(await mux.ended).toBeInstanceOf(CarrierLost)
+  expect(await mux.ended).toBeInstanceOf(ConnectionLost)
 })
 
 test('a socket of bytes that answers pings stays, and every answer is told', async () => {

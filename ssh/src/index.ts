@@ -46,7 +46,7 @@ export type { AgentKey } from './keys/agent.ts'
 export { blobOf, knownKey } from './keys/key-object.ts'
 export type { KnownKey } from './keys/key-object.ts'
 export { judgeCertificate, parseCertificate } from './keys/certificate.ts'
-export type { Certificate, CertificateJudgement, CertificateUse } from './keys/certificate.ts'
+export type { Certificate, CertificateResult, CertificateUse } from './keys/certificate.ts'
 export {
   generatePrivateKey,
   parsePrivateKey,
@@ -71,7 +71,7 @@ export type { JoinOptions, Side, Tap } from './join-channels.ts'
 export { localPair } from './local.ts'
 export type { ConnectionEnd } from './local.ts'
 export { pipe } from './pipe.ts'
-export type { PipeOptions, Verdict } from './pipe.ts'
+export type { PipeOptions, TapDecision } from './pipe.ts'
 export { releasesBuffers } from './releases-buffers.ts'
 export type { ReleasesBuffers } from './releases-buffers.ts'
 export type { Queue } from './queue.ts'

@@ -14,13 +14,13 @@ export interface PipeOptions {
    * Whether a channel may be opened, and who watches it. What it refuses, or throws at, is refused to the
    * peer as not allowed.
    */
-  channel?(from: Side, opening: Opening): Verdict
+  channel?(from: Side, opening: Opening): TapDecision
   /** Whether a request about the whole connection is passed on; it is not if this throws. */
   request?(from: Side, request: GlobalRequest): boolean
 }
 
 /** Whether a channel may be opened, and how it is joined. */
-export interface Verdict extends JoinOptions {
+export interface TapDecision extends JoinOptions {
   readonly allow: boolean
   readonly tap?: Tap | undefined
 }
@@ -92,7 +92,7 @@ async function passOpening(
   await joinChannels(near, far, verdict.tap, verdict).catch(() => undefined)
 }
 
-function judgedOpening(from: Side, opening: Opening, options: PipeOptions): Verdict {
+function judgedOpening(from: Side, opening: Opening, options: PipeOptions): TapDecision {
   if (!isReadable(opening.type, opening.payload)) return { allow: false }
   try {
     return options.channel?.(from, opening) ?? { allow: true }

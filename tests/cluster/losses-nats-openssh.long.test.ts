@@ -14,7 +14,7 @@ import { startNode } from './node.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
-/** As `eventually` of the clients' tests, for what may take a node's time of mourning. */
+/** As `eventually` of the clients' tests, for what may take the time after which a node counts as lost. */
 const inTime = async <T>(check: () => T | Promise<T>): Promise<T> =>
   vi.waitFor(check, { timeout: 60_000, interval: 100 })
 

@@ -67,7 +67,7 @@ async function signIn(
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const token = error.headers.get('x-mfa-token')
-    if (error.kind !== 'mfaRequired' || !token) throw error
+    if (!token) throw error
 
     if (recovery !== undefined)
       return (await api.mfa.recover({ body: { identifier: who.username, recovery_code: recovery } })).body

@@ -1,7 +1,7 @@
 // Files beside an open terminal (contract/src/terminals.ts describes the messages). Each transfer has a
 // connection of its own, so that a large one does not block the listing of a folder. Progress counts what the
 // device has taken, not what this page has sent.
-import { mostUntaken_bytes, piece_bytes, type FileNews, type FileWish } from '@hawser/contract/terminals'
+import { mostUntaken_bytes, piece_bytes, type FileNews, type FileRequest } from '@hawser/contract/terminals'
 import { api } from '../api.ts'
 import { UserError } from '../error-text.ts'
 import { OpenError, socketAt } from './connection.ts'
@@ -23,7 +23,7 @@ const away = 'The terminal is closed, and with it the access to its files.'
 
 /** One WebSocket for file operations, read message by message. */
 interface FilesConnection {
-  wish(wish: FileWish): void
+  wish(wish: FileRequest): void
   send(bytes: Uint8Array<ArrayBuffer>): void
   next(): Promise<FileNews | Uint8Array<ArrayBuffer>>
   close(): void

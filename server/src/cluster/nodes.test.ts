@@ -32,8 +32,8 @@ test('what a node had is written off once, and a node that returns takes back wh
   expect(node).not.toBe('')
   // Somebody closes one of them, and then the node is thought lost.
   await stores.of(sample.tenant).sessions.save(closed, { active: 0 })
-  expect((await stores.nodes.bury(node)).sessions).toEqual([kept])
-  expect(await stores.nodes.bury(node)).toEqual({ devices: [], sessions: [] })
+  expect((await stores.nodes.cleanUp(node)).sessions).toEqual([kept])
+  expect(await stores.nodes.cleanUp(node)).toEqual({ devices: [], sessions: [] })
   expect([(await of(kept)).active, (await of(kept)).node]).toEqual([0, ''])
   await sessions.revive()
   expect([(await of(kept)).active, (await of(kept)).node]).toEqual([1, node])

@@ -56,7 +56,7 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
 
   /** Marks the devices of a lost node offline and closes its sessions. */
   async function cleanUp(lost: string): Promise<void> {
-    const { devices, sessions } = await stores.nodes.bury(lost)
+    const { devices, sessions } = await stores.nodes.cleanUp(lost)
     parts.onLost(lost, { devices: devices.length, sessions: sessions.length })
   }
 
@@ -106,7 +106,7 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
       await running
-      await stores.nodes.bury(id).catch(parts.onError)
+      await stores.nodes.cleanUp(id).catch(parts.onError)
       await stores.nodes.leave(id).catch(parts.onError)
     },
   }

@@ -17,7 +17,7 @@ import { startGateway, type Gateway } from '../gateway/listen.ts'
 import { probe } from '../gateway/probe.ts'
 import { startups } from '../gateway/startups.ts'
 import { terminalEndpoint } from '../http/terminal.ts'
-import type { Doors, Upgrade } from '../http/upgrade.ts'
+import type { UpgradeHandlers, Upgrade } from '../http/upgrade.ts'
 import { iso, minute_ms, second_ms } from '../kit/clock.ts'
 import { limiter as ownLimiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
@@ -37,7 +37,7 @@ const preparations = { max: 20, window_ms: minute_ms }
 const drainedPerSecond = 200
 
 export interface Reach {
-  readonly doors: Doors
+  readonly doors: UpgradeHandlers
   readonly port: number
   /** Sets the HTTP server that gets requests which other nodes hand over. */
   serveWith(server: Server): void
@@ -197,9 +197,9 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   }
   /** Hands a request over to the node that has registered the name; without one it is served here. */
   const orElsewhere = (
-    here: Doors[string],
+    here: UpgradeHandlers[string],
     name: (upgrade: Upgrade) => string | undefined,
-  ): Doors[string] => {
+  ): UpgradeHandlers[string] => {
     if (!neighbours) return here
     return async (upgrade) => {
       const wanted = name(upgrade)

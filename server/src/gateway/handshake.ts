@@ -17,7 +17,7 @@ import {
   type Decision,
   type ShownKey,
 } from '@hawser/ssh'
-import type { KeyName, KeyVerdict, LoginKey, Target } from '../domain/access/logins.ts'
+import type { KeyName, KeyDecision, LoginKey, Target } from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
@@ -199,7 +199,7 @@ export function keyName(type: string, blob: Buffer): KeyName {
   return { fingerprint: fingerprintMd5(blob), line: publicKeyLine(type, blob) }
 }
 
-function verdictOf(certificate: Certificate, judged: ReturnType<typeof judgeCertificate>): KeyVerdict {
+function verdictOf(certificate: Certificate, judged: ReturnType<typeof judgeCertificate>): KeyDecision {
   if (!judged.allowed) return judged
   return {
     allowed: true,

@@ -3,7 +3,14 @@
 // checks passwords; the namespace's keys are checked here. Nothing is written for a caller who has proved
 // nothing. The caller of this module words the refusals.
 import type { LiveSession, LiveSessions } from '../domain/sessions/live-sessions.ts'
-import type { KeyVerdict, LoginKey, LoginLimits, Logins, Reachable, Target } from '../domain/access/logins.ts'
+import type {
+  KeyDecision,
+  LoginKey,
+  LoginLimits,
+  Logins,
+  Reachable,
+  Target,
+} from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
@@ -49,9 +56,9 @@ export interface DeviceLogin extends Disposable {
   /** Finds the device, if it is online and this caller may reach it. Throws LoginRefused. */
   find(target: Target): Promise<Reachable>
   /** Whether the namespace has the key for such a name, whether or not the device exists. */
-  offered(target: Target, key: LoginKey): Promise<KeyVerdict>
+  offered(target: Target, key: LoginKey): Promise<KeyDecision>
   /** What a key is good for. It does not log in. */
-  key(to: Reachable, target: Target, key: LoginKey): Promise<KeyVerdict>
+  key(to: Reachable, target: Target, key: LoginKey): Promise<KeyDecision>
   /** Logs in with a password, if the device accepts it. Throws LoginRefused. */
   password(to: Reachable, target: Target, password: string): Promise<boolean>
   /** Logs in a caller who has proved to have a valid key. Throws LoginRefused. */
@@ -86,7 +93,7 @@ export function openLogin(
   const requireFewFailures = (): void => {
     if (parts.failures.peek(neighbourhood(source)) > 0) throw new LoginRefused('too many failures')
   }
-  const refuseKey = ({ username, data }: Target, why: string): KeyVerdict => {
+  const refuseKey = ({ username, data }: Target, why: string): KeyDecision => {
     log.debug({ event: 'key.refused', why, source, sshid: `${username}@${data}` })
     return { allowed: false, because: why }
   }

@@ -16,7 +16,7 @@ const contradiction =
   'A request came with an X-Real-IP that is not in its X-Forwarded-For. If the proxy sets X-Real-IP alone, callers choose their ' +
   'own address: name the header that the proxy sets in HAWSER_ADDRESS_HEADER.'
 
-export interface Believed {
+export interface ProxyHeaderOptions {
   readonly trusted: BlockList
   /** The one header in which proxies say who calls, lower case; empty for the usual ones. */
   readonly header: string
@@ -31,7 +31,7 @@ export function whereFrom({
   trusted,
   header,
   onContradiction,
-}: Believed): (request: IncomingMessage) => RequestOrigin {
+}: ProxyHeaderOptions): (request: IncomingMessage) => RequestOrigin {
   let tellAgain_at = -Infinity
   const trusts = (address: string): boolean => {
     const family = isIP(address)

@@ -21,11 +21,11 @@ import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
 import { answerBroken, answerFailure } from './answer.ts'
-import { whereFrom, type Believed } from './client-address.ts'
+import { whereFrom, type ProxyHeaderOptions } from './client-address.ts'
 import type { Metrics } from './metrics.ts'
 import { tooComplex, withinLimits } from './json-limits.ts'
 import { listSerialiser, pieces, serialiser, type Serialise } from './serialise.ts'
-import { upgrades, type Doors } from './upgrade.ts'
+import { upgrades, type UpgradeHandlers } from './upgrade.ts'
 import { checker, known, queryReader, type Check } from './validate.ts'
 
 declare module 'fastify' {
@@ -39,7 +39,7 @@ export interface HttpParts {
   gate: Gate
   log: Log
   /** Whose word about the caller's address counts. */
-  believed: Believed
+  believed: ProxyHeaderOptions
   /** Calls of one address to all open operations together, whatever their address. */
   openCalls: Limiter
   metrics: Metrics
@@ -48,7 +48,7 @@ export interface HttpParts {
   /** Takes note of every route that there is. */
   served: string[]
   /** Where WebSockets come in. */
-  doors: Doors
+  doors: UpgradeHandlers
 }
 
 /** Stands for the method of a request for a WebSocket in the list of routes. */

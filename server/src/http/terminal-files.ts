@@ -3,7 +3,7 @@
 // download is read from the device no faster than the browser takes it, an upload from the browser no faster
 // than the device does, and the browser is told how far it is.
 import { Failure } from '@hawser/contract/failures'
-import { mostUntaken_bytes, type FileNews, type FileWish } from '@hawser/contract/terminals'
+import { mostUntaken_bytes, type FileNews, type FileRequest } from '@hawser/contract/terminals'
 import type { Terminal } from '../gateway/terminal.ts'
 import type { Message, MessageSocket } from './message-socket.ts'
 
@@ -14,13 +14,13 @@ const mostWish_bytes = 16_384
 /** The browser hears of an upload's progress in steps of this. */
 const step_bytes = mostUntaken_bytes / 8
 
-export interface Beside {
+export interface TerminalFiles {
   files(): Promise<RemoteFiles>
   /** When the terminal is over, and its files with it. */
   readonly ended: Promise<unknown>
 }
 
-export async function serveFiles(line: MessageSocket, { files, ended }: Beside): Promise<void> {
+export async function serveFiles(line: MessageSocket, { files, ended }: TerminalFiles): Promise<void> {
   await using remote = await files()
   const over = ended.then((): never => {
     throw new Failure('unavailable', { message: 'The terminal is closed.' })
@@ -58,7 +58,7 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Beside):
     await say({ kind: 'end' })
   }
 
-  async function put({ path, size, replace }: FileWish & { kind: 'put' }): Promise<void> {
+  async function put({ path, size, replace }: FileRequest & { kind: 'put' }): Promise<void> {
     async function* incoming(): AsyncGenerator<Buffer> {
       // Asked for the first time when the file is open there.
       await say({ kind: 'ready' })
@@ -90,7 +90,7 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Beside):
 const notUnderstood = (): Failure =>
   new Failure('invalid', { message: 'A message of the browser was not understood.' })
 
-function wishOf({ bytes, binary }: Message): FileWish {
+function wishOf({ bytes, binary }: Message): FileRequest {
   if (binary || bytes.length > mostWish_bytes) throw notUnderstood()
   let given: Partial<Record<'kind' | 'path' | 'size' | 'replace', unknown>>
   try {

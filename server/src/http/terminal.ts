@@ -24,7 +24,7 @@ export interface TerminalEndpointParts {
   terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal>
   /** Answers the request. Throws a Failure, and has not answered, when it is no proper one. */
   accept(upgrade: Upgrade): Promise<MessageSocket>
-  /** The address that letters name: pages from there are ours, too. */
+  /** The address that e-mails name: pages from there are ours, too. */
   url: string
   onOpened(about: { session: string; by: string; source: string }): void
   onError(error: unknown): void

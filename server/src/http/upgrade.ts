@@ -22,12 +22,12 @@ export interface Upgrade {
 }
 
 /** By path. What a door throws is answered; once it has taken the socket it throws no more. */
-export type Doors = Readonly<Record<string, (upgrade: Upgrade) => Promise<void>>>
+export type UpgradeHandlers = Readonly<Record<string, (upgrade: Upgrade) => Promise<void>>>
 
 export const pathOf = (request: IncomingMessage): string => (request.url ?? '').split('?', 1)[0]!
 
 export interface UpgradeParts {
-  doors: Doors
+  doors: UpgradeHandlers
   from(request: IncomingMessage): RequestOrigin
   bearerOf(header: string | undefined): string | undefined
   log: Log

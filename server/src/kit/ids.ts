@@ -14,7 +14,7 @@ export function newBase32(length: number): string {
   return Array.from(randomBytes(length), (byte) => base32[byte & 31]).join('')
 }
 
-/** No 0, O, 1, I or L: codes that people copy from a letter by hand. */
+/** No 0, O, 1, I or L: codes that people copy from an e-mail by hand. */
 const legible = '23456789ABCDEFGHJKMNPQRSTUVWXYZ'
 export function newLegibleCode(length: number): string {
   let code = ''

@@ -89,12 +89,12 @@ export async function readEnd(file: Reading): Promise<End | undefined> {
   return undefined
 }
 
-export interface From {
+export interface JournalOffset {
   readonly offset: number
 }
 
 /** The events, from the start or from a place of the index. */
-export async function* events(file: Reading, from?: From): AsyncGenerator<JournalEvent> {
+export async function* events(file: Reading, from?: JournalOffset): AsyncGenerator<JournalEvent> {
   for await (const { kind, body } of from ? blocks(file, from.offset) : blocks(file, magic.length, noSum))
     if (kind === Block.events) yield* eventsOf(body)
 }

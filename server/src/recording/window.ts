@@ -17,7 +17,7 @@ export interface Source {
   readonly ending: Ending | 'going'
 }
 
-export type Happened =
+export type WindowEvent =
   | { readonly time_ms: number; readonly bytes: Buffer }
   | ({ readonly time_ms: number } & Size)
 
@@ -26,7 +26,7 @@ export interface Part {
   readonly size: Size
   /** Draws the screen where the part begins; empty where it goes on from another one. */
   readonly screen: Buffer
-  readonly events: readonly Happened[]
+  readonly events: readonly WindowEvent[]
   /** Where the next one begins; undefined: there is no more. */
   readonly next: number | undefined
 }

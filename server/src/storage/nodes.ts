@@ -1,7 +1,7 @@
 // The nodes that share a PostgreSQL database, each with the moment of its last sign by the database's own
-// clock, so that the nodes' clocks may differ. Who is silent for too long is mourned by exactly one of the
-// others: its devices are offline and its sessions are over. On SQLite there is one node, and nothing of this
-// is used.
+// clock, so that the nodes' clocks may differ. When a node is silent for too long, exactly one of the others
+// cleans up after it: its devices are offline and its sessions are over. SQLite has one node and uses nothing
+// of this.
 import { sql } from 'kysely'
 import type { AllNamespaces } from './context.ts'
 
@@ -50,7 +50,7 @@ export function nodeStore({ db }: AllNamespaces) {
       (await db.selectFrom('nodes').select('id').orderBy('id').limit(1).executeTakeFirst())?.id,
     leave: (id: string) => db.deleteFrom('nodes').where('id', '=', id).execute(),
     /** What a node that is gone had. */
-    async bury(id: string): Promise<{ devices: string[]; sessions: string[] }> {
+    async cleanUp(id: string): Promise<{ devices: string[]; sessions: string[] }> {
       const devices = await db
         .updateTable('devices')
         .set({ online: 0, node: '' })
@@ -67,7 +67,7 @@ export function nodeStore({ db }: AllNamespaces) {
       return { devices: devices.map((row) => row.uid), sessions: sessions.map((row) => row.uid) }
     },
     /**
-     * Devices and sessions that name a node which does not exist: whoever should have mourned it died, too.
+     * Devices and sessions that name a node which does not exist: the node that should have cleaned up after it died, too.
      */
     async orphans(): Promise<string[]> {
       const { rows } = await sql<{ node: string }>`select distinct node from (

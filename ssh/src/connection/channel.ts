@@ -17,7 +17,7 @@ import type { Window } from './windows.ts'
 export type { Channel, ChannelRequest, Chunk } from './types.ts'
 
 /** A channel as its connection sees it: what comes from the peer goes in here. */
-export interface ChannelInside extends Channel {
+export interface ConnectionChannel extends Channel {
   onData(bytes: Buffer, stream: number): void
   onAdjust(bytes: number): void
   onEof(): void
@@ -35,7 +35,7 @@ export interface ChannelInside extends Channel {
 }
 
 /** What a channel needs of its connection. */
-export interface ChannelOutside {
+export interface ChannelContext {
   readonly type: string
   readonly remoteId: number
   /** What the peer may send, and in one packet. */
@@ -76,16 +76,16 @@ interface HeldRequest extends ChannelRequest {
   release(): void
 }
 
-export function openChannel(outside: ChannelOutside): ChannelInside {
+export function openChannel(outside: ChannelContext): ConnectionChannel {
   return new SshChannel(outside)
 }
 
-class SshChannel implements ChannelInside {
+class SshChannel implements ConnectionChannel {
   readonly type: string
   readonly requests = queue<HeldRequest>(mostRequests, (asked) => {
     if (!asked.wantReply) asked.release()
   })
-  readonly #outside: ChannelOutside
+  readonly #outside: ChannelContext
   readonly #closed = Promise.withResolvers<void>()
   readonly #answers = orderedAnswers<boolean>((success) => {
     if (!this.#sentClose)
@@ -120,7 +120,7 @@ class SshChannel implements ChannelInside {
   #closeWanted = false
   #sentClose = false
 
-  constructor(outside: ChannelOutside) {
+  constructor(outside: ChannelContext) {
     this.#outside = outside
     this.type = outside.type
     this.#credit_bytes = outside.window.size_bytes

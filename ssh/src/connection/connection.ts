@@ -11,7 +11,7 @@ import { Message } from '../messages.ts'
 import { queue } from '../queue.ts'
 import type { Transport } from '../transport/transport.ts'
 import { message, Reader } from '../wire.ts'
-import { openChannel, type ChannelInside } from './channel.ts'
+import { openChannel, type ConnectionChannel } from './channel.ts'
 import { GlobalRequests } from './global-requests.ts'
 import { keepalive, tooMuchUnread } from './keepalive.ts'
 import { OpenFailure, type Channel, type Connection, type ConnectionOptions, type Opening } from './types.ts'
@@ -31,7 +31,7 @@ const opening_bytes = 4_096
 
 /** A channel, from when one side wants to open it until both have closed it. */
 interface Slot {
-  inside?: ChannelInside
+  inside?: ConnectionChannel
   /** Of a channel that we want to open. */
   readonly opening?: {
     readonly type: string
@@ -60,7 +60,7 @@ class SshConnection implements Connection {
   /** Numbers are not used again: a late message must not reach another channel than it was meant for. */
   #nextId = 0
   /** Channels that have something to send, in turn. */
-  readonly #ready = new Set<ChannelInside>()
+  readonly #ready = new Set<ConnectionChannel>()
   readonly #windows: Windows
   /** What this connection makes us hold. */
   readonly #memory: Account
@@ -165,9 +165,9 @@ class SshConnection implements Connection {
     return id
   }
 
-  #makeChannel(type: string, id: number, remote: Remote, window: Window): ChannelInside {
+  #makeChannel(type: string, id: number, remote: Remote, window: Window): ConnectionChannel {
     const { transport } = this
-    const inside: ChannelInside = openChannel({
+    const inside: ConnectionChannel = openChannel({
       type,
       remoteId: remote.id,
       window,

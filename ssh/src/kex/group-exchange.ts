@@ -19,7 +19,7 @@ export const groupExchange: KexMethod = {
   kind: 'group-exchange',
 }
 
-export interface Wish {
+export interface GroupRequest {
   readonly min: number
   readonly wanted: number
   readonly max: number
@@ -29,7 +29,7 @@ export interface Wish {
  * What our client asks for; one without primes of its own, such as OpenSSH's without its file, answers with
  * one of RFC 3526.
  */
-export const ourWish: Wish = { min: 2048, wanted: 3072, max: 4096 }
+export const ourWish: GroupRequest = { min: 2048, wanted: 3072, max: 4096 }
 const ourGroups: readonly (readonly [bits: number, name: string])[] = [
   [2048, 'modp14'],
   [3072, 'modp15'],
@@ -39,7 +39,7 @@ const ourGroups: readonly (readonly [bits: number, name: string])[] = [
 ]
 
 /** The smallest of our groups that is as large as was wanted, or else the largest that the client takes. */
-export function groupFor(wish: Wish): Group {
+export function groupFor(wish: GroupRequest): Group {
   const allowed = ourGroups.filter(([bits]) => bits >= wish.min && bits <= wish.max)
   const chosen = allowed.find(([bits]) => bits >= wish.wanted) ?? allowed.at(-1)
   if (!chosen || wish.min > wish.max)
@@ -60,11 +60,11 @@ export function requireKnownGroup({ prime, generator }: Group): void {
     )
 }
 
-export function writeWish(writer: Writer, wish: Wish): Writer {
+export function writeWish(writer: Writer, wish: GroupRequest): Writer {
   return writer.uint32(wish.min).uint32(wish.wanted).uint32(wish.max)
 }
 
-export function readWish(payload: Buffer): Wish {
+export function readWish(payload: Buffer): GroupRequest {
   const reader = new Reader(payload, 1)
   const wish = { min: reader.uint32(), wanted: reader.uint32(), max: reader.uint32() }
   reader.end()

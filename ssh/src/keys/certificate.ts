@@ -156,13 +156,13 @@ export interface CertificateUse {
 }
 
 /** Whether a certificate allows its use, and under which condition. */
-export type CertificateJudgement =
+export type CertificateResult =
   | { readonly allowed: true; /** The one command that may run. */ readonly forceCommand: string | undefined }
   | { readonly allowed: false; readonly because: string }
 
 /** What a certificate allows. A critical option that is not known here forbids all. */
-export function judgeCertificate(certificate: Certificate, use: CertificateUse): CertificateJudgement {
-  const refused = (because: string): CertificateJudgement => ({ allowed: false, because })
+export function judgeCertificate(certificate: Certificate, use: CertificateUse): CertificateResult {
+  const refused = (because: string): CertificateResult => ({ allowed: false, because })
   const now = BigInt(Math.floor(use.now.getTime() / 1000))
   if (!use.authorities.some((trusted) => trusted.equals(certificate.authority)))
     return refused('Its authority is not trusted.')

@@ -16,7 +16,7 @@ import {
   readWish,
   requireKnownGroup,
   writeWish,
-  type Wish,
+  type GroupRequest,
 } from '../kex/group-exchange.ts'
 import type { Agreement, Hash, Started } from '../kex/method.ts'
 import { verifySignature } from '../keys/signature.ts'
@@ -57,7 +57,7 @@ export function keyExchange(inputs: ExchangeInputs): KeyExchange {
 
 /** What group exchange adds to the hash. */
 interface Chosen {
-  readonly wish: Wish
+  readonly wish: GroupRequest
   readonly group: Group
 }
 

@@ -38,12 +38,12 @@ export interface LoginKey extends KeyName {
     | {
         /** The key that signed it. */
         readonly authority: KeyName
-        judge(use: { principal: string; now: Date; address: string }): KeyVerdict
+        judge(use: { principal: string; now: Date; address: string }): KeyDecision
       }
     | undefined
 }
 
-export type KeyVerdict =
+export type KeyDecision =
   | { readonly allowed: true; readonly limits?: LoginLimits }
   | { readonly allowed: false; readonly because: string }
 
@@ -63,12 +63,12 @@ export interface Logins {
    * choose some.
    */
   withinLimit(to: Reachable): Promise<boolean>
-  key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyVerdict>
+  key(to: Reachable, username: string, source: string, key: LoginKey): Promise<KeyDecision>
   /**
    * Whether the namespace has such a key for such a name. It does not look for the device, so that the answer
    * reveals nothing about it; `key` checks the tags of a filter.
    */
-  offered(target: Target, source: string, key: LoginKey): Promise<KeyVerdict>
+  offered(target: Target, source: string, key: LoginKey): Promise<KeyDecision>
   /** The line of a registered key, for those who only have its fingerprint. */
   registered(to: Reachable, fingerprint: string): Promise<string | undefined>
 }
@@ -131,8 +131,8 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     source: string,
     key: LoginKey,
     fits: (rule: { username: string; filter: StoredFilter }) => Promise<boolean>,
-  ): Promise<KeyVerdict> {
-    const refuse = (because: string): KeyVerdict => ({ allowed: false, because })
+  ): Promise<KeyDecision> {
+    const refuse = (because: string): KeyDecision => ({ allowed: false, because })
     if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa))
       return refuse('The key is too weak.')
     // A certificate allows what the registered key that signed it allows, and no more than its own text says.

@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { deviceStatuses, statusChanges, type DeviceStatus, type StatusChange } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { hasRoom, isOver, roomFor } from '../billing/device-limit.ts'
-import { change, type Outcome, type Surroundings } from './device-status.ts'
+import { change, type Outcome, type StatusContext } from './device-status.ts'
 
-const alone: Surroundings = { sameMac: undefined, sameName: undefined, accepted: 0, max_devices: -1 }
+const alone: StatusContext = { sameMac: undefined, sameName: undefined, accepted: 0, max_devices: -1 }
 const device = (status: DeviceStatus) => ({ uid: 'this', status })
 const other = { uid: 'other', name: 'crane', connected: false }
 const third = { uid: 'third' }

@@ -6,7 +6,7 @@ import { statusChanges } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { hasRoom } from '../billing/device-limit.ts'
 
-export interface Surroundings {
+export interface StatusContext {
   /**
    * Another accepted device of the namespace with the same MAC: the same machine after a new installation, or
    * one that claims to be it.
@@ -31,7 +31,7 @@ export type Outcome =
 export function change(
   device: { uid: string; status: DeviceStatus },
   wanted: StatusChange,
-  around: Surroundings,
+  around: StatusContext,
 ): Outcome {
   const status = statusChanges[wanted]
   if (wanted !== 'accept' || device.status === 'accepted') {

@@ -6,7 +6,7 @@
 // spoken.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelLine } from '@hawser/contract/tunnel'
+import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelMessage } from '@hawser/contract/tunnel'
 import { Unreachable, type Tunnel, type TunnelDevice } from '../tunnel.ts'
 
 /** As long as agents try. */
@@ -58,7 +58,7 @@ export const controlPing = { every_ms: keepAlive_ms, timeout_ms: ping_ms }
 export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: PickUps): Tunnel {
   const refusals = new Map<string, (why: Error) => void>()
   const ended = Promise.withResolvers<void>()
-  const say = (line: TunnelLine): void => {
+  const say = (line: TunnelMessage): void => {
     if (control.destroyed) return
     if (control.writableLength > mostUnsaid_bytes)
       return void control.destroy(new Error('The agent does not read its tunnel.'))
@@ -123,14 +123,15 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
 }
 
 /** Lines that are no JSON, or too long, end the tunnel; what we do not know is passed over. */
-function readLines(control: Duplex, onLine: (line: TunnelLine) => void): void {
+function readLines(control: Duplex, onLine: (line: TunnelMessage) => void): void {
   let rest = Buffer.alloc(0)
   const take = (chunk: Buffer): void => {
     let bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     for (let end = bytes.indexOf(0x0a); end >= 0; end = bytes.indexOf(0x0a)) {
       if (end > longestLine_bytes) throw new Error('A line of the tunnel is too long.')
       const parsed: unknown = JSON.parse(bytes.toString('utf8', 0, end))
-      if (typeof parsed === 'object' && parsed !== null && 'command' in parsed) onLine(parsed as TunnelLine)
+      if (typeof parsed === 'object' && parsed !== null && 'command' in parsed)
+        onLine(parsed as TunnelMessage)
       bytes = bytes.subarray(end + 1)
     }
     if (bytes.length > longestLine_bytes) throw new Error('A line of the tunnel is too long.')
