@@ -108,199 +108,247 @@ interface Waiting {
   readonly before: IndexEntry
 }
 
+/** Opens a journal: its file begins with the header. */
 export async function journalWriter(parts: WriterParts): Promise<JournalWriter> {
-  const { file, header, key, clock, schedule } = parts
-  const started = Date.parse(header.started_at)
-  let size: Size = { width: header.width, height: header.height }
-  let time_ms = 0
-  let output_bytes = 0
-  let length = magic.length
-  let sum: Buffer = noSum
-  let index: IndexEntry[] = []
-  let spacing_bytes = block_bytes / 2
+  const writer = new Writer(parts)
+  await writer.begin()
+  return writer
+}
 
-  let block: Buffer | undefined
-  let used = 0
-  /** What was true before the first event of the block. */
-  let before: IndexEntry | undefined
-  let waiting: Waiting[] = []
-  let waiting_bytes = 0
-  let writing: Promise<void> | undefined
-  /** Resolves when the writer may go on. */
-  let drained: PromiseWithResolvers<void> | undefined
-  let failure: Error | undefined
-  let over = false
+class Writer implements JournalWriter {
+  readonly name: JournalName
+  readonly first: Size
+  readonly #parts: WriterParts
+  readonly #started: number
 
-  function fail(error: unknown): void {
-    if (failure) return
-    failure = error as Error
-    waiting = []
-    block = undefined
-    schedule.forget(flushable)
-    drained?.reject(failure)
-    drained = undefined
-    parts.onFailed(failure)
-  }
+  /** The terminal's size, the time of the last event and the bytes of output, with all events so far. */
+  #size: Size
+  #time_ms = 0
+  #output_bytes = 0
 
-  /** Room for an event of at most so many bytes in the block. */
-  function begin(kind: number, bytes: number): void {
-    if (failure) throw failure
-    if (over) throw new Error('the journal is closed')
-    const now_ms = Math.max(time_ms, clock.now() - started)
-    const most = 1 + 3 * longestVarint_bytes + bytes
-    if (block && used + most > block.length) close()
-    if (!block) {
-      block = slab(head_bytes + longestVarint_bytes + most)
-      before = { time_ms: now_ms, offset: 0, output_bytes, ...size }
-      used = putVarint(block, head_bytes, now_ms)
-      time_ms = now_ms
-      schedule.dirty(flushable)
-    }
-    block[used++] = kind
-    used = putVarint(block, used, now_ms - time_ms)
-    time_ms = now_ms
-  }
+  /** The block that events are copied into, how much of it is used, and what was true before its first event. */
+  #block: Buffer | undefined
+  #used = 0
+  #before: IndexEntry | undefined
 
-  function close(): void {
-    if (!block || !before) return
-    waiting.push({ slab: block, bytes: used, before })
-    waiting_bytes += used
-    block = undefined
-    used = 0
-    writing ??= write()
-  }
+  /** Closed blocks that wait for the disk, and their bytes, those that are being written included. */
+  #waiting: Waiting[] = []
+  #waiting_bytes = 0
+  /** The write under way. */
+  #writing: Promise<void> | undefined
+  /** Resolves when whoever writes may go on. */
+  #drained: PromiseWithResolvers<void> | undefined
 
-  async function write(): Promise<void> {
-    // A moment for others of the same turn to join; and so that whoever starts us knows that we run before we
-    // have ended.
-    await Promise.resolve()
-    while (waiting.length > 0 && !failure) {
-      const batch = waiting
-      waiting = []
-      const bytes = batch.reduce((total, { bytes: some }) => total + some, 0)
-      let last = sum
-      const pieces = batch.map(({ slab: of, bytes: some }) => {
-        const piece = of.subarray(0, some)
-        last = finishBlock(piece, Block.events, last)
-        return piece
-      })
-      try {
-        await file.append(pieces)
-      } catch (error) {
-        fail(error)
-        break
-      }
-      sum = last
-      for (const { slab: of, bytes: some, before: was } of batch) {
-        note({ ...was, offset: length })
-        length += some
-        giveBack(of)
-      }
-      waiting_bytes -= bytes
-      schedule.unsynced(flushable)
-      if (drained && waiting_bytes <= goOn_bytes) {
-        drained.resolve()
-        drained = undefined
-      }
-    }
-    // In the same turn in which nothing more was found: what comes later starts us again.
-    writing = undefined
-  }
+  /** What the file has: its length, the sum of its last block, and the places from which reading can begin. */
+  #length = magic.length
+  #sum: Buffer = noSum
+  #index: IndexEntry[] = []
+  /** The least distance between two entries of the index. */
+  #spacing_bytes = block_bytes / 2
 
-  function note(entry: IndexEntry): void {
-    const last = index.at(-1)
-    if (last && entry.offset - last.offset < spacing_bytes) return
-    index.push(entry)
-    if (index.length <= mostEntries) return
-    index = index.filter((_, at) => at % 2 === 0)
-    spacing_bytes *= 2
-  }
+  /** The first failure. After it nothing is written any more. */
+  #failure: Error | undefined
+  #over = false
 
-  const flush = async (): Promise<void> => {
-    close()
-    await writing
-    if (failure) throw failure
-  }
-
-  const flushable = {
-    push: close,
-    async sync(): Promise<void> {
-      if (over || failure) return
-      await file.sync().catch((error: unknown) => fail(error))
+  /** What the schedule of all journals calls. */
+  readonly #flushable = {
+    push: (): void => this.#closeBlock(),
+    sync: async (): Promise<void> => {
+      if (this.#over || this.#failure) return
+      await this.#parts.file.sync().catch((error: unknown) => this.#fail(error))
     },
   }
 
-  async function seal(ending: Ending): Promise<void> {
-    const end: End = { ending, ended_at: iso(clock.now()), duration_ms: time_ms, output_bytes, index }
-    await file.append(endBlocks(end, length, sum, key))
+  constructor(parts: WriterParts) {
+    const { file, header } = parts
+    this.#parts = parts
+    this.#started = Date.parse(header.started_at)
+    this.name = file.name
+    this.first = { width: header.width, height: header.height }
+    this.#size = this.first
+  }
+
+  get size(): Size {
+    return this.#size
+  }
+  get output_bytes(): number {
+    return this.#output_bytes
+  }
+  get duration_ms(): number {
+    return this.#time_ms
+  }
+  get index(): readonly IndexEntry[] {
+    return this.#index
+  }
+
+  async begin(): Promise<void> {
+    const { file, header, schedule } = this.#parts
+    const first = blockOf(Block.header, Buffer.from(JSON.stringify(header)), this.#sum)
+    this.#sum = first.subarray(5, head_bytes)
+    await file.append([magic, first])
+    this.#length += first.length
+    schedule.unsynced(this.#flushable)
+  }
+
+  output(bytes: Uint8Array): Promise<void> | undefined {
+    const block = this.#event(Kind.output, bytes.length)
+    this.#used = putVarint(block, this.#used, bytes.length)
+    block.set(bytes, this.#used)
+    this.#used += bytes.length
+    this.#output_bytes += bytes.length
+    if (this.#used >= block_bytes) this.#closeBlock()
+    if (this.#waiting_bytes + this.#used <= mostWaiting_bytes) return undefined
+    this.#drained ??= Promise.withResolvers()
+    return this.#drained.promise
+  }
+
+  resize({ width, height }: Size): void {
+    if (this.#failure || this.#over) return
+    const block = this.#event(Kind.resize, 0)
+    this.#used = putVarint(block, this.#used, width)
+    this.#used = putVarint(block, this.#used, height)
+    this.#size = { width, height }
+  }
+
+  mark(mark: Mark): void {
+    if (this.#failure || this.#over) return
+    const text = Buffer.from(JSON.stringify(mark))
+    const block = this.#event(Kind.mark, text.length)
+    this.#used = putVarint(block, this.#used, text.length)
+    this.#used += text.copy(block, this.#used)
+    if (mark.type === 'announcement') this.#output_bytes += Buffer.byteLength(mark.text)
+  }
+
+  async flush(): Promise<void> {
+    this.#closeBlock()
+    await this.#writing
+    if (this.#failure) throw this.#failure
+  }
+
+  async finish(ending: Ending = 'closed'): Promise<void> {
+    if (this.#over) return
+    const { file, schedule } = this.#parts
+    try {
+      await this.flush().catch(() => undefined)
+      this.#over = true
+      schedule.forget(this.#flushable)
+      // What a failed write left behind the last whole block goes; there may be room for the end in its place.
+      if (this.#failure) await file.cut(this.#length)
+      await this.#seal(this.#failure ? 'failed' : ending)
+    } catch (error) {
+      // The journal stays known as unfinished, so that the next start closes it.
+      await file.close(false).catch(() => undefined)
+      this.#fail(error)
+    }
+  }
+
+  /** The block, with the head of an event and room for at most so many bytes of it. */
+  #event(kind: number, bytes: number): Buffer {
+    if (this.#failure) throw this.#failure
+    if (this.#over) throw new Error('the journal is closed')
+    const now_ms = Math.max(this.#time_ms, this.#parts.clock.now() - this.#started)
+    const most = 1 + 3 * longestVarint_bytes + bytes
+    if (this.#block && this.#used + most > this.#block.length) this.#closeBlock()
+    const block = this.#block ?? this.#openBlock(head_bytes + longestVarint_bytes + most, now_ms)
+    block[this.#used++] = kind
+    this.#used = putVarint(block, this.#used, now_ms - this.#time_ms)
+    this.#time_ms = now_ms
+    return block
+  }
+
+  #openBlock(bytes: number, now_ms: number): Buffer {
+    const block = slab(bytes)
+    this.#block = block
+    this.#before = { time_ms: now_ms, offset: 0, output_bytes: this.#output_bytes, ...this.#size }
+    this.#used = putVarint(block, head_bytes, now_ms)
+    this.#time_ms = now_ms
+    this.#parts.schedule.dirty(this.#flushable)
+    return block
+  }
+
+  #closeBlock(): void {
+    if (!this.#block || !this.#before) return
+    this.#waiting.push({ slab: this.#block, bytes: this.#used, before: this.#before })
+    this.#waiting_bytes += this.#used
+    this.#block = undefined
+    this.#used = 0
+    this.#writing ??= this.#write()
+  }
+
+  async #write(): Promise<void> {
+    // A moment for others of the same turn to join; and so that whoever starts this knows that it runs before
+    // it has ended.
+    await Promise.resolve()
+    while (this.#waiting.length > 0 && !this.#failure) {
+      const batch = this.#waiting
+      this.#waiting = []
+      if (!(await this.#append(batch))) break
+    }
+    // In the same turn in which nothing more was found: what comes later starts this again.
+    this.#writing = undefined
+  }
+
+  async #append(batch: readonly Waiting[]): Promise<boolean> {
+    const { file, schedule } = this.#parts
+    let last = this.#sum
+    const pieces = batch.map(({ slab: of, bytes }) => {
+      const piece = of.subarray(0, bytes)
+      last = finishBlock(piece, Block.events, last)
+      return piece
+    })
+    try {
+      await file.append(pieces)
+    } catch (error) {
+      this.#fail(error)
+      return false
+    }
+    this.#sum = last
+    for (const { slab: of, bytes, before } of batch) {
+      this.#note({ ...before, offset: this.#length })
+      this.#length += bytes
+      this.#waiting_bytes -= bytes
+      giveBack(of)
+    }
+    schedule.unsynced(this.#flushable)
+    if (this.#drained && this.#waiting_bytes <= goOn_bytes) {
+      this.#drained.resolve()
+      this.#drained = undefined
+    }
+    return true
+  }
+
+  #note(entry: IndexEntry): void {
+    const last = this.#index.at(-1)
+    if (last && entry.offset - last.offset < this.#spacing_bytes) return
+    this.#index.push(entry)
+    if (this.#index.length <= mostEntries) return
+    this.#index = this.#index.filter((_, at) => at % 2 === 0)
+    this.#spacing_bytes *= 2
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure) return
+    this.#failure = error as Error
+    this.#waiting = []
+    this.#block = undefined
+    this.#parts.schedule.forget(this.#flushable)
+    this.#drained?.reject(this.#failure)
+    this.#drained = undefined
+    this.#parts.onFailed(this.#failure)
+  }
+
+  async #seal(ending: Ending): Promise<void> {
+    const { file, clock, key } = this.#parts
+    const end: End = {
+      ending,
+      ended_at: iso(clock.now()),
+      duration_ms: this.#time_ms,
+      output_bytes: this.#output_bytes,
+      index: this.#index,
+    }
+    await file.append(endBlocks(end, this.#length, this.#sum, key))
     await file.sync()
     await file.close(true)
-  }
-
-  const first = blockOf(Block.header, Buffer.from(JSON.stringify(header)), sum)
-  sum = first.subarray(5, head_bytes)
-  await file.append([magic, first])
-  length += first.length
-  schedule.unsynced(flushable)
-
-  return {
-    name: file.name,
-    first: { width: header.width, height: header.height },
-    get size() {
-      return size
-    },
-    get output_bytes() {
-      return output_bytes
-    },
-    get duration_ms() {
-      return time_ms
-    },
-    get index() {
-      return index
-    },
-    output(bytes) {
-      begin(Kind.output, bytes.length)
-      used = putVarint(block!, used, bytes.length)
-      block!.set(bytes, used)
-      used += bytes.length
-      output_bytes += bytes.length
-      if (used >= block_bytes) close()
-      if (waiting_bytes + used <= mostWaiting_bytes) return undefined
-      drained ??= Promise.withResolvers()
-      return drained.promise
-    },
-    resize({ width, height }) {
-      if (failure || over) return
-      begin(Kind.resize, 0)
-      used = putVarint(block!, used, width)
-      used = putVarint(block!, used, height)
-      size = { width, height }
-    },
-    mark(mark) {
-      if (failure || over) return
-      const text = Buffer.from(JSON.stringify(mark))
-      begin(Kind.mark, text.length)
-      used = putVarint(block!, used, text.length)
-      used += text.copy(block!, used)
-      if (mark.type === 'announcement') output_bytes += Buffer.byteLength(mark.text)
-    },
-    flush,
-    async finish(ending = 'closed') {
-      if (over) return
-      try {
-        await flush().catch(() => undefined)
-        over = true
-        schedule.forget(flushable)
-        // What a failed write has left behind the last whole block goes; there may be room for the end in its
-        // place.
-        if (failure) await file.cut(length)
-        await seal(failure ? 'failed' : ending)
-      } catch (error) {
-        // It stays known as unfinished, so that the next start closes it.
-        await file.close(false).catch(() => undefined)
-        fail(error)
-      }
-    },
   }
 }
 
