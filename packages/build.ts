@@ -5,6 +5,7 @@ import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { buildConsole } from '../console/build.ts'
+import { exitOnSignals } from './drafts.ts'
 import { architectures } from './registry.ts'
 import { agentsFolder, builds } from './served.ts'
 import { makeTarball, tarballName } from './tarball.ts'
@@ -32,17 +33,23 @@ export async function buildAgents({ onlyMissing }: { readonly onlyMissing: boole
       say(`${name} cannot be made: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
-  removeOtherBuilds(folder)
+  // Unless the sources have changed meanwhile: then another build may be the one in use.
+  if (agentsFolder() === folder) removeOtherBuilds(folder)
   return complete
 }
 
 function removeOtherBuilds(folder: string): void {
-  if (!existsSync(builds)) return
-  for (const name of readdirSync(builds))
-    if (name !== path.basename(folder)) rmSync(path.join(builds, name), { recursive: true, force: true })
+  try {
+    for (const name of existsSync(builds) ? readdirSync(builds) : [])
+      if (name !== path.basename(folder)) rmSync(path.join(builds, name), { recursive: true, force: true })
+  } catch (error) {
+    // On a read-only tree they stay; they are in nobody's way.
+    say(`old agents cannot be removed: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 if (import.meta.main) {
+  exitOnSignals()
   const onlyMissing = process.argv[2] === '--missing-agents'
   // A server that starts meanwhile comes first.
   if (onlyMissing) os.setPriority(5)

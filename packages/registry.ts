@@ -3,11 +3,12 @@
 // only if their bytes have the hash that package-lock.json records.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { extract } from 'tar'
 import { root } from './bundle.ts'
+import { draft, moveFolder } from './drafts.ts'
 
 export const architectures = ['x64', 'arm64'] as const
 export type Architecture = (typeof architectures)[number]
@@ -39,12 +40,13 @@ export async function packageFolder(name: string): Promise<string> {
   const folder = path.join(cache, `${name.replaceAll(/\W+/g, '-')}-${version}`)
   if (!existsSync(folder)) {
     mkdirSync(cache, { recursive: true })
-    const draft = mkdtempSync(path.join(cache, 'fetching-'))
+    const fetched = mkdtempSync(path.join(cache, 'fetching-'))
+    const fetching = draft(fetched)
     try {
-      await fetchPackage(name, draft)
-      renameSync(draft, folder)
+      await fetchPackage(name, fetched)
+      moveFolder(fetched, folder)
     } finally {
-      rmSync(draft, { recursive: true, force: true })
+      fetching[Symbol.dispose]()
     }
   }
   return path.join(folder, 'package')

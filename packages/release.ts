@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { products, root } from './bundle.ts'
+import { exitOnSignals } from './drafts.ts'
 import { npmPackage } from './npm.ts'
 import { architectures } from './registry.ts'
 import { makeTarball, tarballName } from './tarball.ts'
@@ -34,6 +35,7 @@ async function main(asked: readonly string[]): Promise<void> {
   writeFileSync(path.join(release, 'SHA256SUMS'), sums.join(''))
 }
 
+exitOnSignals()
 try {
   await main(process.argv.slice(2))
 } catch (error) {

@@ -13,13 +13,13 @@ import {
   mkdirSync,
   mkdtempSync,
   renameSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { create } from 'tar'
 import { bundle, programs, root, type Product } from './bundle.ts'
+import { draft } from './drafts.ts'
 import { licences } from './licences.ts'
 import { packageFolder, type Architecture } from './registry.ts'
 import { runtimeFor, type Runtime } from './runtime.ts'
@@ -31,7 +31,8 @@ export const tarballName = (product: Product, arch: Architecture): string =>
 export async function makeTarball(product: Product, arch: Architecture, file: string): Promise<Runtime> {
   const runtime = await runtimeFor(arch)
   const work = mkdtempSync(path.join(os.tmpdir(), 'hawser-tarball-'))
-  const draft = `${file}.${process.pid}`
+  const unfinished = `${file}.${process.pid}`
+  const drafts = [draft(work), draft(unfinished)]
   try {
     const folder = path.join(work, programs[product])
     if (product === 'agent') await writeAgent(path.join(folder, 'app'), arch)
@@ -43,11 +44,10 @@ export async function makeTarball(product: Product, arch: Architecture, file: st
       .filter((name) => lstatSync(path.join(work, name)).isFile())
       .toSorted()
     mkdirSync(path.dirname(file), { recursive: true })
-    await create({ cwd: work, file: draft, gzip: true, portable: true, mtime: new Date(0) }, files)
-    renameSync(draft, file)
+    await create({ cwd: work, file: unfinished, gzip: true, portable: true, mtime: new Date(0) }, files)
+    renameSync(unfinished, file)
   } finally {
-    rmSync(work, { recursive: true, force: true })
-    rmSync(draft, { force: true })
+    for (const each of drafts) each[Symbol.dispose]()
   }
   return runtime
 }

@@ -1,11 +1,13 @@
 // What `npm run build` makes and the server serves: the Node in a tarball is the maker's own, a packager may
 // choose another, and a server says what to do where an agent is missing.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
-import { version } from '../../packages/bundle.ts'
+import { root, version } from '../../packages/bundle.ts'
+import { moveFolder } from '../../packages/drafts.ts'
 import type { Architecture } from '../../packages/registry.ts'
 import { chosenNode, runtimeFor } from '../../packages/runtime.ts'
 import { agentsFolder } from '../../packages/served.ts'
@@ -31,6 +33,37 @@ test('the Node in a tarball is untouched, and NODE_OPTIONS does not reach it', a
     env: { PATH: process.env['PATH'], NODE_OPTIONS: '--no-such-option' },
   })
   expect(said).toBe(`${version}\n`)
+})
+
+test('a build that is stopped in the middle leaves nothing behind', async () => {
+  const [temporary, made] = [where.file('temporary'), where.file('made')]
+  for (const each of [temporary, made]) mkdirSync(each)
+  const source = (name: string): string => JSON.stringify(path.join(root, 'packages', name))
+  const script = `
+    import { exitOnSignals } from ${source('drafts.ts')}
+    import { makeTarball } from ${source('tarball.ts')}
+    exitOnSignals()
+    await makeTarball('cli', process.arch, ${JSON.stringify(path.join(made, 'cli.tar.gz'))})`
+  const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script]
+  const build = spawn(process.execPath, args, {
+    env: { ...process.env, TMPDIR: temporary },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const ended = once(build, 'exit')
+  await expect.poll(() => readdirSync(made), { timeout: 30_000 }).toHaveLength(1)
+  build.kill('SIGTERM')
+  expect(await ended).toEqual([143, null])
+  expect([...readdirSync(temporary), ...readdirSync(made)]).toEqual([])
+}, 60_000)
+
+test('of two that fetch the same package, the second keeps what the first has put there', () => {
+  for (const each of ['first', 'second']) {
+    mkdirSync(where.file(each))
+    where.write(`${each}/file`, each)
+    moveFolder(where.file(each), where.file('place'))
+  }
+  expect(readFileSync(where.file('place/file'), 'utf8')).toBe('first')
+  expect(() => moveFolder(where.file('nowhere'), where.file('other'))).toThrow('ENOENT')
 })
 
 test('the folder of the served agents carries the version', () => {

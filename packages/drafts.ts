@@ -1,0 +1,41 @@
+// Files and folders that are being made. They are removed when they are done with, and also when the build is
+// stopped in the middle: `npm start` stops its build when it ends itself, and a draft has over a hundred
+// megabytes.
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import os from 'node:os'
+
+const drafts = new Set<string>()
+
+const remove = (file: string): void => rmSync(file, { recursive: true, force: true })
+
+/** Disposing of it removes the file or folder; so does the end of the process. */
+export function draft(file: string): Disposable {
+  if (drafts.size === 0) process.on('exit', removeAll)
+  drafts.add(file)
+  return {
+    [Symbol.dispose]() {
+      remove(file)
+      drafts.delete(file)
+      if (drafts.size === 0) process.off('exit', removeAll)
+    },
+  }
+}
+
+function removeAll(): void {
+  for (const file of drafts) remove(file)
+}
+
+/** For programs that make drafts: a signal ends them in good order. */
+export function exitOnSignals(): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => process.exit(128 + os.constants.signals[signal]))
+}
+
+/** Moves a folder to its place, unless another build has put the same there meanwhile. */
+export function moveFolder(from: string, place: string): void {
+  try {
+    renameSync(from, place)
+  } catch (error) {
+    if (!existsSync(place)) throw error
+  }
+}
