@@ -1,6 +1,6 @@
 // The table of news and effects, on a real database and a real bus; what is open is a list that writes down
 // what is asked of it.
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   databases,
   device,
@@ -32,6 +32,7 @@ async function start() {
   const done: unknown[][] = []
   const failed: unknown[] = []
   const background = lifetime((_, error) => void failed.push(error))
+  const away = { is: false }
   let missed = (): void => undefined
   const bus: Bus = { ...localBus(), missed: (hearer) => ((missed = hearer), { [Symbol.dispose]() {} }) }
   const openSession = (uid: string, device_uid: string): [string, OpenSession] => [
@@ -58,7 +59,10 @@ async function start() {
     },
     joined: {
       removed: (...about) => void done.push(['joined removed', ...about]),
-      recheck: async () => void done.push(['joined recheck']),
+      async recheck() {
+        if (away.is) throw new Error('The database is away.')
+        done.push(['joined recheck'])
+      },
     },
     connectors: {
       deviceChanged: (...about) => void done.push(['connectors', ...about]),
@@ -92,6 +96,9 @@ async function start() {
     rejected: rejected.uid,
     session: record.uid,
     missed: () => missed(),
+    away,
+    failed,
+    background,
   }
 }
 
@@ -178,16 +185,45 @@ test('after news were missed everything is held against the database', async () 
   const { stores, missed, effects, tenant_id, accepted, rejected, session } = await start()
   missed()
   expect(await effects()).toEqual([
+    ['recheck', 0, 1, 2],
     ['joined recheck'],
     ['yield', accepted, 7],
     ['end', 'b', reasons.unavailable],
     ['drop', rejected, reasons.refused],
     ['end', 'b', reasons.unavailable],
-    ['recheck', 0, 1, 2],
   ])
   await stores.of(tenant_id).sessions.save(session, { active: 0, node: 'n' })
   missed()
   expect(await effects()).toContainEqual(['end', session, reasons.closed])
+})
+
+test('while the database is away people ask for themselves, and the rest is checked when it is back', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const { missed, effects, away, failed, background, applying, rejected } = await start()
+    away.is = true
+    missed()
+    await background.settled()
+    expect(failed.splice(0)).toHaveLength(1)
+    expect(await effects()).toEqual([['recheck', 0, 1, 2]])
+    vi.advanceTimersByTime(5_000)
+    await background.settled()
+    expect(failed.splice(0)).toHaveLength(1)
+    away.is = false
+    vi.advanceTimersByTime(5_000)
+    expect(await effects()).toContainEqual(['drop', rejected, reasons.refused])
+    vi.advanceTimersByTime(60_000)
+    expect(await effects()).toEqual([])
+
+    away.is = true
+    missed()
+    await background.settled()
+    expect(failed.splice(0)).toHaveLength(1)
+    applying[Symbol.dispose]()
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('nothing takes effect any more once it was disposed; recordings are swept until the end', async () => {

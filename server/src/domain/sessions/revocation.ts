@@ -75,7 +75,15 @@ export interface Revocation extends Disposable {
   recordingOf(tenant_id: string): Promise<RecordingPolicy>
 }
 
-type Table = { readonly [K in keyof News]?: (news: News[K], open: Connections) => void }
+/** Between two attempts, when the database does not answer. */
+const retry_ms = 5_000
+
+type Table = { readonly [K in keyof News]?: (news: News[K], open: Applied) => void }
+
+interface Applied extends Connections {
+  /** As `later`, and again until the work succeeds: nobody will tell these news a second time. */
+  untilDone(name: string, work: () => Promise<void>): void
+}
 
 export function revocation({ bus, stores, later, sweepRecordings }: RevocationParts): Revocation {
   async function recordingOf(tenant_id: string): Promise<RecordingPolicy> {
@@ -112,6 +120,8 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
 
   /** After missed news: checks every open connection against the database. */
   async function recheckAll(open: Connections): Promise<void> {
+    // Each of these asks for itself, until the database answers.
+    open.recheckPeople(() => true)
     await open.joined.recheck()
     for (const { device } of open.tunnels.all()) {
       const row = await stores.of(device.tenant_id).devices.find(device.uid)
@@ -126,7 +136,6 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
       // then name no node. Nobody closed such a session: this node writes its record again.
       if (record?.active === 0 && record.node !== '') session.end(reasons.closed)
     }
-    open.recheckPeople(() => true)
   }
 
   const table: Table = {
@@ -141,7 +150,7 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
       joined.removed(tenant_id, fingerprint),
     'connector.changed': ({ tenant_id, uid }, { connectors }) => connectors.changed(tenant_id, uid),
     'namespace.changed': ({ tenant_id }, open) =>
-      later('namespace.change', () => namespaceChanged(tenant_id, open)),
+      open.untilDone('namespace.change', () => namespaceChanged(tenant_id, open)),
     'member.changed': ({ tenant_id, user_id }, open) =>
       open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id),
     'user.changed': ({ user_id }, open) => open.recheckPeople((person) => person.user_id === user_id),
@@ -159,17 +168,43 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
 
   return {
     recordingOf,
-    apply(open) {
+    apply(connections) {
+      const retries = new Set<NodeJS.Timeout>()
+      let over = false
+      const open: Applied = {
+        ...connections,
+        untilDone(name, work) {
+          later(name, async () => {
+            try {
+              await work()
+            } catch (error) {
+              const retry = setTimeout(() => {
+                retries.delete(retry)
+                open.untilDone(name, work)
+              }, retry_ms).unref()
+              retries.add(retry)
+              if (over) clearTimeout(retry)
+              throw error
+            }
+          })
+        },
+      }
       const hear = (what: keyof News): Disposable | undefined => {
         // The table has for each kind of news the effect of that kind; this is what the types cannot follow.
-        const effect = table[what] as ((news: News[keyof News], open: Connections) => void) | undefined
+        const effect = table[what] as ((news: News[keyof News], open: Applied) => void) | undefined
         return effect && bus.hear(what, (news) => effect(news, open))
       }
       const hearing = [
         ...(Object.keys(table) as (keyof News)[]).map(hear),
-        bus.missed(() => later('news.missed', () => recheckAll(open))),
+        bus.missed(() => open.untilDone('news.missed', () => recheckAll(open))),
       ]
-      return { [Symbol.dispose]: () => hearing.forEach((one) => one?.[Symbol.dispose]()) }
+      return {
+        [Symbol.dispose]() {
+          over = true
+          hearing.forEach((one) => one?.[Symbol.dispose]())
+          retries.forEach((retry) => clearTimeout(retry))
+        },
+      }
     },
     [Symbol.dispose]: () => sweeping.forEach((one) => one[Symbol.dispose]()),
   }
