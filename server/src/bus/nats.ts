@@ -1,9 +1,10 @@
 // The bus between nodes, on NATS core: a fact is told here at once and published for the others; a name that
 // is held is a subject with one subscriber, so that asking for one that nobody holds is answered at once by
 // the NATS server ("no responders"), and a node that dies holds nothing any more. While NATS is away news are
-// not kept: when it is back, the hearers are told that they may have missed some. Reconnecting, and
-// subscribing anew, is the client library's work. NATS itself is not trusted: everything that nodes say there
-// is sealed (sealed.ts), and what cannot be opened is not answered.
+// not kept: when it is back, the hearers are told that they may have missed some, and so are those on the other
+// nodes if this one had any to tell. Reconnecting, and subscribing anew, is the client library's work. NATS
+// itself is not trusted: everything that nodes say there is sealed (sealed.ts), and what cannot be opened is
+// not answered.
 import { connect, NoRespondersError, type NatsConnection } from '@nats-io/transport-node'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus, News } from './bus.ts'
@@ -28,11 +29,16 @@ export interface NatsBusOptions {
 const answer_ms = 3_000
 /** A node that cannot be heard is noticed within two of these. */
 const ping_ms = 2_000
+/** News that were told this long before the connection was found lost may have been lost with it. */
+const unsure_ms = 3 * ping_ms
+/** Several nodes come back at the same time; what they kept from this one is looked for once. */
+const gather_ms = 1_000
 /** Refused messages are counted one by one, but for each reason the log has at most one line in this time. */
 const complaint_ms = 10_000
 
 export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDisposable> {
   const { prefix, onEvent } = options
+  const untoldSubject = `${prefix}.untold`
   const here = localBus()
   const connection = await connect(connectionOptions(options))
   const missed = new Set<() => void>()
@@ -41,6 +47,14 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
   let refused = 0
   let connected = true
   let closing = false
+  let told_at = -Infinity
+  /** Whether there are news that the other nodes may not have got. */
+  let untold = false
+  let gathering: NodeJS.Timeout | undefined
+
+  function checkAgain(): void {
+    for (const hearer of missed) hearer()
+  }
 
   function refuse(error: unknown): void {
     if (!(error instanceof Refused)) return onEvent('nats.failed', error as Error)
@@ -52,10 +66,15 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
   }
 
   void follow(connection, (status) => {
-    if (status === 'lost' && connected) onEvent('nats.lost')
+    if (status === 'lost' && connected) {
+      onEvent('nats.lost')
+      untold ||= performance.now() - told_at < unsure_ms
+    }
     if (status === 'back' && !connected) {
       onEvent('nats.connected')
-      for (const hearer of missed) hearer()
+      checkAgain()
+      if (untold) connection.publish(untoldSubject, close(untoldSubject, '').bytes)
+      untold = false
     }
     connected = status === 'back'
   })
@@ -77,11 +96,30 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
       }
     },
   })
+  connection.subscribe(untoldSubject, {
+    callback(error, message) {
+      if (error) return
+      try {
+        open(message.subject, message.data)
+      } catch (cause) {
+        return refuse(cause)
+      }
+      gathering ??= setTimeout(() => {
+        gathering = undefined
+        checkAgain()
+      }, gather_ms).unref()
+    },
+  })
   await connection.flush()
 
   return {
     tell(what, news) {
       here.tell(what, news)
+      // Counts for limits are worth nothing later.
+      if (what !== 'limit.counted') {
+        told_at = performance.now()
+        untold ||= !connected
+      }
       if (!connected) return
       const subject = `${prefix}.news.${what}`
       connection.publish(subject, close(subject, JSON.stringify(news)).bytes)
@@ -136,6 +174,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus & AsyncDispo
     },
     async [Symbol.asyncDispose]() {
       closing = true
+      clearTimeout(gathering)
       await connection.close()
     },
   }
