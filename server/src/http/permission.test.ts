@@ -77,3 +77,13 @@ test('it is asked for when what it rests on ends, and never after it was dispose
   expect(left.questions).toHaveLength(1)
   expect(left.onLost).not.toHaveBeenCalled()
 })
+
+test('it is asked for at an end that is further away than a timer reaches', async () => {
+  const day_ms = 24 * 3_600_000
+  const { questions, last } = start(Date.now() + 60 * day_ms)
+  last().answer(true)
+  await vi.advanceTimersByTimeAsync(60 * day_ms)
+  expect(questions).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(questions).toHaveLength(2)
+})

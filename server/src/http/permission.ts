@@ -39,9 +39,15 @@ export function permission({ holds, onLost, ends_at }: PermissionParts): Permiss
     else if (answer === undefined) retry = setTimeout(() => void ask(), retry_ms).unref()
   }
 
-  const left_ms = ends_at === undefined ? Infinity : ends_at - Date.now()
-  const ending =
-    left_ms < longest_ms ? setTimeout(() => void ask(), Math.max(left_ms, 0) + 1_000).unref() : undefined
+  let ending: NodeJS.Timeout | undefined
+  function awaitEnd(ends: number): void {
+    const left_ms = Math.max(ends - Date.now(), 0) + 1_000
+    ending =
+      left_ms > longest_ms
+        ? setTimeout(() => awaitEnd(ends), longest_ms).unref()
+        : setTimeout(() => void ask(), left_ms).unref()
+  }
+  if (ends_at !== undefined) awaitEnd(ends_at)
   // What changed while the socket was being opened counts, too.
   void ask()
   return {
