@@ -236,8 +236,9 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     },
     async stop() {
       stopping = true
-      applying[Symbol.dispose]()
       await gateway.stop(config.HAWSER_DRAIN * second_ms)
+      // Not before: while sessions get their time to end, changes still end them.
+      applying[Symbol.dispose]()
       await supervisor.stop()
       watching.close()
       await neighbours?.stop()
