@@ -76,7 +76,7 @@ export function makePipes(owner: Credentials | undefined): Pipes | undefined {
 }
 
 function makePipe(): Pipe {
-  library ??= load()
+  if (library === undefined) library = load()
   const ends = new Int32Array(2)
   if (library?.functions.pipe2(ends, closeOnExec) !== 0) throw new Error('There is no pipe.')
   const [read = -1, write = -1] = ends
