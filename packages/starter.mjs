@@ -12,8 +12,10 @@ const [wanted] = engines.node.match(/\d+\.\d+/)
 const [major, minor] = wanted.split('.').map(Number)
 const [ourMajor, ourMinor] = process.versions.node.split('.').map(Number)
 
-if (ourMajor > major || (ourMajor === major && ourMinor >= minor)) await import('../app/main.mjs')
-else {
+if (ourMajor > major || (ourMajor === major && ourMinor >= minor)) {
+  hideExperiments()
+  await import('../app/main.mjs')
+} else {
   const node = brought()
   if (node) run(node)
   else {
@@ -22,6 +24,15 @@ else {
     )
     process.exitCode = 1
   }
+}
+
+/** What --disable-warning=ExperimentalWarning does, which nobody has given to this Node. */
+function hideExperiments() {
+  const shown = process.listeners('warning')
+  process.removeAllListeners('warning')
+  process.on('warning', (warning) => {
+    if (warning.name !== 'ExperimentalWarning') for (const show of shown) show.call(process, warning)
+  })
 }
 
 function brought() {

@@ -1,6 +1,6 @@
 // What `npm run build` makes and the server serves: the Node in a tarball is the maker's own, a packager may
 // choose another, and a server says what to do where an agent is missing.
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -64,6 +64,22 @@ test('of two that fetch the same package, the second keeps what the first has pu
   }
   expect(readFileSync(where.file('place/file'), 'utf8')).toBe('first')
   expect(() => moveFolder(where.file('nowhere'), where.file('other'))).toThrow('ENOENT')
+})
+
+test('the command that npm installs says nothing about experiments, and passes other warnings on', () => {
+  for (const each of ['npm/bin', 'npm/app']) mkdirSync(where.file(each), { recursive: true })
+  where.write(
+    'npm/package.json',
+    '{ "name": "hawser-agent", "type": "module", "engines": { "node": ">=24.15.0" } }',
+  )
+  where.write(
+    'npm/app/main.mjs',
+    "process.getBuiltinModule('node:ffi'); process.emitWarning('of another kind')",
+  )
+  where.write('npm/bin/it.mjs', readFileSync(path.join(root, 'packages/starter.mjs'), 'utf8'))
+  const { stderr } = spawnSync(process.execPath, [where.file('npm/bin/it.mjs')], { encoding: 'utf8' })
+  expect(stderr).toContain('Warning: of another kind')
+  expect(stderr).not.toContain('ExperimentalWarning')
 })
 
 test('the folder of the served agents carries the version', () => {
