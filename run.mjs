@@ -35,9 +35,12 @@ const [major, minor] = process.versions.node.split('.').map(Number)
 const platform = `${process.platform}-${process.arch}`
 const carried = path.join(root, 'node_modules', `node-${platform}`, 'bin', 'node')
 const isNewEnough = major > oldest[0] || (major === oldest[0] && minor >= oldest[1])
-const node = isNewEnough ? process.execPath : existsSync(carried) ? carried : undefined
+// Some distributions leave out the part that strips types (`--without-amaro`), whatever the version.
+const stripsTypes = Boolean(process.features.typescript) && process.config.variables.node_use_amaro !== false
+const node = isNewEnough && stripsTypes ? process.execPath : existsSync(carried) ? carried : undefined
 if (!node) {
-  console.error(`hawser: Node ${process.versions.node} is too old, and npm has no newer one for ${platform}:`)
+  const lack = isNewEnough ? 'was built without TypeScript' : 'is too old'
+  console.error(`hawser: Node ${process.versions.node} ${lack}, and npm has no other one for ${platform}:`)
   console.error(`hawser: install Node ${oldest.join('.')} or newer.`)
   process.exit(1)
 }

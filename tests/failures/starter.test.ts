@@ -134,11 +134,30 @@ test('a program that a signal ends ends the starter by the same signal', async (
   expect(await start(folder.path).ended).toMatchObject({ code: null, signal: 'SIGTERM' })
 })
 
-test('the machine’s own Node is preferred to the one that npm brought, when it is new enough', async () => {
-  using folder = temporaryFolder()
-  checkout(folder.path, 'console.log(process.argv0)', '')
-  const bin = path.join(folder.path, `node_modules/node-${process.platform}-${process.arch}/bin`)
+/** A checkout that npm has brought a Node to already; the path of that. */
+function withCarriedNode(folder: string): string {
+  checkout(folder, 'console.log(process.argv0)', '')
+  const bin = path.join(folder, `node_modules/node-${process.platform}-${process.arch}/bin`)
   mkdirSync(bin, { recursive: true })
   symlinkSync(process.execPath, path.join(bin, 'node'))
+  return path.join(bin, 'node')
+}
+
+test('the machine’s own Node is preferred to the one that npm brought, when it is new enough', async () => {
+  using folder = temporaryFolder()
+  withCarriedNode(folder.path)
   expect((await start(folder.path).ended).stdout.trim()).toBe(process.execPath)
+})
+
+test('a Node of the machine that runs no TypeScript is not preferred', async () => {
+  using folder = temporaryFolder()
+  const carried = withCarriedNode(folder.path)
+  const env = { PATH: `${path.join(folder.path, 'bin')}:${process.env.PATH ?? ''}` }
+  const args = ['--no-strip-types', 'run.mjs', 'program.ts']
+  const child = spawn(process.execPath, args, {
+    cwd: folder.path,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  expect((await text(child.stdout)).trim()).toBe(carried)
 })
