@@ -29,6 +29,8 @@ export const tarballName = (product: Product, arch: Architecture): string =>
 
 /** Writes the tarball; a reader never finds half of one. */
 export async function makeTarball(product: Product, arch: Architecture, file: string): Promise<Runtime> {
+  // First, so that a tree that cannot be written to costs nothing.
+  mkdirSync(path.dirname(file), { recursive: true })
   const runtime = await runtimeFor(arch)
   const work = mkdtempSync(path.join(os.tmpdir(), 'hawser-tarball-'))
   const unfinished = `${file}.${process.pid}`
@@ -43,7 +45,6 @@ export async function makeTarball(product: Product, arch: Architecture, file: st
     const files = globSync('**', { cwd: work })
       .filter((name) => lstatSync(path.join(work, name)).isFile())
       .toSorted()
-    mkdirSync(path.dirname(file), { recursive: true })
     await create({ cwd: work, file: unfinished, gzip: true, portable: true, mtime: new Date(0) }, files)
     renameSync(unfinished, file)
   } finally {

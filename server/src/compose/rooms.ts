@@ -46,7 +46,7 @@ import { watchTickets, type WatchTickets } from '../domain/sessions/watch-ticket
 import { announcements } from '../domain/system/announcements.ts'
 import { sweeps } from '../domain/system/sweeps.ts'
 import { system } from '../domain/system/system.ts'
-import { iso, systemClock, type Clock } from '../kit/clock.ts'
+import { iso, minute_ms, systemClock, type Clock } from '../kit/clock.ts'
 import { lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
 import { emails } from '../mail/emails.ts'
@@ -177,7 +177,16 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
         )
   const recorded = await openRecordings(foundation)
   const { recordings, sweepRecordings } = recorded
-  const revoking = background.own(revocation({ bus, stores, later: background.later, sweepRecordings }))
+  const revoking = background.own(
+    revocation({
+      bus,
+      stores,
+      later: background.later,
+      sweepRecordings,
+      // On PostgreSQL without NATS a command of the administrator may run elsewhere, and nobody hears of it.
+      recheck_ms: database.name === 'postgres' && !clustered ? minute_ms : undefined,
+    }),
+  )
   background.own(
     await sweeps({
       stores,

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => storage[Symbol.asyncDispose]())
 
 /** Everything open belongs to one namespace with an accepted and a rejected device. */
-async function start() {
+async function start(recheck_ms?: number) {
   const { stores } = storage
   const { tenant_id, here } = await namespace(storage)
   const [accepted, rejected] = [device({ status: 'accepted', tunnel: 7 }), device({ status: 'rejected' })]
@@ -77,6 +77,7 @@ async function start() {
     stores,
     later: background.later,
     sweepRecordings: async () => void done.push(['sweep']),
+    recheck_ms,
   })
   const applying = rules.apply(open)
   /** What was done since the last time. */
@@ -224,6 +225,16 @@ test('while the database is away people ask for themselves, and the rest is chec
   } finally {
     vi.useRealTimers()
   }
+})
+
+test('where nobody can tell news, everything is held against the database again and again', async () => {
+  const { applying, effects } = await start(10)
+  const found: unknown[][] = []
+  await vi.waitFor(async () => {
+    found.push(...(await effects()))
+    expect(found.filter(([what]) => what === 'joined recheck').length).toBeGreaterThan(1)
+  })
+  applying[Symbol.dispose]()
 })
 
 test('nothing takes effect any more once it was disposed; recordings are swept until the end', async () => {

@@ -66,6 +66,11 @@ export interface RevocationParts {
   later(name: string, work: () => Promise<void>): void
   /** Removes the recordings of deleted devices and namespaces. */
   sweepRecordings(): Promise<void>
+  /**
+   * How often everything open is held against the database, where changes may be made by processes that cannot
+   * tell news; undefined: never.
+   */
+  recheck_ms?: number | undefined
 }
 
 export interface Revocation extends Disposable {
@@ -85,7 +90,7 @@ interface Applied extends Connections {
   untilDone(name: string, work: () => Promise<void>): void
 }
 
-export function revocation({ bus, stores, later, sweepRecordings }: RevocationParts): Revocation {
+export function revocation({ bus, stores, later, sweepRecordings, recheck_ms }: RevocationParts): Revocation {
   async function recordingOf(tenant_id: string): Promise<RecordingPolicy> {
     const namespace = await stores.namespaces.find(tenant_id)
     return {
@@ -198,11 +203,16 @@ export function revocation({ bus, stores, later, sweepRecordings }: RevocationPa
         ...(Object.keys(table) as (keyof News)[]).map(hear),
         bus.missed(() => open.untilDone('news.missed', () => recheckAll(open))),
       ]
+      const rechecking =
+        recheck_ms === undefined
+          ? undefined
+          : setInterval(() => later('recheck', () => recheckAll(open)), recheck_ms).unref()
       return {
         [Symbol.dispose]() {
           over = true
           hearing.forEach((one) => one?.[Symbol.dispose]())
           retries.forEach((retry) => clearTimeout(retry))
+          clearInterval(rechecking)
         },
       }
     },
