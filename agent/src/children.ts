@@ -7,6 +7,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import type { Exit } from '@hawser/ssh'
+import { withOwn } from './own-libraries.ts'
 import { exitOf, type Command } from './program.ts'
 import { asLogin, commandAs, credentialsFor } from './privileges.ts'
 import type { Account } from './users.ts'
@@ -73,7 +74,7 @@ export async function start(
   // `detached` makes it the leader of a session and a group, so that a signal reaches all that it has
   // started.
   const child = spawn(last.file, last.args, {
-    env: { ...env, ...last.env },
+    env: withOwn(env, last.env),
     cwd: '/',
     detached: true,
     stdio: stdioWith(stdio()),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hideLibraries, ownLibraries } from './own-libraries.ts'
+import { hideLibraries, ownLibraries, withOwn } from './own-libraries.ts'
 
 const folder = '/opt/hawser-agent/lib'
 
@@ -21,4 +21,17 @@ test('what the administrator has set stays', () => {
   const env = { LD_LIBRARY_PATH: '/opt/hawser-agent/bin/../lib:/usr/local/lib' }
   hideLibraries(env, folder)
   expect(env).toEqual({ LD_LIBRARY_PATH: '/usr/local/lib' })
+})
+
+test('what a session has of its own is there again once our Node has become the program', () => {
+  const session = { LD_LIBRARY_PATH: '/usr/local/lib', HOME: '/root' }
+  const env = withOwn(session, { LD_LIBRARY_PATH: folder })
+  expect(env).toEqual({ LD_LIBRARY_PATH: `${folder}:/usr/local/lib`, HOME: '/root' })
+  hideLibraries(env, folder)
+  expect(env).toEqual(session)
+  expect(withOwn({ HOME: '/root' }, { LD_LIBRARY_PATH: folder })).toEqual({
+    LD_LIBRARY_PATH: folder,
+    HOME: '/root',
+  })
+  expect(withOwn(session)).toEqual(session)
 })

@@ -9,6 +9,18 @@ let libraries: Readonly<Record<string, string>> = {}
 /** The variables with which our Node starts. */
 export const ownLibraries = (): Readonly<Record<string, string>> => libraries
 
+/**
+ * The environment of a child that runs our Node first and another program then: our folder comes before those
+ * that the program is to see.
+ */
+export function withOwn(
+  env: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const both = [own[variable], env[variable]].filter((folders) => folders !== undefined)
+  return { ...env, ...own, ...(both.length > 0 ? { [variable]: both.join(':') } : {}) }
+}
+
 /** Takes our folder out of the environment. */
 export function hideLibraries(
   env: Record<string, string | undefined> = process.env,
