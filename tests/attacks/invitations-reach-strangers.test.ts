@@ -43,7 +43,7 @@ describe('an invitation to an address does not reach', () => {
     })
     await reachesNobody(place)
     // Whoever reads that mailbox confirms it, and then it counts.
-    const { searchParams } = linkIn(await place.letter(victim))
+    const { searchParams } = linkIn(await place.newestEmail(victim))
     await place.nobody.users.activate({ query: { email: victim, token: searchParams.get('token') ?? '' } })
     expect(await add(place, { identifier: victim })).toBe(200)
   })
@@ -88,6 +88,6 @@ describe('a user name that looks like an address', () => {
     })
     expect(body.id).toBe(observer.id)
     await place.nobody.users.recover({ body: { email: observer.email } })
-    expect(linkIn(await place.letter(observer.email)).searchParams.get('id')).toBe(observer.id)
+    expect(linkIn(await place.newestEmail(observer.email)).searchParams.get('id')).toBe(observer.id)
   })
 })

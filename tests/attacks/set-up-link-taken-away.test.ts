@@ -34,7 +34,7 @@ describe('before the set-up', () => {
       await using service = await startService({ folder: folder.path })
       old = await codeOf(service)
       expect(await statusOf(service.api().users.register({ body: eve }))).toBe(200)
-      const token = linkIn(await service.letter(eve.email)).searchParams.get('token') ?? ''
+      const token = linkIn(await service.newestEmail(eve.email)).searchParams.get('token') ?? ''
       expect(await statusOf(service.api().users.activate({ query: { email: eve.email, token } }))).toBe(200)
       expect((await service.api().users.login({ body: eve })).body).toMatchObject({
         user: 'eve',

@@ -57,9 +57,9 @@ export async function signIn(page: Page, who: { username: string; password: stri
   await press(page, 'Sign in')
 }
 
-/** The link in the newest letter, on the service's real address. */
+/** The link in the newest e-mail, on the service's real address. */
 export async function linkTo(service: Service, to: string, after = 0): Promise<string> {
-  const { text = '' } = await service.letter(to, after)
+  const { text = '' } = await service.newestEmail(to, after)
   return /http:\/\/hawser\.test\/\S+/.exec(text)![0].replace('http://hawser.test', service.url)
 }
 

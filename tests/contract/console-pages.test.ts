@@ -1,4 +1,4 @@
-// The addresses of the console's pages, which letters and the first start print, seen without a browser: each
+// The addresses of the console's pages, which e-mails and the first start print, seen without a browser: each
 // gives its page under a policy that lets in nothing but our own files, and what is no page stays an answer
 // in JSON.
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -44,7 +44,7 @@ test.each([
   )
   expect(answer.headers.get('referrer-policy')).toBe('no-referrer')
   expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
-  // A link of a letter must not be answered from yesterday's page.
+  // A link of an e-mail must not be answered from yesterday's page.
   expect(answer.headers.get('cache-control')).toBe('no-cache')
   // Everything the page asks for is ours and there.
   const files = [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, file]) => file!)

@@ -1,5 +1,5 @@
 // The ways back in when the second factor is lost: recovery codes, which are single use and for ten minutes
-// let the same code switch it off, and the reset by two letters, of which both codes are needed. Neither
+// let the same code switch it off, and the reset by two e-mails, of which both codes are needed. Neither
 // tells whether a user exists, and neither can be guessed at without end.
 import { describe, expect, test } from 'vitest'
 import { call } from '@hawser/contract/client'
@@ -138,7 +138,7 @@ describe('a recovery code', () => {
   })
 })
 
-describe('the reset by two letters', () => {
+describe('the reset by two e-mails', () => {
   const ask = (service: Service, identifier: string = careful.username) =>
     service.api().mfa.requestReset({ body: { identifier } })
   const reset = (service: Service, main: string, recovery: string, user_id: string = careful.id) =>
@@ -146,11 +146,11 @@ describe('the reset by two letters', () => {
       .api()
       .mfa.reset({ params: { user_id }, body: { main_email_code: main, recovery_email_code: recovery } })
 
-  /** The two codes of the newest letters. */
+  /** The two codes of the newest e-mails. */
   async function codes(service: Service, after = 0) {
     const [main, recovery] = [
-      await service.letter(careful.email, after),
-      await service.letter(carefulElsewhere, after),
+      await service.newestEmail(careful.email, after),
+      await service.newestEmail(carefulElsewhere, after),
     ]
     return { main: codeIn(main), recovery: codeIn(recovery), letters: [main, recovery] }
   }
@@ -161,7 +161,7 @@ describe('the reset by two letters', () => {
     const answer = await ask(service, 'CARA@example.com')
     expect([answer.status, answer.body]).toEqual([200, undefined])
     const { main, recovery, letters } = await codes(service)
-    expect(await service.letters()).toHaveLength(2)
+    expect(await service.emails()).toHaveLength(2)
     expect(main).not.toBe(recovery)
     expect(letters[0]!.text).not.toContain(recovery)
     expect(letters[1]!.text).not.toContain(main)
@@ -233,7 +233,7 @@ describe('the reset by two letters', () => {
     expect(await statusOf(reset(service, fresh.main, fresh.recovery))).toBe(200)
   })
 
-  test('newer letters end the codes of the older ones, also mixed', async () => {
+  test('newer e-mails end the codes of the older ones, also mixed', async () => {
     await using service = await startService()
     await buildWorld(service)
     await ask(service)
@@ -269,7 +269,7 @@ describe('the reset by two letters', () => {
     }
   })
 
-  test('the answer to the request is the same whoever is asked for; only who has a second factor gets letters', async () => {
+  test('the answer to the request is the same whoever is asked for; only who has a second factor gets e-mails', async () => {
     await using service = await startService()
     await buildWorld(service)
     const looks = []
@@ -283,23 +283,23 @@ describe('the reset by two letters', () => {
       looks.push(appearance(await ask(service, identifier)))
     expect(looks[0]).toMatchObject({ status: 200, body: undefined })
     for (const look of looks) expect(look).toEqual(looks[0])
-    const to = (await service.letters()).map((letter) => letter.to?.[0]?.address)
+    const to = (await service.emails()).map((letter) => letter.to?.[0]?.address)
     expect(new Set(to)).toEqual(new Set([careful.email, carefulElsewhere]))
     expect(to).toHaveLength(2)
   })
 
-  test('there are at most five pairs of letters an hour', async () => {
+  test('there are at most five pairs of e-mails an hour', async () => {
     await using service = await startService()
     await buildWorld(service)
     for (const _ of [1, 2, 3, 4, 5, 6, 7]) {
       expect((await ask(service)).status).toBe(200)
-      await service.letters()
+      await service.emails()
     }
-    expect(await service.letters()).toHaveLength(10)
+    expect(await service.emails()).toHaveLength(10)
     const { main, recovery } = await codes(service, 4)
     service.clock.forward(hour_ms)
     await ask(service)
-    expect(await service.letters()).toHaveLength(12)
+    expect(await service.emails()).toHaveLength(12)
     expect(await statusOf(reset(service, main, recovery))).toBe(401)
   })
 

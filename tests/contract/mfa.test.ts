@@ -1,5 +1,5 @@
 // The second factor from switching it on to losing it: sign-in with a code, codes and tokens that work once,
-// limits on wrong ones, recovery codes, and the reset by two letters.
+// limits on wrong ones, recovery codes, and the reset by two e-mails.
 import { describe, expect, test } from 'vitest'
 import { call } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -147,7 +147,7 @@ describe('the whole way', () => {
       .api()
       .mfa.recover({ body: { identifier: observer.username, recovery_code: recovery_codes[0]! } })
     await service.api().mfa.requestReset({ body: { identifier: observer.username } })
-    const resetCodes = (await service.letters())
+    const resetCodes = (await service.emails())
       .filter(({ text }) => text?.includes('/reset-mfa?'))
       .map(codeIn)
     expect(resetCodes).toHaveLength(2)

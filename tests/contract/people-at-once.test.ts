@@ -75,7 +75,7 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
     expect(await statusesOf(times(4, use))).toEqual(oneOf(4, 200, 401))
   })
 
-  test('the codes of both letters are used once', async () => {
+  test('the codes of both e-mails are used once', async () => {
     const { main, recovery } = sample.resetCodes
     const use = () =>
       service.api().mfa.reset({
@@ -106,9 +106,9 @@ describe.each(['SQLite', 'PostgreSQL'])('on %s', (database) => {
     expect(await statusesOf(times(3, rename))).toEqual(oneOf(3, 200, 409))
   })
 
-  test('five letters are sent, however many ask', async () => {
+  test('five e-mails are sent, however many ask', async () => {
     await Promise.all(times(20, () => service.api().users.recover({ body: { email: operator.email } })))
-    const letters = (await service.letters()).filter((letter) => letter.to?.[0]?.address === operator.email)
+    const letters = (await service.emails()).filter((letter) => letter.to?.[0]?.address === operator.email)
     expect(letters).toHaveLength(5)
   })
 })

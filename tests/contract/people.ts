@@ -1,5 +1,5 @@
 // What the tests about people share: how to catch a refusal, how to seem to come from elsewhere, how to read
-// a link or a code out of a letter, and how to look for secrets that should stand nowhere.
+// a link or a code out of an e-mail, and how to look for secrets that should stand nowhere.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -58,17 +58,17 @@ export function appearance(answer: { status: number; body: unknown; headers: Hea
   return { status: answer.status, body: answer.body, headers: Object.fromEntries(headers) as object }
 }
 
-/** The link of a letter, from its text part. */
-export function linkIn(letter: Email): URL {
-  const line = letter.text?.split(/\r?\n/).find((text) => /^https?:\/\/\S+$/.test(text))
-  if (line === undefined) throw new Error('there is no line with a link in the letter')
+/** The link of an e-mail, from its text part. */
+export function linkIn(email: Email): URL {
+  const line = email.text?.split(/\r?\n/).find((text) => /^https?:\/\/\S+$/.test(text))
+  if (line === undefined) throw new Error('there is no line with a link in the e-mail')
   return new URL(line)
 }
 
-/** The code of a letter, which stands alone on a line. */
-export function codeIn(letter: Email): string {
-  const line = letter.text?.split(/\r?\n/).find((text) => /^[A-Z0-9]{5,16}$/.test(text))
-  if (line === undefined) throw new Error('there is no line with a code in the letter')
+/** The code of an e-mail, which stands alone on a line. */
+export function codeIn(email: Email): string {
+  const line = email.text?.split(/\r?\n/).find((text) => /^[A-Z0-9]{5,16}$/.test(text))
+  if (line === undefined) throw new Error('there is no line with a code in the e-mail')
   return line
 }
 

@@ -1,5 +1,5 @@
-// Registration, confirmation by letter and the way back in after a forgotten password. The tests read the
-// letters as people do: they take the link from the text part and use what it carries. At the end, nothing
+// Registration, confirmation by e-mail and the way back in after a forgotten password. The tests read the
+// e-mails as people do: they take the link from the text part and use what it carries. At the end, nothing
 // secret stands in the log or in any file but the outbox.
 import type { AddressInfo } from 'node:net'
 import PostalMime, { type Email } from 'postal-mime'
@@ -17,7 +17,7 @@ import { appearance, foundIn, linkIn, refused, statusesOf, statusOf } from './pe
 const { observer, unconfirmed } = sample
 const nora = { name: 'Nora', email: 'nora@example.com', username: 'nora', password: 'lighthouse' }
 
-/** What the link of a letter carries. */
+/** What the link of an e-mail carries. */
 function carriedBy(letter: Email): { email: string; id: string; token: string } {
   const { searchParams } = linkIn(letter)
   return {
@@ -27,8 +27,8 @@ function carriedBy(letter: Email): { email: string; id: string; token: string } 
   }
 }
 
-const lettersTo = async (service: Service, to: string) =>
-  (await service.letters()).filter((letter) => letter.to?.some(({ address }) => address === to))
+const emailsTo = async (service: Service, to: string) =>
+  (await service.emails()).filter((letter) => letter.to?.some(({ address }) => address === to))
 
 const login = (service: Service, { username, password }: { username: string; password: string }) =>
   statusOf(service.api().users.login({ body: { username, password } }))
@@ -40,13 +40,13 @@ describe('registering', () => {
   // For what is refused, and for what does not get in each other's way.
   const place = sharedPlace()
 
-  test('makes a user who waits for a letter, and the link in it lets the user in', async () => {
+  test('makes a user who waits for an e-mail, and the link in it lets the user in', async () => {
     await using service = await startService()
     const api = service.api()
     const answer = await api.users.register({ body: { ...nora, email_marketing: true } })
     expect([answer.status, answer.body]).toEqual([200, undefined])
     expect(await login(service, nora)).toBe(403)
-    const letter = await service.letter(nora.email)
+    const letter = await service.newestEmail(nora.email)
     const link = linkIn(letter)
     expect(link.origin + link.pathname).toBe('http://hawser.test/validation-account')
     expect(letter.html).toContain(link.href.replaceAll('&', '&amp;'))
@@ -72,7 +72,7 @@ describe('registering', () => {
     await service
       .api()
       .users.register({ body: { ...nora, username: 'NORA', email: 'Nora+Post@Example.COM' } })
-    const { email, token } = carriedBy(await service.letter('nora+post@example.com'))
+    const { email, token } = carriedBy(await service.newestEmail('nora+post@example.com'))
     expect(email).toBe('nora+post@example.com')
     expect(await activate(service, { email: 'NORA+post@example.com', token })).toBe(200)
     expect(await login(service, { ...nora, username: 'nora+post@example.com' })).toBe(200)
@@ -109,7 +109,7 @@ describe('registering', () => {
   ])('%s is refused with all offending fields', async (_, body, fields) => {
     const answer = await call(users.register, { body }, { url: place.url })
     expect([answer.status, (answer.body as string[]).toSorted()]).toEqual([400, fields])
-    expect(await lettersTo(place, nora.email)).toEqual([])
+    expect(await emailsTo(place, nora.email)).toEqual([])
   })
 
   test.each([
@@ -130,8 +130,8 @@ describe('registering', () => {
   ])('what is in use already, %s, is refused with 409 and its names', async (_, clash, fields) => {
     const failure = await refused(place.nobody.users.register({ body: { ...nora, ...clash } }))
     expect([failure.status, failure.body]).toEqual([409, fields])
-    expect(await lettersTo(place, nora.email)).toEqual([])
-    expect(await lettersTo(place, observer.email)).toEqual([])
+    expect(await emailsTo(place, nora.email)).toEqual([])
+    expect(await emailsTo(place, observer.email)).toEqual([])
   })
 
   test('of two who ask for the same name at once, one gets it', async () => {
@@ -149,7 +149,7 @@ describe('registering', () => {
     const failure = await refused(service.api().users.register({ body: nora }))
     expect([failure.status, failure.body]).toEqual([403, { message: expect.any(String) as string }])
     expect(await service.rooms.stores.users.list()).toEqual([])
-    expect(await service.letters()).toEqual([])
+    expect(await service.emails()).toEqual([])
   })
 
   test('does not let the caller set what is not asked for', async () => {
@@ -173,7 +173,7 @@ describe('the activation link', () => {
   test('works once', async () => {
     await using service = await startService()
     await service.api().users.register({ body: nora })
-    const carried = carriedBy(await service.letter(nora.email))
+    const carried = carriedBy(await service.newestEmail(nora.email))
     const follow = () =>
       service.api().users.activate({ query: { email: carried.email, token: carried.token } })
     expect(await statusesOf([follow(), follow()])).toEqual([200, 401])
@@ -186,8 +186,8 @@ describe('the activation link', () => {
     await service.api().users.register({ body: nora })
     await service.api().users.register({ body: { ...nora, username: 'late', email: 'late@example.com' } })
     const [inTime, late] = [
-      carriedBy(await service.letter(nora.email)),
-      carriedBy(await service.letter('late@example.com')),
+      carriedBy(await service.newestEmail(nora.email)),
+      carriedBy(await service.newestEmail('late@example.com')),
     ]
     service.clock.forward(day_ms - minute_ms)
     expect(await activate(service, inTime)).toBe(200)
@@ -200,7 +200,7 @@ describe('the activation link', () => {
     await using service = await startService()
     await buildWorld(service)
     await service.api().users.register({ body: nora })
-    const { email, token } = carriedBy(await service.letter(nora.email))
+    const { email, token } = carriedBy(await service.newestEmail(nora.email))
     for (const other of [unconfirmed.email, 'nobody@example.com', 'nora']) {
       const failure = await refused(service.api().users.activate({ query: { email: other, token } }))
       expect([failure.status, failure.body]).toEqual([401, { message: expect.any(String) as string }])
@@ -231,10 +231,10 @@ describe('Resend confirmation', () => {
   test('sends a new link and ends the old one', async () => {
     await using service = await startService()
     await service.api().users.register({ body: nora })
-    const old = carriedBy(await service.letter(nora.email))
+    const old = carriedBy(await service.newestEmail(nora.email))
     const answer = await service.api().users.resend({ body: { username: 'NORA' } })
     expect([answer.status, answer.body]).toEqual([200, undefined])
-    const fresh = carriedBy(await service.letter(nora.email, 1))
+    const fresh = carriedBy(await service.newestEmail(nora.email, 1))
     expect(fresh.token).not.toBe(old.token)
     expect(await activate(service, old)).toBe(401)
     expect(await activate(service, fresh)).toBe(200)
@@ -248,37 +248,37 @@ describe('Resend confirmation', () => {
       answers.push(appearance(await service.api().users.resend({ body: { username } })))
     expect(answers[0]).toMatchObject({ status: 200, body: undefined })
     for (const answer of answers) expect(answer).toEqual(answers[0])
-    const letters = await service.letters()
+    const letters = await service.emails()
     expect(letters.map((letter) => letter.to?.[0]?.address)).toEqual([unconfirmed.email])
   })
 
-  test('sends at most five letters an hour, the first one included, and goes on an hour later', async () => {
+  test('sends at most five e-mails an hour, the first one included, and goes on an hour later', async () => {
     await using service = await startService()
     await service.api().users.register({ body: nora })
     const ask = async () => {
       expect(await statusOf(service.api().users.resend({ body: { username: nora.username } }))).toBe(200)
-      return (await lettersTo(service, nora.email)).length
+      return (await emailsTo(service, nora.email)).length
     }
     const counts = []
     for (const _ of [1, 2, 3, 4, 5, 6]) counts.push(await ask())
     expect(counts).toEqual([2, 3, 4, 5, 5, 5])
     // The last link that was sent still works.
-    const last = carriedBy((await lettersTo(service, nora.email)).at(-1)!)
+    const last = carriedBy((await emailsTo(service, nora.email)).at(-1)!)
     service.clock.forward(hour_ms)
     expect(await ask()).toBe(6)
     expect(await activate(service, last)).toBe(401)
-    expect(await activate(service, carriedBy(await service.letter(nora.email, 5)))).toBe(200)
+    expect(await activate(service, carriedBy(await service.newestEmail(nora.email, 5)))).toBe(200)
   })
 
-  test('asking all the time does not keep the next letter away for good', async () => {
+  test('asking all the time does not keep the next e-mail away for good', async () => {
     await using service = await startService()
     await service.api().users.register({ body: nora })
     for (let minutes = 0; minutes <= 60; minutes += 5) {
       await service.api().users.resend({ body: { username: nora.username } })
-      await service.letters()
+      await service.emails()
       service.clock.forward(5 * minute_ms)
     }
-    expect((await lettersTo(service, nora.email)).length).toBeGreaterThan(5)
+    expect((await emailsTo(service, nora.email)).length).toBeGreaterThan(5)
   })
 })
 
@@ -296,7 +296,7 @@ describe('a forgotten password', () => {
     const token = await world.token('observer')
     const answer = await service.api().users.recover({ body })
     expect([answer.status, answer.body]).toEqual([200, undefined])
-    const letter = await service.letter(observer.email)
+    const letter = await service.newestEmail(observer.email)
     const link = linkIn(letter)
     expect(link.origin + link.pathname).toBe('http://hawser.test/update-password')
     const carried = carriedBy(letter)
@@ -323,7 +323,7 @@ describe('a forgotten password', () => {
     expect(await statusesOf(both)).toEqual([200, 401])
   })
 
-  test('the answer is the same whoever is asked for, and nobody gets a letter for nothing', async () => {
+  test('the answer is the same whoever is asked for, and nobody gets an e-mail for nothing', async () => {
     await using service = await startService()
     await buildWorld(service)
     const answers = []
@@ -336,7 +336,7 @@ describe('a forgotten password', () => {
       answers.push(appearance(await service.api().users.recover({ body })))
     expect(answers[0]).toMatchObject({ status: 200, body: undefined })
     for (const answer of answers) expect(answer).toEqual(answers[0])
-    expect((await service.letters()).map((letter) => letter.to?.[0]?.address)).toEqual([observer.email])
+    expect((await service.emails()).map((letter) => letter.to?.[0]?.address)).toEqual([observer.email])
   })
 
   test('asking for nobody in particular is 400', async () => {
@@ -370,23 +370,23 @@ describe('a forgotten password', () => {
     await using service = await startService()
     await buildWorld(service)
     await service.api().users.recover({ body: { username: sample.operator.username } })
-    const { id, token } = carriedBy(await service.letter(sample.operator.email))
+    const { id, token } = carriedBy(await service.newestEmail(sample.operator.email))
     service.clock.forward(day_ms)
     expect(await reset(service, id, token)).toBe(401)
     await service.api().users.recover({ body: { username: sample.operator.username } })
-    const fresh = carriedBy(await service.letter(sample.operator.email, 1))
+    const fresh = carriedBy(await service.newestEmail(sample.operator.email, 1))
     service.clock.forward(day_ms - minute_ms)
     expect(await reset(service, id, fresh.token)).toBe(200)
   })
 
-  test('a newer letter ends the token of the older one', async () => {
+  test('a newer e-mail ends the token of the older one', async () => {
     await using service = await startService()
     await buildWorld(service)
     const ask = () => service.api().users.recover({ body: { email: observer.email } })
     await ask()
-    const old = carriedBy(await service.letter(observer.email))
+    const old = carriedBy(await service.newestEmail(observer.email))
     await ask()
-    const fresh = carriedBy(await service.letter(observer.email, 1))
+    const fresh = carriedBy(await service.newestEmail(observer.email, 1))
     expect(await reset(service, observer.id, old.token)).toBe(401)
     expect(await reset(service, observer.id, fresh.token)).toBe(200)
   })
@@ -396,7 +396,7 @@ describe('a forgotten password', () => {
     await buildWorld(service)
     const { stores, vault, clock } = service.rooms
     const expires_at = new Date(clock.now() + day_ms).toISOString()
-    // Two letters that were asked for at the same moment leave two tokens.
+    // Two e-mails that were asked for at the same moment leave two tokens.
     await stores.tokens.insert({
       kind: 'recovery',
       hash: vault.mark('recovery', 'the-other-one'),
@@ -407,23 +407,23 @@ describe('a forgotten password', () => {
     expect(await reset(service, observer.id, 'the-other-one')).toBe(401)
   })
 
-  test('there are at most five letters an hour', async () => {
+  test('there are at most five e-mails an hour', async () => {
     await using service = await startService()
     await buildWorld(service)
     for (const _ of [1, 2, 3, 4, 5, 6, 7])
       expect((await service.api().users.recover({ body: { email: observer.email } })).status).toBe(200)
-    expect(await lettersTo(service, observer.email)).toHaveLength(5)
+    expect(await emailsTo(service, observer.email)).toHaveLength(5)
     service.clock.forward(hour_ms)
     await service.api().users.recover({ body: { email: observer.email } })
-    expect(await lettersTo(service, observer.email)).toHaveLength(6)
+    expect(await emailsTo(service, observer.email)).toHaveLength(6)
   })
 
-  test('the letter does not confirm an account, and the second factor stays on', async () => {
+  test('the e-mail does not confirm an account, and the second factor stays on', async () => {
     await using service = await startService()
     await buildWorld(service)
     for (const person of [unconfirmed, sample.careful]) {
       await service.api().users.recover({ body: { username: person.username } })
-      const { id, token } = carriedBy(await service.letter(person.email))
+      const { id, token } = carriedBy(await service.newestEmail(person.email))
       expect(await reset(service, id, token)).toBe(200)
     }
     expect(await login(service, { ...unconfirmed, password: 'a-new-rope' })).toBe(403)
@@ -440,7 +440,7 @@ describe('secrets', () => {
     const api = service.api()
     const passwords = ['gale-and-current', 'a-wrong-password-3', 'harbour-light-42']
     await api.users.register({ body: { ...nora, password: passwords[0]! } })
-    const activation = carriedBy(await service.letter(nora.email))
+    const activation = carriedBy(await service.newestEmail(nora.email))
     await statusOf(api.users.activate({ query: { email: 'nobody@example.com', token: activation.token } }))
     await api.users.activate({ query: activation })
     await statusOf(api.users.login({ body: { username: 'nora', password: passwords[1]! } }))
@@ -455,7 +455,7 @@ describe('secrets', () => {
     await service.api({ apiKey: key }).devices.list({})
     await statusOf(service.api({ apiKey: `${key}0` }).devices.list({}))
     await api.users.recover({ body: { username: 'nora' } })
-    const recovery = carriedBy(await service.letter(nora.email, 1))
+    const recovery = carriedBy(await service.newestEmail(nora.email, 1))
     await api.users.resetPassword({
       params: { uid: recovery.id },
       body: { password: passwords[2]!, token: recovery.token },
@@ -480,7 +480,7 @@ describe('secrets', () => {
 })
 
 describe('by SMTP', () => {
-  test('the letter arrives with a text and an HTML part, and nothing is left in the outbox', async () => {
+  test('the e-mail arrives with a text and an HTML part, and nothing is left in the outbox', async () => {
     const arrivals: { recipients: string[]; raw: Buffer }[] = []
     const server = new SMTPServer({
       authOptional: true,
@@ -509,8 +509,8 @@ describe('by SMTP', () => {
       }
       await using service = await startService({ env })
       await service.api().users.register({ body: nora })
-      // Waits for the letters that are on their way; there are none in the outbox.
-      expect(await service.letters()).toEqual([])
+      // Waits for the e-mails that are on their way; there are none in the outbox.
+      expect(await service.emails()).toEqual([])
       expect(arrivals.map(({ recipients }) => recipients)).toEqual([[nora.email]])
       const letter = await PostalMime.parse(arrivals[0]!.raw)
       expect(letter.from).toEqual({ name: 'Harbour', address: 'harbour@example.com' })

@@ -58,8 +58,8 @@ describe('the first set-up', () => {
     expect(
       await statusOf(service.api().users.login({ body: { username: 'SAM', password: sam.password } })),
     ).toBe(200)
-    // No letter is needed, and none is sent.
-    expect(await service.letters()).toEqual([])
+    // No e-mail is needed, and none is sent.
+    expect(await service.emails()).toEqual([])
   })
 
   test('names the namespace after the user where no name is given', async () => {

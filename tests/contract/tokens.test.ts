@@ -268,7 +268,7 @@ describe('the token that changes the password', () => {
     expect(await works(service, token)).toBe(401)
   })
 
-  test('ends when the password is set with a link from a letter', async () => {
+  test('ends when the password is set with a link from an e-mail', async () => {
     await using service = await startService()
     await buildWorld(service)
     const { token } = await signIn(service, observer)
@@ -276,7 +276,7 @@ describe('the token that changes the password', () => {
       .api({ token })
       .users.update({ body: { password: 'a-new-rope', current_password: observer.password } })
     await service.api().users.recover({ body: { username: observer.username } })
-    const link = linkIn(await service.letter(observer.email)).searchParams
+    const link = linkIn(await service.newestEmail(observer.email)).searchParams
     const body = { password: 'a-newer-rope', token: link.get('token') ?? '' }
     await service.api().users.resetPassword({ params: { uid: observer.id }, body })
     expect(await works(service, token)).toBe(401)

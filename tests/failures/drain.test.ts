@@ -80,7 +80,7 @@ test(
   },
 )
 
-test('presence and letters that wait in memory are written', { timeout: 120_000 }, async () => {
+test('presence and e-mails that wait in memory are written', { timeout: 120_000 }, async () => {
   using folder = temporaryFolder()
   await using program = await startProgram({ folder: folder.path })
   const { tenant } = await setUp(program)

@@ -33,9 +33,9 @@ export interface Service extends AsyncDisposable {
   /** What was logged so far, one object a line. */
   log(): string
   api(options?: Omit<ClientOptions, 'url'>): Client
-  /** The newest letter to this address; waits until there is one more than `after`. */
-  letter(to: string, after?: number): Promise<Email>
-  letters(): Promise<Email[]>
+  /** The newest e-mail to this address; waits until there is one more than `after`. */
+  newestEmail(to: string, after?: number): Promise<Email>
+  emails(): Promise<Email[]>
 }
 
 export interface ServiceOptions {
@@ -131,7 +131,7 @@ export async function startService({
   const url = `http://127.0.0.1:${server.port}`
   const outbox = path.join(data, 'outbox')
 
-  async function letters(): Promise<Email[]> {
+  async function emails(): Promise<Email[]> {
     await server.rooms.background.settled()
     let files: string[] = []
     try {
@@ -139,7 +139,7 @@ export async function startService({
         .filter((file) => file.endsWith('.eml'))
         .toSorted()
     } catch {
-      // No letter was written yet, so there is no folder either.
+      // No e-mail was written yet, so there is no folder either.
     }
     return Promise.all(files.map((file) => PostalMime.parse(readFileSync(path.join(outbox, file)))))
   }
@@ -154,12 +154,12 @@ export async function startService({
     clock,
     log: () => lines.join(''),
     api: (options = {}) => client({ url, ...options }),
-    letters,
-    async letter(to, after = 0) {
-      const found = (await letters()).filter((letter) => letter.to?.some((address) => address.address === to))
+    emails,
+    async newestEmail(to, after = 0) {
+      const found = (await emails()).filter((email) => email.to?.some((address) => address.address === to))
       const newest = found.at(-1)
       if (found.length <= after || !newest)
-        throw new Error(`no letter to ${to} after the first ${after}; there are ${found.length}`)
+        throw new Error(`no e-mail to ${to} after the first ${after}; there are ${found.length}`)
       return newest
     },
     async [Symbol.asyncDispose]() {

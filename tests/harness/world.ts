@@ -1,5 +1,5 @@
 // The small world of the contract's examples (contract/src/examples.ts), built in a service: two namespaces,
-// people of every role, a device, keys, rules, letters' tokens. Every example of the contract works in it as
+// people of every role, a device, keys, rules, e-mails' tokens. Every example of the contract works in it as
 // it stands.
 import { argon2Sync } from 'node:crypto'
 import { TOTP, Secret } from 'otpauth'
