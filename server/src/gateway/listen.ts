@@ -11,6 +11,7 @@ import {
   type PrivateKey,
 } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
+import type { OpenSession } from '../domain/sessions/revocation.ts'
 import { plainAddress } from '../kit/address.ts'
 import { newUid } from '../kit/ids.ts'
 import type { Log } from '../kit/log.ts'
@@ -18,7 +19,7 @@ import type { Agentless } from './agentless.ts'
 import { clientChannels, clientRequests } from './channels.ts'
 import { handshake, type HandshakeParts } from './handshake.ts'
 import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
-import { runSession, type OpenSession, type Recording } from './session.ts'
+import { runSession, type Recording } from './session.ts'
 import type { Startups, WhyRefused } from './startups.ts'
 import { openTerminal, type Terminal, type TerminalRequest } from './terminal.ts'
 

@@ -3,21 +3,12 @@
 // finished.
 import { pipe, Reason, type ConnectionEnd } from '@hawser/ssh'
 import type { LiveSession } from '../domain/sessions/live-sessions.ts'
+import type { OpenSession } from '../domain/sessions/revocation.ts'
 import type { Log } from '../kit/log.ts'
 import type { SessionRecorder, RecordingSettings } from '../recording/tap.ts'
 import { announcementFor, channelPolicy } from './channels.ts'
 import type { LoggedIn } from './login.ts'
 import type { Origin } from './proxy-header.ts'
-
-export interface OpenSession {
-  readonly uid: string
-  readonly device_uid: string
-  readonly tenant_id: string
-  /** Ends the session; the client shows the sentence. */
-  end(sentence: string): void
-  /** Starts or stops recording, from now on. */
-  record(settings: RecordingSettings): void
-}
 
 /** How a session is recorded, and whether. */
 export interface Recording {

@@ -7,21 +7,18 @@
 // The rule that makes a change publishes the news, on any node; the effects happen on the node that has the
 // connection.
 import type { Bus, News } from '../../bus/bus.ts'
+import type { RecordingSettings } from '../../recording/tap.ts'
 import type { Stores } from '../../storage/stores.ts'
 
+/** A session that goes on here, between a client and a device. */
 export interface OpenSession {
   readonly uid: string
   readonly tenant_id: string
   readonly device_uid: string
-  end(why: string): void
+  /** Ends the session; the client shows the sentence. */
+  end(sentence: string): void
   /** Starts or stops recording, from now on. */
-  record(policy: RecordingPolicy): void
-}
-
-export interface RecordingPolicy {
-  readonly record: boolean
-  /** Whether a session that cannot be recorded may go on. */
-  readonly continueUnrecorded: boolean
+  record(settings: RecordingSettings): void
 }
 
 /** A person who has a terminal or a live view open, and the namespace of it. */
@@ -77,7 +74,7 @@ export interface Revocation extends Disposable {
   /** From now on changes take effect on what is open here, until this is disposed. */
   apply(open: Connections): Disposable
   /** Whether the namespace wants its sessions recorded now. */
-  recordingOf(tenant_id: string): Promise<RecordingPolicy>
+  recordingOf(tenant_id: string): Promise<RecordingSettings>
 }
 
 /** Between two attempts, when the database does not answer. */
@@ -91,7 +88,7 @@ interface Applied extends Connections {
 }
 
 export function revocation({ bus, stores, later, sweepRecordings, recheck_ms }: RevocationParts): Revocation {
-  async function recordingOf(tenant_id: string): Promise<RecordingPolicy> {
+  async function recordingOf(tenant_id: string): Promise<RecordingSettings> {
     const namespace = await stores.namespaces.find(tenant_id)
     return {
       record: namespace?.session_record === 1,
