@@ -5,6 +5,8 @@ import Type, { type Static } from './type.ts'
 import { anyone, device, deviceOr, member } from './access.ts'
 import { sample } from './examples.ts'
 import {
+  DeviceName,
+  DeviceTags,
   DeviceUid,
   Fingerprint,
   FilterQuery,
@@ -12,11 +14,9 @@ import {
   paging,
   Position,
   Tag,
-  Tags,
   TenantId,
   Timestamp,
 } from './fields.ts'
-import { patterns } from './fields.ts'
 import { operation } from './operation.ts'
 
 export const deviceStatuses = ['accepted', 'rejected', 'pending', 'removed', 'unused'] as const
@@ -237,7 +237,7 @@ export const devices = {
     access: member('operator'),
     params,
     body: Type.Object({
-      name: Type.Optional(Type.String({ pattern: patterns.deviceName })),
+      name: Type.Optional(DeviceName),
       public_url: Type.Optional(Type.Boolean()),
     }),
     failures: ['conflict'],
@@ -251,7 +251,7 @@ export const devices = {
     path: '/api/devices/:uid',
     access: member('operator'),
     params,
-    body: Type.Object({ name: Type.String({ pattern: patterns.deviceName }) }),
+    body: Type.Object({ name: DeviceName }),
     failures: ['conflict'],
     example: { ...aDevice, body: { name: 'gantry' } },
   }),
@@ -299,12 +299,13 @@ export const devices = {
 
   setTags: operation({
     title: 'Update tags to device',
-    summary: 'Replaces the tags of the device.',
+    summary:
+      'Replaces the tags of the device: at most three, or as many as the server’s `HAWSER_DEVICE_TAGS` allows.',
     method: 'PUT',
     path: '/api/devices/:uid/tags',
     access: member('operator'),
     params,
-    body: Type.Object({ tags: Tags }),
+    body: Type.Object({ tags: DeviceTags }),
     failures: [],
     example: { ...aDevice, body: { tags: ['pier', 'north'] } },
   }),

@@ -26,12 +26,28 @@ export const Fingerprint = Type.String({
   pattern: patterns.fingerprint,
   description: 'MD5 of the key blob, colon separated.',
 })
+export const FingerprintSha256 = Type.String({ description: 'SHA-256 of the key blob, as OpenSSH shows it.' })
 export const Timestamp = Type.String({
   format: 'date-time',
   description: 'RFC 3339, UTC, with milliseconds.',
 })
-export const Email = Type.String({ pattern: patterns.email, maxLength: 254 })
-export const Username = Type.String({ pattern: patterns.username })
+export const Email = Type.String({
+  pattern: patterns.email,
+  maxLength: 254,
+  description: 'an e-mail address',
+})
+export const Username = Type.String({
+  pattern: patterns.username,
+  description: '3 to 30 letters, digits or any of - _ . @',
+})
+export const DeviceName = Type.String({
+  pattern: patterns.deviceName,
+  description: '1 to 64 letters, digits, - or _',
+})
+export const NamespaceName = Type.String({
+  pattern: patterns.namespaceName,
+  description: '1 to 63 letters, digits or -, not beginning with -',
+})
 export const passwordLength = { minLength: 5, maxLength: 30 }
 export const Password = Type.String(passwordLength)
 export const Tag = Type.String({
@@ -39,6 +55,10 @@ export const Tag = Type.String({
   description: '3 to 255 characters, no white space, none of / @ & :',
 })
 export const Tags = Type.Array(Tag, { minItems: 1, maxItems: 3, uniqueItems: true })
+/** The most tags that `HAWSER_DEVICE_TAGS` can allow a device to have. */
+export const mostDeviceTags = 64
+/** The server allows three, as the interface says, unless `HAWSER_DEVICE_TAGS` says more. */
+export const DeviceTags = Type.Array(Tag, { minItems: 1, maxItems: mostDeviceTags, uniqueItems: true })
 /** A regular expression in RE2 syntax, unanchored; checked when it is stored, run in linear time. */
 export const Pattern = Type.String({
   minLength: 1,

@@ -2,6 +2,7 @@
 // listed together, each with an example. The reference page is generated from this table.
 import { BlockList, isIP } from 'node:net'
 import path from 'node:path'
+import { mostDeviceTags } from '@hawser/contract/fields'
 import { logLevels } from './kit/log.ts'
 
 export interface Listen {
@@ -271,6 +272,12 @@ export const settings = {
     example: '200/10',
     fallback: '100/10',
     read: rate,
+  }),
+  HAWSER_DEVICE_TAGS: setting({
+    doc: 'The most tags that a device may have. ShellHub’s clients expect 3.',
+    example: '10',
+    fallback: '3',
+    read: number(3, mostDeviceTags),
   }),
   HAWSER_DEVICE_RATE_LIMIT: setting({
     doc: 'Calls/seconds that one device may make to Auth device.',

@@ -170,6 +170,27 @@ describe('the tags of a device', () => {
   })
 })
 
+describe('more tags than the interface allows', () => {
+  test('are allowed by a setting, up to its number', async () => {
+    await using place = await startPlace({ env: { HAWSER_DEVICE_TAGS: '5' } })
+    const params = { uid: sample.device }
+    const tags = ['one', 'two', 'three', 'four']
+    await place.operator.devices.setTags({ params, body: { tags } })
+    await place.operator.devices.addTag({ params, body: { tag: 'five' } })
+    await expect(place.operator.devices.addTag({ params, body: { tag: 'six' } })).rejects.toMatchObject({
+      status: 403,
+      message: 'The device has 5 tags already, and 5 are the most.',
+    })
+    const more = [...tags, 'five', 'six']
+    await expect(place.operator.devices.setTags({ params, body: { tags: more } })).rejects.toMatchObject({
+      status: 400,
+      message: 'tags: may have at most 5',
+    })
+    const { body } = await place.observer.devices.get({ params })
+    expect(body.tags).toEqual([...tags, 'five'])
+  })
+})
+
 describe('the tags of a namespace', () => {
   /** Everything that carries tags, and what it carries. */
   async function carried(place: Place) {

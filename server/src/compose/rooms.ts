@@ -263,6 +263,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     clock,
     auth,
     signer: signing,
+    mostTags: config.HAWSER_DEVICE_TAGS,
     billed,
     isConnected: async (uid) =>
       self.hasTunnel?.(uid) === true || (await isOnAnotherNode(bus, deviceName(uid))),

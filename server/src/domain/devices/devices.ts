@@ -24,6 +24,8 @@ export interface DeviceParts {
   clock: Clock
   auth: Rules<'devices'>['auth']
   signer: Signer
+  /** The most tags that a device may have. */
+  mostTags: number
   /** Whether namespaces may pay for more devices. */
   billed: boolean
   /** Whether the device has a tunnel, on any node. Throws when that cannot be found out. */
@@ -41,8 +43,6 @@ export interface Replacement {
   /** The name of the caller who accepted it; empty: a connector did. */
   readonly by: string
 }
-
-const most_tags = 3
 
 const filterable = {
   uid: 'text',
@@ -83,7 +83,7 @@ export interface DeviceRules extends Rules<'devices'> {
 }
 
 export function devices(parts: DeviceParts): DeviceRules {
-  const { stores, presence, bus, clock, auth, signer, billed } = parts
+  const { stores, presence, bus, clock, auth, signer, billed, mostTags } = parts
   const view = deviceView({ stores, presence, clock })
 
   async function mustFind(
@@ -297,10 +297,17 @@ export function devices(parts: DeviceParts): DeviceRules {
       setTags(params.uid, caller, (tags) => {
         if (tags.includes(body.tag))
           throw new Failure('conflict', { message: 'The device has this tag already.' })
-        if (tags.length >= most_tags) throw new Failure('tooManyTags')
+        if (tags.length >= mostTags)
+          throw new Failure('tooManyTags', {
+            message: `The device has ${tags.length} tags already, and ${mostTags} are the most.`,
+          })
         return [...tags, body.tag]
       }),
-    setTags: ({ params, body }, caller) => setTags(params.uid, caller, () => body.tags),
+    setTags({ params, body }, caller) {
+      if (body.tags.length > mostTags)
+        throw new Failure('invalid', { message: `tags: may have at most ${mostTags}` })
+      return setTags(params.uid, caller, () => body.tags)
+    },
     removeTag: ({ params }, caller) =>
       setTags(params.uid, caller, (tags) => {
         if (!tags.includes(params.tag)) throw new Failure('notFound')
