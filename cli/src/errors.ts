@@ -96,10 +96,15 @@ function lockAdvice({ headers, retryAfter }: ApiError): string {
 /** For an error of `fetch`, which says why in its cause. */
 export function unreachable(server: string, error: unknown): CliError {
   const { cause } = error as { cause?: { code?: string; message?: string } }
+  const isTls = server.startsWith('https:')
+  const noTls = `it speaks HTTP there, not HTTPS: use ${server.replace(/^https/, 'http')}`
+  const maybeTls = `it closed the connection; if it speaks HTTPS there, use ${server.replace(/^http/, 'https')}`
   const why = {
     ECONNREFUSED: 'nobody listens there',
     ENOTFOUND: 'there is no such host',
     ETIMEDOUT: 'no answer came',
+    ...(isTls ? { ERR_SSL_WRONG_VERSION_NUMBER: noTls, ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls } : {}),
+    ...(isTls ? {} : { UND_ERR_SOCKET: maybeTls, ECONNRESET: maybeTls, HPE_INVALID_CONSTANT: maybeTls }),
   }[cause?.code ?? '']
   const detail = why ?? (cause?.message || cause?.code || 'the connection failed')
   const advice =

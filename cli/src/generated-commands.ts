@@ -7,17 +7,17 @@ import { readFileSync } from 'node:fs'
 import { operations, type NamedOperation } from '@hawser/contract'
 import { ApiError, call, client, type ClientOptions, type RawInput } from '@hawser/contract/client'
 import { DeviceUid, SessionUid, TenantId } from '@hawser/contract/fields'
-import { accessSentence, type Schema } from '@hawser/contract/openapi'
+import { accessSentence, rulesOf, type Schema } from '@hawser/contract/openapi'
 import { promptSecret, readInput } from './prompt.ts'
 import type { Argument, Command, ParsedArgs, NameSource, Option } from './command.ts'
 import { CliError, usageCode } from './errors.ts'
 import type { Context } from './context.ts'
 import { columnsOf } from './print.ts'
-import { everyPage, findDevice, findMember, findNamespace, findSession } from './resolve.ts'
+import { everyPage, findDevice, findKey, findMember, findNamespace, findSession } from './resolve.ts'
 import { safeText, screenFilter } from './safe-text.ts'
 import { openStream } from './stream.ts'
 
-type Kind = 'device' | 'session' | 'namespace' | 'member'
+type Kind = 'device' | 'session' | 'namespace' | 'member' | 'public key' | 'enrolment key'
 
 /** A field of a query or a body, as an option of the command. */
 interface Field {
@@ -66,7 +66,7 @@ export function commandFor(named: NamedOperation): Command {
     words: [kebab(noun), kebab(verb)],
     summary: op.summary,
     arguments: params.map(({ name, schema, kind }): Argument => ({
-      name: kind ?? kebab(name),
+      name: kind?.replace(' ', '-') ?? kebab(name),
       doc: docOf(schema, kind),
       completes: nameable(kind),
     })),
@@ -127,8 +127,22 @@ export function progressOf(context: Context): ((done: number, total: number) => 
 
 async function callOrThrow(op: NamedOperation['op'], input: RawInput, options: ClientOptions) {
   const result = await call(op, input, options)
-  if (result.status < 200 || result.status > 299) throw new ApiError(result)
-  return result
+  if (result.status >= 200 && result.status <= 299) return result
+  const error = new ApiError(result)
+  const rules = error.status === 400 ? rulesFor(op, error.fields ?? []) : []
+  throw rules.length > 0
+    ? new CliError([safeText(error.message), ...rules].join('\n'), usageCode, error)
+    : error
+}
+
+/** What each of the refused fields takes, a line each. */
+function rulesFor({ body }: NamedOperation['op'], names: readonly string[]): string[] {
+  return fieldsIn(schemaOf(body))
+    .filter(({ path }) => names.includes(path[0]!))
+    .map(({ option, schema }) => {
+      const rule = schema.description?.replace(/\.$/, '') ?? rulesOf(schema).join(', ')
+      return `  --${option}${rule ? `: ${rule}` : ''}`
+    })
 }
 
 async function paramsOf(
@@ -152,6 +166,8 @@ async function idOf(
   if (kind === 'device') return /^[0-9a-f]{64}$/.test(text) ? text : (await findDevice(api, text)).uid
   if (kind === 'session') return (await findSession(api, text)).uid
   if (kind === 'namespace') return (await findNamespace(api, text)).tenant_id
+  if (kind === 'public key') return findKey((query) => api.publicKeys.list({ query }), kind, text)
+  if (kind === 'enrolment key') return findKey((query) => api.enrolmentKeys.list({ query }), kind, text)
   return kind === 'member' ? findMember(api, tenant, text) : text
 }
 
@@ -287,6 +303,8 @@ function docOf(schema: Schema, kind: Kind | undefined): string {
   if (kind === 'session') return 'a session: its uid or the beginning of it, or `last`'
   if (kind === 'namespace') return 'a namespace: its name or its id'
   if (kind === 'member') return 'a member: the username or the id'
+  if (kind === 'public key' || kind === 'enrolment key')
+    return 'a key: its name or its fingerprint, SHA-256 or MD5'
   const choices = (schema.items ?? schema).enum?.join(', ')
   return (
     [schema.description?.replace(/\.$/, ''), choices && `one of ${choices}`].filter(Boolean).join('; ') ||
@@ -295,7 +313,7 @@ function docOf(schema: Schema, kind: Kind | undefined): string {
 }
 
 function nameable(kind: Kind | undefined): NameSource | undefined {
-  return kind === 'member' ? undefined : kind
+  return kind === 'device' || kind === 'session' || kind === 'namespace' ? kind : undefined
 }
 
 function kindOf(noun: string, name: string, schema: Schema, path: string): Kind | undefined {
@@ -305,6 +323,8 @@ function kindOf(noun: string, name: string, schema: Schema, path: string): Kind 
   if (same(DeviceUid)) return 'device'
   if (same(SessionUid)) return 'session'
   if (same(TenantId)) return 'namespace'
+  if (noun === 'publicKeys' && name === 'fingerprint') return 'public key'
+  if (noun === 'enrolmentKeys' && name === 'fingerprint') return 'enrolment key'
   return noun === 'namespaces' && name === 'uid' && path.includes('/members/') ? 'member' : undefined
 }
 

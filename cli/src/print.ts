@@ -16,8 +16,8 @@ export interface Shape {
 export const columnsOf: Readonly<Record<string, readonly string[]>> = {
   devices: ['name', 'status', 'online', 'tags', 'info.pretty_name', 'last_seen', 'uid'],
   sessions: ['uid', 'device.name', 'username', 'ip_address', 'started_at', 'active', 'type', 'recorded'],
-  publicKeys: ['name', 'username', 'filter', 'certificate_authority', 'fingerprint', 'created_at'],
-  enrolmentKeys: ['name', 'fingerprint', 'created_at'],
+  publicKeys: ['name', 'username', 'filter', 'certificate_authority', 'fingerprint_sha256', 'created_at'],
+  enrolmentKeys: ['name', 'fingerprint_sha256', 'created_at'],
   apiKeys: ['name', 'role', 'expires_in', 'created_at'],
   namespaces: ['name', 'device_count', 'members', 'tenant_id'],
   firewall: ['id', 'priority', 'action', 'active', 'source_ip', 'username', 'filter'],

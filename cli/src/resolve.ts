@@ -1,7 +1,7 @@
 // Resolves names to ids: a device by its name, its uid or a prefix of it; a session by a prefix of its uid,
 // or `last`; a namespace by its name; a member by the username. A name that fits several objects is an error.
 import type { Client } from '@hawser/contract/client'
-import type { Device } from '@hawser/contract/devices'
+import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import { patterns } from '@hawser/contract/fields'
 import { encodeFilter, type FilterElement } from '@hawser/contract/filters'
 import type { Session } from '@hawser/contract/sessions'
@@ -49,6 +49,41 @@ export async function everyPage<T>(
     progress?.(found.length, total)
     if (body.length < page_size || found.length >= total) return found
   }
+}
+
+/** Whether a word is a pattern of names: * stands for any characters, ? for one. */
+export const isGlob = (text: string): boolean => /[*?]/.test(text)
+
+export interface Narrowing {
+  readonly status?: DeviceStatus | undefined
+  /** Devices with at least one of these tags. */
+  readonly tags?: readonly string[]
+  readonly conditions?: readonly FilterElement[]
+}
+
+/** The devices whose names match the pattern, by name. */
+export async function matchingDevices(
+  api: Client,
+  glob: string,
+  { status, tags = [], conditions = [] }: Narrowing = {},
+): Promise<Device[]> {
+  if (!/^[\w*?-]{1,255}$/.test(glob))
+    throw new CliError(
+      `No device has a name like ${safeText(glob)}: in a pattern, * stands for any characters and ? for one; ` +
+        'names have letters, digits, - and _.',
+      usageCode,
+    )
+  // The server narrows the list down by the longest fixed part; the pattern decides.
+  const fixed = glob.split(/[*?]+/).reduce((longest, part) => (part.length > longest.length ? part : longest))
+  const query = {
+    ...filterOf(tags, [...(fixed ? [property('name', 'contains', fixed)] : []), ...conditions]),
+    ...(status ? { status } : {}),
+    sort_by: 'name',
+    order_by: 'asc',
+  } as const
+  const devices = await everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }))
+  const pattern = new RegExp(`^${glob.replaceAll(/\*+/g, '.*').replaceAll('?', '.')}$`, 'i')
+  return devices.filter(({ name }) => pattern.test(name))
 }
 
 export async function findDevice(api: Client, text: string): Promise<Device> {
@@ -100,6 +135,31 @@ export async function findNamespace(api: Client, text: string): Promise<{ tenant
     'hawser namespaces list',
     ({ tenant_id }) => tenant_id,
   )
+}
+
+interface NamedKey {
+  readonly name: string
+  readonly fingerprint: string
+  readonly fingerprint_sha256?: string
+}
+
+/** The MD5 fingerprint, which the interface tells keys apart by, of a key by its name or a fingerprint. */
+export async function findKey(
+  list: (query: { page: number; per_page: number }) => Promise<{ body: NamedKey[]; total: number }>,
+  kind: 'public key' | 'enrolment key',
+  text: string,
+): Promise<string> {
+  if (new RegExp(patterns.fingerprint).test(text)) return text
+  const keys = (await everyPage(list)).filter(
+    ({ name, fingerprint_sha256 }) => name === text || fingerprint_sha256 === text,
+  )
+  const found = only(
+    keys,
+    `${kind} ${safeText(text)}`,
+    `hawser ${kind.replace(' ', '-')}s list`,
+    ({ fingerprint_sha256, fingerprint }) => fingerprint_sha256 ?? fingerprint,
+  )
+  return found.fingerprint
 }
 
 export async function findMember(api: Client, tenant: string, text: string): Promise<string> {

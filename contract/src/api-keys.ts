@@ -19,7 +19,7 @@ export type ApiKey = Static<typeof ApiKey>
 
 export const apiKeySorts = ['expires_in', 'name', 'role', 'created_by', 'created_at', 'updated_at'] as const
 
-const Name = Type.String({ pattern: '^\\S{3,20}$' })
+const Name = Type.String({ pattern: '^\\S{3,20}$', description: '3 to 20 characters without white space' })
 
 export const apiKeys = {
   create: operation({
@@ -32,7 +32,9 @@ export const apiKeys = {
       name: Name,
       expires_at: Type.Enum([-1, 30, 60, 90, 365], { description: 'Days; -1: never.' }),
       role: Type.Optional(Role),
-      key: Type.Optional(Type.String({ pattern: patterns.uuid4 })),
+      key: Type.Optional(
+        Type.String({ pattern: patterns.uuid4, description: 'a UUID of version 4, lower case' }),
+      ),
     }),
     answer: Type.Object({
       id: Type.String({ description: 'The key itself.' }),

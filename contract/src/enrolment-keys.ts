@@ -5,11 +5,12 @@
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
 import { sample } from './examples.ts'
-import { Fingerprint, paging, TenantId, Timestamp } from './fields.ts'
+import { Fingerprint, FingerprintSha256, paging, TenantId, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
 export const EnrolmentKey = Type.Object({
   fingerprint: Fingerprint,
+  fingerprint_sha256: FingerprintSha256,
   name: Type.String(),
   public_key: Type.String({ description: 'The OpenSSH public-key line, without its comment.' }),
   tenant_id: TenantId,

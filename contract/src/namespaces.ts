@@ -4,7 +4,7 @@ import Type, { type Static } from './type.ts'
 import { member, Role, user, userOrKey } from './access.ts'
 import { variablePattern } from './environment.ts'
 import { sample } from './examples.ts'
-import { FilterQuery, paging, patterns, TenantId, Timestamp, UserId } from './fields.ts'
+import { FilterQuery, paging, NamespaceName, TenantId, Timestamp, UserId } from './fields.ts'
 import { operation } from './operation.ts'
 
 const AcceptEnv = Type.Array(Type.String({ pattern: variablePattern }), {
@@ -34,7 +34,7 @@ export const Namespace = Type.Object({
 })
 export type Namespace = Static<typeof Namespace>
 
-const Name = Type.String({ pattern: patterns.namespaceName })
+const Name = NamespaceName
 const params = Type.Object({ tenant: TenantId })
 const memberParams = Type.Object({ tenant: TenantId, uid: Type.String() })
 const here = { params: { tenant: sample.tenant } }

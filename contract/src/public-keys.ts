@@ -7,6 +7,7 @@ import {
   FilterAnswer,
   FilterQuery,
   Fingerprint,
+  FingerprintSha256,
   paging,
   patterns,
   Pattern,
@@ -20,6 +21,7 @@ import { operation } from './operation.ts'
 export const PublicKey = Type.Object({
   data: Type.String({ description: 'Base64 of the OpenSSH public-key line, without its comment.' }),
   fingerprint: Fingerprint,
+  fingerprint_sha256: FingerprintSha256,
   created_at: Timestamp,
   tenant_id: TenantId,
   name: Type.String(),

@@ -2,7 +2,7 @@
 import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { sample } from './examples.ts'
-import { Email, Password, patterns, Username } from './fields.ts'
+import { Email, Password, NamespaceName, patterns, Username } from './fields.ts'
 import { operation } from './operation.ts'
 import { UserSession } from './users.ts'
 
@@ -89,7 +89,7 @@ export const system = {
       email: Email,
       username: Username,
       password: Password,
-      namespace: Type.Optional(Type.String({ pattern: patterns.namespaceName })),
+      namespace: Type.Optional(NamespaceName),
     }),
     answer: UserSession,
     failures: ['wrongToken', 'takenFields', 'locked'],

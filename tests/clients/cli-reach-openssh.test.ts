@@ -228,21 +228,36 @@ describe('things by hand', () => {
     expect(
       await desk.hawser(['devices', 'tag', 'skiff', '--add', 'small', '--remove', 'none-such']),
     ).toMatchObject({ code: 0 })
-    const listed = await desk.hawser([
-      'devices',
-      '--tag',
-      'small',
-      '--sort-by',
-      'name',
-      '--order-by',
-      'asc',
-      '-o',
-      'json',
-    ])
+    const listed = await desk.hawser(['devices', '--tag', 'small', '-o', 'json'])
     expect((JSON.parse(listed.stdout) as { name: string }[]).map(({ name }) => name)).toEqual([
       'skiff',
       'yawl',
     ])
+    // A tag too many leaves the device as it was.
+    expect(
+      await desk.hawser(['devices', 'tag', 'skiff', '--add', 'one', '--add', 'two', '--add', 'six']),
+    ).toMatchObject({ code: 2, stderr: expect.stringMatching(/tags: may have at most 3/) as string })
+    expect((await desk.hawser(['devices', '--name', 'skiff', '-o', 'json'])).stdout).toMatch(
+      /"tags": \[\s*"small"\s*\]/,
+    )
+    expect(
+      await desk.hawser(['devices', 'tag', 'skiff', '--add', 'sail', '--add', 'oars', '--remove', 'small']),
+    ).toMatchObject({ code: 0 })
+    expect((await desk.hawser(['devices', '--name', 'ski?f'])).stdout).toMatch(/skiff .*sail, oars/)
+    expect(
+      await desk.hawser(['devices', 'tag', 's*ff', '--add', 'small', '--remove', 'sail', '--remove', 'oars']),
+    ).toMatchObject({ code: 0 })
+    expect((await desk.hawser(['devices', '--name', 'y*', '--tag', 'small'])).stdout).toMatch(
+      /^NAME.*\nyawl .*\n$/,
+    )
+    expect(await desk.hawser(['devices', 'accept', 'nobody-*'])).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/No device has a name like nobody-\*/) as string,
+    })
+    expect(await desk.hawser(['devices', 'rename', 'yawl', 'a yawl'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/name: must be 1 to 64 letters, digits, - or _/) as string,
+    })
     expect(await desk.hawser(['devices', 'rename', 'yawl', 'skiff'])).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/An accepted device of the namespace has this name/) as string,
@@ -288,7 +303,13 @@ describe('things by hand', () => {
     ).toMatchObject({
       code: 0,
     })
-    expect((await desk.hawser(['keys'])).stdout).toMatch(/spare +\^root\$ +tags: pier/)
+    const { stdout } = await run('ssh-keygen', ['-lf', `${way.where.file('spare')}.pub`])
+    const fingerprint = stdout.toString().split(' ')[1]!
+    const listed = (await desk.hawser(['keys'])).stdout
+    expect(listed).toMatch(/spare +\^root\$ +tags: pier/)
+    expect(listed).toContain(fingerprint)
+    expect(await desk.hawser(['public-keys', 'remove', fingerprint])).toMatchObject({ code: 0 })
+    expect(await desk.hawser(['public-keys', 'remove', 'spare'])).toMatchObject({ code: 5 })
   })
 
   test('a session is closed without naming its device', async () => {
@@ -373,6 +394,12 @@ describe('hawser run', () => {
   test('counts a device that is offline, that takes too long, or that says too much', async () => {
     const offline = await over(['true', '-d', 'crane-1'])
     expect(offline).toMatchObject({ code: 1, stdout: '── crane-1 (exit code 255)\nThe device is offline.\n' })
+    const online = await over(['true', '-d', 'crane-1', '-d', 'w*ch', '--online'])
+    expect(online).toEqual({
+      code: 0,
+      stdout: '── winch (exit code 0)\n',
+      stderr: 'Offline and left out: crane-1.\n1 of 1 succeeded.\n',
+    })
     const late = await over(['sleep 100', '-d', 'winch', '--timeout', '1'])
     expect(late).toMatchObject({
       code: 1,

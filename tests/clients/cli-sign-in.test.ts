@@ -1,7 +1,9 @@
 // The command line as a person meets it first: signing in on a terminal, being wrong, being told what to do,
 // and what a script sees of it: exit codes, clean output, an API key instead of a sign-in.
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:tls'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -288,6 +290,33 @@ describe('a mistake', () => {
       stderr: expect.stringMatching(sentence) as string,
     })
     expect(Object.keys(exitCodes)).toContain(String(code))
+  })
+
+  test('such as https for a port with HTTP, or http for one with HTTPS, is said with the right address', async () => {
+    const { host } = new URL(service.url)
+    const secure = await desk.hawser(['system', 'info', '--server', `https://${host}`])
+    expect([secure.code, secure.stderr]).toEqual([
+      6,
+      expect.stringContaining(`it speaks HTTP there, not HTTPS: use http://${host}.`),
+    ])
+    const tls = createTlsServer().listen(0, '127.0.0.1')
+    await once(tls, 'listening')
+    const port = (tls.address() as AddressInfo).port
+    const plain = await desk.hawser(['system', 'info', '--server', `http://127.0.0.1:${port}`])
+    tls.close()
+    expect([plain.code, plain.stderr]).toEqual([
+      6,
+      expect.stringContaining(`if it speaks HTTPS there, use https://127.0.0.1:${port}.`),
+    ])
+  })
+
+  test('such as fields that a server refuses without a word is said with their rules', async () => {
+    const said = await desk.hawser(
+      'users register --name Max --username m/x --email max@example.com --password abc'.split(' '),
+    )
+    expect(said.code).toBe(2)
+    expect(said.stderr).toContain('  --username: 3 to 30 letters, digits or any of - _ . @\n')
+    expect(said.stderr).toContain('  --password: 5 to 30 characters\n')
   })
 })
 

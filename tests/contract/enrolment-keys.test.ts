@@ -28,6 +28,7 @@ test.each(oneDatabase)('an administrator registers, sees and removes a key on %s
   expect(body).toEqual({
     name: 'boilers',
     fingerprint,
+    fingerprint_sha256: fingerprintSha256(key.blob),
     public_key: lineOf(key),
     tenant_id: sample.tenant,
     created_at: expect.stringMatching(/Z$/) as unknown,

@@ -55,6 +55,11 @@ function md5Of(line: string): string {
   return sshKeygen('-l', '-E', 'md5', '-f', 'listed.pub').split(' ')[1]!.replace('MD5:', '')
 }
 
+function sha256Of(line: string): string {
+  writeFileSync(path.join(folder, 'listed.pub'), line)
+  return sshKeygen('-l', '-E', 'sha256', '-f', 'listed.pub').split(' ')[1]!
+}
+
 const wanted = (line: string, more: object = {}) => ({
   data: base64(line),
   filter: { hostname: '.*' },
@@ -84,6 +89,7 @@ describe('a key', () => {
       expect(body).toEqual({
         data: base64(line.split(' ').slice(0, 2).join(' ')),
         fingerprint,
+        fingerprint_sha256: sha256Of(line),
         certificate_authority: false,
         tenant_id: sample.tenant,
         name: 'olga',
@@ -192,7 +198,7 @@ describe('changing and removing', () => {
 
   test('an update replaces name, username and filter; the key, its fingerprint and its time stay', async () => {
     const { body: before } = await place.administrator.publicKeys.create({ body: wanted(newKey()) })
-    const { data, fingerprint, tenant_id } = before
+    const { data, fingerprint, fingerprint_sha256, tenant_id } = before
     const created_at = (await place.observer.publicKeys.list({ query: { per_page: 100 } })).body.find(
       (key) => key.fingerprint === fingerprint,
     )!.created_at
@@ -210,6 +216,7 @@ describe('changing and removing', () => {
     expect(after).toEqual({
       data,
       fingerprint,
+      fingerprint_sha256,
       tenant_id,
       created_at,
       certificate_authority: false,

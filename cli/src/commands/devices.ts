@@ -9,7 +9,8 @@ import type { Command, Option } from '../command.ts'
 import { commandFor } from '../generated-commands.ts'
 import { CliError, toCliError, usageCode } from '../errors.ts'
 import type { Context } from '../context.ts'
-import { filterOf, findDevice, property } from '../resolve.ts'
+import { columnsOf } from '../print.ts'
+import { filterOf, findDevice, isGlob, matchingDevices, property } from '../resolve.ts'
 import { safeText } from '../safe-text.ts'
 import { deviceWords, selectDevices, selectors } from '../device-selection.ts'
 
@@ -30,24 +31,43 @@ const list: Command = {
       many: true,
       completes: 'tag',
     },
-    { name: 'name', value: 'text', doc: 'with this in its name' },
+    {
+      name: 'name',
+      value: 'text',
+      doc: "with this in its name, or a pattern of the whole name such as 'shop-*'",
+    },
     { name: 'online', doc: 'online ones; --no-online: those that are not' },
     ...(generatedList.options ?? []),
   ],
   async run(given, context) {
     const wanted: FilterElement[] = []
     const [tags, name, online] = [given.values('tag'), given.value('name'), given.flag('online')]
-    if (name !== undefined) wanted.push(property('name', 'contains', name))
+    const glob = name !== undefined && isGlob(name)
+    if (name !== undefined && !glob) wanted.push(property('name', 'contains', name))
     if (online !== undefined) wanted.push(property('online', 'bool', online))
-    const { filter } = filterOf(tags, wanted)
+    const { filter } = glob ? { filter: '' } : filterOf(tags, wanted)
     if (filter !== undefined && given.value('filter') !== undefined) {
       throw new CliError(
         '--filter is a whole filter: it cannot be combined with --tag, --name and --online.',
         usageCode,
       )
     }
+    if (glob) {
+      const status = given.value('status') as DeviceStatus | undefined
+      const found = await matchingDevices(context.api(), name, { status, tags, conditions: wanted })
+      context.print(found, { columns: columnsOf['devices'] })
+      return undefined
+    }
+    // By name, because the server's own order is that of the last sign of life, which changes all the time.
+    const sorted: Record<string, string> = given.value('sort-by')
+      ? {}
+      : { 'sort-by': 'name', 'order-by': 'asc' }
     const values = (option: string) =>
-      option === 'filter' && filter !== undefined ? [filter] : given.values(option)
+      option === 'filter' && filter !== undefined
+        ? [filter]
+        : sorted[option] !== undefined && given.values(option).length === 0
+          ? [sorted[option]]
+          : given.values(option)
     return generatedList.run({ ...given, values, value: (option) => values(option).at(-1) }, context)
   },
 }
@@ -216,17 +236,21 @@ const tag: Command = {
   },
 }
 
+/** Sets all tags with one call, so that a tag that the server refuses leaves the device as it was. */
 async function retag(
   api: Client,
   device: Device,
   add: readonly string[],
   remove: readonly string[],
 ): Promise<void> {
-  // Remove first: a device has at most three tags.
-  for (const tag of remove.filter((one) => device.tags.includes(one)))
-    await api.devices.removeTag({ params: { uid: device.uid, tag } })
-  for (const tag of add.filter((one) => !device.tags.includes(one)))
-    await api.devices.addTag({ ...uidOf(device), body: { tag } })
+  const tags = [...new Set([...device.tags.filter((tag) => !remove.includes(tag)), ...add])]
+  const [last] = device.tags
+  if (tags.length === 0) {
+    // The interface has no call that empties the list, only one that removes a tag.
+    if (last === undefined) return
+    if (device.tags.length > 1) await api.devices.setTags({ ...uidOf(device), body: { tags: [last] } })
+    await api.devices.removeTag({ params: { uid: device.uid, tag: last } })
+  } else await api.devices.setTags({ ...uidOf(device), body: { tags } })
 }
 
 const set =

@@ -32,11 +32,12 @@ export const run: Command = {
   ],
   options: [
     ...selectors('all accepted devices'),
+    { name: 'online', doc: 'leave out devices that are offline, instead of counting them as failed' },
     {
       name: 'device',
       short: 'd',
       value: 'device',
-      doc: 'a device by its name; may be repeated',
+      doc: "a device by its name, or a pattern such as 'shop-*'; may be repeated",
       many: true,
       completes: 'device',
     },
@@ -66,9 +67,13 @@ export const run: Command = {
       all: 'accepted',
       tagged: 'accepted',
     })
-    const devices = chosen.filter(({ status }) => status === 'accepted')
+    const accepted = chosen.filter(({ status }) => status === 'accepted')
     for (const { name, status } of chosen)
       if (status !== 'accepted') context.say(`${safeText(name)} is ${status} and left out.`)
+    const devices = given.flag('online') ? accepted.filter(({ online }) => online) : accepted
+    const offline = accepted.filter((device) => !devices.includes(device)).map(({ name }) => safeText(name))
+    if (offline.length > 0) context.say(`Offline and left out: ${offline.join(', ')}.`)
+    if (devices.length === 0) throw new CliError('None of these devices can run it now.')
     const gateway = await findGateway(context)
     const command = given.words.join(' ')
     const user = given.value('user') ?? os.userInfo().username
@@ -94,7 +99,7 @@ export const run: Command = {
       progress.clear()
       report(context, outcomes)
       if (stopped.signal.aborted) return 130
-      return chosen.length === devices.length && outcomes.every(({ code }) => code === 0) ? 0 : 1
+      return chosen.length === accepted.length && outcomes.every(({ code }) => code === 0) ? 0 : 1
     } finally {
       process.off('SIGINT', stop).off('SIGTERM', stop)
     }
@@ -206,14 +211,14 @@ function progressOf(context: Context, total: number) {
   }
 }
 
-/** Groups devices by equal output and exit code, the largest group first. */
+/** Groups devices by equal output and exit code, the largest group first, equally large ones by name. */
 export function grouped(
   outcomes: readonly Outcome[],
 ): { readonly devices: string[]; readonly said: Outcome }[] {
   const groups = Map.groupBy(outcomes, ({ code, stdout, stderr }) => JSON.stringify([code, stdout, stderr]))
   return [...groups.values()]
-    .map((group) => ({ devices: group.map(({ device }) => device), said: group[0]! }))
-    .toSorted((a, b) => b.devices.length - a.devices.length)
+    .map((group) => ({ devices: group.map(({ device }) => device).toSorted(), said: group[0]! }))
+    .toSorted((a, b) => b.devices.length - a.devices.length || (a.devices[0]! < b.devices[0]! ? -1 : 1))
 }
 
 function report(context: Context, outcomes: readonly Outcome[]): void {

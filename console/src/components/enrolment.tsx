@@ -103,7 +103,7 @@ function KeyRow({ given, may }: { given: EnrolmentKey; may: boolean }) {
           <strong>{given.name}</strong>
         </p>
         <p className="facts">
-          <code>{given.fingerprint}</code> · added <When at={given.created_at} />
+          <code>{given.fingerprint_sha256}</code> · added <When at={given.created_at} />
         </p>
       </div>
       {may && (

@@ -127,7 +127,7 @@ function KeyRow({ given, may }: { given: PublicKey; may: boolean }) {
           <When at={given.created_at} />
         </p>
         <p className="facts">
-          <code>{given.fingerprint}</code>
+          <code>{given.fingerprint_sha256}</code>
         </p>
       </div>
       {may && (

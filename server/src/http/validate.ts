@@ -6,7 +6,14 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Operation } from '@hawser/contract/operation'
 
 // A default is filled in where a field is absent; unknown fields are no error, and `known` drops them.
-const options = { strict: false, useDefaults: true, formats: { 'date-time': true }, $data: false } as const
+const options = {
+  strict: false,
+  useDefaults: true,
+  formats: { 'date-time': true },
+  $data: false,
+  // Errors carry the schema of their field, which states its rule.
+  verbose: true,
+} as const
 /** PostgreSQL cannot hold NUL in text; it is refused whatever the database, so that both take the same. */
 const nul = {
   keyword: 'nul',
@@ -114,8 +121,11 @@ export function fieldsOf(errors: readonly ErrorObject[]): string[] {
   return [...new Set(names.filter(Boolean))]
 }
 
-/** What is wrong, in words; ajv's own are made for those who wrote the schema. */
-const wording: Record<string, (params: Record<string, unknown>) => string> = {
+/**
+ * What is wrong, in words; ajv's own are made for those who wrote the schema. A field with a pattern states
+ * its rule in its description.
+ */
+const wording: Record<string, (params: Record<string, unknown>, rule?: string) => string> = {
   enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).join(', ')}`,
   minLength: ({ limit }) => (limit === 1 ? 'may not be empty' : `needs at least ${String(limit)} characters`),
   maxLength: ({ limit }) => `may have at most ${String(limit)} characters`,
@@ -125,9 +135,16 @@ const wording: Record<string, (params: Record<string, unknown>) => string> = {
   minimum: ({ limit }) => `must be ${String(limit)} or more`,
   maximum: ({ limit }) => `must be ${String(limit)} or less`,
   type: ({ type }) => `must be of the type ${String(type)}`,
-  pattern: () => 'has characters or a length that it may not have',
+  pattern: (_, rule) =>
+    rule
+      ? `must be ${rule.charAt(0).toLowerCase()}${rule.slice(1).replace(/\.$/, '')}`
+      : 'has characters or a length that it may not have',
   anyOf: () => 'has none of the forms that it may have',
 }
+
+/** The description of the field that an error is about. */
+const ruleOf = ({ parentSchema }: ErrorObject): string | undefined =>
+  (parentSchema as { description?: string } | undefined)?.description
 
 /** One sentence about an error, naming the field; the last one sums up where a choice was given. */
 export function sentenceOf(errors: readonly ErrorObject[]): string {
@@ -137,5 +154,5 @@ export function sentenceOf(errors: readonly ErrorObject[]): string {
   const params = error.params as Record<string, unknown>
   if (error.keyword === 'required')
     return `${field ? `${field}.` : ''}${String(params.missingProperty)}: is needed`
-  return `${field || 'body'}: ${wording[error.keyword]?.(params) ?? error.message ?? 'is not valid'}`
+  return `${field || 'body'}: ${wording[error.keyword]?.(params, ruleOf(error)) ?? error.message ?? 'is not valid'}`
 }

@@ -1,5 +1,6 @@
 // Public keys of a namespace. A key is parsed before it is stored. Keys that cannot be parsed, DSA keys and
 // short RSA keys are refused, and so are patterns that do not compile.
+import { createHash } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import type { PublicKey } from '@hawser/contract/public-keys'
 import { iso, type Clock } from '../../kit/clock.ts'
@@ -28,8 +29,16 @@ const filterable = {
   'filter.hostname': 'text',
 } as const
 
+/** The fingerprint of a public-key line, as OpenSSH shows it. */
+export function fingerprintSha256(line: string): string {
+  const [, blob = ''] = line.split(' ')
+  const digest = createHash('sha256').update(Buffer.from(blob, 'base64')).digest('base64')
+  return `SHA256:${digest.replace(/=+$/, '')}`
+}
+
 const present = (row: PublicKeyRow): PublicKey => ({
   ...row,
+  fingerprint_sha256: fingerprintSha256(Buffer.from(row.data, 'base64').toString()),
   filter: readFilter(row.filter),
   certificate_authority: row.certificate_authority === 1,
 })

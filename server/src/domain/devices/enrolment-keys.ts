@@ -4,12 +4,12 @@
 import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
-import { mostEnrolmentKeys } from '@hawser/contract/enrolment-keys'
+import { mostEnrolmentKeys, type EnrolmentKey } from '@hawser/contract/enrolment-keys'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
-import { soundKey, type KeyReader } from '../access/public-keys.ts'
+import { fingerprintSha256, soundKey, type KeyReader } from '../access/public-keys.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface EnrolmentKeyParts {
@@ -28,6 +28,11 @@ export interface EnrolmentKeyRules extends Rules<'enrolmentKeys'> {
 }
 
 const sealed = 'login key'
+
+const present = (row: Omit<EnrolmentKey, 'fingerprint_sha256'>): EnrolmentKey => ({
+  ...row,
+  fingerprint_sha256: fingerprintSha256(row.public_key),
+})
 
 export function enrolmentKeys({
   stores,
@@ -49,7 +54,8 @@ export function enrolmentKeys({
 
   return {
     async list({ query }, { tenant_id }) {
-      return stores.of(tenant_id).enrolmentKeys.list(query)
+      const { items, total } = await stores.of(tenant_id).enrolmentKeys.list(query)
+      return { items: items.map(present), total }
     },
     async create({ body }, { tenant_id }) {
       const { line, fingerprint } = soundKey(keys, body.public_key, 'public_key')
@@ -64,7 +70,7 @@ export function enrolmentKeys({
           throw new Failure('conflict', { message: 'The namespace has this enrolment key already.' })
         throw error
       }
-      return { ...row, tenant_id }
+      return present({ ...row, tenant_id })
     },
     async remove({ params: { fingerprint } }, { tenant_id }) {
       if (!(await stores.of(tenant_id).enrolmentKeys.remove(fingerprint))) throw new Failure('notFound')
