@@ -2,7 +2,7 @@
 import Type from './type.ts'
 import { anyone, member } from './access.ts'
 import { sample } from './examples.ts'
-import { Email, Password, NamespaceName, patterns, Username } from './fields.ts'
+import { Email, Password, NamespaceName, Username } from './fields.ts'
 import { operation } from './operation.ts'
 import { UserSession } from './users.ts'
 
@@ -33,7 +33,8 @@ export const system = {
     aliases: [{ path: '/kickstart.sh' }, { path: '/api/install' }],
     access: anyone,
     query: Type.Object({
-      tenant_id: Type.Optional(Type.String({ pattern: patterns.uuid })),
+      // Not only ids: the script says what is wrong with one, where a 400 would only make `curl -f` fail.
+      tenant_id: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9-]{1,64}$' })),
       keepalive_interval: Type.Optional(Type.String({ pattern: '^[0-9]{1,6}$' })),
       preferred_hostname: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9_.-]{1,64}$' })),
       preferred_identity: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9_.:-]{1,255}$' })),

@@ -150,7 +150,7 @@ describe('the install script', () => {
     writeFileSync(path.join(agent, 'hawser-agent'), installer)
     chmodSync(path.join(agent, 'hawser-agent'), 0o755)
     execFileSync('tar', ['-C', folder, '-czf', path.join(folder, 'package'), 'hawser-agent'])
-    const curl = `#!/bin/sh\nprintf '%s\\n' "$@" >> "${path.join(folder, 'told')}"\ncp "${path.join(folder, 'package')}" "$3"\n`
+    const curl = `#!/bin/sh\nprintf '%s\\n' "$@" >> "${path.join(folder, 'told')}"\ncp "${path.join(folder, 'package')}" "$6"\nprintf 200\n`
     writeFileSync(path.join(folder, 'curl'), curl)
     writeFileSync(path.join(folder, 'sudo'), '#!/bin/sh\nexec "$@"\n')
     for (const name of ['curl', 'sudo']) chmodSync(path.join(folder, name), 0o755)

@@ -43,6 +43,13 @@ export const needs: readonly Need[] = [
     usedBy: ['**/guides/*openssh*', '**/*haproxy*', '**/*curl*'],
   },
   {
+    name: 'wget',
+    found: { command: 'wget' },
+    debianPackage: 'wget',
+    why: 'devices without curl fetch the agent with it',
+    usedBy: ['**/*wget*'],
+  },
+  {
     name: 'Dropbear',
     found: { command: 'dbclient' },
     debianPackage: 'dropbear-bin',
@@ -131,7 +138,7 @@ export const needs: readonly Need[] = [
     found: { file: '/usr/share/doc/busybox-static/copyright' },
     debianPackage: 'busybox-static',
     why: 'the smallest container that people work in is made of it, and a bare system fetches with it',
-    usedBy: ['**/*docker*', '**/*podman*', '**/*bare-debian*'],
+    usedBy: ['**/*docker*', '**/*podman*', '**/*bare-debian*', '**/*busybox*'],
   },
   {
     name: 'OpenSSL',

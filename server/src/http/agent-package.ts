@@ -18,6 +18,8 @@ export function serveAgents(app: FastifyInstance, folder: string | undefined): v
         const message =
           `This server has no agent for ${arch} yet. \`npm run build\` on the server makes it; ` +
           '`npm start` also does, within minutes of its first start.'
+        // The wget of busybox shows nothing of a refusal but its status line.
+        reply.raw.statusMessage = message
         return answerFailure(new Failure('notFound', { message }), request, reply)
       }
       const { size } = await file.stat()

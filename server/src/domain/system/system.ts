@@ -48,6 +48,8 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
   const addressOf = (from: RequestOrigin): string =>
     parts.url || `${from.secure ? 'https' : 'http'}://${hostOf(from)}`
 
+  const sshOf = (from: RequestOrigin): string => `${hostOf(from).replace(/:\d+$/, '')}:${parts.sshPort}`
+
   const setupToken = (hash: string) => ({
     kind: 'setup' as const,
     hash,
@@ -57,15 +59,14 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
 
   return {
     async info(_, from) {
-      const host = hostOf(from)
       return {
         version: interfaceVersion,
-        endpoints: { api: host, ssh: `${host.replace(/:\d+$/, '')}:${parts.sshPort}` },
+        endpoints: { api: hostOf(from), ssh: sshOf(from) },
         setup: await stores.users.anyFounder(),
       }
     },
 
-    install: ({ query }, from) => installScript({ ...query, server: addressOf(from) }),
+    install: ({ query }, from) => installScript({ ...query, server: addressOf(from), ssh: sshOf(from) }),
 
     async healthcheck() {
       await parts.ready()
