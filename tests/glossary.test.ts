@@ -34,6 +34,7 @@ const everyday = new Set(
   tcp terminal time tls token transaction transport type unauthenticated uninstall unreachable upgrade ups
   usage use user variables verification view viewer waiting watch watched watcher watching web where why
   window work writer
+  accepted counter dropped duration histogram sample
 `.match(/\w+/g),
 )
 

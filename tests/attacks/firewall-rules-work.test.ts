@@ -41,7 +41,7 @@ const compiledLong = (): string[] =>
 async function knock(place: Place, username: string): Promise<boolean> {
   const to = await place.rooms.logins.find(`${sample.namespace}.crane-1`)
   if (!to) throw new Error('there is no such device')
-  return place.rooms.logins.firewall(to, username, '192.0.2.7')
+  return (await place.rooms.logins.firewall(to, username, '192.0.2.7')).allowed
 }
 
 /** A place whose namespace has no rules yet. */

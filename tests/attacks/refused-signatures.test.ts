@@ -1,6 +1,6 @@
 // Signatures that were refused left no trace: neither a forged proof at the SSH door, nor an agent's question
 // for a login that nobody makes. Each is in the log and counted, and whoever goes on has to wait.
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { generatePrivateKey } from '@hawser/ssh'
 import { onlineDevice, sshid, startDoor, type Door } from './door.ts'
 
@@ -28,9 +28,6 @@ test.each([
     const client = await door.knock({ from })
     expect(await client.attempt(sshid, { method: 'publickey', key })).toMatchObject({ accepted: false })
   }
-  const refused = lines('login.refused').filter(({ source }) => source === from)
-  expect(refused).toHaveLength(4)
-  for (const line of refused) expect(line).toMatchObject({ sshid: `pilot@${onlineDevice}` })
   const banners: string[] = []
   const client = await door.knock({ from, banners })
   await expect(client.attempt(sshid, { method: 'password', password: 'pilot' })).rejects.toThrow()
@@ -39,6 +36,16 @@ test.each([
   const good = await door.knock({ from })
   expect(await good.attempt(sshid, { method: 'publickey', key: olga })).toEqual({ accepted: true })
   await good.connection().end()
+  // A login is refused when its connection is over.
+  door.leave()
+  const refused = await vi.waitFor(() => {
+    const found = lines('login.refused').filter(
+      ({ source, method }) => source === from && method === 'publickey',
+    )
+    expect(found).toHaveLength(4)
+    return found
+  })
+  for (const line of refused) expect(line).toMatchObject({ sshid: `pilot@${onlineDevice}` })
 })
 
 test('a client that shows all keys of its agent fails once, not once per key', async () => {

@@ -11,6 +11,7 @@ import { watchDisk, type Disk } from '../kit/disk.ts'
 import { newUuid } from '../kit/ids.ts'
 import type { Lifetime } from '../kit/lifetime.ts'
 import { limiter as ownLimiter, type Limiter } from '../kit/limiter.ts'
+import { lineLimiter, type LineLimiter } from '../kit/line-limiter.ts'
 import type { Log } from '../kit/log.ts'
 import { hashOf, masterKey as readMasterKey, vault as openVault, type Vault } from '../kit/secrets.ts'
 import { openDatabase } from '../storage/database.ts'
@@ -57,7 +58,12 @@ export interface Foundation extends Setting {
   isFull(): boolean
   /** The address that e-mails name. */
   readonly url: string
+  /** Limits lines of the log that strangers cause, by their source. */
+  readonly lines: LineLimiter
 }
+
+/** Lines about refusals in a minute: of one source, and of all together. */
+const refusalLines = { perSource: 20, together: 300 }
 
 export async function openFoundation(setting: Setting): Promise<Foundation> {
   const { config, log, clock, background, serving } = setting
@@ -106,6 +112,12 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
     },
     disks,
     isFull: () => disks?.data.state === 'full',
+    lines: background.own(
+      lineLimiter({
+        ...refusalLines,
+        onDropped: (dropped) => log.warn({ event: 'lines.dropped', ...dropped }),
+      }),
+    ),
     url: config.HAWSER_URL || `http://localhost:${config.HAWSER_HTTP.port}`,
   }
 }

@@ -1,9 +1,15 @@
 // The gauges of the metrics beside those of requests: tunnels, sessions, refusals, other nodes and the disk.
 import { cipherImplementation } from '@hawser/ssh'
-import type { Metrics } from '../http/metrics.ts'
+import type { Metrics, Sample } from '../http/metrics.ts'
 import { diskStates } from '../kit/disk.ts'
 import type { Reach } from './reach.ts'
 import type { Rooms } from './rooms.ts'
+
+const samplesOf = (
+  label: string,
+  counts: Iterable<[string, number]>,
+  others: Readonly<Record<string, string>> = {},
+): Sample[] => Array.from(counts, ([name, value]) => ({ labels: { ...others, [label]: name }, value }))
 
 export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   figures.gauge('hawser_tunnels', 'Devices that hold a tunnel to this server.', () => reach.tunnels.size)
@@ -14,15 +20,19 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
     'SSH connections that have not logged in.',
     () => reach.ssh.unauthenticated,
   )
-  figures.gauge(
-    'hawser_signatures_refused',
-    'Signatures that agents asked for and did not get, since the start.',
+  figures.counter('hawser_logins_total', 'Logins to devices by result, and why they were refused.', () => [
+    ...samplesOf('method', reach.logins.accepted, { result: 'accepted', reason: '' }),
+    ...samplesOf('reason', reach.logins.refused, { result: 'refused', method: '' }),
+  ])
+  figures.counter(
+    'hawser_signatures_refused_total',
+    'Signatures that agents asked for and did not get.',
     () => rooms.signer.refused,
   )
-  figures.gauge(
-    'hawser_ssh_refused',
-    'SSH connections that were refused since the start.',
-    () => reach.ssh.refused,
+  figures.counter(
+    'hawser_ssh_refused_total',
+    'SSH connections that were refused before they could try anything, and why.',
+    () => samplesOf('reason', reach.ssh.refused),
   )
   figures.gauge(
     'hawser_ssh_openssl',
@@ -33,9 +43,9 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
     figures.gauge('hawser_nats_connected', '1 while this node hears the others.', () =>
       Number(rooms.bus.connected),
     )
-    figures.gauge(
-      'hawser_nats_refused',
-      'Messages on NATS since the start that no other node said, or that came too late or twice.',
+    figures.counter(
+      'hawser_nats_refused_total',
+      'Messages on NATS that no other node said, or that came too late or twice.',
       () => rooms.bus.refused,
     )
   }

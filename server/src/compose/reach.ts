@@ -14,6 +14,7 @@ import { agentlessEndpoint } from '../gateway/agentless.ts'
 import { hostKeys } from '../gateway/host-keys.ts'
 import { gatewayKeys, type FindTunnel } from '../gateway/device-leg.ts'
 import { startGateway, type Gateway } from '../gateway/listen.ts'
+import { loginReports, type LoginReports } from '../gateway/login-report.ts'
 import { probe } from '../gateway/probe.ts'
 import { startups } from '../gateway/startups.ts'
 import { terminalEndpoint } from '../http/terminal.ts'
@@ -43,8 +44,10 @@ export interface Reach {
   serveWith(server: Server): void
   readonly tunnels: Pick<Registry, 'size' | 'find' | 'all'>
   readonly sessions: Gateway['sessions']
-  /** How many connections to the SSH gateway have not logged in, and how many it has refused. */
-  readonly ssh: { readonly unauthenticated: number; readonly refused: number }
+  /** How many connections to the SSH gateway have not logged in, and those that it has refused. */
+  readonly ssh: { readonly unauthenticated: number; readonly refused: Gateway['refused'] }
+  /** Logins that were accepted and refused. */
+  readonly logins: Pick<LoginReports, 'accepted' | 'refused'>
   /** Ends everything in order. */
   stop(): Promise<void>
 }
@@ -89,9 +92,11 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   const findTunnel: FindTunnel = async (device) =>
     tunnels.find(device.uid, device.tunnel) ?? neighbours?.findTunnel(device)
   const failures = rooms.limiter('failed logins', config.HAWSER_SSH_FAILURE_LIMIT)
+  const reports = loginReports(log, rooms.lines)
   const agentless = agentlessEndpoint({
     rules: rooms.agentless,
     failures,
+    reports,
     enter: entries.bring,
     seen: tunnels.seen,
     log,
@@ -116,6 +121,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     parseTarget,
     sessions: rooms.sessions,
     failures,
+    reports,
+    lines: rooms.lines,
     agentless,
     preparations: ownLimiter(clock, preparations),
     findTunnel,
@@ -230,10 +237,9 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       get unauthenticated() {
         return arriving.size
       },
-      get refused() {
-        return gateway.refused
-      },
+      refused: gateway.refused,
     },
+    logins: reports,
     async stop() {
       stopping = true
       await gateway.stop(config.HAWSER_DRAIN * second_ms)

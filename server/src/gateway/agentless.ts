@@ -35,11 +35,14 @@ import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
 import type { Tunnel, TunnelDevice } from '../tunnel/tunnel.ts'
+import type { LoginReports } from './login-report.ts'
 
 export interface AgentlessParts {
   rules: AgentlessRules
   /** Limits failed attempts of one source. */
   failures: Limiter
+  /** What refused logins leave in the log. */
+  reports: LoginReports
   /** Makes it the tunnel of its device, or closes it. Throws a Failure when there are too many. */
   enter(tunnel: Tunnel): Promise<void>
   /** A heartbeat of the device. */
@@ -48,7 +51,7 @@ export interface AgentlessParts {
 }
 
 /** The login of one connection that may be a device's. */
-export interface EnrolmentLogin {
+export interface EnrolmentLogin extends Disposable {
   /** Whether the user name has the form with which devices sign in. */
   isFor(user: string): boolean
   authenticate(attempt: Attempt): Promise<Decision>
@@ -105,11 +108,14 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
   return {
     login(source) {
       let joining: JoiningDevice | undefined
+      const report = parts.reports.open({ source, via: 'ssh', event: 'enrolment.refused' })
       return {
         isFor: (user) => userName.test(user),
         joining: () => joining,
         async authenticate(attempt) {
+          report.asked(attempt.user)
           if (parts.failures.peek(neighbourhood(source)) > 0) {
+            report.refused({ reason: 'rate-limited' })
             const sentence = 'Too many failed attempts from your address; wait a while.'
             attempt.banner(`${sentence}\n`)
             throw new SshError(Reason.noMoreAuthMethods, sentence)
@@ -125,17 +131,20 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
             : await rules.admit(tenant_id, { fingerprint: enrolment_key, line: publicKeyLine(type, blob) })
           if (namespace === undefined) {
             if (attempt.method === 'publickey') parts.failures.take(neighbourhood(source))
-            log.info({ event: 'enrolment.refused', why: attempt.method, source, sshid: attempt.user })
+            const fingerprint = fingerprintSha256(blob)
+            report.refused({ reason: 'enrolment-key', method: 'publickey', fingerprint })
             return refused
           }
           if (attempt.method === 'publickey') {
             joining = { tenant_id, enrolment_key, name, source }
+            report.accepted('publickey', fingerprintSha256(blob))
             attempt.banner(
               `This device joins the namespace ${namespace}. A new device waits there as pending until somebody accepts it.\n`,
             )
           }
           return 'accept'
         },
+        [Symbol.dispose]: () => report[Symbol.dispose](),
       }
     },
 

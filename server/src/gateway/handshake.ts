@@ -7,6 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import {
   fingerprintMd5,
+  fingerprintSha256,
   judgeCertificate,
   parsePublicKeyBlob,
   publicKeyLine,
@@ -17,10 +18,12 @@ import {
   type Decision,
   type ShownKey,
 } from '@hawser/ssh'
-import type { KeyName, KeyDecision, LoginKey, Target } from '../domain/access/logins.ts'
+import { Failure } from '@hawser/contract/failures'
+import type { KeyName, KeyDecision, LoginKey, RefusedKey, Target } from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
+import type { LoginMethod, LoginReason, LoginRefusal } from './login-report.ts'
 import { LoginRefused, openLogin, type LoggedIn, type LoginParts, type RefusalReason } from './login.ts'
 
 export interface HandshakeParts extends LoginParts {
@@ -31,8 +34,8 @@ export interface HandshakeParts extends LoginParts {
 
 export interface Handshake extends Disposable {
   authenticate(attempt: Attempt): Promise<Decision>
-  /** The client sent a signature that its key did not make. */
-  forged(user: string): void
+  /** The client sent a signature that this key did not make. */
+  forged(user: string, key: ShownKey): void
   /** The login, after an attempt was accepted. */
   outcome(): LoggedIn
 }
@@ -50,14 +53,16 @@ export function handshake(
   log: Log,
   signal: AbortSignal,
 ): Handshake {
-  const login = openLogin(parts, uid, source, log, signal)
+  const report = parts.reports.open({ source, via: 'ssh' })
+  const login = openLogin(parts, uid, source, report, log, signal)
   let typing: NodeJS.Timeout | undefined
   let bannerSent = false
   let keyFailed = false
 
   /** Sends the sentence to the client and disconnects it. */
-  function disconnect(attempt: Attempt, why: string, sentence: string): never {
-    log.info({ event: 'login.refused', why, source, sshid: attempt.user })
+  function disconnect(attempt: Attempt, reason: LoginReason, sentence: string, rule?: string): never {
+    const fingerprint = 'key' in attempt ? fingerprintSha256(attempt.key.blob) : undefined
+    report.refused({ reason, rule, fingerprint, method: methodOf(attempt) })
     attempt.banner(`${sentence}\n`)
     throw new SshError(Reason.noMoreAuthMethods, sentence)
   }
@@ -67,8 +72,8 @@ export function handshake(
     try {
       return await login.password(await login.find(target), target, password)
     } catch (error) {
-      if (!(error instanceof LoginRefused) || error.why === 'too many failures') throw error
-      login.failed(target, error.why)
+      if (!(error instanceof LoginRefused) || error.reason === 'rate-limited') throw error
+      login.failed({ reason: error.reason, rule: error.rule, method: 'password' })
       return false
     }
   }
@@ -89,8 +94,10 @@ export function handshake(
   }
 
   /** Clients try all their keys, so only the first refused key of a connection counts as a failure. */
-  function refuseKey(target: Target, why: string): Decision {
-    if (!keyFailed) login.failed(target, why)
+  function refuseKey({ sha256: fingerprint }: Pick<LoginKey, 'sha256'>, why: ProofRefused): Decision {
+    const refusal = refusalOf(why, fingerprint)
+    if (keyFailed) login.refused(refusal)
+    else login.failed(refusal)
     keyFailed = true
     return 'refuse'
   }
@@ -98,12 +105,12 @@ export function handshake(
   async function judgeKey(attempt: Attempt & { method: 'publickey' }, target: Target): Promise<Decision> {
     const key = loginKey(attempt.key)
     const offered = await login.offered(target, key)
-    if (!offered.allowed) return refuseKey(target, offered.because)
+    if (!offered.allowed) return refuseKey(key, offered)
     // The holder of a key of the namespace may know why its devices cannot be reached.
     const to = await login.find(target)
     const verdict = await login.key(to, target, key)
-    if (!verdict.allowed) return refuseKey(target, verdict.because)
-    const accepted = await login.publicKey(to, target, verdict.limits)
+    if (!verdict.allowed) return refuseKey(key, verdict)
+    const accepted = await login.publicKey(to, target, key, verdict.limits)
     if (!accepted && to.device.enrolment_key !== null)
       attempt.banner(
         `${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}\n`,
@@ -121,8 +128,12 @@ export function handshake(
     }
     if (attempt.method === 'publickey') return judgeKey(attempt, target)
     // The key is only offered: nothing happens until the client signs with it.
-    if (attempt.method === 'publickey-offer')
-      return decision((await login.offered(target, loginKey(attempt.key))).allowed)
+    if (attempt.method === 'publickey-offer') {
+      const key = loginKey(attempt.key)
+      const offered = await login.offered(target, key)
+      if (!offered.allowed) report.refused(refusalOf(offered, key.sha256))
+      return decision(offered.allowed)
+    }
     return 'refuse'
   }
 
@@ -141,21 +152,31 @@ export function handshake(
   return {
     async authenticate(attempt) {
       clearTimeout(typing)
+      report.asked(attempt.user)
       const target = parts.parseTarget(attempt.user)
-      if (!target) disconnect(attempt, 'not an SSHID', `${printable(attempt.user)} is not a valid SSHID`)
+      if (!target) disconnect(attempt, 'invalid-sshid', `${printable(attempt.user)} is not a valid SSHID`)
       const judged = await judge(attempt, target).catch((error: unknown) => {
         if (error instanceof LoginRefused)
-          return disconnect(attempt, error.why, sentences[error.why](printable(target.data)))
+          return disconnect(
+            attempt,
+            error.reason,
+            sentences[error.reason](printable(target.data)),
+            error.rule,
+          )
+        // The database is away, for one.
+        if (error instanceof Failure) report.refused({ reason: 'unavailable', method: methodOf(attempt) })
         throw error
       })
       if (judged !== 'accept') prepareSoon(target)
       return judged
     },
-    forged: (user) =>
+    forged(user, { blob }) {
+      report.asked(user)
       void refuseKey(
-        parts.parseTarget(user) ?? { username: user, data: '' },
-        'The signature is not one of the key.',
-      ),
+        { sha256: fingerprintSha256(blob) },
+        { reason: 'signature', because: 'The signature is not one of the key.' },
+      )
+    },
     outcome: () => login.outcome(),
     [Symbol.dispose]() {
       clearTimeout(typing)
@@ -166,14 +187,33 @@ export function handshake(
 
 const unreachable = (name: string): string => `${name} is offline or cannot be reached`
 const sentences: Readonly<Record<RefusalReason, (name: string) => string>> = {
-  unknown: unreachable,
+  'unknown-device': unreachable,
   offline: unreachable,
-  away: unreachable,
-  changed: (name) => `${name} does not have the host key that it joined with, and was told nothing`,
+  unreachable,
+  'host-key-changed': (name) =>
+    `${name} does not have the host key that it joined with, and was told nothing`,
   firewall: (name) => `you cannot access ${name} due a policy rule`,
-  'over the limit': () =>
+  'device-limit': () =>
     'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
-  'too many failures': () => 'Too many failed attempts from your address; wait a while.',
+  'rate-limited': () => 'Too many failed attempts from your address; wait a while.',
+}
+
+/** A key that is no good, or a signature that is not the key's. */
+type ProofRefused = Pick<RefusedKey, 'because' | 'rule'> & {
+  readonly reason: RefusedKey['reason'] | 'signature'
+}
+
+const refusalOf = ({ reason, because, rule }: ProofRefused, fingerprint: string): LoginRefusal => ({
+  reason,
+  rule,
+  detail: because,
+  method: 'publickey',
+  fingerprint,
+})
+
+function methodOf({ method }: Attempt): LoginMethod | undefined {
+  if (method === 'none') return undefined
+  return method === 'publickey' || method === 'publickey-offer' ? 'publickey' : 'password'
 }
 
 const decision = (accepted: boolean): Decision => (accepted ? 'accept' : 'refuse')
@@ -182,6 +222,7 @@ function loginKey({ type, bits, blob, certificate }: ShownKey): LoginKey {
   return {
     type,
     bits,
+    sha256: fingerprintSha256(blob),
     ...keyName(type, blob),
     certificate: certificate && {
       authority: keyName(parsePublicKeyBlob(certificate.authority).type, certificate.authority),
@@ -200,7 +241,7 @@ export function keyName(type: string, blob: Buffer): KeyName {
 }
 
 function verdictOf(certificate: Certificate, judged: ReturnType<typeof judgeCertificate>): KeyDecision {
-  if (!judged.allowed) return judged
+  if (!judged.allowed) return { ...judged, reason: 'certificate' }
   return {
     allowed: true,
     limits: { forceCommand: judged.forceCommand, permits: new Set(certificate.extensions.keys()) },

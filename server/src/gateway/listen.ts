@@ -12,15 +12,17 @@ import {
 } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
 import type { OpenSession } from '../domain/sessions/revocation.ts'
-import { plainAddress } from '../kit/address.ts'
+import { neighbourhood, plainAddress } from '../kit/address.ts'
+import { Counter } from '../kit/counter.ts'
 import { newUid } from '../kit/ids.ts'
+import type { LineLimiter } from '../kit/line-limiter.ts'
 import type { Log } from '../kit/log.ts'
 import type { Agentless } from './agentless.ts'
 import { clientChannels, clientRequests } from './channels.ts'
 import { handshake, type HandshakeParts } from './handshake.ts'
 import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
 import { runSession, type Recording } from './session.ts'
-import type { Startups, WhyRefused } from './startups.ts'
+import { whyRefused, type Startups, type WhyRefused } from './startups.ts'
 import { openTerminal, type Terminal, type TerminalRequest } from './terminal.ts'
 
 export interface GatewayParts extends HandshakeParts {
@@ -33,14 +35,16 @@ export interface GatewayParts extends HandshakeParts {
   idle_ms: number
   recording: Recording
   agentless: Agentless
+  /** Limits lines that strangers cause. */
+  lines: LineLimiter
   log: Log
 }
 
 export interface Gateway {
   readonly port: number
   readonly sessions: ReadonlyMap<string, OpenSession>
-  /** How many connections were refused since the start. */
-  readonly refused: number
+  /** Connections that were refused before they could try anything. */
+  readonly refused: Counter<WhyRefused>
   /**
    * A session for a browser at this address; the signal ends it. Throws a Failure with a sentence for the
    * user.
@@ -87,8 +91,12 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   async function terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal> {
     if (stopping) throw new Failure('unavailable', { message: 'The server is stopping.' })
     using stack = new DisposableStack()
-    if (!stack.use(parts.startups.session(source)))
+    if (!stack.use(parts.startups.session(source))) {
+      using report = parts.reports.open({ source, via: 'web', by: request.by })
+      report.asked(`${request.username}@${request.device_uid}`)
+      report.refused({ reason: 'too-many-sessions' })
       throw new Failure('tooMany', { message: 'Too many sessions from your address.' })
+    }
     const pending = new AbortController()
     unauthenticated.add(pending)
     const limit = AbortSignal.any([signal, pending.signal])
@@ -120,7 +128,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     socket.once('close', () => gone.abort())
     try {
       using login = handshake(parts, newUid(), origin.address, log, gone.signal)
-      const enrolment = parts.agentless.login(origin.address)
+      using enrolment = parts.agentless.login(origin.address)
       const accepting = acceptConnection(socket, {
         software,
         hostKeys: parts.hostKeys,
@@ -133,9 +141,9 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
           if (attempt.method === 'keyboard-interactive') startup.tried()
           return decision
         },
-        onBadSignature(user) {
+        onBadSignature(user, key) {
           startup.tried()
-          login.forged(user)
+          login.forged(user, key)
         },
         handshake_ms: login_ms,
         answerKexInit: !proxied && isLoopback(peer),
@@ -148,7 +156,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       const near = await accepting.catch((error: unknown) => {
         const { cause } = error as Error
         // The client is too old or too new, and shows its user only that the connection ended.
-        if (cause instanceof NothingInCommon)
+        if (cause instanceof NothingInCommon && parts.lines.allows(neighbourhood(origin.address)))
           log.info({
             event: 'negotiation.failed',
             source: origin.address,
@@ -193,9 +201,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   return {
     port: (listener.address() as AddressInfo).port,
     sessions: open,
-    get refused() {
-      return refused.count
-    },
+    refused: refused.counts,
     terminal,
     async stop(grace_ms) {
       stopping = true
@@ -212,13 +218,13 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
 
 /** Counts refused connections, and logs them at most once in `logRefused_ms`. */
 function refusals(log: Log) {
+  const counts = new Counter(whyRefused)
   let count = 0
   let logged = { at: -Infinity, count: 0 }
   return {
-    get count() {
-      return count
-    },
+    counts,
     add(source: string, why: WhyRefused): void {
+      counts.add(why)
       count += 1
       if (performance.now() - logged.at < logRefused_ms) return
       log.warn({ event: 'connection.refused', source, why, sinceLast: count - logged.count })

@@ -14,6 +14,7 @@ import type {
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
+import type { AcceptedProof, LoginReason, LoginRefusal, LoginReport, LoginReports } from './login-report.ts'
 import { deviceLeg, DeviceUnreachable, type DeviceLeg, type DeviceLegParts } from './device-leg.ts'
 
 export interface LoginParts extends DeviceLegParts {
@@ -21,6 +22,8 @@ export interface LoginParts extends DeviceLegParts {
   sessions: LiveSessions
   /** Limits refused passwords and keys of one source. */
   failures: Limiter
+  /** What refused logins leave in the log. */
+  reports: LoginReports
 }
 
 export interface LoggedIn {
@@ -29,24 +32,30 @@ export interface LoggedIn {
   readonly leg: DeviceLeg
   readonly record: LiveSession
   readonly limits: LoginLimits | undefined
+  readonly proof: AcceptedProof
 }
 
-export type RefusalReason =
-  | 'unknown'
+export type RefusalReason = Extract<
+  LoginReason,
+  | 'unknown-device'
   | 'offline'
-  | 'away'
-  | 'changed'
+  | 'unreachable'
+  | 'host-key-changed'
   | 'firewall'
-  | 'over the limit'
-  | 'too many failures'
+  | 'device-limit'
+  | 'rate-limited'
+>
 
 /** The login is refused, and further attempts are useless. */
 export class LoginRefused extends Error {
   override readonly name = 'LoginRefused'
-  readonly why: RefusalReason
-  constructor(why: RefusalReason) {
-    super(why)
-    this.why = why
+  readonly reason: RefusalReason
+  /** The id of the firewall rule that refused. */
+  readonly rule: string | undefined
+  constructor(reason: RefusalReason, rule?: string) {
+    super(reason)
+    this.reason = reason
+    this.rule = rule
   }
 }
 
@@ -62,9 +71,11 @@ export interface DeviceLogin extends Disposable {
   /** Logs in with a password, if the device accepts it. Throws LoginRefused. */
   password(to: Reachable, target: Target, password: string): Promise<boolean>
   /** Logs in a caller who has proved to have a valid key. Throws LoginRefused. */
-  publicKey(to: Reachable, target: Target, limits: LoginLimits | undefined): Promise<boolean>
-  /** Counts and logs a failed proof. */
-  failed(target: Target, method: string): void
+  publicKey(to: Reachable, target: Target, key: LoginKey, limits: LoginLimits | undefined): Promise<boolean>
+  /** Notes a refusal for the log. */
+  refused(refusal: LoginRefusal): void
+  /** The same for a failed proof, which also counts against its source. */
+  failed(refusal: LoginRefusal): void
   /** Prepares the leg to the device, because a login will soon need it. */
   prepare(to: Reachable): void
   /** The login, after an attempt was accepted. */
@@ -78,6 +89,7 @@ export function openLogin(
   parts: LoginParts,
   uid: string,
   source: string,
+  report: LoginReport,
   log: Log,
   signal: AbortSignal,
 ): DeviceLogin {
@@ -85,27 +97,25 @@ export function openLogin(
   let loggedIn: LoggedIn | undefined
 
   const legTo = (to: Reachable): DeviceLeg => (leg ??= deviceLeg(parts, to.device, uid, signal))
-  const failed = ({ username, data }: Target, why: string): void => {
+  const failed = (refusal: LoginRefusal): void => {
     parts.failures.take(neighbourhood(source))
-    log.info({ event: 'login.refused', why, source, sshid: `${username}@${data}` })
+    report.refused(refusal)
   }
 
   const requireFewFailures = (): void => {
-    if (parts.failures.peek(neighbourhood(source)) > 0) throw new LoginRefused('too many failures')
-  }
-  const refuseKey = ({ username, data }: Target, why: string): KeyDecision => {
-    log.debug({ event: 'key.refused', why, source, sshid: `${username}@${data}` })
-    return { allowed: false, because: why }
+    if (parts.failures.peek(neighbourhood(source)) > 0) throw new LoginRefused('rate-limited')
   }
 
   /** Asks the device; success creates the session's record. */
   async function logIn(
     to: Reachable,
     target: Target,
-    method: string,
-    limits: LoginLimits | undefined,
+    { key, limits }: { key?: LoginKey; limits?: LoginLimits | undefined },
     ask: (leg: DeviceLeg) => Promise<boolean>,
   ): Promise<boolean> {
+    const [method, refusal] = key
+      ? (['publickey', 'device-refused'] as const)
+      : (['password', 'password'] as const)
     let accepted: boolean
     try {
       accepted = await ask(legTo(to))
@@ -113,10 +123,12 @@ export function openLogin(
       if (!(error instanceof DeviceUnreachable)) throw error
       log.warn({ event: 'device.away', device: to.device.uid, err: error })
       // An agent manages its own key. A device without an agent has an owner who can repair the host key.
-      throw new LoginRefused(error.changed && to.device.enrolment_key !== null ? 'changed' : 'away')
+      throw new LoginRefused(
+        error.changed && to.device.enrolment_key !== null ? 'host-key-changed' : 'unreachable',
+      )
     }
     if (!accepted) {
-      failed(target, method)
+      failed({ reason: refusal, method, fingerprint: key?.sha256 })
       return false
     }
     const { tenant_id, uid: device_uid } = to.device
@@ -127,7 +139,7 @@ export function openLogin(
       username: target.username,
       ip_address: source,
     })
-    loggedIn = { target, to, leg: legTo(to), record, limits }
+    loggedIn = { target, to, leg: legTo(to), record, limits, proof: report.accepted(method, key?.sha256) }
     return true
   }
 
@@ -135,29 +147,29 @@ export function openLogin(
     requireFewFailures,
     async find(target) {
       const to = await parts.logins.find(target.data)
-      if (!to) throw new LoginRefused('unknown')
+      if (!to) throw new LoginRefused('unknown-device')
+      report.found(to)
       if (!(await parts.findTunnel(to.device))) throw new LoginRefused('offline')
-      if (!(await parts.logins.firewall(to, target.username, source))) throw new LoginRefused('firewall')
-      if (!(await parts.logins.withinLimit(to))) throw new LoginRefused('over the limit')
+      const { allowed, rule } = await parts.logins.firewall(to, target.username, source)
+      if (!allowed) throw new LoginRefused('firewall', rule ?? undefined)
+      if (!(await parts.logins.withinLimit(to))) throw new LoginRefused('device-limit')
       return to
     },
-    async offered(target, key) {
-      const verdict = await parts.logins.offered(target, source, key)
-      return verdict.allowed ? verdict : refuseKey(target, verdict.because)
-    },
+    offered: (target, key) => parts.logins.offered(target, source, key),
     async key(to, target, key) {
       const verdict = await parts.logins.key(to, target.username, source, key)
-      if (!verdict.allowed) return refuseKey(target, verdict.because)
-      return checksLogins(to.device.info_version) ? verdict : refuseKey(target, 'The agent is too old.')
+      if (!verdict.allowed || checksLogins(to.device.info_version)) return verdict
+      return { allowed: false, reason: 'old-agent', because: 'The agent is too old.' }
     },
     // Only passwords are throttled: a valid key must work although others behind the same address have
     // failed.
     async password(to, target, password) {
       requireFewFailures()
-      return logIn(to, target, 'password', undefined, (device) => device.password(target.username, password))
+      return logIn(to, target, {}, (device) => device.password(target.username, password))
     },
-    publicKey: async (to, target, limits) =>
-      logIn(to, target, 'publickey', limits, (device) => device.publicKey(target.username)),
+    publicKey: async (to, target, key, limits) =>
+      logIn(to, target, { key, limits }, (device) => device.publicKey(target.username)),
+    refused: report.refused,
     failed,
     prepare: (to) => legTo(to).prepare(),
     outcome() {
@@ -167,6 +179,7 @@ export function openLogin(
     [Symbol.dispose]() {
       leg?.end()
       loggedIn?.record.finish()
+      report[Symbol.dispose]()
     },
   }
 }

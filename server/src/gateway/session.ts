@@ -70,8 +70,10 @@ export async function runSession(
     event: 'session.started',
     session: record.uid,
     device: to.device.uid,
+    tenant_id,
     username: login.target.username,
     source: origin.address,
+    ...login.proof,
   })
   try {
     // The device may have been removed between the login and now, when the news could not reach this session.

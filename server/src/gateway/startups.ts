@@ -22,11 +22,13 @@ export interface StartupsOptions {
   readonly rate: { readonly max: number; readonly window_ms: number }
 }
 
-export type WhyRefused =
-  | 'too many of this source'
-  | 'too many strangers'
-  | 'too fast'
-  | 'too many without a login'
+export const whyRefused = [
+  'too many of this source',
+  'too many strangers',
+  'too fast',
+  'too many without a login',
+] as const
+export type WhyRefused = (typeof whyRefused)[number]
 
 /** A connection that has not logged in. Disposing it frees its slot. */
 export interface Startup extends Disposable {

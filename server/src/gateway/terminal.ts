@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import {
+  fingerprintSha256,
   localPair,
   openSftp,
   parsePublicKeyLine,
@@ -19,15 +20,18 @@ import {
 } from '@hawser/ssh'
 import type { Reachable, Target } from '../domain/access/logins.ts'
 import { newUid } from '../kit/ids.ts'
-import type { Log } from '../kit/log.ts'
+import { safeText, type Log } from '../kit/log.ts'
 import { keyName } from './handshake.ts'
 import { remoteFiles, type RemoteFiles } from './files.ts'
+import type { LoginRefusal } from './login-report.ts'
 import { LoginRefused, openLogin, type DeviceLogin, type LoginParts, type RefusalReason } from './login.ts'
 import { runSession, type SessionParts } from './session.ts'
 
 export interface TerminalRequest {
   readonly device_uid: string
   readonly username: string
+  /** The person at the browser, for the log. */
+  readonly by?: string | undefined
   readonly size: TerminalSize
   readonly proof: { readonly password: string } | KeyProof
 }
@@ -83,12 +87,18 @@ export async function openTerminal(
 ): Promise<Terminal> {
   const { log } = parts
   using stack = new DisposableStack()
-  const login = stack.use(openLogin(parts, newUid(), source, log, signal))
+  const report = parts.reports.open({ source, via: 'web', by: request.by })
+  const login = stack.use(openLogin(parts, newUid(), source, report, log, signal))
   const target: Target = { username: request.username, data: request.device_uid }
+  report.asked(`${target.username}@${target.data}`)
   await logIn(parts, login, target, request.proof).catch((error: unknown) => {
-    if (!(error instanceof LoginRefused)) throw error
-    log.info({ event: 'login.refused', why: error.why, source, sshid: `${target.username}@${target.data}` })
-    throw new Failure('forbidden', { message: sentences[error.why] })
+    const method = 'password' in request.proof ? 'password' : 'publickey'
+    if (!(error instanceof LoginRefused)) {
+      if (error instanceof Failure && error.status >= 500) report.refused({ reason: 'unavailable', method })
+      throw error
+    }
+    report.refused({ reason: error.reason, rule: error.rule, method })
+    throw new Failure('forbidden', { message: sentences[error.reason] })
   })
   if (signal.aborted) throw new Failure('unavailable', { message: 'The browser has left.' })
 
@@ -133,8 +143,8 @@ async function logIn(
     if (await login.password(to, target, proof.password)) return
     throw new Failure('forbidden', { message: 'The user name or the password is wrong.' })
   }
-  const { limits } = await prove(parts, login, to, target, proof)
-  if (await login.publicKey(to, target, limits)) return
+  const { key, limits } = await prove(parts, login, to, target, proof)
+  if (await login.publicKey(to, target, key, limits)) return
   throw new Failure('forbidden', { message: 'The device did not let this user in.' })
 }
 
@@ -145,24 +155,36 @@ async function prove(
   target: Target,
   proof: KeyProof,
 ) {
-  const refused = (): Failure =>
-    new Failure('forbidden', { message: 'This key is not registered here for this user on this device.' })
+  const refuse = (refusal: LoginRefusal): never => {
+    login.refused({ ...refusal, method: 'publickey' })
+    throw new Failure('forbidden', {
+      message: 'This key is not registered here for this user on this device.',
+    })
+  }
   const line = await parts.logins.registered(to, proof.fingerprint)
-  if (line === undefined) throw refused()
+  if (line === undefined)
+    return refuse({ reason: 'unknown-key', fingerprint: safeText(`MD5:${proof.fingerprint}`, 64) })
   const { type, bits, blob } = parsePublicKeyLine(line)
-  const verdict = await login.key(to, target, { type, bits, ...keyName(type, blob) })
-  if (!verdict.allowed) throw refused()
+  const key = { type, bits, sha256: fingerprintSha256(blob), ...keyName(type, blob) }
+  const verdict = await login.key(to, target, key)
+  if (!verdict.allowed)
+    return refuse({
+      reason: verdict.reason,
+      rule: verdict.rule,
+      detail: verdict.because,
+      fingerprint: key.sha256,
+    })
   const algorithm = type === 'ssh-rsa' ? rsaAlgorithm : type
   const challenge = proofData(randomBytes(32), `${target.username}@${target.data}`, algorithm, blob)
   const signature = await proof.sign(challenge)
   const encoded = Buffer.concat([sshString(Buffer.from(algorithm)), sshString(signature)])
   if (!(await verifySignature(blob, algorithm, challenge, encoded))) {
-    login.failed(target, 'publickey')
+    login.failed({ reason: 'signature', method: 'publickey', fingerprint: key.sha256 })
     throw new Failure('forbidden', {
       message: `The signature is not one of this key, made with ${algorithm}.`,
     })
   }
-  return verdict
+  return { key, limits: verdict.limits }
 }
 
 function terminalOn(mine: ConnectionEnd, shell: RunningSession, session_uid: string): Terminal {
@@ -191,12 +213,12 @@ function sshString(bytes: Buffer): Buffer {
 
 const unreachable = 'The device is offline or cannot be reached.'
 const sentences: Readonly<Record<RefusalReason, string>> = {
-  unknown: unreachable,
+  'unknown-device': unreachable,
   offline: unreachable,
-  away: unreachable,
-  changed: 'The device does not have the host key that it joined with, and was told nothing.',
+  unreachable,
+  'host-key-changed': 'The device does not have the host key that it joined with, and was told nothing.',
   firewall: 'A firewall rule of the namespace does not allow this.',
-  'over the limit':
+  'device-limit':
     'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
-  'too many failures': 'Too many failed attempts from your address; wait a while.',
+  'rate-limited': 'Too many failed attempts from your address; wait a while.',
 }

@@ -1,11 +1,37 @@
-// Metrics in the Prometheus format: requests by operation and status, and the process's own figures. They are
-// not for the world: a port of their own, or a bearer token.
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+// Metrics in the Prometheus format: requests by operation and status, what the rooms count, and the process's
+// own figures. Rooms keep plain numbers (kit/counter.ts), which are read when somebody scrapes. Metrics are not
+// for the world: they have a port of their own, or a bearer token.
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import type { DurationHistogram } from '../kit/counter.ts'
+
+/** One line of a metric: its labels and its value. */
+export interface Sample {
+  readonly labels?: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+/** As prom-client takes them. */
+interface Line {
+  readonly metricName?: string
+  readonly labels?: Readonly<Record<string, string | number>>
+  readonly value: number
+}
+
+type Read = () => number | readonly Sample[] | Promise<number | readonly Sample[]>
 
 export interface Metrics {
   answered(operation: string, status: number, ms: number): void
-  /** A figure that is read when somebody asks. */
-  gauge(name: string, help: string, read: () => number): void
+  /** A figure that goes up and down, read when somebody asks. */
+  gauge(name: string, help: string, read: Read): void
+  /** A count since the start, read when somebody asks. Its name ends in `_total`. */
+  counter(name: string, help: string, read: Read): void
+  /** Durations by the value of one label, read when somebody asks. */
+  histogram(
+    name: string,
+    help: string,
+    label: string,
+    read: Readonly<Record<string, DurationHistogram>>,
+  ): void
   text(): Promise<string>
   readonly contentType: string
 }
@@ -20,17 +46,53 @@ export function metrics(): Metrics {
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
     registers: [registry],
   })
+  /** A metric whose values are read from the rooms: prom-client only writes them down. */
+  const register = (
+    name: string,
+    help: string,
+    type: 'gauge' | 'counter' | 'histogram',
+    values: () => Promise<readonly Line[]>,
+  ): void =>
+    registry.registerMetric({
+      name,
+      get: async () => ({ name, help, type, aggregator: 'sum', values: await values() }),
+      reset: () => undefined,
+    } as unknown as Histogram)
+  const linesOf = (read: Read) => async (): Promise<readonly Line[]> => {
+    const found = await read()
+    return typeof found === 'number' ? [{ value: found }] : found
+  }
   return {
     answered: (operation, status, ms) => durations.observe({ operation, status }, ms / 1000),
-    gauge(name, help, read) {
-      const registered: Gauge = new Gauge({
-        name,
-        help,
-        registers: [registry],
-        collect: () => registered.set(read()),
-      })
-    },
+    gauge: (name, help, read) => register(name, help, 'gauge', linesOf(read)),
+    counter: (name, help, read) => register(name, help, 'counter', linesOf(read)),
+    histogram: (name, help, label, read) =>
+      register(name, help, 'histogram', async () =>
+        Object.entries(read).flatMap(([value, one]) => bucketsOf(name, { [label]: value }, one)),
+      ),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   }
+}
+
+/** The lines of a histogram: how many took at most so long, their sum and their number. */
+function bucketsOf(
+  name: string,
+  labels: Readonly<Record<string, string>>,
+  { bounds_s, counts, sum_s }: DurationHistogram,
+): Line[] {
+  let count = 0
+  const buckets = counts.map((n, index) => {
+    count += n
+    return {
+      metricName: `${name}_bucket`,
+      labels: { ...labels, le: bounds_s[index] ?? '+Inf' },
+      value: count,
+    }
+  })
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum_s },
+    { metricName: `${name}_count`, labels, value: count },
+  ]
 }

@@ -89,7 +89,7 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
     try {
       const proof = 'password' in ticket.proof ? ticket.proof : { ...ticket.proof, sign: talk.sign }
       terminal = await parts.terminal(
-        { device_uid: ticket.device_uid, username: ticket.login, size, proof },
+        { device_uid: ticket.device_uid, username: ticket.login, by: ticket.username, size, proof },
         source,
         gone.signal,
       )

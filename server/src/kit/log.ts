@@ -39,3 +39,12 @@ function plainError(error: Error): object {
   const { type, message, stack, code } = stdSerializers.err(error) as unknown as Record<string, unknown>
   return { type, message, stack, ...(code === undefined ? {} : { reason: code }) }
 }
+
+/**
+ * Text of a stranger for a line of the log: short, and without the characters that would reach a terminal as
+ * more than text. JSON escapes only some of them.
+ */
+export function safeText(text: string, longest = 200): string {
+  const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
+  return cut.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '?')
+}

@@ -68,7 +68,7 @@ export interface ServerAuthOptions {
    * Told of a signature that is not one of the key it came with: such an attempt is refused before anybody
    * judges it.
    */
-  onBadSignature?(user: string): void
+  onBadSignature?(user: string, key: ShownKey): void
   /** Failed attempts; the first `none` is free. */
   readonly mostFailures: number
 }
@@ -113,7 +113,9 @@ export async function authenticateClient(transport: Transport, options: ServerAu
     const abandon = (payload: Buffer): void => {
       next = payload
     }
-    const read = await readAttempt(transport, request, abandon, () => options.onBadSignature?.(request.user))
+    const read = await readAttempt(transport, request, abandon, (key) =>
+      options.onBadSignature?.(request.user, key),
+    )
     let decision: Decision = 'refuse'
     if (read) {
       try {
@@ -199,7 +201,7 @@ async function readAttempt(
   transport: Transport,
   request: Request,
   abandon: (payload: Buffer) => void,
-  forged: () => void,
+  forged: (key: ShownKey) => void,
 ): Promise<ReadAttempt | undefined> {
   const { fields, method } = request
   const plain = (attempt: AnAttempt): ReadAttempt => ({ attempt, algorithm: '', blob: Buffer.alloc(0) })
@@ -229,7 +231,7 @@ async function readAttempt(
 async function readKey(
   transport: Transport,
   { user, fields }: Request,
-  forged: () => void,
+  forged: (key: ShownKey) => void,
 ): Promise<ReadAttempt | undefined> {
   const signed = fields.boolean()
   const [algorithm, blob] = [fields.text(), Buffer.from(fields.string())]
@@ -248,7 +250,7 @@ async function readKey(
   if (signature === undefined) return { attempt: { method: 'publickey-offer', key }, algorithm, blob }
   const data = proofData(transport.sessionId, user, algorithm, blob)
   if (!(await verifySignature(key.blob, signs ?? algorithm, data, signature))) {
-    forged()
+    forged(key)
     return undefined
   }
   return { attempt: { method: 'publickey', key }, algorithm, blob }

@@ -32,6 +32,8 @@ export interface KeyName {
 
 /** A key that a client has shown. With a certificate: the plain key that the certificate is for. */
 export interface LoginKey extends KeyName {
+  /** SHA-256, as OpenSSH shows it: for the log. */
+  readonly sha256: string
   readonly type: string
   readonly bits: number | null
   readonly certificate?:
@@ -43,9 +45,22 @@ export interface LoginKey extends KeyName {
     | undefined
 }
 
-export type KeyDecision =
-  | { readonly allowed: true; readonly limits?: LoginLimits }
-  | { readonly allowed: false; readonly because: string }
+export type KeyDecision = { readonly allowed: true; readonly limits?: LoginLimits } | RefusedKey
+
+/** Why a key is no good. */
+export interface RefusedKey {
+  readonly allowed: false
+  readonly reason: 'unknown-key' | 'key-scope' | 'weak-key' | 'certificate' | 'old-agent'
+  readonly because: string
+  /** The name of the registered key that does not fit. */
+  readonly rule?: string
+}
+
+export interface FirewallDecision {
+  readonly allowed: boolean
+  /** The id of the rule that decided; null when none matched. */
+  readonly rule: string | null
+}
 
 /** What a certificate restricts in a login. */
 export interface LoginLimits {
@@ -57,7 +72,7 @@ export interface LoginLimits {
 
 export interface Logins {
   find(data: string): Promise<Reachable | undefined>
-  firewall(to: Reachable, username: string, source: string): Promise<boolean>
+  firewall(to: Reachable, username: string, source: string): Promise<FirewallDecision>
   /**
    * Whether the namespace has no more devices than it may have. After a subscription ends the owner has to
    * choose some.
@@ -132,20 +147,24 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     key: LoginKey,
     fits: (rule: { username: string; filter: StoredFilter }) => Promise<boolean>,
   ): Promise<KeyDecision> {
-    const refuse = (because: string): KeyDecision => ({ allowed: false, because })
+    const refuse = (reason: RefusedKey['reason'], because: string): RefusedKey => ({
+      allowed: false,
+      reason,
+      because,
+    })
     if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa))
-      return refuse('The key is too weak.')
+      return refuse('weak-key', 'The key is too weak.')
     // A certificate allows what the registered key that signed it allows, and no more than its own text says.
     const { fingerprint, line } = key.certificate?.authority ?? key
     const row = await stores.of(tenant_id).publicKeys.find(fingerprint)
-    if (!row || lineOf(row) !== line) return refuse('The namespace does not know the key.')
+    if (!row || lineOf(row) !== line) return refuse('unknown-key', 'The namespace does not know the key.')
     // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
     if (key.certificate && row.certificate_authority !== 1)
-      return refuse('The key that signed it is no certificate authority.')
+      return refuse('certificate', 'The key that signed it is no certificate authority.')
     if (!key.certificate && row.certificate_authority === 1)
-      return refuse('The key is a certificate authority, which only signs.')
+      return refuse('certificate', 'The key is a certificate authority, which only signs.')
     if (!(await fits({ username: row.username, filter: readFilter(row.filter) })))
-      return refuse('The key is not for this user on this device.')
+      return { ...refuse('key-scope', 'The key is not for this user on this device.'), rule: row.name }
     if (!key.certificate) return { allowed: true }
     return key.certificate.judge({ principal: username, now: new Date(clock.now()), address: source })
   }
@@ -163,13 +182,13 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
         active: row.active === 1,
         filter: readFilter(row.filter),
       }))
-      const { allowed, unrunnable } = await decide(rules, {
+      const { allowed, rule, unrunnable } = await decide(rules, {
         source_ip: source,
         username,
         device: filtered(device),
       })
       if (unrunnable.length > 0) onUnrunnable(device.tenant_id, unrunnable)
-      return allowed
+      return { allowed, rule }
     },
 
     async withinLimit({ namespace: { tenant_id, max_devices } }) {
