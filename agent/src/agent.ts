@@ -108,5 +108,6 @@ async function thisMachine(config: AgentConfig, log: Log): Promise<ServedDevice[
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  // Of several addresses that were tried each has its own error, and the sum of them has no message.
+  return error instanceof Error ? error.message || String((error as { code?: string }).code) : String(error)
 }

@@ -8,6 +8,8 @@ export interface Answer {
   /** Undefined when the answer was no JSON. */
   readonly body: unknown
   readonly retryAfter_s: number | undefined
+  /** Where a redirect leads to. */
+  readonly location: string | undefined
 }
 
 export interface Call {
@@ -49,10 +51,14 @@ export function call({ method, url, token, body, signal }: Call): Promise<Answer
           status: response.statusCode ?? 0,
           body: parse(Buffer.concat(parts).toString('utf8')),
           retryAfter_s: Number.isFinite(after) ? after : undefined,
+          location: response.headers.location,
         })
       })
     })
-    asked.on('error', reject)
+    asked.on('error', (error) => {
+      if (signal?.aborted) return reject(error)
+      void import('./connection-errors.ts').then(async ({ explained }) => reject(await explained(error, url)))
+    })
     asked.end(text)
   })
 }

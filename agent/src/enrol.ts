@@ -2,7 +2,7 @@
 // known as online and brings the facts up to date.
 import { createHash } from 'node:crypto'
 import os from 'node:os'
-import { call } from './call.ts'
+import { call, type Answer } from './call.ts'
 import type { AgentConfig } from './config.ts'
 import { facts, type Facts } from './facts.ts'
 import { macAddress, type Identity } from './identity.ts'
@@ -12,6 +12,8 @@ export interface Enrolled {
   readonly token: string
   readonly name: string
   readonly namespace: string
+  /** Whether people accepted the device. Undefined from servers that do not say. */
+  readonly status?: string | undefined
 }
 
 /** The server answered, and did not want us. */
@@ -34,9 +36,10 @@ export function enrolment(
   const mac = config.preferredIdentity || macAddress()
   const hostname = config.preferredHostname || ownName(os.hostname(), identity.publicKey)
   return async (signal) => {
+    const url = `${config.server}/api/devices/auth`
     const answer = await call({
       method: 'POST',
-      url: `${config.server}/api/devices/auth`,
+      url,
       body: {
         info: told(),
         hostname,
@@ -46,17 +49,25 @@ export function enrolment(
       },
       signal,
     })
-    const { uid, token, name, namespace, message } = (answer.body ?? {}) as Partial<Enrolled> & {
-      message?: string
-    }
+    const { uid, token, name, namespace, status } = (answer.body ?? {}) as Partial<Enrolled>
     if (answer.status !== 200 || !uid || !token || name === undefined || namespace === undefined)
-      throw new Refused(
-        answer.status,
-        message ?? `The server answered ${answer.status}.`,
-        answer.retryAfter_s,
-      )
-    return { uid, token, name, namespace }
+      throw new Refused(answer.status, await reasonOf(answer, url), answer.retryAfter_s)
+    return { uid, token, name, namespace, status }
   }
+}
+
+/** The server's own sentence, else what can be said about whoever answered. */
+async function reasonOf({ status, body, location }: Answer, url: string): Promise<string> {
+  const { message } = (body ?? {}) as { message?: string }
+  if (message !== undefined) return message
+  const { origin } = new URL(url)
+  if (location !== undefined && URL.canParse(location, url))
+    return `${origin} sends callers on to ${new URL(location, url).origin}: use that address.`
+  const { plainRefused } = await import('./connection-errors.ts')
+  return (
+    (await plainRefused(status, url)) ??
+    `What answers at ${origin} is no Hawser server (HTTP status ${status}).`
+  )
 }
 
 /** Machines made from one image have one host name, and names of accepted devices must differ. */

@@ -2,7 +2,9 @@
 //   hawser-agent            runs until it is told to stop
 //   hawser-agent connector  does the same for every container of an engine on this machine
 //   hawser-agent install    keeps it running on this device, and `uninstall` takes it away again (install/)
+//   hawser-agent status     says whether the installed agent is connected
 //   hawser-agent info       prints what the device says about itself
+//   hawser-agent help       lists all of it (help.ts)
 //   hawser-agent --version
 import v8 from 'node:v8'
 import { cipherImplementation } from '@hawser/ssh/ciphers'
@@ -14,7 +16,11 @@ import { facts } from './facts.ts'
 import { macAddress } from './identity.ts'
 import { hideLibraries } from './own-libraries.ts'
 
+/** Writes down what the agent is doing, if the service names a file for it. */
+let note: ((event: Record<string, unknown>) => void) | undefined
+
 const log = (event: Record<string, unknown>): void => {
+  note?.(event)
   if (event['level'] === 'debug' && !process.env['HAWSER_DEBUG']) return
   process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), level: 'info', ...event })}\n`)
 }
@@ -28,6 +34,16 @@ async function main(args: readonly string[]): Promise<void> {
   hideLibraries()
   const [command] = args
   if (command === '--version') return void process.stdout.write(`${version}\n`)
+  if (command === 'help' || command === '--help' || command === '-h') {
+    const { help } = await import('./help.ts')
+    return void process.stdout.write(help())
+  }
+  if (command === 'status') {
+    const { defaultStatusFile, tellStatus } = await import('./status.ts')
+    const { sentence, code } = tellStatus(process.env['HAWSER_STATUS_FILE'] ?? defaultStatusFile)
+    process.stdout.write(`hawser-agent: ${sentence}\n`)
+    process.exit(code)
+  }
   if (command === 'info')
     return void process.stdout.write(`${JSON.stringify({ ...facts(), mac: macAddress() }, null, 2)}\n`)
   if (command === 'install' || command === 'uninstall') {
@@ -41,10 +57,10 @@ async function main(args: readonly string[]): Promise<void> {
     const commands = await import('./install/install.ts')
     return commands[command](args.slice(1))
   }
-  if (command !== undefined && command !== 'connector')
-    throw new ConfigError(
-      `There is no command ${command}. Without one the agent runs; there are connector, install, uninstall, info and --version.`,
-    )
+  if (command !== undefined && command !== 'connector') {
+    const { help } = await import('./help.ts')
+    throw new ConfigError(`There is no command ${command}.\n\n${help()}`)
+  }
   closeInherited()
   // Bytes that pass count as a part of the heap, or V8 would collect all of it for every 64 MB of them.
   v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
@@ -58,6 +74,8 @@ async function main(args: readonly string[]): Promise<void> {
     await runConnector(config, log, stopping.signal)
   } else {
     const config = readConfig(process.env, isRoot)
+    const file = process.env['HAWSER_STATUS_FILE']
+    if (file) note = (await import('./status.ts')).statusWriter(file)
     logCiphers()
     await runAgent(config, log, stopping.signal)
   }

@@ -37,19 +37,21 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** What it says, and whether it was refused. */
-function told(command: (say: (line: string) => void) => void): { refused: boolean; said: string } {
+async function told(
+  command: (say: (line: string) => void) => void | Promise<void>,
+): Promise<{ refused: boolean; said: string }> {
   const lines: string[] = []
   try {
-    command((line) => void lines.push(line))
+    await command((line) => void lines.push(line))
     return { refused: false, said: lines.join('\n') }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     return { refused: true, said: error.message }
   }
 }
-const put = (...words: string[]) =>
+const put = async (...words: string[]) =>
   told((say) => install(['--root', root, ...words], say, { kind: 'folder', from: program }))
-const take = (...words: string[]) => told((say) => uninstall(['--root', root, ...words], say))
+const take = async (...words: string[]) => told((say) => uninstall(['--root', root, ...words], say))
 const known = ['--server', 'https://hawser.example.com/', '--tenant', sample.tenant]
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8')
 const write = (file: string, text: string): void => {
@@ -68,18 +70,22 @@ const services = {
     'etc/systemd/system/hawser-agent.service',
     'etc/systemd/system/multi-user.target.wants/hawser-agent.service',
   ],
-  openrc: ['etc/init.d/hawser-agent', 'etc/runlevels/default/hawser-agent'],
-  plain: ['usr/local/sbin/hawser-agent-service'],
+  openrc: [
+    'etc/init.d/hawser-agent',
+    'etc/runlevels/default/hawser-agent',
+    'usr/local/sbin/hawser-agent-log',
+  ],
+  plain: ['usr/local/sbin/hawser-agent-service', 'usr/local/sbin/hawser-agent-log'],
   none: [],
 } as const
 
 describe.each(Object.entries(services))('with %s', (init, files) => {
-  test('it is put in its places, again without harm, and removed without a trace', () => {
+  test('it is put in its places, again without harm, and removed without a trace', async () => {
     for (const words of [
       [...known, '--name', 'crane'],
       ['--keepalive', '45'],
     ]) {
-      expect(put('--init', init, ...words)).toMatchObject({
+      expect(await put('--init', init, ...words)).toMatchObject({
         refused: false,
         said: expect.stringContaining(`(${init})`) as string,
       })
@@ -96,33 +102,34 @@ describe.each(Object.entries(services))('with %s', (init, files) => {
     expect(readlinkSync(path.join(root, 'usr/local/bin/hawser-agent'))).toBe(
       '/opt/hawser-agent/bin/hawser-agent',
     )
-    expect(take().refused).toBe(false)
+    expect((await take()).refused).toBe(false)
     expect(left()).toEqual([])
-    expect(take().said).toBe('there was nothing to remove')
+    expect((await take()).said).toBe('there was nothing to remove')
   })
 })
 
-test('another kind takes the place of the first', () => {
+test('another kind takes the place of the first', async () => {
   for (const [init, files] of Object.entries(services)) {
-    expect(put('--init', init, ...known).refused).toBe(false)
+    expect((await put('--init', init, ...known)).refused).toBe(false)
     expect(left()).toEqual([...always, ...files].toSorted())
   }
 })
 
-test('the kind is found out', () => {
-  expect(put(...known).said).toContain('(plain)')
+test('the kind is found out', async () => {
+  expect((await put(...known)).said).toContain('(plain)')
   write('sbin/openrc-run', '')
-  expect(put().said).toContain('(openrc)')
+  expect((await put()).said).toContain('(openrc)')
   write('usr/lib/systemd/systemd', '')
-  expect(put().said).toContain('(systemd)')
+  expect((await put()).said).toContain('(systemd)')
 })
 
-test('the scripts are such that a shell can read them', () => {
+test('the scripts are such that a shell can read them', async () => {
   for (const [init, file] of [
     ['openrc', services.openrc[0]],
     ['plain', services.plain[0]],
+    ['plain', services.plain[1]],
   ] as const) {
-    put('--init', init, ...known)
+    await put('--init', init, ...known)
     expect(spawnSync('sh', ['-n', path.join(root, file)], { encoding: 'utf8' })).toMatchObject({
       status: 0,
       stderr: '',
@@ -131,8 +138,8 @@ test('the scripts are such that a shell can read them', () => {
   }
 })
 
-test('systemd finds nothing wrong with its service', () => {
-  put('--init', 'systemd', ...known)
+test('systemd finds nothing wrong with its service', async () => {
+  await put('--init', 'systemd', ...known)
   // What the service names, as this machine has it.
   for (const folder of ['/usr/lib/systemd/system', '/lib/systemd/system']
     .filter((each) => existsSync(each))
@@ -149,32 +156,32 @@ test('systemd finds nothing wrong with its service', () => {
 })
 
 describe('who the device is', () => {
-  test('stays after an uninstall, and goes only with --purge', () => {
+  test('stays after an uninstall, and goes only with --purge', async () => {
     write('etc/hawser-agent.key', 'a key')
-    put(...known)
-    expect(take().said).toContain('identity is still in /etc/hawser-agent.key')
+    await put(...known)
+    expect((await take()).said).toContain('identity is still in /etc/hawser-agent.key')
     expect(left()).toEqual(['etc/hawser-agent.key'])
-    put(...known)
-    expect(take('--purge').refused).toBe(false)
+    await put(...known)
+    expect((await take('--purge')).refused).toBe(false)
     expect(left()).toEqual([])
   })
 
-  test('is what it was for the original’s agent, and is looked for where it was put', () => {
+  test('is what it was for the original’s agent, and is looked for where it was put', async () => {
     write('etc/shellhub.key', 'the key')
-    put(...known, '--key', '/srv/keys/device.key')
+    await put(...known, '--key', '/srv/keys/device.key')
     expect(read('srv/keys/device.key')).toBe('the key')
     expect(statSync(path.join(root, 'srv/keys/device.key')).mode & 0o777).toBe(0o600)
-    put('--name', 'crane')
+    await put('--name', 'crane')
     expect(read('etc/hawser-agent.env')).toContain('HAWSER_PRIVATE_KEY=/srv/keys/device.key\n')
-    take('--purge')
+    await take('--purge')
     expect(left()).toEqual(['etc/shellhub.key'])
   })
 })
 
-test('what was added to the settings by hand is kept', () => {
-  put(...known)
+test('what was added to the settings by hand is kept', async () => {
+  await put(...known)
   write('etc/hawser-agent.env', `${read('etc/hawser-agent.env')}# quiet\nHAWSER_LOW_DATA=1\n`)
-  put('--name', 'crane')
+  await put('--name', 'crane')
   expect(read('etc/hawser-agent.env')).toContain('HAWSER_LOW_DATA=1\n')
 })
 
@@ -209,15 +216,15 @@ describe('it is refused in plain words, and nothing is written,', () => {
     ['into a folder of the system', [...known, '--dir', '/opt'], '--dir is not right'],
     ['into a folder above', [...known, '--dir', '/opt/../etc'], '--dir is not right'],
     ['with an option that it has not', [...known, '--colour', 'red'], "Unknown option '--colour'"],
-  ])('%s', (_, words, sentence) => {
-    const { refused, said } = put(...words)
+  ])('%s', async (_, words, sentence) => {
+    const { refused, said } = await put(...words)
     expect([refused, said]).toEqual([true, expect.stringContaining(sentence)])
     expect(left()).toEqual([])
   })
 
-  test('where something else is already', () => {
+  test('where something else is already', async () => {
     write('opt/hawser-agent/precious', 'gold')
-    expect(put(...known)).toMatchObject({
+    expect(await put(...known)).toMatchObject({
       refused: true,
       said: expect.stringContaining('is no agent of ours') as string,
     })
@@ -225,7 +232,7 @@ describe('it is refused in plain words, and nothing is written,', () => {
   })
 })
 
-test('each form of the program is known: a folder with its Node, and what npm looks after', () => {
+test('each form of the program is known: a folder with its Node, and what npm looks after', async () => {
   write('agent/bin/hawser-agent', '')
   const [top, node] = [path.join(root, 'agent'), path.join(root, 'agent/bin/node')]
   expect(formOf(node, `${top}/app/main.mjs`)).toEqual({ kind: 'folder', from: top })
@@ -234,15 +241,17 @@ test('each form of the program is known: a folder with its Node, and what npm lo
     kind: 'in place',
     command: ['/usr/bin/node', '/srv/lib/node_modules/hawser-agent/app/main.mjs'],
   })
-  expect(told((say) => install(['--root', root, ...known], say, inPlace))).toMatchObject({ refused: true })
+  expect(await told((say) => install(['--root', root, ...known], say, inPlace))).toMatchObject({
+    refused: true,
+  })
 })
 
-test('a folder is copied whole, links and all', () => {
+test('a folder is copied whole, links and all', async () => {
   const top = path.join(folder, 'fetched')
   mkdirSync(path.join(top, 'bin'), { recursive: true })
   cpSync(path.join(program, 'bin/hawser-agent'), path.join(top, 'bin/hawser-agent'))
   writeFileSync(path.join(top, 'main.js'), 'new')
-  install(['--root', root, ...known], () => undefined, { kind: 'folder', from: top })
+  await install(['--root', root, ...known], () => undefined, { kind: 'folder', from: top })
   expect(read('opt/hawser-agent/main.js')).toBe('new')
   expect(statSync(path.join(root, 'opt/hawser-agent/bin/hawser-agent')).mode & 0o777).toBe(0o755)
 })

@@ -142,6 +142,7 @@ export const devices = {
       token: Type.String(),
       name: Type.String(),
       namespace: Type.String(),
+      status: DeviceStatus,
     }),
     failures: ['notFound', 'tooMany'],
     example: {

@@ -57,7 +57,7 @@ describe('the first call', () => {
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toMatch(/^application\/json\b/)
     const answer = (await response.json()) as Record<'uid' | 'token' | 'name' | 'namespace', string>
-    expect(Object.keys(answer).toSorted()).toEqual(['name', 'namespace', 'token', 'uid'])
+    expect(Object.keys(answer).toSorted()).toEqual(['name', 'namespace', 'status', 'token', 'uid'])
     expect(answer).toMatchObject({ name: '86-5a-17-64-37-9d', namespace: sample.namespace })
     const { body: device } = await place.observer.devices.get({ params: { uid: answer.uid } })
     expect(device).toEqual({

@@ -145,7 +145,7 @@ export const needs: readonly Need[] = [
     found: { command: 'openssl' },
     debianPackage: 'openssl',
     why: 'it makes the certificates of engines and proxies with TLS',
-    usedBy: ['**/*docker*', '**/*nginx*'],
+    usedBy: ['**/*docker*', '**/*nginx*', '**/*openssl*'],
   },
   {
     name: 'HAProxy',

@@ -150,15 +150,45 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     expect(await said(['/hawser-agent/bin/hawser-agent', ...words.slice(0, 3)])).toMatch(
       /^1 hawser-agent: .*\n.*--tenant is missing/,
     )
-    const installed = await bare.run(['sh', '-s'], { input: script })
-    expect([installed.status, installed.stdout.toString()]).toEqual([
-      0,
-      expect.stringContaining('installed and running (plain)'),
-    ])
-    const device = await eventually(async () => {
-      const { body } = await owner.devices.list({ query: { status: 'pending' } })
-      return body.find(({ name }) => name === 'bollard') ?? expect.fail('it has not enrolled')
+    // A device that the server does not take in gets nothing at all, and whoever ran the script is told why.
+    const files = ['opt/hawser-agent', 'etc/hawser-agent.env', 'etc/hawser-agent.key']
+    const other = '99999999-0000-4000-8000-000000000000'
+    const secure = service.url.replace('http:', 'https:')
+    expect(await bare.run(['sh', '-s'], { input: script.replaceAll(sample.tenant, other) })).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('There is no namespace with this tenant_id.') as string,
     })
+    for (const [address, sentence] of [
+      [secure, 'speaks HTTP, not HTTPS: use http://'],
+      [`http://127.0.0.1:${await freePort()}`, 'Nothing listens at'],
+    ] as const)
+      expect(
+        await said([
+          '/hawser-agent/bin/hawser-agent',
+          'install',
+          '--server',
+          address,
+          '--tenant',
+          sample.tenant,
+        ]),
+      ).toMatch(new RegExp(`^1 hawser-agent: .*${sentence}`))
+    expect(files.filter((file) => existsSync(path.join(bare.folder, file)))).toEqual([])
+
+    const installed = await bare.run(['sh', '-s'], { input: script })
+    expect([installed.status, installed.stdout.toString()], installed.stderr).toEqual([
+      0,
+      expect.stringMatching(
+        /installed and running \(plain\) as harbour\.bollard; accept the device bollard .* Its log: \/var\/log\/hawser-agent\.log/,
+      ),
+    ])
+    // It is done only when the device is there.
+    const { body: pending } = await owner.devices.list({ query: { status: 'pending' } })
+    const device = pending.find(({ name }) => name === 'bollard') ?? expect.fail('it has not enrolled')
+    expect(device.online).toBe(true)
+    expect(await said(['hawser-agent', 'status'])).toMatch(
+      /^0 hawser-agent: connected as harbour\.bollard since /,
+    )
+    expect(await said(['cat', '/var/log/hawser-agent.log'])).toContain('"event":"tunnel.up"')
     await owner.devices.accept({ params: { uid: device.uid } })
     const greet = async () => run('ssh', [...options(), '-tt', to('bollard'), 'echo "here is $USER"'])
     await eventually(async () => expect((await greet()).stdout.toString()).toBe('here is pilot\r\n'))
@@ -166,7 +196,7 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     // Whatever ends it, it comes back; installed again, it is the same device.
     expect(await said(['hawser-agent-service', 'status'])).toBe('0 hawser-agent: it is running')
     expect(await said(['hawser-agent', 'install', '--keepalive', '45'])).toMatch(
-      /^0 hawser-agent: installed and running/,
+      /^0 hawser-agent: installed and running .*; it is accepted already/,
     )
     await eventually(async () => expect((await greet()).stdout.toString()).toBe('here is pilot\r\n'))
     expect(
@@ -181,6 +211,8 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
       'etc/hawser-agent.env',
       'usr/local/bin/hawser-agent',
       'usr/local/sbin/hawser-agent-service',
+      'usr/local/sbin/hawser-agent-log',
+      'var/log/hawser-agent.log',
     ]
     expect(left.filter((file) => existsSync(path.join(bare.folder, file)))).toEqual([])
     expect(existsSync(path.join(bare.folder, 'etc/hawser-agent.key'))).toBe(true)

@@ -1,11 +1,11 @@
-// `hawser-agent install` and `uninstall`. Installing copies the program, writes the settings where only root
-// reads them, and registers a service with the device's init system. Installing again replaces the program
+// `hawser-agent install` and `uninstall`. Installing enrols the device, copies the program, writes the settings
+// where only root reads them, registers a service with the device's init system, and waits until the agent is
+// connected. A device that the server does not take in gets nothing. Installing again replaces the program
 // and the settings that are named, and keeps the rest and the device's identity. Uninstalling removes what
 // installing made, and the identity only with --purge.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
-  copyFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -17,19 +17,34 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { ConfigError } from '../config.ts'
+import { defaultStatusFile, removeStatus } from '../status.ts'
+import { enrolDevice, takeOverKey, waitUntilConnected } from './enrol-device.ts'
 import { defaultKey, missingIn, readInstall, readUninstall } from './options.ts'
 import { ownForm, installProgram, removeProgram, type Form } from './program.ts'
-import { inits, plainService, serviceOf, type Agent, type Init, type Service } from './services.ts'
+import {
+  inits,
+  logFile,
+  logOf,
+  plainService,
+  serviceOf,
+  type Agent,
+  type Init,
+  type Service,
+} from './services.ts'
 
-/** The key of ShellHub's agent: a device that has one stays the same device. */
-const originalKey = '/etc/shellhub.key'
 const keyName = 'HAWSER_PRIVATE_KEY'
+/** For the server to take the device in, and again for the agent to connect. */
+const limit_ms = 60_000
 
 type Say = (line: string) => void
 
 const aloud: Say = (line) => void process.stdout.write(`hawser-agent: ${line}\n`)
 
-export function install(args: readonly string[], say: Say = aloud, form: Form = ownForm()): void {
+export async function install(
+  args: readonly string[],
+  say: Say = aloud,
+  form: Form = ownForm(),
+): Promise<void> {
   const asked = readInstall(args)
   const { root, dir, settings: file } = asked
   mustBeRoot(root)
@@ -40,13 +55,12 @@ export function install(args: readonly string[], say: Say = aloud, form: Form = 
   if (missing.length > 0)
     throw new ConfigError(`This cannot be done:\n${missing.map((line) => `  ${line}`).join('\n')}`)
   const init = asked.init ?? initOf(root)
+  // What starts nothing enrols nothing: an image must not have an identity.
+  const enrols = root === '' && init !== 'none' && !asked.offline
+  const device = enrols ? await enrolDevice(settings, key, limit_ms) : undefined
 
   const command = installProgram(form, root, dir)
-  if (!existsSync(root + key) && existsSync(root + originalKey)) {
-    mkdirSync(path.dirname(root + key), { recursive: true })
-    copyFileSync(root + originalKey, root + key)
-    chmodSync(root + key, 0o600)
-  }
+  takeOverKey(root, key)
   put(root + file, [...settings].map(([name, value]) => `${name}=${value}\n`).join(''), 0o600)
 
   const agent: Agent = { command, settings: file }
@@ -56,8 +70,20 @@ export function install(args: readonly string[], say: Say = aloud, form: Form = 
   for (const { path: place, to } of service.links) link(root + place, to)
   if (root !== '') return say(`installed into ${root} (${init}); it enrols when that system starts`)
   if (init === 'none') return say(`installed; start it with: env $(cat ${file}) ${command.join(' ')}`)
+  removeStatus(defaultStatusFile)
   for (const words of service.start) run(words)
-  say(`installed and running (${init}); accept the device in the console`)
+  if (!device)
+    say(`installed and started (${init}); it enrols when it reaches the server. Its log: ${logOf(init)}`)
+  else {
+    await waitUntilConnected(defaultStatusFile, logOf(init), limit_ms)
+    const next =
+      device.status === 'accepted'
+        ? 'it is accepted already'
+        : `accept the device ${device.name} in the console, or by \`hawser devices accept ${device.name}\``
+    say(
+      `installed and running (${init}) as ${device.namespace}.${device.name}; ${next}. Its log: ${logOf(init)}`,
+    )
+  }
   if (init === 'plain')
     say(
       `this device has neither systemd nor OpenRC: let it run \`${plainService} start\` when it starts, for example from /etc/rc.local or a line \`@reboot\` of root's crontab`,
@@ -71,6 +97,7 @@ export function uninstall(args: readonly string[], say: Say = aloud): void {
   const agent: Agent = { command: [], settings }
   const found = [removeProgram(root, dir), take(root + settings), purge && take(root + key)]
   for (const init of inits) found.push(end(serviceOf(init, agent), root))
+  for (const file of [logFile, `${logFile}.1`, defaultStatusFile]) take(root + file)
   if (!found.includes(true)) return say('there was nothing to remove')
   say(
     !purge && existsSync(root + key)
@@ -126,7 +153,8 @@ function take(file: string): boolean {
 
 /** Stops a service and takes its files away, if they are there. */
 function end(service: Service, root: string): boolean {
-  if (!service.files.some(({ path: place }) => existsSync(root + place))) return false
+  const [own] = service.files
+  if (!own || !existsSync(root + own.path)) return false
   for (const { path: place } of service.links) take(root + place)
   // systemd ends all that the agent has started, maybe us, and knows the service without its file; the others
   // need theirs.

@@ -16,6 +16,8 @@ export interface Where {
 
 export interface Install extends Where {
   readonly init: Init | undefined
+  /** Do not ask the server: it cannot be reached yet. */
+  readonly offline: boolean
   /** By their names in the settings, as far as they were given. */
   readonly given: ReadonlyMap<string, string>
 }
@@ -64,6 +66,7 @@ export const usage = `hawser-agent install   installs the agent and keeps it run
   --identity <text>      what the server tells devices apart by, instead of the first network card's address
   --keepalive <seconds>  between keepalive messages on a connection
   --init <kind>          systemd, openrc, plain (a script of our own) or none, instead of what is found
+  --offline              does not wait for the server: the device enrols when it reaches it
   --root <folder>        installs into the folder of another system, such as an image, and starts nothing
   --dir <folder>         for the program (${defaults.dir})
   --settings <file>      (${defaults.settings})
@@ -78,6 +81,7 @@ export function readInstall(args: readonly string[]): Install {
   const options = {
     ...where,
     init: text,
+    offline: { type: 'boolean' } as const,
     server: text,
     tenant: text,
     name: text,
@@ -96,7 +100,7 @@ export function readInstall(args: readonly string[]): Install {
   const init = inits.find((each) => each === values['init'])
   if (values['init'] !== undefined && !init)
     problems.push(`--init is not right: ${inits.join(', ')} are known`)
-  return { ...readWhere(values, problems), init, given }
+  return { ...readWhere(values, problems), init, offline: values['offline'] === true, given }
 }
 
 export function readUninstall(args: readonly string[]): Uninstall {

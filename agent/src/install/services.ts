@@ -1,6 +1,9 @@
 // The service that keeps the agent running: a unit for systemd, a script for OpenRC, and a supervising script
-// of our own for devices that have neither. This file holds only the texts and their commands; install.ts
-// writes them. All words in them were checked to be plain, so that nothing needs quotes.
+// of our own for devices that have neither; and where its log goes: to the journal, to syslog, or without
+// either to a file of bounded size. This file holds only the texts and their commands; install.ts writes
+// them. All words in them were checked to be plain, so that nothing needs quotes.
+import { existsSync } from 'node:fs'
+import { defaultStatusFile } from '../status.ts'
 
 export const inits = ['systemd', 'openrc', 'plain', 'none'] as const
 export type Init = (typeof inits)[number]
@@ -13,6 +16,7 @@ export interface Agent {
 }
 
 export interface Service {
+  /** The first belongs to this kind alone, and says whether the service is there. */
   readonly files: readonly { readonly path: string; readonly text: string; readonly mode: number }[]
   /** What makes it start with the device. */
   readonly links: readonly { readonly path: string; readonly to: string }[]
@@ -27,6 +31,16 @@ const unit = '/etc/systemd/system/hawser-agent.service'
 const script = '/etc/init.d/hawser-agent'
 /** The supervising script for devices without an init system that we know. */
 export const plainService = '/usr/local/sbin/hawser-agent-service'
+/** The agent's log where there is neither a journal nor syslog. */
+export const logFile = '/var/log/hawser-agent.log'
+/** What takes the agent's output where there is no journal. */
+const logger = { path: '/usr/local/sbin/hawser-agent-log', text: logScript(), mode: 0o755 }
+
+/** Where its log can be read, for the person who installs it. */
+export function logOf(init: Init): string {
+  if (init === 'systemd') return 'journalctl -u hawser-agent'
+  return existsSync('/dev/log') ? "the system's log, under the name hawser-agent" : logFile
+}
 
 export function serviceOf(init: Init, agent: Agent): Service {
   if (init === 'systemd')
@@ -42,7 +56,7 @@ export function serviceOf(init: Init, agent: Agent): Service {
     }
   if (init === 'openrc')
     return {
-      files: [{ path: script, text: openrcScript(agent), mode: 0o755 }],
+      files: [{ path: script, text: openrcScript(agent), mode: 0o755 }, logger],
       links: [{ path: '/etc/runlevels/default/hawser-agent', to: script }],
       start: [['rc-service', 'hawser-agent', 'restart']],
       stop: [['rc-service', 'hawser-agent', 'stop']],
@@ -50,7 +64,7 @@ export function serviceOf(init: Init, agent: Agent): Service {
     }
   if (init === 'plain')
     return {
-      files: [{ path: plainService, text: plainScript(agent), mode: 0o755 }],
+      files: [{ path: plainService, text: plainScript(agent), mode: 0o755 }, logger],
       links: [],
       start: [[plainService, 'restart']],
       stop: [[plainService, 'stop']],
@@ -68,6 +82,7 @@ Wants=network-online.target
 StartLimitIntervalSec=0
 
 [Service]
+Environment=HAWSER_STATUS_FILE=${defaultStatusFile}
 EnvironmentFile=${settings}
 ExecStart=${command.join(' ')}
 Restart=always
@@ -91,8 +106,8 @@ command_args="${args.join(' ')}"
 pidfile=/run/hawser-agent.pid
 respawn_delay=5
 respawn_max=0
-output_logger="logger -t hawser-agent"
-error_logger="logger -t hawser-agent"
+output_logger=${logger.path}
+error_logger=${logger.path}
 
 depend() {
   use net dns logger
@@ -100,6 +115,7 @@ depend() {
 
 start_pre() {
   set -a
+  HAWSER_STATUS_FILE=${defaultStatusFile}
   . ${settings}
   set +a
 }
@@ -107,8 +123,8 @@ start_pre() {
 }
 
 /**
- * Keeps itself and the agent apart from whoever started it, begins the agent again five seconds after it has
- * ended, and hands what it says to the system's log, if there is one.
+ * Keeps itself and the agent apart from whoever started it, and begins the agent again five seconds after it
+ * has ended.
  */
 function plainScript({ command, settings }: Agent): string {
   return `#!/bin/sh
@@ -124,6 +140,7 @@ keep() {
   sh -c 'echo "$PPID"' >"$pidfile"
   trap 'kill "$child" 2>/dev/null; wait "$child"; rm -f "$pidfile"; exit 0' TERM
   set -a
+  HAWSER_STATUS_FILE=${defaultStatusFile}
   . ${settings}
   set +a
   while :; do
@@ -135,11 +152,7 @@ keep() {
 }
 
 case "\${1:-}" in
-  keep)
-    if command -v logger >/dev/null 2>&1; then keep 2>&1 | { logger -t hawser-agent 2>/dev/null || cat >/dev/null; }
-    else keep >/dev/null 2>&1
-    fi
-    ;;
+  keep) keep 2>&1 | ${logger.path} ;;
   start)
     if running; then echo 'hawser-agent: it is running already'; exit 0; fi
     rm -f "$pidfile"
@@ -165,5 +178,35 @@ case "\${1:-}" in
   status) if running; then echo 'hawser-agent: it is running'; else echo 'hawser-agent: it is not running'; exit 3; fi ;;
   *) echo "$0 start|stop|restart|status" >&2; exit 2 ;;
 esac
+`
+}
+
+/**
+ * Hands what it reads to syslog while there is one, else appends it to a file. The file is renamed when it has
+ * a mebibyte, and one old file is kept.
+ */
+function logScript(): string {
+  return `#!/bin/sh
+# Made by \`hawser-agent install\`. Takes the agent's log: to syslog, or without one to ${logFile}.
+file=${logFile}
+most=1048576
+LC_ALL=C
+export LC_ALL
+trap '' HUP INT TERM
+
+if [ -S /dev/log ] && command -v logger >/dev/null 2>&1 && logger -t hawser-agent 2>/dev/null; then exit 0; fi
+umask 077
+mkdir -p "\${file%/*}"
+size=0
+[ ! -f "$file" ] || size="$(wc -c <"$file")"
+while IFS= read -r line; do
+  size=$((size + \${#line} + 1))
+  if [ "$size" -gt "$most" ]; then
+    mv -f "$file" "$file.1" 2>/dev/null
+    size=$((\${#line} + 1))
+  fi
+  # A full disk costs the line and nothing else.
+  printf '%s\\n' "$line" 2>/dev/null >>"$file" || :
+done
 `
 }

@@ -2,6 +2,7 @@
 // as pending. After that, while nothing about the device changes, the answer comes from a cache (its token is
 // signed once), and the call only updates the presence. News of a change to the device or its namespace
 // invalidates the cache.
+import type { DeviceStatus } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../../bus/bus.ts'
@@ -33,6 +34,7 @@ interface Known {
   readonly token: string
   readonly name: string
   readonly tenant_id: string
+  readonly status: DeviceStatus
   readonly facts: string
 }
 
@@ -114,7 +116,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     }
     presence.seen(uid)
     if (body.sessions?.length) await stores.of(tenant_id).sessions.touch(uid, body.sessions, iso(clock.now()))
-    return { uid, token: device.token, name: device.name, namespace }
+    return { uid, token: device.token, name: device.name, namespace, status: device.status }
 
     /** Updates the stored device, or inserts it. */
     async function record(): Promise<Known> {
@@ -168,6 +170,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         token: known.get(uid)?.token ?? (await tokens.forDevice({ uid, tenant: tenant_id })),
         name,
         tenant_id,
+        status: row?.status ?? 'pending',
         facts,
       }
     }

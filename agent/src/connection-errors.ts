@@ -1,0 +1,105 @@
+// Why a call to the server failed, in a sentence for the person who set its address. Loaded only when a call
+// has failed. Where the address may name the wrong one of HTTP and HTTPS, or the SSH port, it asks what
+// listens there before it says so.
+import http from 'node:http'
+import tls from 'node:tls'
+
+/** For one question to what listens there. */
+const limit_ms = 5_000
+
+/** What Node and OpenSSL say when the other side speaks no TLS. */
+const noTls =
+  /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/
+/** The other side ended the connection, or answered with something that is no HTTP. */
+const noHttp = /^(ECONNRESET|EPIPE|HPE_\w+)$/
+
+interface Failed extends Error {
+  readonly code?: string
+  /** What the parser of HTTP could not read. */
+  readonly rawPacket?: Buffer
+}
+
+export async function explained(error: Failed, address: string): Promise<Error> {
+  const url = new URL(address)
+  const code = codeOf(error)
+  const sentence =
+    (url.protocol === 'https:' ? await withoutTls(code, url) : await withTls(code, url, error)) ??
+    sentenceOf(error, code, url)
+  return sentence === undefined ? error : new Error(sentence, { cause: error })
+}
+
+/** Of several addresses of one name each has its own error, and the sum of them has no message. */
+const codeOf = (error: Failed): string =>
+  error.code ??
+  (error instanceof AggregateError ? (error.errors as Failed[])[0]?.code : undefined) ??
+  error.name
+
+async function withoutTls(code: string, url: URL): Promise<string | undefined> {
+  if (!noTls.test(code)) return undefined
+  return (await speaksHttp(url))
+    ? `The server at ${url.host} speaks HTTP, not HTTPS: use http://${url.host}.`
+    : `What listens at ${url.host} does not speak HTTPS: use the address and the port of the web console.`
+}
+
+async function withTls(code: string, url: URL, { rawPacket }: Failed): Promise<string | undefined> {
+  if (!noHttp.test(code)) return undefined
+  if (rawPacket?.subarray(0, 4).toString() === 'SSH-')
+    return `An SSH server listens at ${url.host}: use the address and the port of the web console.`
+  return (await speaksTls(url))
+    ? `The server at ${url.host} speaks HTTPS, not HTTP: use https://${url.host}.`
+    : undefined
+}
+
+/** The answer that servers and proxies give to plain HTTP on their TLS port is a 400; ours ends the connection. */
+export async function plainRefused(status: number, address: string): Promise<string | undefined> {
+  const url = new URL(address)
+  if (status !== 400 || url.protocol !== 'http:' || !(await speaksTls(url))) return undefined
+  return `The server at ${url.host} speaks HTTPS, not HTTP: use https://${url.host}.`
+}
+
+function sentenceOf(error: Failed, code: string, url: URL): string | undefined {
+  if (code === 'ECONNREFUSED') return `Nothing listens at ${url.host}: the connection was refused.`
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+    return `The name ${url.hostname} cannot be resolved: is it right, and is this device online?`
+  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return `${url.hostname} cannot be reached from here.`
+  if (code === 'ETIMEDOUT' || code === 'TimeoutError' || code === 'ABORT_ERR')
+    return `${url.host} does not answer.`
+  if (/CERT|SIGNATURE/.test(code))
+    return `The certificate of ${url.host} is not accepted: ${error.message} (is the clock of this device right?)`
+  return error.message === '' ? `The call to ${url.host} failed: ${code}.` : undefined
+}
+
+function speaksHttp({ hostname, port }: URL): Promise<boolean> {
+  return new Promise((resolve) => {
+    const asked = http.request({
+      hostname: bare(hostname),
+      port: port || 443,
+      path: '/healthcheck',
+      agent: false,
+    })
+    asked.setTimeout(limit_ms, () => asked.destroy(new Error('no answer')))
+    asked.on('response', (response) => {
+      response.destroy()
+      resolve(true)
+    })
+    asked.on('error', () => resolve(false))
+    asked.end()
+  })
+}
+
+/** Whether there is a TLS handshake. Nothing is sent, so that the certificate does not matter. */
+function speaksTls({ hostname, port }: URL): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = tls.connect({ host: bare(hostname), port: Number(port) || 80, rejectUnauthorized: false })
+    const done = (answer: boolean) => () => {
+      resolve(answer)
+      socket.destroy()
+    }
+    socket.setTimeout(limit_ms, done(false))
+    socket.on('secureConnect', done(true))
+    socket.on('error', done(false))
+  })
+}
+
+/** A URL has brackets around an IPv6 address; connect takes none. */
+const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')

@@ -1,0 +1,75 @@
+// The one place where an installation brings the device to its server: it enrols with the settings and the key
+// that the installed agent will use, before anything is written, so that a wrong address or a wrong namespace
+// leaves nothing behind; and it waits afterwards until the agent that was started is connected.
+import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ConfigError, readConfig } from '../config.ts'
+import { enrolment, Refused, type Enrolled } from '../enrol.ts'
+import { loadIdentity } from '../identity.ts'
+import { readStatus } from '../status.ts'
+
+/** The key of ShellHub's agent: a device that has one stays the same device. */
+const originalKey = '/etc/shellhub.key'
+
+/** Takes the key of ShellHub's agent over, if the device has one and none of ours. */
+export function takeOverKey(root: string, key: string): void {
+  if (existsSync(root + key) || !existsSync(root + originalKey)) return
+  mkdirSync(path.dirname(root + key), { recursive: true })
+  copyFileSync(root + originalKey, root + key)
+  chmodSync(root + key, 0o600)
+}
+
+/**
+ * Enrols this device with what will be the agent's settings. Waits when the server asks for it, as it does
+ * when many devices come at once. Throws a ConfigError with the reason, and then leaves no key behind that was
+ * not there before.
+ */
+export async function enrolDevice(
+  settings: ReadonlyMap<string, string>,
+  key: string,
+  limit_ms: number,
+): Promise<Enrolled> {
+  const config = readConfig(Object.fromEntries(settings), true)
+  const known = existsSync(key)
+  const deadline = Date.now() + limit_ms
+  try {
+    takeOverKey('', key)
+    const enrol = enrolment(config, loadIdentity(key))
+    for (;;) {
+      try {
+        const device = await enrol(AbortSignal.timeout(limit_ms))
+        if (device.status === 'rejected')
+          throw new ConfigError(
+            `${device.namespace} has rejected the device ${device.name}: accept it there, then run this again.`,
+          )
+        return device
+      } catch (error) {
+        const wait_ms = error instanceof Refused ? (error.retryAfter_s ?? 0) * 1000 : 0
+        if (wait_ms <= 0 || Date.now() + wait_ms > deadline) throw error
+        await sleep(wait_ms)
+      }
+    }
+  } catch (error) {
+    if (!known) rmSync(key, { force: true })
+    if (error instanceof ConfigError) throw error
+    throw new ConfigError(
+      `${config.server} does not take this device in: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+}
+
+/** Resolves when the agent that was started is connected; throws a ConfigError when it is not in time. */
+export async function waitUntilConnected(file: string, log: string, limit_ms: number): Promise<void> {
+  const deadline = Date.now() + limit_ms
+  for (;;) {
+    const status = readStatus(file)
+    if (status?.connected) return
+    if (Date.now() > deadline)
+      throw new ConfigError(
+        `The agent is installed and keeps trying, but has not connected within ${limit_ms / 1000} s: ` +
+          `${status?.why ?? 'it has not said why'} Its log: ${log}`,
+      )
+    await sleep(100)
+  }
+}

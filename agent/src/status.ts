@@ -1,0 +1,70 @@
+// What the agent is doing, in a small file for whoever asks on the device: `hawser-agent status`, and
+// `hawser-agent install`, which is done only when the agent that it has started is connected.
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+
+export const defaultStatusFile = '/run/hawser-agent.status'
+
+export interface Status {
+  readonly pid: number
+  readonly connected: boolean
+  /** When this began, as an ISO date. */
+  readonly since: string
+  /** Its name, `namespace.device`, once it has enrolled. */
+  readonly device?: string
+  /** The reason why it is not connected. */
+  readonly why?: string
+}
+
+/** Takes the agent's log events and writes the file when one of them changes what it says. */
+export function statusWriter(file: string): (event: Readonly<Record<string, unknown>>) => void {
+  let device: string | undefined
+  return (event) => {
+    if (typeof event['device'] === 'string') device = event['device']
+    const connected = event['event'] === 'tunnel.up'
+    if (!connected && event['event'] !== 'tunnel.lost' && event['event'] !== 'connection.failed') return
+    const status: Status = {
+      pid: process.pid,
+      connected,
+      since: new Date().toISOString(),
+      ...(device === undefined ? {} : { device }),
+      ...(connected ? {} : { why: String(event['why']) }),
+    }
+    try {
+      writeFileSync(`${file}.new`, `${JSON.stringify(status)}\n`, { mode: 0o644 })
+      renameSync(`${file}.new`, file)
+    } catch {
+      // The agent works without it.
+    }
+  }
+}
+
+/** Undefined when no agent with this file runs. */
+export function readStatus(file: string): Status | undefined {
+  let status: Status
+  try {
+    status = JSON.parse(readFileSync(file, 'utf8')) as Status
+  } catch {
+    return undefined
+  }
+  return isRunning(status.pid) ? status : undefined
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // It runs as root, and others may not signal it.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+export const removeStatus = (file: string): void => rmSync(file, { force: true })
+
+/** Sentence and exit code of `hawser-agent status`, as those of init scripts: 0 connected, 1 not, 3 not running. */
+export function tellStatus(file: string): { readonly sentence: string; readonly code: number } {
+  const status = readStatus(file)
+  if (!status) return { sentence: 'the agent does not run as a service of this device', code: 3 }
+  if (status.connected)
+    return { sentence: `connected as ${status.device ?? 'a device'} since ${status.since}`, code: 0 }
+  return { sentence: `not connected since ${status.since}: ${status.why ?? ''}`, code: 1 }
+}
