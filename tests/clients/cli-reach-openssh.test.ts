@@ -203,6 +203,40 @@ describe('hawser config ssh', () => {
   })
 })
 
+describe('hawser config ansible', () => {
+  interface Inventory {
+    readonly all: { readonly hosts: readonly string[] }
+    readonly _meta: { readonly hostvars: Record<string, Record<string, string>> }
+  }
+  const inventory = async (...words: string[]): Promise<Inventory & Record<string, unknown>> =>
+    JSON.parse(
+      (await desk.hawser(['config', 'ansible', '--user', way.user.name, ...words])).stdout,
+    ) as Inventory & Record<string, unknown>
+
+  test('prints the devices, a group for each tag, and who is online', async () => {
+    const { _meta: meta, ...found } = await inventory()
+    expect(found.all.hosts).toEqual(['crane-1', way.agent.name])
+    expect(found['online']).toEqual({ hosts: [way.agent.name] })
+    expect(found[`tag_${sample.tag}`]).toEqual({ hosts: ['crane-1'] })
+    expect(meta.hostvars[way.agent.name]).toEqual({
+      ansible_host: `${sample.namespace}.${way.agent.name}`,
+      ansible_ssh_common_args: `-o HostName=127.0.0.1 -o Port=${port} -o User=${way.sshid()}`,
+    })
+    expect((await inventory('--tag', sample.tag)).all.hosts).toEqual(['crane-1'])
+  })
+
+  test('leaves a device out that would take the place of the own machine, and takes no strange user', async () => {
+    const { uid } = (await way.owner.devices.list({ query: {} })).body.find(({ name }) => name === 'crane-1')!
+    await way.owner.devices.rename({ params: { uid }, body: { name: 'localhost' } })
+    const said = await desk.hawser(['config', 'ansible', '--user', 'root'])
+    await way.owner.devices.rename({ params: { uid }, body: { name: 'crane-1' } })
+    expect(said.stdout).not.toContain('localhost')
+    expect(said.stderr).toContain('localhost is left out')
+    for (const user of ['{{ lookup("pipe", "id") }}', 'a b', "a'b", '-o'])
+      expect(await desk.hawser(['config', 'ansible', '--user', user])).toMatchObject({ code: 2, stdout: '' })
+  })
+})
+
 describe('things by hand', () => {
   test('devices are accepted, tagged, renamed and removed by their names', async () => {
     const enrol = (hostname: string) =>

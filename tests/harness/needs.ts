@@ -103,7 +103,7 @@ export const needs: readonly Need[] = [
     found: { command: 'ansible' },
     debianPackage: 'ansible-core',
     why: 'it brings its own programs to devices and runs them there',
-    usedBy: ['**/*ansible*'],
+    usedBy: ['**/*ansible*', '**/guides/guides-*'],
   },
   {
     name: 'ssh-audit',

@@ -1,6 +1,7 @@
 // The commands written by hand, in the order in which the overview shows them.
 import type { Command } from '../command.ts'
 import { completion } from './completion.ts'
+import { configAnsible } from './config-ansible.ts'
 import { configSsh } from './config.ts'
 import { deviceCommands } from './devices.ts'
 import { login, logout, status } from './login.ts'
@@ -25,5 +26,6 @@ export function handWrittenCommands(): Command[] {
     ...deviceCommands,
     ...shortcutCommands,
     configSsh,
+    configAnsible,
   ]
 }
