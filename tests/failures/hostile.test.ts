@@ -45,7 +45,7 @@ function expectMessage(answers: string): void {
 }
 
 test('a request has a bounded time for its head and its body, and a connection for its silence', async () => {
-  const { rules, gate } = service.rooms
+  const { rules, gate, lines } = service.rooms
   const parts = {
     rules,
     gate,
@@ -53,6 +53,7 @@ test('a request has a bounded time for its head and its body, and a connection f
     openCalls: { take: () => 0, peek: () => 0, add: () => undefined },
     metrics: metrics(),
     isFull: () => false,
+    lines,
     served: [],
     doors: {},
   }

@@ -80,6 +80,6 @@ test('a refusal is logged with the id that the caller was given', async () => {
   const id = answer.headers.get('x-request-id')
   expect(id).toBeTruthy()
   await vi.waitFor(() =>
-    expect(program.printed.some((line) => line.includes(id!) && line.includes('users.login'))).toBe(true),
+    expect(program.printed.some((line) => line.includes(id!) && line.includes('sign-in.refused'))).toBe(true),
   )
 })

@@ -24,6 +24,11 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
     ...samplesOf('method', reach.logins.accepted, { result: 'accepted', reason: '' }),
     ...samplesOf('reason', reach.logins.refused, { result: 'refused', method: '' }),
   ])
+  figures.counter('hawser_sign_ins_total', 'Sign-ins by result, and why they were refused.', () => [
+    ...samplesOf('method', rooms.signIns.accepted, { result: 'accepted', reason: '' }),
+    ...samplesOf('method', rooms.signIns.challenged, { result: 'challenged', reason: '' }),
+    ...samplesOf('reason', rooms.signIns.refused, { result: 'refused', method: '' }),
+  ])
   figures.counter(
     'hawser_signatures_refused_total',
     'Signatures that agents asked for and did not get.',

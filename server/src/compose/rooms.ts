@@ -35,7 +35,7 @@ import { namespaces, type NamespaceAdministration } from '../domain/namespaces/n
 import { identity } from '../domain/people/identity.ts'
 import { lockout } from '../domain/people/lockout.ts'
 import { mfa } from '../domain/people/mfa.ts'
-import { signIn } from '../domain/people/sign-in.ts'
+import { signIn, type SignInCounters } from '../domain/people/sign-in.ts'
 import { users, type UserAdministration } from '../domain/people/users.ts'
 import { liveSessions, type LiveSessions } from '../domain/sessions/live-sessions.ts'
 import { recordingRules } from '../domain/sessions/recordings.ts'
@@ -46,6 +46,7 @@ import { watchTickets, type WatchTickets } from '../domain/sessions/watch-ticket
 import { announcements } from '../domain/system/announcements.ts'
 import { sweeps } from '../domain/system/sweeps.ts'
 import { system } from '../domain/system/system.ts'
+import { neighbourhood } from '../kit/address.ts'
 import { iso, minute_ms, systemClock, type Clock } from '../kit/clock.ts'
 import { lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
@@ -69,6 +70,7 @@ export interface ServerOptions {
 export interface OperationRooms {
   readonly rules: AllRules
   readonly gate: Gate
+  readonly signIns: SignInCounters
   /** From here on the health check says that the server is not ready. */
   drain(): void
 }
@@ -122,8 +124,21 @@ export async function openRooms({
 async function makeRooms(setting: Setting): Promise<Rooms> {
   const { config, log, clock, background, serving } = setting
   const foundation = await openFoundation(setting)
-  const { database, stores, vault, bus, clustered, node, self, register, limiter, disks, isFull, url } =
-    foundation
+  const {
+    database,
+    stores,
+    vault,
+    bus,
+    clustered,
+    node,
+    self,
+    register,
+    limiter,
+    disks,
+    isFull,
+    url,
+    lines,
+  } = foundation
   const mail = background.own(
     mailer({
       smtp: config.HAWSER_SMTP || undefined,
@@ -134,7 +149,15 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   )
   const issued = await tokens({ stores, vault, clock })
   const locks = lockout({ stores, clock })
-  const who = signIn({ stores, tokens: issued, clock })
+  const who = signIn({
+    stores,
+    tokens: issued,
+    clock,
+    onAttempt({ result, request_id: reqId, ...about }) {
+      if (result !== 'refused' || lines.allows(neighbourhood(about.source)))
+        log.info({ event: `sign-in.${result}`, reqId, ...about })
+    },
+  })
   const present = background.own(
     presence({ stores, clock, bus, node, onError: (err) => log.error({ event: 'presence.failed', err }) }),
   )
@@ -337,6 +360,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     ...recorded,
     rules,
     gate: gates,
+    signIns: who.counts,
     drain: () => void (draining = true),
     users: userRules.admin,
     namespaces: namespaceRules.admin,

@@ -40,6 +40,7 @@ export async function startServer(options: ServerOptions & { readonly agents?: s
     openCalls: rooms.limiter('open calls', config.HAWSER_RATE_LIMIT),
     metrics: figures,
     isFull: rooms.isFull,
+    lines: rooms.lines,
     served,
     doors: reach.doors,
   })

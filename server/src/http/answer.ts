@@ -7,6 +7,7 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure, failureHeader, failures, type FailureKind } from '@hawser/contract/failures'
 import type { NamedOperation } from '@hawser/contract'
+import type { Caller } from '../domain/callers/callers.ts'
 import { fieldsOf, sentenceOf } from './validate.ts'
 
 declare module 'fastify' {
@@ -52,6 +53,14 @@ export function bodyOf(failure: Failure, named: NamedOperation | undefined): unk
   return { message: failure.message }
 }
 
+/** Who called, as the log says it. */
+export function loggedCaller(caller: Caller | null | undefined): object {
+  if (!caller || caller.kind === 'anonymous') return {}
+  const { kind, tenant_id } = caller
+  if (kind === 'device') return { by: caller.uid, tenant_id }
+  return { by: kind === 'key' ? `key ${caller.name}` : caller.username, role: caller.role, tenant_id }
+}
+
 /** The headers of a refusal: its kind, and those that belong to this very failure. */
 export const headersOf = (failure: Failure): Readonly<Record<string, string>> => ({
   ...failure.headers,
@@ -62,13 +71,14 @@ export function answerFailure(
   error: FastifyError | Failure,
   request: FastifyRequest,
   reply: FastifyReply,
+  mayLog: () => boolean = () => true,
 ): FastifyReply {
   const { named } = request.routeOptions.config
   const failure = toFailure(error, named)
   // A caller who left before the request was complete is no fault of the server.
   const left = !request.raw.complete && 'code' in error && error.code === 'ECONNRESET'
   const broken = failure.status >= 500 || failure.kind === 'recordingDamaged'
-  if (broken && !left)
+  if (broken && !left && mayLog())
     request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
   return (
     reply

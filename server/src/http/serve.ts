@@ -4,6 +4,7 @@
 // 404.
 import fastify, {
   LogController,
+  type FastifyError,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
@@ -13,14 +14,15 @@ import fastify, {
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
-import { Failure } from '@hawser/contract/failures'
+import { Failure, failureHeader } from '@hawser/contract/failures'
 import { bodyLimit, type Page } from '@hawser/contract/operation'
 import type { Caller, Gate } from '../domain/callers/callers.ts'
 import type { AllRules } from '../domain/callers/rules.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
+import type { LineLimiter } from '../kit/line-limiter.ts'
 import type { Log } from '../kit/log.ts'
-import { answerBroken, answerFailure } from './answer.ts'
+import { answerBroken, answerFailure, loggedCaller } from './answer.ts'
 import { whereFrom, type ProxyHeaderOptions } from './client-address.ts'
 import type { Metrics } from './metrics.ts'
 import { tooComplex, withinLimits } from './json-limits.ts'
@@ -45,6 +47,8 @@ export interface HttpParts {
   metrics: Metrics
   /** The disk is full: what is left of it is for signing in and deleting. */
   isFull(): boolean
+  /** Limits lines of the log about refused requests, by their source. */
+  lines: LineLimiter
   /** Takes note of every route that there is. */
   served: string[]
   /** Where WebSockets come in. */
@@ -81,7 +85,7 @@ type AnyRule = (input: { params: unknown; query: unknown; body: unknown }, calle
 export function httpServer(parts: HttpParts): FastifyInstance {
   const { log, metrics } = parts
   const from = whereFrom(parts.believed)
-  const sockets = upgrades({ doors: parts.doors, from, bearerOf, log })
+  const sockets = upgrades({ doors: parts.doors, from, bearerOf, lines: parts.lines, log })
   const app = fastify({
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
@@ -110,7 +114,12 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     ({ method, url }) => void parts.served.push(...[method].flat().map((one) => `${one} ${url}`)),
   )
   acceptJson(app)
-  app.setErrorHandler(answerFailure)
+  const sourceOf = (request: FastifyRequest): string =>
+    (request.caller as Caller | null)?.source ?? from(request.raw).source
+  // Lines about failures do not take the place of those about refusals.
+  app.setErrorHandler((error: FastifyError, request, reply) =>
+    answerFailure(error, request, reply, () => parts.lines.allows(`failed ${sourceOf(request)}`)),
+  )
   const methodsAt = methodsByPath(parts.served)
   const nowhere = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const methods = methodsAt(request.url)
@@ -131,8 +140,13 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   app.addHook('onResponse', (request, reply, done) => {
     const { named } = request.routeOptions.config
     metrics.answered(named?.id ?? 'other', reply.statusCode, reply.elapsedTime)
-    const level = levelOf(named)
-    if (log.isLevelEnabled(level)) request.log[level](line(request, reply), 'request')
+    const level = levelOf(named, request, reply)
+    if (log.isLevelEnabled(level)) {
+      const source = sourceOf(request)
+      const dropped =
+        level === 'info' && reply.statusCode >= 400 && !parts.lines.allows(neighbourhood(source))
+      if (!dropped) request.log[level](line(request, reply, source), 'request')
+    }
     done()
   })
   for (const path of Object.keys(parts.doors)) parts.served.push(`${webSocket} ${path}`)
@@ -140,31 +154,33 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   return app
 }
 
+/** The domain reports these itself, with the name of the person; see domain/people/sign-in.ts. */
+const reported = new Set(['users.login', 'users.auth', 'mfa.authenticate', 'mfa.recover', 'mfa.reset'])
+
 /**
- * Who changed what is worth a line always; reading, and the agents' heartbeats, only when someone looks for a
- * fault.
+ * Who changed what is worth a line always, and so is who may not do what they tried. Reading, and the agents'
+ * heartbeats, are worth one only when someone looks for a fault.
  */
-function levelOf(named: NamedOperation | undefined): 'info' | 'debug' {
-  return named && named.op.method !== 'GET' && named.id !== 'devices.auth' ? 'info' : 'debug'
+function levelOf(
+  named: NamedOperation | undefined,
+  { caller }: { caller: Caller | null },
+  { statusCode }: FastifyReply,
+): 'info' | 'debug' {
+  if (!named || (reported.has(named.id) && caller)) return 'debug'
+  if (statusCode === 403) return 'info'
+  return named.op.method !== 'GET' && named.id !== 'devices.auth' ? 'info' : 'debug'
 }
 
-function line(request: FastifyRequest, reply: FastifyReply): object {
+function line(request: FastifyRequest, reply: FastifyReply, source: string): object {
   const caller: Caller | null = request.caller
   return {
     event: 'request.answered',
     operation: request.routeOptions.config.named?.id ?? `${request.method} (unknown)`,
     status: reply.statusCode,
+    reason: reply.getHeader(failureHeader),
     ms: Math.round(reply.elapsedTime * 10) / 10,
-    source: caller?.source,
-    by:
-      caller?.kind === 'user'
-        ? caller.username
-        : caller?.kind === 'key'
-          ? `key ${caller.name}`
-          : caller?.kind === 'device'
-            ? caller.uid
-            : undefined,
-    tenant_id: caller && 'tenant_id' in caller ? caller.tenant_id : undefined,
+    source,
+    ...loggedCaller(caller),
     params: request.params,
   }
 }
@@ -210,7 +226,7 @@ function routesOf(
 
   async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(headers)
-    const origin = from(request.raw)
+    const origin = { ...from(request.raw), request_id: request.id }
     if (limited) {
       const wait = parts.openCalls.take(neighbourhood(origin.source))
       if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
@@ -228,6 +244,7 @@ function routesOf(
             : undefined,
       },
       origin,
+      (caller) => void (request.caller = caller),
     )
   }
 

@@ -5,9 +5,11 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
-import type { RequestOrigin } from '../domain/callers/callers.ts'
-import type { Log } from '../kit/log.ts'
-import { headersOf } from './answer.ts'
+import type { Caller, RequestOrigin } from '../domain/callers/callers.ts'
+import { neighbourhood } from '../kit/address.ts'
+import type { LineLimiter } from '../kit/line-limiter.ts'
+import { safeText, type Log } from '../kit/log.ts'
+import { headersOf, loggedCaller } from './answer.ts'
 
 export interface Upgrade {
   readonly request: IncomingMessage
@@ -19,6 +21,8 @@ export interface Upgrade {
   /** Of the path. */
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
+  /** Who asks, once a door knows it: for the log. */
+  caller?: Caller
 }
 
 /** By path. What a door throws is answered; once it has taken the socket it throws no more. */
@@ -30,10 +34,15 @@ export interface UpgradeParts {
   doors: UpgradeHandlers
   from(request: IncomingMessage): RequestOrigin
   bearerOf(header: string | undefined): string | undefined
+  /** Limits lines of the log about refused requests, by their source. */
+  lines: LineLimiter
   log: Log
 }
 
-export function upgrades({ doors, from, bearerOf, log }: UpgradeParts) {
+/** Those who come too fast or too many at a time are told to come back; that is nothing to look at. */
+const comesBack = new Set([429, 503])
+
+export function upgrades({ doors, from, bearerOf, lines, log }: UpgradeParts) {
   const entries = Object.entries(doors).map(([path, enter]) => ({ enter, pattern: patternOf(path) }))
   const doorOf = (request: IncomingMessage) => {
     const path = pathOf(request)
@@ -43,27 +52,42 @@ export function upgrades({ doors, from, bearerOf, log }: UpgradeParts) {
     }
     return undefined
   }
+  function logRefusal({ request, from: { source }, caller }: Upgrade, { status, kind }: Failure): void {
+    const level = comesBack.has(status) ? 'debug' : 'info'
+    if (!log.isLevelEnabled(level) || (level === 'info' && !lines.allows(neighbourhood(source)))) return
+    log[level]({
+      event: 'upgrade.refused',
+      path: safeText(pathOf(request)),
+      status,
+      reason: kind,
+      source,
+      ...loggedCaller(caller),
+    })
+  }
+
   return {
     isOne: (request: IncomingMessage): boolean =>
       doorOf(request) !== undefined && /^websocket$/i.test(request.headers.upgrade ?? ''),
     async take(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
       // A caller who leaves before anybody took the socket is no fault.
       socket.on('error', () => undefined)
+      const { enter, params } = doorOf(request)!
+      const { authorization, 'x-api-key': apiKey } = request.headers
+      const upgrade: Upgrade = {
+        request,
+        socket,
+        head,
+        from: from(request),
+        bearer: bearerOf(authorization),
+        apiKey: typeof apiKey === 'string' ? apiKey : undefined,
+        params,
+        query: new URL(request.url ?? '', 'http://door').searchParams,
+      }
       try {
-        const { enter, params } = doorOf(request)!
-        const { authorization, 'x-api-key': apiKey } = request.headers
-        await enter({
-          request,
-          socket,
-          head,
-          from: from(request),
-          bearer: bearerOf(authorization),
-          apiKey: typeof apiKey === 'string' ? apiKey : undefined,
-          params,
-          query: new URL(request.url ?? '', 'http://door').searchParams,
-        })
+        await enter(upgrade)
       } catch (error) {
-        if (!(error instanceof Failure))
+        if (error instanceof Failure) logRefusal(upgrade, error)
+        else if (lines.allows(`failed ${upgrade.from.source}`))
           log.error({ event: 'upgrade.failed', path: pathOf(request), err: error })
         refuse(socket, error instanceof Failure ? error : new Failure('internal'))
       }

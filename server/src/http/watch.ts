@@ -42,7 +42,8 @@ export function watchEndpoint({ gate, tickets, watch, onError }: WatchParts) {
   }>()
 
   /** Who watches, as often as it is asked: rights may end. */
-  function admission({ bearer, apiKey, query, params, from }: Upgrade): () => Promise<MemberCaller> {
+  function admission(upgrade: Upgrade): () => Promise<MemberCaller> {
+    const { bearer, apiKey, query, params, from } = upgrade
     const ticket = query.get('ticket')
     if (ticket === null)
       return async () =>
@@ -50,6 +51,7 @@ export function watchEndpoint({ gate, tickets, watch, onError }: WatchParts) {
           contract.sessions.play.access,
           { bearer, apiKey, tenant: undefined },
           from,
+          (caller) => void (upgrade.caller = caller),
         )) as MemberCaller
     const holder = tickets.take(ticket, params['uid'] ?? '')
     return () => holder(from)

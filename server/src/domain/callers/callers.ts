@@ -19,6 +19,8 @@ export interface RequestOrigin {
   /** The server's host[:port] as the caller typed it. */
   readonly host: string
   readonly secure: boolean
+  /** The id that the caller gets with the answer, for the log. */
+  readonly request_id?: string | undefined
 }
 export interface AnonymousCaller extends RequestOrigin {
   readonly kind: 'anonymous'
@@ -63,7 +65,13 @@ export interface Credentials {
 }
 
 export interface Gate {
-  admit(access: Access, credentials: Credentials, from: RequestOrigin): Promise<Caller>
+  /** Calls `identified` as soon as it is known who asks: the log names a caller who is refused, too. */
+  admit(
+    access: Access,
+    credentials: Credentials,
+    from: RequestOrigin,
+    identified?: (caller: Caller) => void,
+  ): Promise<Caller>
   /** The device of a token, by the signature alone. The gate does not check that the device still exists. */
   deviceOfToken(bearer: string | undefined): Promise<SignedDevice>
 }
@@ -191,7 +199,7 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
   }
 
   return {
-    async admit(access, { bearer, apiKey, tenant }, from) {
+    async admit(access, { bearer, apiKey, tenant }, from, identified) {
       if (access.who === 'anyone') return { ...from, kind: 'anonymous' }
       // A request with a key and a token is the key's.
       const caller =
@@ -201,6 +209,7 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
             ? await userCaller(bearer, access, from)
             : undefined
       if (!caller) throw new Failure('unauthenticated')
+      identified?.(caller)
       if (caller.kind === 'device') {
         if (access.who === 'device' || access.who === 'device-or-member') return caller
         throw new Failure('deviceRefused')
@@ -211,6 +220,7 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
       if (access.who === 'user' || access.who === 'user-or-key') return caller
       const member =
         access.who === 'member' && access.of === 'path' ? await inNamespace(caller, tenant ?? '') : caller
+      if (member !== caller) identified?.(member)
       if (member.tenant_id === null || member.role === null) throw new Failure('noNamespace')
       if (rank(member.role) < rank(access.role)) throw new Failure('roleTooLow')
       return member

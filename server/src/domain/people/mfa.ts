@@ -101,55 +101,61 @@ export function mfa({
   }
 
   return {
-    async authenticate({ body }, caller) {
-      const kind = 'mfa-sign-in'
-      const hash = vault.mark(kind, body.token)
-      const token = await stores.tokens.find(kind, hash, iso(clock.now()))
-      const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
-      if (!user) throw wrongCode()
-      const everywhere = `mfa codes ${user.id}`
-      const missed = await stores.attempts.find(everywhere, iso(clock.now()))
-      if (missed && missed.count >= wrong_codes_per_hour)
-        throw new Failure('locked', { retryAfter: (Date.parse(missed.expires_at) - clock.now()) / 1000 })
-      await lockout.judge(signInSubject(caller.source, user.id), signInPolicy, wrongCode, async () => {
-        if (await spendCode(user, body.code)) return true
-        await stores.attempts.count(everywhere, iso(clock.now()), iso(clock.now() + hour_ms))
-        if ((await stores.tokens.miss(kind, hash)) >= wrong_codes_per_sign_in)
-          await stores.tokens.spend(kind, hash, iso(clock.now()))
-        return undefined
+    authenticate({ body }, caller) {
+      return signIn.attempt('second-factor', caller, async (attempt) => {
+        const kind = 'mfa-sign-in'
+        const hash = vault.mark(kind, body.token)
+        const token = await stores.tokens.find(kind, hash, iso(clock.now()))
+        const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
+        attempt.username = user?.username
+        if (!user) throw wrongCode()
+        const everywhere = `mfa codes ${user.id}`
+        const missed = await stores.attempts.find(everywhere, iso(clock.now()))
+        if (missed && missed.count >= wrong_codes_per_hour)
+          throw new Failure('locked', { retryAfter: (Date.parse(missed.expires_at) - clock.now()) / 1000 })
+        await lockout.judge(signInSubject(caller.source, user.id), signInPolicy, wrongCode, async () => {
+          if (await spendCode(user, body.code)) return true
+          await stores.attempts.count(everywhere, iso(clock.now()), iso(clock.now() + hour_ms))
+          if ((await stores.tokens.miss(kind, hash)) >= wrong_codes_per_sign_in)
+            await stores.tokens.spend(kind, hash, iso(clock.now()))
+          return undefined
+        })
+        if (!(await stores.tokens.spend(kind, hash, iso(clock.now())))) throw wrongCode()
+        if (missed) await stores.attempts.clear(everywhere)
+        return signIn.signedIn(user)
       })
-      if (!(await stores.tokens.spend(kind, hash, iso(clock.now())))) throw wrongCode()
-      if (missed) await stores.attempts.clear(everywhere)
-      return signIn.signedIn(user)
     },
 
-    async recover({ body }, { source }) {
-      const identifier = body.identifier.toLowerCase()
-      const user = await stores.users.findByIdentifier(identifier)
-      const hash = codeMark(user?.id ?? '', body.recovery_code)
-      const expires_ms = clock.now() + recovered_ms
-      // An unknown user costs the same look-up, so that time does not reveal who exists.
-      await lockout.judge(
-        `mfa recover ${neighbourhood(source)} ${user?.id ?? identifier}`,
-        fiveTries,
-        wrongCode,
-        () =>
-          stores.transaction(async (inside) => {
-            if (!(await inside.users.spendRecoveryCode(user?.id ?? '', hash)) || !user) return undefined
-            await inside.tokens.removeOf(user.id, 'mfa-recovered')
-            await inside.tokens.insert({
-              kind: 'mfa-recovered',
-              hash,
-              user_id: user.id,
-              expires_at: iso(expires_ms),
-            })
-            return true
-          }),
-      )
-      return {
-        answer: await signIn.signedIn(user!),
-        headers: { 'x-expires-at': String(Math.floor(expires_ms / 1000)) },
-      }
+    recover({ body }, caller) {
+      return signIn.attempt('recovery-code', caller, async (attempt) => {
+        const identifier = body.identifier.toLowerCase()
+        const user = await stores.users.findByIdentifier(identifier)
+        attempt.username = user?.username
+        const hash = codeMark(user?.id ?? '', body.recovery_code)
+        const expires_ms = clock.now() + recovered_ms
+        // An unknown user costs the same look-up, so that time does not reveal who exists.
+        await lockout.judge(
+          `mfa recover ${neighbourhood(caller.source)} ${user?.id ?? identifier}`,
+          fiveTries,
+          wrongCode,
+          () =>
+            stores.transaction(async (inside) => {
+              if (!(await inside.users.spendRecoveryCode(user?.id ?? '', hash)) || !user) return undefined
+              await inside.tokens.removeOf(user.id, 'mfa-recovered')
+              await inside.tokens.insert({
+                kind: 'mfa-recovered',
+                hash,
+                user_id: user.id,
+                expires_at: iso(expires_ms),
+              })
+              return true
+            }),
+        )
+        return {
+          answer: await signIn.signedIn(user!),
+          headers: { 'x-expires-at': String(Math.floor(expires_ms / 1000)) },
+        }
+      })
     },
 
     requestReset({ body }) {
@@ -190,41 +196,45 @@ export function mfa({
       })
     },
 
-    async reset({ params, body }, { source }) {
-      const id = params.user_id
-      const user = await lockout.judge(
-        `mfa reset ${neighbourhood(source)} ${id}`,
-        fiveTries,
-        wrongCode,
-        async () => {
-          const now = iso(clock.now())
-          const main = resetMark('mfa-reset-main', id, body.main_email_code)
-          const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
-          // Both codes or none: one right code alone is not used up, and the answer does not show it was
-          // right.
-          if (
-            !(await stores.tokens.find('mfa-reset-main', main, now)) ||
-            !(await stores.tokens.find('mfa-reset-recovery', recovery, now))
-          ) {
-            const missed = await stores.attempts.count(`mfa reset ${id}`, now, iso(clock.now() + day_ms))
-            if (missed >= wrong_resets) for (const kind of resetKinds) await stores.tokens.removeOf(id, kind)
-            return undefined
-          }
-          return stores.transaction(async (inside) => {
-            const locked = await inside.users.lock(id)
+    reset({ params, body }, caller) {
+      return signIn.attempt('reset-codes', caller, async (attempt) => {
+        const id = params.user_id
+        attempt.username = (await stores.users.find(id))?.username
+        const user = await lockout.judge(
+          `mfa reset ${neighbourhood(caller.source)} ${id}`,
+          fiveTries,
+          wrongCode,
+          async () => {
+            const now = iso(clock.now())
+            const main = resetMark('mfa-reset-main', id, body.main_email_code)
+            const recovery = resetMark('mfa-reset-recovery', id, body.recovery_email_code)
+            // Both codes or none: one right code alone is not used up, and the answer does not show it was
+            // right.
             if (
-              !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
-              !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
-            )
-              // Another request was quicker. The throw rolls back, so that this request spends neither code.
-              throw wrongCode()
-            await switchOff(inside, id)
-            return locked && { ...locked, mfa_secret: null }
-          })
-        },
-      )
-      // The token is made for the user as read in that transaction: any later change, an undo too, ends it.
-      return signIn.signedIn(user)
+              !(await stores.tokens.find('mfa-reset-main', main, now)) ||
+              !(await stores.tokens.find('mfa-reset-recovery', recovery, now))
+            ) {
+              const missed = await stores.attempts.count(`mfa reset ${id}`, now, iso(clock.now() + day_ms))
+              if (missed >= wrong_resets)
+                for (const kind of resetKinds) await stores.tokens.removeOf(id, kind)
+              return undefined
+            }
+            return stores.transaction(async (inside) => {
+              const locked = await inside.users.lock(id)
+              if (
+                !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
+                !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
+              )
+                // Another request was quicker. The throw rolls back, so that this request spends neither code.
+                throw wrongCode()
+              await switchOff(inside, id)
+              return locked && { ...locked, mfa_secret: null }
+            })
+          },
+        )
+        // The token is made for the user as read in that transaction: any later change, an undo too, ends it.
+        return signIn.signedIn(user)
+      })
     },
 
     async generate(_, caller) {

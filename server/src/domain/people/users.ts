@@ -16,7 +16,7 @@ import { hashPassword, isForeign, passwordMatches } from './credentials.ts'
 import { countingEmail, lockAsRead, setPassword, withFormer, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
 import type { Rules } from '../callers/rules.ts'
-import { signInSubject, type SignIn } from './sign-in.ts'
+import { signInSubject, type SignIn, type SignInAttempt } from './sign-in.ts'
 
 export interface UserParts {
   stores: Stores
@@ -48,9 +48,10 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     return !noBcryptLeft
   }
 
-  async function login(username: string, password: string, source: string) {
+  async function login(username: string, password: string, source: string, attempt: SignInAttempt) {
     const identifier = username.toLowerCase()
     const found = await stores.users.findByIdentifier(identifier)
+    attempt.username = found?.username
     const user = await lockout.judge(
       signInSubject(source, found?.id ?? identifier),
       signInPolicy,
@@ -73,6 +74,11 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     }
     return { answer: await signIn.signedIn(user), headers }
   }
+
+  const signInWith: Rules<'users'>['login'] = ({ body }, caller) =>
+    signIn.attempt('password', caller, (attempt) =>
+      login(body.username, body.password, caller.source, attempt),
+    )
 
   /** A new single-use token; the database gets its keyed hash only. */
   async function issue(
@@ -249,8 +255,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   return {
     admin: { create },
 
-    login: ({ body }, caller) => login(body.username, body.password, caller.source),
-    auth: ({ body }, caller) => login(body.username, body.password, caller.source),
+    login: signInWith,
+    auth: signInWith,
 
     async refresh(_, caller) {
       const user = await callingUser(stores, caller)
