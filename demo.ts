@@ -9,6 +9,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { client } from '@hawser/contract/client'
 import { generatePrivateKey, privateKeyFile, publicKeyLine } from '@hawser/ssh'
+import { ensureConsole } from './packages/console.ts'
 
 const http = process.env['HAWSER_HTTP'] ?? '127.0.0.1:8080'
 const ssh = process.env['HAWSER_SSH'] ?? '127.0.0.1:2222'
@@ -61,6 +62,7 @@ async function stop(): Promise<void> {
 }
 
 async function main(): Promise<void> {
+  await ensureConsole()
   await start(
     'server',
     [path.join(root, 'hawser.ts'), 'serve'],

@@ -7,32 +7,16 @@ import path from 'node:path'
 // whoever could write it could write us, and in the folder for temporary files anybody could.
 module.enableCompileCache(path.join(import.meta.dirname, 'node_modules/.hawser-compiled'))
 const args = process.argv.slice(2)
-if (args.join(' ') === 'serve') await prepareConsole()
 if (['serve', 'admin', 'import', 'recording'].includes(args[0] ?? '')) {
   const { main } = await import('./server/src/main.ts')
-  await main(args, args[0] === 'serve' ? { agents: await agents() } : {})
+  await main(args, args[0] === 'serve' ? await served() : {})
 } else {
   const { main } = await import('./cli/src/main.ts')
   await main(args)
 }
 
-/** The folder of the agents that were built from these very sources. */
-async function agents(): Promise<string> {
-  const { agentsFolder } = await import('./packages/served.ts')
-  return agentsFolder()
-}
-
-/**
- * Builds the web console when it is missing or older than its sources. Without it the server still serves
- * everything else.
- */
-async function prepareConsole(): Promise<void> {
-  const { buildConsole } = await import('./console/build.ts')
-  try {
-    if (await buildConsole()) console.error('hawser: built the web console')
-  } catch (error) {
-    console.error(
-      `hawser: ${error instanceof Error ? error.message : String(error)}\nhawser: going on without it`,
-    )
-  }
+/** The folders of what `npm run build` made from these very sources. */
+async function served(): Promise<{ console: string; agents: string }> {
+  const { agentsFolder, consoleFolder } = await import('./packages/served.ts')
+  return { console: consoleFolder(), agents: agentsFolder() }
 }

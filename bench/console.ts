@@ -6,7 +6,6 @@ import { chromium, type Browser } from 'playwright-core'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { buildConsole } from '../console/build.ts'
 import { compare, inTurns, line, median, single, table, type Row } from './kit.ts'
 import { startHawser } from './programs.ts'
 
@@ -21,7 +20,6 @@ interface Load {
 
 export default async function consoleBench(...words: string[]): Promise<void> {
   const rounds = Number(words.find((word) => word.startsWith('rounds='))?.slice(7)) || 7
-  await buildConsole()
   const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-bench-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   await using server = await startHawser(folder)

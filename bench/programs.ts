@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { ensureConsole } from '../packages/console.ts'
 import { openLoad, requestBytes } from './load.ts'
 
 /** Any process that the bench has started. */
@@ -58,6 +59,7 @@ export async function freePort(): Promise<number> {
 
 /** Our server on this data folder, without the limits that would be what we measure. */
 export async function startHawser(folder: string, options: ProgramOptions = {}): Promise<Program> {
+  await ensureConsole()
   const port = options.port ?? (await freePort())
   return start(['hawser.ts', 'serve'], port, {
     ...options,

@@ -15,7 +15,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { client, type Client } from '@hawser/contract/client'
 import { dialWebSocket } from '@hawser/mux'
-import { buildConsole, built } from '../console/build.ts'
+import { ensureConsole } from '../packages/console.ts'
+import { consoleFolder } from '../packages/served.ts'
 import { diskStorage } from '../server/src/recording/storage/disk.ts'
 import { keyFrom } from '../server/src/recording/key.ts'
 import { recordings } from '../server/src/recording/recordings.ts'
@@ -328,7 +329,8 @@ async function seeksIn(
 
 /** What a browser fetches before the first page is there. */
 async function firstLoad(): Promise<Row> {
-  await buildConsole()
+  await ensureConsole()
+  const built = consoleFolder()
   const html = readFileSync(path.join(built, 'index.html'), 'utf8')
   const files = [...html.matchAll(/(?:src|href)="\/(assets\/[^"]+)"/g)].map(([, file]) => file!)
   const bytes = files.reduce(

@@ -25,10 +25,16 @@ function removeAll(): void {
   for (const file of drafts) remove(file)
 }
 
-/** For programs that make drafts: a signal ends them in good order. */
-export function exitOnSignals(): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => process.exit(128 + os.constants.signals[signal]))
+/** For programs that make drafts: a signal ends them in good order, until this is disposed of. */
+export function exitOnSignals(): Disposable {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const exit = (signal: NodeJS.Signals): never => process.exit(128 + os.constants.signals[signal])
+  for (const signal of signals) process.once(signal, exit)
+  return {
+    [Symbol.dispose]() {
+      for (const signal of signals) process.off(signal, exit)
+    },
+  }
 }
 
 /** Moves a folder to its place, unless another build has put the same there meanwhile. */

@@ -1,9 +1,19 @@
-// `npm start`: serves. Agents for devices that are missing are made once, beside the server, which is ready
-// before them. On a read-only tree `npm run build` has made them already.
+// `npm start`: serves. The web console is built first when it is missing. Agents for devices that are missing are
+// made beside the server, which is ready before them. On a read-only tree `npm run build` has made both already.
 import { spawn } from 'node:child_process'
 import path from 'node:path'
+import { ensureConsole } from './console.ts'
+import { exitOnSignals } from './drafts.ts'
 import { hasAgents } from './served.ts'
 
+const signals = exitOnSignals()
+try {
+  if (await ensureConsole()) process.stderr.write('hawser: built the web console\n')
+} catch (error) {
+  process.stderr.write(`hawser: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exit(1)
+}
+signals[Symbol.dispose]()
 if (!hasAgents()) {
   const build = spawn(process.execPath, [path.join(import.meta.dirname, 'build.ts'), '--missing-agents'], {
     stdio: ['ignore', 'ignore', 'inherit'],

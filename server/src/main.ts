@@ -1,6 +1,7 @@
 // The server's program: `serve` runs the server until a signal stops it; `admin …` runs one command of the
 // administrator; `import` imports another installation; `recording verify` checks one file and needs neither
 // a server nor its folder.
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
@@ -25,7 +26,11 @@ const howToServe = `Usage: hawser serve
 Runs the server until Ctrl-C or SIGTERM stops it. It takes no arguments: settings are variables of the environment,
 and \`hawser admin config print\` shows each with its value in force.`
 
-async function serve(args: string[], { agents }: MainOptions): Promise<void> {
+/** EX_CONFIG of sysexits.h: a person has to do something first, so that systemd does not restart the server. */
+const exit_config = 78
+const notBuilt = `The web console of this version has not been built: run \`npm run build\` in ${path.join(import.meta.dirname, '../..')}, then start again.`
+
+async function serve(args: string[], { console = '', agents }: MainOptions): Promise<void> {
   if (asksForHelp(args[0])) return write(howToServe)
   if (args.length > 0) throw new Failure('invalid', { message: howToServe })
   collectByNeed()
@@ -35,9 +40,14 @@ async function serve(args: string[], { agents }: MainOptions): Promise<void> {
     throw new Failure('conflict', {
       message: `Another server runs on ${config.HAWSER_DATA}: stop it, or set HAWSER_DATA to another folder.`,
     })
+  if (!existsSync(console)) {
+    complain(notBuilt)
+    process.exitCode = exit_config
+    return
+  }
   const { startServer } = await import('./compose/server.ts')
   await using parts = new AsyncDisposableStack()
-  const server = parts.use(await startServer({ config, log, agents }))
+  const server = parts.use(await startServer({ config, log, console, agents }))
   parts.use(await serveControl(config.HAWSER_DATA, server.rooms, log))
   const code = await server.rooms.setupCode()
   log.info({
@@ -177,6 +187,8 @@ async function recording([verb, file, key, ...rest]: string[]): Promise<void> {
 }
 
 export interface MainOptions {
+  /** The folder of the web console, which `npm run build` makes. */
+  readonly console?: string
   /** The folder of the agents for devices, which `npm run build` fills. */
   readonly agents?: string
 }

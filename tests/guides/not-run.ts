@@ -43,7 +43,11 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     'useradd --system --home-dir /var/lib/hawser hawser',
     'it makes a user and a service of this machine',
   ],
-  ['docs/guides/self-hosting.md', 'git pull', 'it would change this clone'],
+  [
+    'docs/guides/self-hosting.md',
+    'git pull && npm ci && npm run build && systemctl restart hawser',
+    'it would change this clone',
+  ],
   ['docs/guides/moving-from-shellhub.md', 'umask 077', 'needs a ShellHub with MongoDB'],
   [
     'docs/guides/moving-from-shellhub.md',

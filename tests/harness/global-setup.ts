@@ -8,12 +8,12 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { buildConsole } from '../../console/build.ts'
+import { ensureConsole } from '../../packages/console.ts'
 import { startPostgres, type DeskAnswer, type Postgres } from './postgres.ts'
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   // Once for the run, and only when its sources have changed: every service of a test serves it.
-  await buildConsole()
+  await ensureConsole()
   const folder = await mkdtemp(path.join(tmpdir(), 'hawser-tests-'))
   let cluster: Promise<Postgres> | undefined
   let handedOut = 0

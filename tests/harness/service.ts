@@ -15,9 +15,13 @@ import path from 'node:path'
 import { Writable } from 'node:stream'
 import PostalMime, { type Email } from 'postal-mime'
 import { client, type Client, type ClientOptions } from '@hawser/contract/client'
+import { consoleFolder } from '../../packages/served.ts'
 import { readConfig } from '../../server/src/config.ts'
 import { openLog } from '../../server/src/kit/log.ts'
 import { startServer } from '../../server/src/compose/server.ts'
+
+/** Made once for the run; see global-setup.ts. */
+const builtConsole = consoleFolder()
 
 export interface Service extends AsyncDisposable {
   readonly url: string
@@ -127,7 +131,8 @@ export async function startService({
   })
   let ahead = 0
   const clock = { now: () => Date.now() + ahead, forward: (ms: number) => void (ahead += ms) }
-  const server = await startServer({ config, log: openLog(config.HAWSER_LOG, sink), clock, agents })
+  const log = openLog(config.HAWSER_LOG, sink)
+  const server = await startServer({ config, log, clock, console: builtConsole, agents })
   const url = `http://127.0.0.1:${server.port}`
   const outbox = path.join(data, 'outbox')
 

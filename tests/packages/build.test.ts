@@ -10,7 +10,7 @@ import { root, version } from '../../packages/bundle.ts'
 import { moveFolder } from '../../packages/drafts.ts'
 import type { Architecture } from '../../packages/registry.ts'
 import { chosenNode, runtimeFor } from '../../packages/runtime.ts'
-import { agentsFolder } from '../../packages/served.ts'
+import { agentsFolder, consoleFolder, isBuilt, noteNodes } from '../../packages/served.ts'
 import { folder } from '../../ssh/test/programs.ts'
 import { builtAgent, builtAgents } from '../harness/built-agent.ts'
 import { startService } from '../harness/service.ts'
@@ -82,8 +82,10 @@ test('the command that npm installs says nothing about experiments, and passes o
   expect(stderr).not.toContain('ExperimentalWarning')
 })
 
-test('the folder of the served agents carries the version', () => {
-  expect(path.basename(agentsFolder())).toMatch(new RegExp(`^${version}-[0-9a-f]{16}$`))
+test('the folders of what is served carry the version and a hash of its own sources', () => {
+  const names = [agentsFolder(), consoleFolder()].map((folder) => path.basename(folder))
+  for (const name of names) expect(name).toMatch(new RegExp(`^${version}-[0-9a-f]{16}$`))
+  expect(new Set(names).size).toBe(2)
 })
 
 describe('HAWSER_AGENT_NODE', () => {
@@ -121,6 +123,22 @@ describe('HAWSER_AGENT_NODE', () => {
     vi.stubEnv('HAWSER_AGENT_NODE', program('other', other === 'x64' ? 62 : 183))
     expect((await runtimeFor(other)).node.version).toBe('unknown')
   })
+})
+
+test('an agent with another Node than HAWSER_AGENT_NODE names is made again', () => {
+  const tarball = where.write('hawser-agent-linux-x64.tar.gz', 'a tarball')
+  expect(isBuilt(where.file('nowhere'))).toBe(false)
+  noteNodes(tarball)
+  expect(isBuilt(tarball)).toBe(true)
+  vi.stubEnv('HAWSER_AGENT_NODE', where.write('chosen-node', 'a Node'))
+  expect(isBuilt(tarball)).toBe(false)
+  noteNodes(tarball)
+  expect(isBuilt(tarball)).toBe(true)
+  where.write('chosen-node', 'a newer Node')
+  expect(isBuilt(tarball)).toBe(false)
+  // The service is not told: what the packager built stands.
+  vi.stubEnv('HAWSER_AGENT_NODE', '')
+  expect(isBuilt(tarball)).toBe(true)
 })
 
 describe('a server', () => {

@@ -1,6 +1,5 @@
 // The server: everything that `rooms.ts` makes, behind the listeners for HTTP and SSH. It stops in order when it
 // is disposed.
-import { fileURLToPath } from 'node:url'
 import { cipherImplementation } from '@hawser/ssh'
 import { version } from '@hawser/contract/version'
 import { metrics } from '../http/metrics.ts'
@@ -14,8 +13,15 @@ import { openRooms, type ServerOptions } from './rooms.ts'
 /** How long requests under way get to finish when the server stops. */
 const drain_ms = 5 * second_ms
 
+export interface ServedFolders {
+  /** The built web console. */
+  readonly console: string
+  /** The agents for devices. */
+  readonly agents?: string | undefined
+}
+
 /** The rooms behind their doors, listening. */
-export async function startServer(options: ServerOptions & { readonly agents?: string | undefined }) {
+export async function startServer(options: ServerOptions & ServedFolders) {
   const { config, log } = options
   const rooms = await openRooms({ ...options, serving: true })
   let reach: Reach
@@ -48,7 +54,7 @@ export async function startServer(options: ServerOptions & { readonly agents?: s
     version,
     metrics: figures,
     metricsToken: config.HAWSER_METRICS_TOKEN,
-    console: fileURLToPath(new URL('../../../console/dist', import.meta.url)),
+    console: options.console,
     agents: options.agents,
   })
   reach.serveWith(app.server)

@@ -76,7 +76,7 @@ export interface PageParts {
   version: string
   metrics: Metrics
   metricsToken: string
-  /** The folder of the built console; while it is not there, its addresses answer 404. */
+  /** The folder of the built console. */
   console: string
   /** The folder of the built agents; while one is not there, its address answers 404. */
   agents: string | undefined
