@@ -10,6 +10,7 @@ export function useSshCommands() {
   // An IPv6 address has brackets before a port; ssh takes it without.
   const host = ssh.slice(0, colon).replaceAll(/[[\]]/g, '')
   const port = ssh.slice(colon + 1)
+  const server = `${location.protocol}//${info?.endpoints.api ?? location.host}`
   return {
     known: info !== undefined,
     /** The SSHID of a device. */
@@ -19,7 +20,10 @@ export function useSshCommands() {
     /** The command that a device without an agent runs. */
     join: () =>
       `ssh -N -R 0:localhost:22 ${port === '22' ? '' : `-p ${port} `}-i <enrolment key> ${tenant}.<name>@${host}`,
+    /** The command that runs ShellHub's agent, where it was unpacked. */
+    shellhub: () =>
+      `SHELLHUB_SERVER_ADDRESS=${server} SHELLHUB_TENANT_ID=${tenant} SHELLHUB_PRIVATE_KEY=/etc/shellhub.key ./shellhub-agent`,
     install: (hostname = '') =>
-      `curl -fsSL '${location.protocol}//${info?.endpoints.api ?? location.host}/install.sh?tenant_id=${tenant}${hostname && `&preferred_hostname=${hostname}`}' | sh`,
+      `curl -fsSL '${server}/install.sh?tenant_id=${tenant}${hostname && `&preferred_hostname=${hostname}`}' | sh`,
   }
 }

@@ -1,5 +1,6 @@
-// The lines of docs/guides/without-an-agent.md that connect a device, run as they stand there: only the
-// names, the key and the ports are those of the test, and the server's host key is taken without asking.
+// The lines of docs/guides/without-an-agent.md and docs/guides/small-devices.md that connect a device, and the
+// one that install.sh prints on a 32-bit machine, run as they stand there: only the names, the key and the
+// ports are those of the test, and the server's host key is taken without asking.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
@@ -9,13 +10,23 @@ import { opensshMachine, password, sharedHarbour } from './agentless.ts'
 import { watch } from './way.ts'
 
 const harbour = sharedHarbour()
-const guide = readFileSync(path.join(import.meta.dirname, '../../docs/guides/without-an-agent.md'), 'utf8')
+const guide = (name: string) => async (): Promise<string> =>
+  readFileSync(path.join(import.meta.dirname, '../../docs/guides', name), 'utf8')
 
-const written: Readonly<Record<string, RegExp>> = {
-  'by hand, OpenSSH': /^(ssh -N .+)$/m,
-  'by hand, Dropbear': /^(dbclient -N .+)$/m,
-  'a unit of systemd': /^ExecStart=\/usr\/bin\/(ssh -N (?:.+\\\n)*.+)$/m,
-  'a loop': /^while :; do (dbclient .+); sleep 5; done$/m,
+/** What install.sh prints where there is no agent. `linux32` makes the kernel say that it is a 32-bit one. */
+async function printed(): Promise<string> {
+  const { url } = harbour.service
+  const script = await fetch(`${url}/install.sh?tenant_id=${sample.tenant}&preferred_hostname=pi`)
+  return (await run('linux32', ['sh', '-s'], await script.text())).stderr
+}
+
+const written: Readonly<Record<string, readonly [RegExp, () => Promise<string>]>> = {
+  'by hand, OpenSSH': [/^(ssh -N .+)$/m, guide('without-an-agent.md')],
+  'by hand, Dropbear': [/^(dbclient -N .+)$/m, guide('without-an-agent.md')],
+  'a unit of systemd': [/^ExecStart=\/usr\/bin\/(ssh -N (?:.+\\\n)*.+)$/m, guide('without-an-agent.md')],
+  'a loop': [/^while :; do (dbclient .+); sleep 5; done$/m, guide('without-an-agent.md')],
+  'a loop on OpenWrt': [/^\(while :; do (ssh .+); sleep 5; done\) &$/m, guide('small-devices.md')],
+  'install.sh': [/^ {2}(ssh -N .+)$/m, printed],
 }
 /** What is added so that nothing of this machine is asked or changed. */
 const quiet: Readonly<Record<string, readonly string[]>> = {
@@ -29,8 +40,10 @@ beforeAll(async () => {
   await harbour.enrol('droplet')
 })
 
-test.each(Object.entries(written))('%s', async (what, pattern) => {
-  const [, line = ''] = pattern.exec(guide) ?? []
+test.each(Object.entries(written))('%s', async (what, [pattern, page]) => {
+  const [, written = ''] = pattern.exec(await page()) ?? []
+  // Where there is nothing but Dropbear, its client is also called ssh.
+  const line = what.endsWith('OpenWrt') ? written.replace(/^ssh/, 'dbclient') : written
   const [program = '', ...words] = line.replaceAll('\\\n', ' ').trim().split(/\s+/)
   expect(Object.keys(quiet)).toContain(program)
   const key = harbour.where.file(program === 'ssh' ? 'gate' : 'droplet')
@@ -42,7 +55,9 @@ test.each(Object.entries(written))('%s', async (what, pattern) => {
     '~/.ssh/hawser': key,
     '%h/.ssh/hawser': key,
     '/etc/hawser.key': key,
+    '/root/.ssh/hawser': key,
     '<tenant>.<name>@<server>': `${sample.tenant}.${name}@127.0.0.1`,
+    [`${sample.tenant}.pi@hawser.test`]: `${sample.tenant}.${name}@127.0.0.1`,
   }
   const given = words.map((word) => here[word] ?? word)
   expect(given.join(' ')).not.toMatch(/[<>~%]|localhost/)

@@ -1,4 +1,4 @@
-// The console's way in for devices without an agent: the line that they run, enrolment keys added and deleted
+// The console's way in for devices without an agent: the lines that they run, enrolment keys added and deleted
 // by an administrator and only seen by an observer, and the login key.
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -37,6 +37,12 @@ test('an administrator adds an enrolment key, reads the lines, and deletes it ag
   await using person = await signedIn('administrator')
   const { page } = person
   await seen(page, `ssh -N -R 0:localhost:22 -p 2222 -i <enrolment key> ${sample.tenant}.<name>@hawser.test`)
+  // The page says for which machines there is no agent, and what works there, as install.sh does.
+  await seen(page, /There is no agent for 32-bit systems .* for musl \(Alpine, OpenWrt\)/)
+  await seen(
+    page,
+    `SHELLHUB_SERVER_ADDRESS=http://hawser.test SHELLHUB_TENANT_ID=${sample.tenant} SHELLHUB_PRIVATE_KEY=/etc/shellhub.key ./shellhub-agent`,
+  )
   const { body: login } = await service.api({ token: await world.token('observer') }).enrolmentKeys.loginKey()
   await seen(page, login.public_key)
 

@@ -1,5 +1,6 @@
-// Adding a device that cannot run an agent: the ssh command that it runs instead, the enrolment keys with
-// which it authenticates, and the login key, by which public keys of the namespace log in there.
+// Adding a device that cannot run our agent: the ssh command that it runs instead, the enrolment keys with
+// which it authenticates, and the login key, by which public keys of the namespace log in there; or the agent
+// of ShellHub.
 import { useState } from 'react'
 import type { EnrolmentKey } from '@hawser/contract/enrolment-keys'
 import { api, useMay } from '../api.ts'
@@ -27,8 +28,9 @@ export function WithoutAgent() {
   return (
     <Panel title="Or without an agent">
       <p className="soft">
-        A device that has only an SSH server and an SSH client (OpenSSH, Dropbear) joins by this line, with an
-        enrolment key, and is online while it runs.
+        There is no agent for 32-bit systems such as that of older Raspberry Pis, for musl (Alpine, OpenWrt),
+        for old systems and for other processors. A device with an SSH server and an SSH client (OpenSSH,
+        Dropbear) joins by this line, with an enrolment key, and is online while it runs.
       </p>
       <Copyable text={lines.join()} name="the line that joins without an agent" />
       <p className="soft">Enrolment keys let devices ask to be let in, and nothing else.</p>
@@ -57,6 +59,11 @@ export function WithoutAgent() {
       <QueryContent query={login}>
         {({ body }) => <Copyable text={body.public_key} name="the login key" />}
       </QueryContent>
+      <p className="soft">
+        ShellHub’s own agent works with this server, too, also on 32-bit ARM and with musl. Fetch it from
+        github.com/shellhub-io/shellhub/releases, and run it as root:
+      </p>
+      <Copyable text={lines.shellhub()} name="the line that runs ShellHub’s agent" />
       {adding && (
         <FormDialog
           title="Add an enrolment key"

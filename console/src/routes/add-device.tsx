@@ -28,8 +28,10 @@ export function AddDevicePage() {
     <Page title="Add a device">
       <Panel title="1. Run this on the device">
         <p className="soft">
-          On any Linux, as root or with sudo. It fetches the agent from this server and starts it; the device
-          connects out, so no port has to be opened.
+          On a 64-bit Linux (x64 or arm64) with glibc 2.28 or newer, as root or with sudo. It fetches the
+          agent from this server, starts it, and is done when the device has connected; the device connects
+          out, so no port has to be opened. On other machines it says why not; they join in one of the ways
+          below.
         </p>
         <label className="inline">
           Name of the device, if not its host name
