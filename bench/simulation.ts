@@ -207,7 +207,7 @@ export async function simulate({
 
 /** A tunnel without bytes, of an agent that holds the device's key. */
 function tunnelOf({ uid }: Agent, onLost: () => void): Tunnel {
-  const ended = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<undefined>()
   let over = false
   return {
     device: { uid, tenant_id: '', public_key: '', mustProve: true },
@@ -217,7 +217,7 @@ function tunnelOf({ uid }: Agent, onLost: () => void): Tunnel {
       if (over) return
       over = true
       onLost()
-      ended.resolve()
+      ended.resolve(undefined)
     },
     ended: ended.promise,
   }

@@ -13,6 +13,12 @@ const samplesOf = (
 
 export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   figures.gauge('hawser_tunnels', 'Devices that hold a tunnel to this server.', () => reach.tunnels.size)
+  figures.counter('hawser_tunnels_opened_total', 'Tunnels that devices opened.', () =>
+    reach.tunnelCounts.opened.of(''),
+  )
+  figures.counter('hawser_tunnels_closed_total', 'Tunnels that ended or were refused, and why.', () =>
+    samplesOf('reason', reach.tunnelCounts.closed),
+  )
   figures.gauge('hawser_recordings', 'Terminals that are being recorded.', () => rooms.recordings.count)
   figures.gauge('hawser_sessions', 'SSH sessions that are going on.', () => reach.sessions.size)
   figures.gauge(

@@ -20,7 +20,9 @@ import { startups } from '../gateway/startups.ts'
 import { terminalEndpoint } from '../http/terminal.ts'
 import type { UpgradeHandlers, Upgrade } from '../http/upgrade.ts'
 import { iso, minute_ms, second_ms } from '../kit/clock.ts'
+import { Counter } from '../kit/counter.ts'
 import { limiter as ownLimiter } from '../kit/limiter.ts'
+import { lineLimiter } from '../kit/line-limiter.ts'
 import type { Log } from '../kit/log.ts'
 import { sessionRecorder } from '../recording/tap.ts'
 import type { Rooms } from './rooms.ts'
@@ -28,12 +30,15 @@ import { acceptMessageSocket } from '../http/message-socket.ts'
 import { admission } from '../tunnel/admission.ts'
 import { tunnelEndpoints } from '../tunnel/endpoints.ts'
 import { deviceName, registry, type Registry } from '../tunnel/registry.ts'
+import { tunnelEndings, type TunnelEnding } from '../tunnel/tunnel.ts'
 import { watchEndpoint, watchPath } from '../http/watch.ts'
 
 /** Tunnels that one device may open in ten seconds; it needs one. */
 const tunnelsPerDevice = { max: 10, window_ms: 10 * second_ms }
 /** Legs to devices that are prepared for one address while a person types a password there. */
 const preparations = { max: 20, window_ms: minute_ms }
+/** Lines about the tunnel of one device in a minute; one whose tunnel flaps must not fill the log. */
+const linesPerDevice = { perSource: 10, together: Infinity }
 /** How many agents are disconnected in a second when the server stops. */
 const drainedPerSecond = 200
 
@@ -43,6 +48,8 @@ export interface Reach {
   /** Sets the HTTP server that gets requests which other nodes hand over. */
   serveWith(server: Server): void
   readonly tunnels: Pick<Registry, 'size' | 'find' | 'all'>
+  /** Tunnels that devices got, and that they lost. */
+  readonly tunnelCounts: { readonly opened: Counter<''>; readonly closed: Counter<TunnelEnding> }
   readonly sessions: Gateway['sessions']
   /** How many connections to the SSH gateway have not logged in, and those that it has refused. */
   readonly ssh: { readonly unauthenticated: number; readonly refused: Gateway['refused'] }
@@ -69,6 +76,13 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
           http: () => http,
         })
       : undefined
+  const tunnelCounts = { opened: new Counter(['']), closed: new Counter(tunnelEndings) }
+  const tunnelLines = rooms.background.own(
+    lineLimiter({
+      ...linesPerDevice,
+      onDropped: ({ source: device, ...dropped }) => log.warn({ event: 'lines.dropped', device, ...dropped }),
+    }),
+  )
   const tunnels: Registry = registry({
     ...rooms.tunnels,
     isElsewhere: async (uid) => rooms.clustered && (await bus.seek(deviceName(uid))) !== undefined,
@@ -79,6 +93,22 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
       )
     },
     probe,
+    onOpened({ uid, tenant_id }, origin) {
+      tunnelCounts.opened.add('')
+      if (tunnelLines.allows(uid)) log.info({ event: 'tunnel.opened', device: uid, tenant_id, ...origin })
+    },
+    onClosed({ uid, tenant_id }, { ending: reason, detail, lasted_ms }) {
+      tunnelCounts.closed.add(reason)
+      if (tunnelLines.allows(uid))
+        log.info({
+          event: 'tunnel.closed',
+          device: uid,
+          tenant_id,
+          reason,
+          detail,
+          lasted_s: Math.round(lasted_ms / second_ms),
+        })
+    },
     onError: (event, { uid }, err) => log.warn({ event, device: uid, err }),
   })
   rooms.self.hasTunnel = (uid) => tunnels.find(uid) !== undefined
@@ -232,6 +262,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     port: gateway.port,
     serveWith: (server) => void (http = server),
     tunnels,
+    tunnelCounts,
     sessions: gateway.sessions,
     ssh: {
       get unauthenticated() {

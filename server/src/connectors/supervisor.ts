@@ -139,7 +139,7 @@ function watch(parts: SupervisorParts, connector: WatchedConnector): Running {
     void tunnel.ended.then(() => {
       if (tunnels.get(id) === tunnel) tunnels.delete(id)
     })
-    await parts.tunnels.offer(tunnel)
+    await parts.tunnels.offer(tunnel, { via: 'container' })
   }
 
   const supervised = supervise({
@@ -178,7 +178,7 @@ function containerTunnel(
   { container, device, name }: ContainerDevice,
 ): Tunnel {
   const ending = new AbortController()
-  const ended = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<undefined>()
   const streams = new Set<Duplex>()
   return {
     device,
@@ -205,7 +205,7 @@ function containerTunnel(
     close() {
       ending.abort()
       for (const stream of streams) stream.destroy()
-      ended.resolve()
+      ended.resolve(undefined)
     },
   }
 }

@@ -28,13 +28,14 @@ import {
   type Attempt,
   type Channel,
   type Connection,
+  type ConnectionEnded,
   type Decision,
 } from '@hawser/ssh'
 import type { AgentlessRules, JoiningDevice, SshHost } from '../domain/devices/agentless.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
-import type { Log } from '../kit/log.ts'
-import type { Tunnel, TunnelDevice } from '../tunnel/tunnel.ts'
+import { safeText, type Log } from '../kit/log.ts'
+import type { Tunnel, TunnelDevice, TunnelEnd, TunnelOrigin } from '../tunnel/tunnel.ts'
 import type { LoginReports } from './login-report.ts'
 
 export interface AgentlessParts {
@@ -44,7 +45,7 @@ export interface AgentlessParts {
   /** What refused logins leave in the log. */
   reports: LoginReports
   /** Makes it the tunnel of its device, or closes it. Throws a Failure when there are too many. */
-  enter(tunnel: Tunnel): Promise<void>
+  enter(tunnel: Tunnel, origin: TunnelOrigin): Promise<void>
   /** A heartbeat of the device. */
   seen(device: TunnelDevice): void
   log: Log
@@ -101,7 +102,7 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
     const { device, status } = await rules.join(joining, host)
     const { source, enrolment_key } = joining
     log.info({ event: 'device.joined', device: device.uid, status, enrolment_key, source })
-    await parts.enter(tunnelOn(near, forward, device))
+    await parts.enter(tunnelOn(near, forward, device), { via: 'ssh', source })
     keepAlive(near, () => parts.seen(device))
   }
 
@@ -277,8 +278,15 @@ function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice): Tun
     // The device is identified by the host key, which this connection has proved already.
     prove: async () => true,
     close: (why) => void near.end(Reason.byApplication, why),
-    ended: near.ended.then(() => undefined),
+    ended: near.ended.then(endOf),
   }
+}
+
+/** What the end of the connection says about the device. */
+function endOf({ by, reason, message }: ConnectionEnded): TunnelEnd {
+  if (by === 'peer') return { ending: 'closed', detail: safeText(message) }
+  if (by === 'network' || reason === Reason.connectionLost) return { ending: 'lost', detail: message }
+  return { ending: 'revoked', detail: message }
 }
 
 /**

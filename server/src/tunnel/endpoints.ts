@@ -12,12 +12,13 @@ import { controlPing, pickUpName, pickUps, revdialTunnel } from './accept/revdia
 import { yamuxTunnel } from './accept/yamux.ts'
 import type { Admission } from './admission.ts'
 import type { Registry } from './registry.ts'
-import type { Tunnel, TunnelDevice } from './tunnel.ts'
+import type { Tunnel, TunnelDevice, TunnelOrigin } from './tunnel.ts'
 
 export interface UpgradeRequest {
   readonly request: IncomingMessage
   readonly socket: Duplex
   readonly head: Buffer
+  readonly from?: { readonly source: string }
 }
 
 export interface TunnelEndpointParts {
@@ -33,7 +34,7 @@ export interface TunnelEndpointParts {
 
 export interface TunnelEndpoints {
   /** Takes a tunnel that another module has opened; the same limits hold for it. */
-  bring(tunnel: Tunnel): Promise<void>
+  bring(tunnel: Tunnel, origin: TunnelOrigin): Promise<void>
   /**
    * Throws a Failure with the time to wait when too many tunnels are opened, or this device opens too many.
    */
@@ -58,16 +59,16 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
     if (retryAfter > 0)
       throw new Failure('unavailable', { message: 'Too many devices come at once; come back.', retryAfter })
   }
-  const offer = async (tunnel: Tunnel): Promise<void> =>
-    parts.registry.offer(tunnel).catch((error: unknown) => {
+  const offer = async (tunnel: Tunnel, origin: TunnelOrigin): Promise<void> =>
+    parts.registry.offer(tunnel, origin).catch((error: unknown) => {
       parts.onError(tunnel.device, error)
       tunnel.close('The tunnel could not be entered.')
     })
   return {
     admit,
-    async bring(tunnel) {
+    async bring(tunnel, origin) {
       admit(tunnel.device.uid)
-      await offer(tunnel)
+      await offer(tunnel, origin)
     },
     async enter(device, path, upgrade) {
       const seen = (): void => parts.registry.seen(device)
@@ -75,7 +76,8 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
         path === tunnelPaths.streams
           ? yamuxTunnel(device, acceptOrRefuse(upgrade), seen)
           : revdialTunnel(device, acceptOrRefuse(upgrade, { ping: controlPing, onPong: seen }), waiting)
-      await offer(tunnel)
+      const via = path === tunnelPaths.streams ? 'v2' : 'v1'
+      await offer(tunnel, { via, source: upgrade.from?.source })
     },
     pickUpElsewhere({ request }) {
       const id = dialerIn(request)

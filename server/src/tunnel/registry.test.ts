@@ -17,7 +17,7 @@ const device = (change: Partial<TunnelDevice> = {}): TunnelDevice => ({
 
 /** A tunnel whose agent holds the device's key, or does not, and knows how to sign, or does not. */
 function tunnel(knows: 'signs' | 'forges' | 'old', whose = device()): Fake {
-  const ended = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<undefined>()
   const closed: string[] = []
   return {
     device: whose,
@@ -26,9 +26,9 @@ function tunnel(knows: 'signs' | 'forges' | 'old', whose = device()): Fake {
     prove: () => Promise.resolve(knows === 'old' ? undefined : knows === 'signs'),
     close(why) {
       closed.push(why)
-      ended.resolve()
+      ended.resolve(undefined)
     },
-    lose: () => ended.resolve(),
+    lose: () => ended.resolve(undefined),
     ended: ended.promise,
   }
 }

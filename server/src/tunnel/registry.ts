@@ -5,7 +5,7 @@
 // nothing of that, by the host key of their SSH server, which is the same key. With several nodes a device
 // has one owner among all of them: whoever becomes it takes a number from the database, the highest one
 // counts, and the others are told to let go.
-import type { TunnelDevice, Tunnel } from './tunnel.ts'
+import type { Tunnel, TunnelDevice, TunnelEnding, TunnelOrigin } from './tunnel.ts'
 
 /** Under which the node that has a device's tunnel is found. */
 export const deviceName = (uid: string): string => `device.${uid}`
@@ -27,12 +27,34 @@ export interface RegistryParts {
   held(device: TunnelDevice, number: number): Disposable
   /** It is another node's now. */
   moved(device: TunnelDevice): void
+  /** The tunnel is the device's from now on. */
+  onOpened?(device: TunnelDevice, origin: TunnelOrigin | undefined): void
+  /** A tunnel that was the device's has ended, or one that could not prove itself was refused. */
+  onClosed?(device: TunnelDevice, closed: ClosedTunnel): void
   onError(what: string, device: TunnelDevice, error: unknown): void
+}
+
+export interface ClosedTunnel {
+  readonly ending: TunnelEnding
+  readonly detail: string | undefined
+  /** How long it was the device's. */
+  readonly lasted_ms: number
+}
+
+/** A tunnel that is its device's. */
+interface Owner {
+  readonly tunnel: Tunnel
+  readonly number: number
+  readonly opened_at: number
+  /** Undone when the tunnel is not the device's any more. */
+  held: Disposable | undefined
+  /** Why the registry closes it; undefined while it does not. */
+  ending: TunnelEnding | undefined
 }
 
 export interface Registry {
   /** A tunnel that has just been made. It is closed if it may not have the device. */
-  offer(tunnel: Tunnel): Promise<void>
+  offer(tunnel: Tunnel, origin?: TunnelOrigin): Promise<void>
   /** The device's tunnel, unless a newer one is known than ours. */
   find(uid: string, least?: number): Tunnel | undefined
   all(): Iterable<Tunnel>
@@ -53,9 +75,19 @@ export interface Registry {
 const proof_ms = 15_000
 
 export function registry(parts: RegistryParts): Registry {
-  const owners = new Map<string, { tunnel: Tunnel; number: number; held: Disposable | undefined }>()
+  const owners = new Map<string, Owner>()
   /** Those that are being judged, at most one for each device: a newer one makes an older one give way. */
   const candidates = new Map<string, Tunnel>()
+
+  const close = (owner: Owner | undefined, ending: TunnelEnding, why: string): void => {
+    if (!owner) return
+    owner.ending ??= ending
+    owner.tunnel.close(why)
+  }
+  const refuse = (tunnel: Tunnel, why: string): void => {
+    parts.onClosed?.(tunnel.device, { ending: 'unproved', detail: why, lasted_ms: 0 })
+    tunnel.close(why)
+  }
 
   async function isProved(tunnel: Tunnel): Promise<boolean> {
     const signal = AbortSignal.timeout(proof_ms)
@@ -75,27 +107,43 @@ export function registry(parts: RegistryParts): Registry {
   async function bind(tunnel: Tunnel): Promise<void> {
     const { device } = tunnel
     const proof = await tunnel.prove?.(AbortSignal.timeout(proof_ms)).catch(() => undefined)
-    if (proof === false) return tunnel.close('The agent does not hold the device’s key.')
+    if (proof === false) {
+      const owner = owners.get(device.uid)
+      const why = 'The agent does not hold the device’s key.'
+      return owner?.tunnel === tunnel ? close(owner, 'unproved', why) : tunnel.close(why)
+    }
     if (proof) await parts.proved(device)
     const probed = async (): Promise<boolean> =>
       parts.probe(tunnel, AbortSignal.timeout(proof_ms)).catch(() => false)
     if (device.renewed && (proof ?? (await probed()))) await parts.recognised(device)
   }
 
-  async function own(tunnel: Tunnel): Promise<void> {
+  async function own(tunnel: Tunnel, origin: TunnelOrigin | undefined): Promise<void> {
     const { device } = tunnel
     const { uid } = device
     const number = await parts.claim(device)
     const before = owners.get(uid)
     if (before && before.number > number) return tunnel.close('A newer tunnel of the device took over.')
     before?.held?.[Symbol.dispose]()
-    const ours = { tunnel, number, held: undefined as Disposable | undefined }
+    const ours: Owner = {
+      tunnel,
+      number,
+      opened_at: performance.now(),
+      held: undefined,
+      ending: undefined,
+    }
     owners.set(uid, ours)
     // Ours before it is told: the news reach us too, and are then no news.
     ours.held = parts.held(device, number)
-    before?.tunnel.close('A newer tunnel of the device took over.')
+    close(before, 'replaced', 'A newer tunnel of the device took over.')
     parts.up(device, number)
-    void tunnel.ended.then(async () => {
+    parts.onOpened?.(device, origin)
+    void tunnel.ended.then(async (end) => {
+      parts.onClosed?.(device, {
+        ending: ours.ending ?? end?.ending ?? 'closed',
+        detail: end?.detail,
+        lasted_ms: performance.now() - ours.opened_at,
+      })
       const owner = owners.get(uid)
       if (owner?.tunnel !== tunnel) return
       owners.delete(uid)
@@ -109,11 +157,11 @@ export function registry(parts: RegistryParts): Registry {
   }
 
   return {
-    async offer(tunnel) {
+    async offer(tunnel, origin) {
       const { uid, mustProve } = tunnel.device
       // While that cannot be found out, it may be.
       if (!mustProve && !owners.has(uid) && !(await parts.isElsewhere(uid).catch(() => true))) {
-        await own(tunnel)
+        await own(tunnel, origin)
         return bind(tunnel)
       }
       candidates.get(uid)?.close('A newer tunnel of the device came.')
@@ -121,8 +169,8 @@ export function registry(parts: RegistryParts): Registry {
       const good = await isProved(tunnel)
       if (candidates.get(uid) !== tunnel) return tunnel.close('A newer tunnel of the device came.')
       candidates.delete(uid)
-      if (good) await own(tunnel)
-      else tunnel.close('The agent does not hold the device’s key.')
+      if (good) await own(tunnel, origin)
+      else refuse(tunnel, 'The agent does not hold the device’s key.')
     },
     find(uid, least = 0) {
       const owner = owners.get(uid)
@@ -136,7 +184,7 @@ export function registry(parts: RegistryParts): Registry {
     drop(uid, why) {
       candidates.get(uid)?.close(why)
       candidates.delete(uid)
-      owners.get(uid)?.tunnel.close(why)
+      close(owners.get(uid), 'revoked', why)
     },
     yield(uid, number) {
       const owner = owners.get(uid)
@@ -144,19 +192,21 @@ export function registry(parts: RegistryParts): Registry {
       owners.delete(uid)
       owner.held?.[Symbol.dispose]()
       parts.moved(owner.tunnel.device)
-      owner.tunnel.close('A newer tunnel of the device took over, on another node.')
+      close(owner, 'moved', 'A newer tunnel of the device took over, on another node.')
     },
     get size() {
       return owners.size
     },
     async drain(over_ms) {
-      const leaving = [...[...owners.values()].map(({ tunnel }) => tunnel), ...candidates.values()]
+      const leaving = [...owners.values(), ...candidates.values()]
       const step_ms = over_ms / Math.max(1, leaving.length)
       const begun = performance.now()
-      for (const [index, tunnel] of leaving.entries()) {
+      for (const [index, one] of leaving.entries()) {
         const wait_ms = begun + index * step_ms - performance.now()
         if (wait_ms > 10) await new Promise((resolve) => setTimeout(resolve, wait_ms))
-        tunnel.close('The server is stopping.')
+        const why = 'The server is stopping.'
+        if ('tunnel' in one) close(one, 'stopping', why)
+        else one.close(why)
       }
     },
   }

@@ -7,7 +7,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelMessage } from '@hawser/contract/tunnel'
-import { Unreachable, type Tunnel, type TunnelDevice } from '../tunnel.ts'
+import { SocketLost } from '@hawser/mux'
+import { Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
 /** As long as agents try. */
 const pickUp_ms = 20_000
@@ -57,7 +58,7 @@ export const controlPing = { every_ms: keepAlive_ms, timeout_ms: ping_ms }
 
 export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: PickUps): Tunnel {
   const refusals = new Map<string, (why: Error) => void>()
-  const ended = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<TunnelEnd | undefined>()
   const say = (line: TunnelMessage): void => {
     if (control.destroyed) return
     if (control.writableLength > mostUnsaid_bytes)
@@ -71,11 +72,12 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
     if (line.command === 'pickup-failed')
       refusals.get(line.connPath)?.(new Unreachable('The agent could not connect back.'))
   })
-  control.on('error', () => undefined)
+  let failure: Error | undefined
+  control.on('error', (error) => (failure ??= error))
   control.once('close', () => {
     clearInterval(timer)
     for (const refuse of refusals.values()) refuse(new Unreachable('The tunnel is gone.'))
-    ended.resolve()
+    ended.resolve(endOf(failure))
   })
 
   /** A WebSocket of the agent's, for one stream. */
@@ -120,6 +122,13 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
     },
     ended: ended.promise,
   }
+}
+
+/** What the end of the WebSocket says about the agent. 1006: it ended without a close frame. */
+function endOf(error: Error | undefined): TunnelEnd | undefined {
+  if (error === undefined) return { ending: 'closed' }
+  const lost = error instanceof SocketLost && error.code === 1006
+  return { ending: lost ? 'lost' : 'broken', detail: error.message }
 }
 
 /** Lines that are no JSON, or too long, end the tunnel; what we do not know is passed over. */

@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { mostStreams, ping_ms, pong_ms, protocols, type Proof } from '@hawser/contract/tunnel'
-import { multistream, openMux } from '@hawser/mux'
-import { proves, Unreachable, type Tunnel, type TunnelDevice } from '../tunnel.ts'
+import { ConnectionLost, multistream, MuxClosed, openMux } from '@hawser/mux'
+import { proves, Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
 const longestProof_bytes = 4_096
 
@@ -66,6 +66,12 @@ export function yamuxTunnel(device: TunnelDevice, carrier: Duplex, seen: () => v
     close(why) {
       mux.close(new Error(why))
     },
-    ended: mux.ended.then(() => undefined),
+    ended: mux.ended.then(endOf),
   }
+}
+
+/** What the end of the session says about the agent. */
+function endOf(error: Error | undefined): TunnelEnd | undefined {
+  if (error === undefined || error instanceof MuxClosed) return { ending: 'closed' }
+  return { ending: error instanceof ConnectionLost ? 'lost' : 'broken', detail: error.message }
 }
