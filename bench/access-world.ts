@@ -19,10 +19,14 @@ export interface Settings {
   readonly profiles: string | undefined
   /** The limits that a server has by itself; else none that would be what is measured. */
   readonly usualLimits?: boolean
+  /** A data folder that was planted before; else one without devices. */
+  readonly data?: string
 }
 
 export interface World extends AsyncDisposable {
   readonly server: Program
+  /** A token of the namespace's owner. */
+  readonly token: string
   readonly keys: Keys
   readonly sshd: Sshd
   /** Straight to sshd. */
@@ -36,6 +40,8 @@ export interface AgentOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Instead of the server's own. */
   readonly port?: number
+  /** Instead of the Node that runs the bench, with which it would share its pages. */
+  readonly node?: string
 }
 
 export interface Agent extends Running {
@@ -57,9 +63,9 @@ export async function buildWorld({
   before,
   profiles,
   usualLimits = false,
+  data = path.join(folder, 'data'),
 }: Settings): Promise<World> {
   await using building = new AsyncDisposableStack()
-  const data = path.join(folder, 'data')
   await plantFleet(data, 0, () => undefined)
   const sshPort = await freePort()
   const server = building.use(
@@ -71,7 +77,8 @@ export async function buildWorld({
   )
   const keys = makeKey(folder, 'client_key')
   const sshd = building.use(await startSshd(folder, before, keys))
-  const api = client({ url: `http://127.0.0.1:${server.port}`, token: await signIn(server.port) })
+  const token = await signIn(server.port)
+  const api = client({ url: `http://127.0.0.1:${server.port}`, token })
   const body = {
     data: Buffer.from(keys.line).toString('base64'),
     name: 'bench',
@@ -84,12 +91,12 @@ export async function buildWorld({
 
   async function startAgent(
     name: string,
-    { env = {}, port = server.port }: AgentOptions = {},
+    { env = {}, port = server.port, node = process.execPath }: AgentOptions = {},
   ): Promise<Agent> {
     const single =
       process.getuid?.() === 0 ? {} : { HAWSER_SINGLE_USER_PASSWORD: '$6$bench$no-password-fits-this' }
     const running = ending.use(
-      startProcess([...before, process.execPath, ...profiling(profiles), collectable, main], {
+      startProcess([...before, node, ...profiling(profiles), collectable, main], {
         HAWSER_SERVER_ADDRESS: `http://127.0.0.1:${port}`,
         HAWSER_TENANT_ID: tenant_id,
         HAWSER_PRIVATE_KEY: path.join(folder, `${name}.key`),
@@ -116,6 +123,7 @@ export async function buildWorld({
 
   return {
     server,
+    token,
     keys,
     sshd,
     straight: { port: sshd.port, user, keys },

@@ -19,7 +19,7 @@ const everyday = new Set(
   decision deliver dial direction disk document documented element email end ended ending endpoint engine
   enrolled entry environment error event evicted exchange exchanged exit failed field file filter filtered
   find firewall flushable folder for foreign form format forward found foundation frame gcm global group
-  handler handshake hash head header hit holder host http hub ident identity implementation import importer
+  handler handshake hash head header hit holder host http hub ident identity idle implementation import importer
   in inbox index init input install invoice join joining kex kind known limiter limits line listen live log
   logged lost mac mailer main map memory message method metrics mfa migration mux name named nats needed
   negotiated negotiation new node not nothing object of offset one open opened opener opening options

@@ -7,6 +7,7 @@ import { backoff } from './backoff.ts'
 import type { AgentConfig } from './config.ts'
 import { enrolment, Refused, type Enrolled } from './enrol.ts'
 import type { Facts } from './facts.ts'
+import type { IdleMemory } from './idle-memory.ts'
 import { loadIdentity } from './identity.ts'
 import type { SshdOptions } from './sshd.ts'
 import { holdTunnel } from './tunnel.ts'
@@ -30,10 +31,12 @@ export async function runAgent(
   config: AgentConfig,
   log: Log,
   signal: AbortSignal,
+  memory: IdleMemory,
   served?: ServedDevice,
 ): Promise<void> {
   const identity = loadIdentity(config.keyFile)
-  const enrol = enrolment(config, identity, served?.facts)
+  const enrolOnce = enrolment(config, identity, served?.facts)
+  const enrol = (): Promise<Enrolled> => enrolOnce(signal).finally(memory.called)
   const pause = backoff()
   let device: Enrolled | undefined
   let beating: NodeJS.Timeout | undefined
@@ -55,6 +58,7 @@ export async function runAgent(
     }
   }
   const serve = async (stream: Duplex, ending: AbortSignal): Promise<void> => {
+    using _session = memory.session()
     const { serveOne, ...shared } = await (parts ??= load())
     const { keepalive_ms } = config
     await serveOne(stream, { ...shared, deviceName: device!.name, keepalive_ms, signal: ending, log })
@@ -62,7 +66,7 @@ export async function runAgent(
 
   const beat = async (): Promise<void> => {
     try {
-      device = await enrol(signal)
+      device = await enrol()
     } catch (error) {
       // The tunnel notices it too; the next beat tries again.
       log({ level: 'debug', event: 'beat.failed', why: messageOf(error) })
@@ -79,7 +83,7 @@ export async function runAgent(
     let asked_s: number | undefined
     try {
       if (!device) {
-        device = await enrol(signal)
+        device = await enrol()
         log({ event: 'device.enrolled', uid: device.uid, device: `${device.namespace}.${device.name}` })
       }
       await holdTunnel({ server: config.server, key: identity.key, serve, log }, device, signal, up)

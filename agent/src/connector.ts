@@ -23,6 +23,7 @@ import {
 import { readShadow, accountState, today_days } from '@hawser/engine/shadow'
 import { runAgent, type Log, type ServedDevice } from './agent.ts'
 import { ConfigError, readCommon, type AgentConfig } from './config.ts'
+import type { IdleMemory } from './idle-memory.ts'
 import { passwords, type Passwords } from './passwords.ts'
 
 export interface ConnectorConfig {
@@ -90,7 +91,12 @@ function tcp(host: string, secure: boolean, find: (name: string) => string): Eng
 }
 
 /** Resolves when the signal stops it. */
-export async function runConnector(config: ConnectorConfig, log: Log, signal: AbortSignal): Promise<void> {
+export async function runConnector(
+  config: ConnectorConfig,
+  log: Log,
+  signal: AbortSignal,
+  memory: IdleMemory,
+): Promise<void> {
   const client = engineClient({ endpoint: () => config.engine })
   const check = passwords({ log })
   const running = new Map<string, { readonly stopping: AbortController; readonly ended: Promise<void> }>()
@@ -121,7 +127,7 @@ export async function runConnector(config: ConnectorConfig, log: Log, signal: Ab
       preferredIdentity: id.slice(0, shown),
       singleUserPassword: '',
     }
-    const ended = runAgent(agent, about, stopping.signal, standFor(client, container, facts, check))
+    const ended = runAgent(agent, about, stopping.signal, memory, standFor(client, container, facts, check))
       .catch((error: unknown) =>
         about({ level: 'error', event: 'container.failed', why: (error as Error).message }),
       )

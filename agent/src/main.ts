@@ -13,6 +13,7 @@ import { runAgent } from './agent.ts'
 import { closeInherited } from './children.ts'
 import { ConfigError, readConfig } from './config.ts'
 import { facts } from './facts.ts'
+import { idleMemory } from './idle-memory.ts'
 import { macAddress } from './identity.ts'
 import { hideLibraries } from './own-libraries.ts'
 
@@ -71,13 +72,13 @@ async function main(args: readonly string[]): Promise<void> {
     const { readConnectorConfig, runConnector } = await import('./connector.ts')
     const config = readConnectorConfig(process.env, isRoot)
     logCiphers()
-    await runConnector(config, log, stopping.signal)
+    await runConnector(config, log, stopping.signal, idleMemory())
   } else {
     const config = readConfig(process.env, isRoot)
     const file = process.env['HAWSER_STATUS_FILE']
     if (file) note = (await import('./status.ts')).statusWriter(file)
     logCiphers()
-    await runAgent(config, log, stopping.signal)
+    await runAgent(config, log, stopping.signal, idleMemory())
   }
   process.exit(0)
 }

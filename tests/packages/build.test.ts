@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
-import { root, version } from '../../packages/bundle.ts'
+import { lazyBuiltins, root, version } from '../../packages/bundle.ts'
 import { moveFolder } from '../../packages/drafts.ts'
 import type { Architecture } from '../../packages/registry.ts'
 import { chosenNode, runtimeFor } from '../../packages/runtime.ts'
@@ -33,6 +33,26 @@ test('the Node in a tarball is untouched, and NODE_OPTIONS does not reach it', a
     env: { PATH: process.env['PATH'], NODE_OPTIONS: '--no-such-option' },
   })
   expect(said).toBe(`${version}\n`)
+})
+
+test('the agent loads nothing of Node that only browsers and large servers need', () => {
+  const script = "process.on('exit', () => console.log(process.moduleLoadList.join('\\n')))"
+  const args = ['--import', `data:text/javascript,${encodeURIComponent(script)}`]
+  const loaded = execFileSync(
+    where.file('hawser-agent/bin/node'),
+    [...args, where.file('hawser-agent/app/main.mjs'), 'info'],
+    { encoding: 'utf8' },
+  )
+  expect(loaded).toContain('NativeModule http\n')
+  expect(loaded).not.toMatch(/undici|http2|webstreams|readline/)
+})
+
+test('an import of a module of Node becomes the same names without an import', () => {
+  const get = (name: string): string => `process.getBuiltinModule("${name}");`
+  expect(lazyBuiltins('import os, { EOL as end } from "node:os";\nimport * as fs from "node:fs";\n')).toBe(
+    `const os = ${get('node:os')} const { EOL: end } = ${get('node:os')}\nconst fs = ${get('node:fs')}\n`,
+  )
+  expect(() => lazyBuiltins('export * from "node:os";\n')).toThrow('another way')
 })
 
 test('a build that is stopped in the middle leaves nothing behind', async () => {
