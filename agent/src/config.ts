@@ -9,6 +9,8 @@ export interface AgentConfig {
   readonly tenant_id: string
   readonly keyFile: string
   readonly keepalive_ms: number
+  /** A file with certificates of authorities beside those that everybody accepts; or empty. */
+  readonly caFile: string
   readonly preferredHostname: string
   readonly preferredIdentity: string
   /** A crypt hash: one user, the agent's own. */
@@ -62,7 +64,13 @@ export function readCommon(environment: Environment) {
     find,
     must,
     finish,
-    common: { server, tenant_id: tenant_id.toLowerCase(), keepalive_ms: Number(keepalive) * 1000, lowData },
+    common: {
+      server,
+      tenant_id: tenant_id.toLowerCase(),
+      keepalive_ms: Number(keepalive) * 1000,
+      caFile: find('CA_FILE'),
+      lowData,
+    },
   }
 }
 

@@ -16,6 +16,7 @@ import { facts } from './facts.ts'
 import { idleMemory } from './idle-memory.ts'
 import { macAddress } from './identity.ts'
 import { hideLibraries } from './own-libraries.ts'
+import { trustAuthorities } from './trust.ts'
 
 /** Writes down what the agent is doing, if the service names a file for it. */
 let note: ((event: Record<string, unknown>) => void) | undefined
@@ -71,10 +72,12 @@ async function main(args: readonly string[]): Promise<void> {
   if (command === 'connector') {
     const { readConnectorConfig, runConnector } = await import('./connector.ts')
     const config = readConnectorConfig(process.env, isRoot)
+    await trustAuthorities(config.common.caFile)
     logCiphers()
     await runConnector(config, log, stopping.signal, idleMemory())
   } else {
     const config = readConfig(process.env, isRoot)
+    await trustAuthorities(config.caFile)
     const file = process.env['HAWSER_STATUS_FILE']
     if (file) note = (await import('./status.ts')).statusWriter(file)
     logCiphers()

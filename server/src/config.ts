@@ -97,12 +97,61 @@ function recordingsFolder(text: string): string {
   return text
 }
 
+function email(text: string): string {
+  if (!/^([^\s@<>,]+@[^\s@<>,]+)?$/.test(text)) throw new Error('an e-mail address is expected')
+  return text
+}
+
+const file = (text: string): string => (text === '' ? '' : path.resolve(text))
+
 export const settings = {
   HAWSER_HTTP: setting({
     doc: 'Where the HTTP interface listens.',
     example: '127.0.0.1:8080',
     fallback: '0.0.0.0:8080',
     read: listen,
+  }),
+  HAWSER_TLS_CERT: setting({
+    doc: 'The file with the certificate for HTTPS and the chain to its issuer, in PEM. It and the key are read again when they change. Empty: no TLS, unless HAWSER_ACME_EMAIL is set.',
+    example: '/etc/letsencrypt/live/hawser.example.com/fullchain.pem',
+    fallback: '',
+    read: file,
+  }),
+  HAWSER_TLS_KEY: setting({
+    doc: 'The file with the private key of the certificate, in PEM.',
+    example: '/etc/letsencrypt/live/hawser.example.com/privkey.pem',
+    fallback: '',
+    read: file,
+  }),
+  HAWSER_ACME_EMAIL: setting({
+    doc: 'If set, the server gets its certificate for the name in HAWSER_URL from an ACME server, and renews it. The address is for that server’s notices; setting it agrees to its terms. Port 80 of the name must lead to HAWSER_HTTP.',
+    example: 'ops@example.com',
+    fallback: '',
+    read: email,
+  }),
+  HAWSER_ACME_DIRECTORY: setting({
+    doc: 'The directory of the ACME server. The default is Let’s Encrypt.',
+    example: 'https://acme-staging-v02.api.letsencrypt.org/directory',
+    fallback: 'https://acme-v02.api.letsencrypt.org/directory',
+    read: address('https:'),
+  }),
+  HAWSER_HTTPS: setting({
+    doc: 'Where the HTTP interface listens with TLS, if there is a certificate.',
+    example: '0.0.0.0:443',
+    fallback: '0.0.0.0:8443',
+    read: listen,
+  }),
+  HAWSER_PLAIN_HTTP: setting({
+    doc: 'With TLS, what becomes of requests to HAWSER_HTTP: `redirect` sends them to HTTPS and refuses tunnels; `serve` redirects browsers only, for agents and programs that still have an address with http://.',
+    example: 'serve',
+    fallback: 'redirect',
+    read: choice('redirect', 'serve'),
+  }),
+  HAWSER_TLS_RATE_LIMIT: setting({
+    doc: 'New TLS connections/seconds that one address may make; 0/10: no limit.',
+    example: '50/10',
+    fallback: '200/10',
+    read: rate,
   }),
   HAWSER_SSH: setting({
     doc: 'Where the SSH gateway listens.',
@@ -212,7 +261,7 @@ export const settings = {
     },
   }),
   HAWSER_URL: setting({
-    doc: 'The address under which people reach the server; links in e-mails start with it. Empty: http://localhost and the HTTP port.',
+    doc: 'The address under which people reach the server; links in e-mails start with it. Empty: http://localhost and the HTTP port, or https://localhost with HAWSER_TLS_CERT.',
     example: 'https://hawser.example.com',
     fallback: '',
     read: address('http:', 'https:'),

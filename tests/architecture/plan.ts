@@ -117,6 +117,11 @@ export const rooms: Readonly<Record<string, Place>> = {
     types: [],
     because: 'the bus carries news and does not know what they are about',
   },
+  'server/tls': {
+    values: everyRoom,
+    types: ['server/storage'],
+    because: 'tls brings certificates and encrypted connections and knows not what is spoken over them',
+  },
   'server/mail': { values: everyRoom, types: [], because: 'mail sends the e-mails it is given' },
   'server/billing': {
     values: everyRoom,

@@ -144,8 +144,8 @@ export const needs: readonly Need[] = [
     name: 'OpenSSL',
     found: { command: 'openssl' },
     debianPackage: 'openssl',
-    why: 'it makes the certificates of engines and proxies with TLS',
-    usedBy: ['**/*docker*', '**/*nginx*', '**/*openssl*'],
+    why: 'it makes the certificates of engines, proxies and servers with TLS, and looks at the latter',
+    usedBy: ['**/*docker*', '**/*nginx*', '**/*openssl*', '**/*tls-*'],
   },
   {
     name: 'HAProxy',

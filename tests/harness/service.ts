@@ -25,6 +25,8 @@ const builtConsole = consoleFolder()
 
 export interface Service extends AsyncDisposable {
   readonly url: string
+  /** Where it listens with TLS, on 127.0.0.1; undefined without. */
+  readonly tlsPort: number | undefined
   /** Where the gateway listens, on 127.0.0.1. */
   readonly sshPort: number
   readonly folder: string
@@ -110,6 +112,7 @@ export async function startService({
   const config = readConfig({
     HAWSER_HTTP: '127.0.0.1:0',
     HAWSER_SSH: '127.0.0.1:0',
+    HAWSER_HTTPS: '127.0.0.1:0',
     HAWSER_SSH_PUBLIC_PORT: '2222',
     HAWSER_DRAIN: '0',
     HAWSER_DATA: data,
@@ -151,6 +154,7 @@ export async function startService({
 
   return {
     url,
+    tlsPort: server.tlsPort,
     sshPort: server.reach.port,
     folder: data,
     rooms: server.rooms,

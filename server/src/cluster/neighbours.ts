@@ -46,18 +46,18 @@ export async function startNeighbours({
   http,
 }: NeighbourParts): Promise<Neighbours> {
   async function serve({ kind, ...about }: PeerRequest, signal: AbortSignal): Promise<Duplex> {
-    if (kind === 'http') return connectToHttp(String(about['from']))
+    if (kind === 'http') return connectToHttp(String(about['from']), about['secure'] === 1)
     const found = kind === 'ssh' ? tunnel(String(about['uid']), Number(about['least'])) : undefined
     if (!found) throw new Unreachable('The device is not here any more.')
     return found.openSsh(String(about['id']), signal)
   }
 
-  /** A connection to this node's HTTP server, from the address that the other node saw. */
-  function connectToHttp(remoteAddress: string): Duplex {
+  /** A connection to this node's HTTP server, from the address that the other node saw, with TLS or without. */
+  function connectToHttp(remoteAddress: string, encrypted: boolean): Duplex {
     const server = http()
     if (!server) throw new Unreachable('The node is starting.')
     const [theirs, ours] = duplexPair()
-    server.emit('connection', Object.assign(ours, { remoteAddress }))
+    server.emit('connection', Object.assign(ours, { remoteAddress, encrypted }))
     return theirs
   }
 
@@ -90,8 +90,9 @@ export async function startNeighbours({
       const address = await ownerOf(name)
       if (!address) return false
       const from = request.socket.remoteAddress ?? ''
+      const secure = 'encrypted' in request.socket && request.socket.encrypted === true
       const stream = await peers
-        .open(address, { kind: 'http', from }, AbortSignal.timeout(dial_ms))
+        .open(address, { kind: 'http', from, secure: Number(secure) }, AbortSignal.timeout(dial_ms))
         .catch((cause: unknown) => {
           throw new Failure('unavailable', {
             message: 'The node that has it cannot be reached.',

@@ -118,8 +118,12 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
         onDropped: (dropped) => log.warn({ event: 'lines.dropped', ...dropped }),
       }),
     ),
-    url: config.HAWSER_URL || `http://localhost:${config.HAWSER_HTTP.port}`,
+    url: config.HAWSER_URL || defaultUrl(config),
   }
+}
+
+function defaultUrl({ HAWSER_TLS_CERT, HAWSER_HTTP, HAWSER_HTTPS }: Config): string {
+  return HAWSER_TLS_CERT ? `https://localhost:${HAWSER_HTTPS.port}` : `http://localhost:${HAWSER_HTTP.port}`
 }
 
 /** The code is loaded only where it is used: a single node needs no NATS. */

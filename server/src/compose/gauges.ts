@@ -4,6 +4,7 @@ import type { Metrics, Sample } from '../http/metrics.ts'
 import { diskStates } from '../kit/disk.ts'
 import type { Reach } from './reach.ts'
 import type { Rooms } from './rooms.ts'
+import type { Tls } from './tls.ts'
 
 const samplesOf = (
   label: string,
@@ -80,4 +81,17 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
       () => diskStates.indexOf(disks.data.state),
     )
   }
+}
+
+export function watchTls(figures: Metrics, tls: Tls): void {
+  figures.gauge(
+    'hawser_tls_certificate_expiry_timestamp_seconds',
+    'When the TLS certificate in use expires, in seconds since 1970; 0 while there is none.',
+    () => Math.floor((tls.certificate?.expires_at ?? 0) / 1000),
+  )
+  figures.gauge(
+    'hawser_tls_refused',
+    'TLS connections that were refused before their handshake, since the start.',
+    () => tls.refused,
+  )
 }

@@ -6,9 +6,10 @@ import { metrics } from '../http/metrics.ts'
 import { metricsServer, servePages } from '../http/pages.ts'
 import { httpServer } from '../http/serve.ts'
 import { second_ms } from '../kit/clock.ts'
-import { watchRooms } from './gauges.ts'
+import { watchRooms, watchTls } from './gauges.ts'
 import { openReach, type Reach } from './reach.ts'
 import { openRooms, type ServerOptions } from './rooms.ts'
+import { openTls, plainRequests, tlsSource, type Tls } from './tls.ts'
 
 /** How long requests under way get to finish when the server stops. */
 const drain_ms = 5 * second_ms
@@ -23,6 +24,7 @@ export interface ServedFolders {
 /** The rooms behind their doors, listening. */
 export async function startServer(options: ServerOptions & ServedFolders) {
   const { config, log } = options
+  const source = tlsSource(config)
   const rooms = await openRooms({ ...options, serving: true })
   let reach: Reach
   try {
@@ -34,6 +36,7 @@ export async function startServer(options: ServerOptions & ServedFolders) {
   const figures = metrics()
   watchRooms(figures, rooms, reach)
   const served: string[] = []
+  let tls: Tls | undefined
   const app = httpServer({
     rules: rooms.rules,
     gate: rooms.gate,
@@ -49,6 +52,7 @@ export async function startServer(options: ServerOptions & ServedFolders) {
     lines: rooms.lines,
     served,
     doors: reach.doors,
+    plain: source && plainRequests(config, () => tls),
   })
   servePages(app, {
     version,
@@ -61,6 +65,7 @@ export async function startServer(options: ServerOptions & ServedFolders) {
   const listeners = [app]
   try {
     // Every line of the log has an event, so this replaces Fastify's own text; our line comes below.
+    tls = source && (await openTls(source, rooms, config, log, app.server))
     await app.listen({
       ...config.HAWSER_HTTP,
       listenTextResolver: (address) => ({ event: 'http.bound', address }) as never,
@@ -72,12 +77,17 @@ export async function startServer(options: ServerOptions & ServedFolders) {
     }
   } catch (error) {
     for (const listener of listeners) await listener.close()
+    await tls?.close()
     await reach.stop()
     await rooms[Symbol.asyncDispose]()
     throw error
   }
   const { port } = app.server.address() as { port: number }
   log.info({ event: 'http.listening', host: config.HAWSER_HTTP.host, port })
+  if (tls) {
+    log.info({ event: 'https.listening', host: config.HAWSER_HTTPS.host, port: tls.port })
+    watchTls(figures, tls)
+  }
   log.info({ event: 'ssh.listening', host: config.HAWSER_SSH.host, port: reach.port })
   const { name: implementation, ...why } = cipherImplementation()
   log.info({ event: 'ssh.ciphers', implementation, ...why })
@@ -85,6 +95,8 @@ export async function startServer(options: ServerOptions & ServedFolders) {
     rooms,
     reach,
     port,
+    /** The port with TLS; undefined without. */
+    tlsPort: tls?.port,
     /** `METHOD /path` of every route, so that a test can compare them with the contract. */
     served,
     /** Accepts no more requests, finishes those under way, writes what waits, closes. */
@@ -101,7 +113,7 @@ export async function startServer(options: ServerOptions & ServedFolders) {
       const idle = setInterval(() => {
         for (const listener of listeners) listener.server.closeIdleConnections()
       }, 50)
-      await Promise.all(listeners.map((listener) => listener.close()))
+      await Promise.all([...listeners.map((listener) => listener.close()), tls?.close()])
       clearInterval(idle)
       clearTimeout(deadline)
       await rooms[Symbol.asyncDispose]()

@@ -12,6 +12,7 @@ import fastify, {
   type RouteOptions,
 } from 'fastify'
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { addresses, operations, type NamedOperation } from '@hawser/contract'
 import { Failure, failureHeader } from '@hawser/contract/failures'
@@ -27,6 +28,7 @@ import { whereFrom, type ProxyHeaderOptions } from './client-address.ts'
 import type { Metrics } from './metrics.ts'
 import { tooComplex, withinLimits } from './json-limits.ts'
 import { listSerialiser, pieces, serialiser, type Serialise } from './serialise.ts'
+import { isStrict, redirection, strictTransport, type HttpsParts } from './plain-requests.ts'
 import { upgrades, type UpgradeHandlers } from './upgrade.ts'
 import { checker, known, queryReader, type Check } from './validate.ts'
 
@@ -53,6 +55,8 @@ export interface HttpParts {
   served: string[]
   /** Where WebSockets come in. */
   doors: UpgradeHandlers
+  /** What becomes of requests without TLS; undefined where the server has none itself. */
+  plain?: HttpsParts | undefined
 }
 
 /** Stands for the method of a request for a WebSocket in the list of routes. */
@@ -85,7 +89,9 @@ type AnyRule = (input: { params: unknown; query: unknown; body: unknown }, calle
 export function httpServer(parts: HttpParts): FastifyInstance {
   const { log, metrics } = parts
   const from = whereFrom(parts.believed)
-  const sockets = upgrades({ doors: parts.doors, from, bearerOf, lines: parts.lines, log })
+  const redirected = (request: IncomingMessage): string | undefined =>
+    parts.plain && !from(request).secure ? redirection(parts.plain, request) : undefined
+  const sockets = upgrades({ doors: parts.doors, from, redirected, bearerOf, lines: parts.lines, log })
   const app = fastify({
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
@@ -134,7 +140,9 @@ export function httpServer(parts: HttpParts): FastifyInstance {
   app.addHook('onRequest', (request, reply, done) => {
     secured(request, reply)
     // At once, whatever the method and the body are: nothing of either is looked at.
-    if (request.is404) nowhere(request, reply)
+    const location = redirected(request.raw)
+    if (location !== undefined) reply.redirect(location, 308)
+    else if (request.is404) nowhere(request, reply)
     else done()
   })
   app.addHook('onResponse', (request, reply, done) => {
@@ -324,6 +332,7 @@ function bearerOf(header: string | undefined): string | undefined {
 }
 
 function secured(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (isStrict(request.raw)) reply.headers(strictTransport)
   return reply.headers(security).header('x-request-id', request.id)
 }
 

@@ -33,6 +33,8 @@ export const pathOf = (request: IncomingMessage): string => (request.url ?? '').
 export interface UpgradeParts {
   doors: UpgradeHandlers
   from(request: IncomingMessage): RequestOrigin
+  /** Where a request has to go that came without TLS. */
+  redirected(request: IncomingMessage): string | undefined
   bearerOf(header: string | undefined): string | undefined
   /** Limits lines of the log about refused requests, by their source. */
   lines: LineLimiter
@@ -42,7 +44,7 @@ export interface UpgradeParts {
 /** Those who come too fast or too many at a time are told to come back; that is nothing to look at. */
 const comesBack = new Set([429, 503])
 
-export function upgrades({ doors, from, bearerOf, lines, log }: UpgradeParts) {
+export function upgrades({ doors, from, redirected, bearerOf, lines, log }: UpgradeParts) {
   const entries = Object.entries(doors).map(([path, enter]) => ({ enter, pattern: patternOf(path) }))
   const doorOf = (request: IncomingMessage) => {
     const path = pathOf(request)
@@ -84,6 +86,12 @@ export function upgrades({ doors, from, bearerOf, lines, log }: UpgradeParts) {
         query: new URL(request.url ?? '', 'http://door').searchParams,
       }
       try {
+        // Clients of WebSockets follow no redirection.
+        const location = redirected(request)
+        if (location !== undefined)
+          throw new Failure('forbidden', {
+            message: `This server speaks TLS: use ${new URL(location).origin} as its address.`,
+          })
         await enter(upgrade)
       } catch (error) {
         if (error instanceof Failure) logRefusal(upgrade, error)

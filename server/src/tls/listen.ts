@@ -1,0 +1,106 @@
+// The TLS listener. It accepts connections within limits (see handshakes.ts), makes them secure and hands
+// them on; what is spoken over them is not its business. It listens from the start and refuses everybody
+// until it has a certificate. A new certificate counts for new connections, and open ones stay.
+import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
+import tls, { type TLSSocket } from 'node:tls'
+import { once } from 'node:events'
+import { plainAddress } from '../kit/address.ts'
+import { second_ms } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { Certificate } from './certificate.ts'
+import type { Handshakes } from './handshakes.ts'
+
+export interface TlsServerParts {
+  readonly listen: { readonly host: string; readonly port: number }
+  readonly handshakes: Handshakes
+  /** The proxies whose connections stand for those of many people. */
+  readonly trusted: BlockList
+  onConnection(socket: TLSSocket): void
+  readonly log: Log
+}
+
+export interface TlsServer {
+  readonly port: number
+  /** The one that new connections get; undefined before there is one. */
+  readonly certificate: Certificate | undefined
+  use(certificate: Certificate): void
+  /** Connections that were refused since the start. */
+  readonly refused: number
+  /** Accepts no more connections and ends handshakes; resolves when the open connections have ended. */
+  close(): Promise<void>
+}
+
+const handshake_ms = 10 * second_ms
+
+export async function listenTls(parts: TlsServerParts): Promise<TlsServer> {
+  let certificate: Certificate | undefined
+  let refused = 0
+  /** The connections whose handshake is going on, by the address and port of the client. */
+  const pending = new Map<string, { readonly socket: Socket; readonly place: Disposable }>()
+
+  // Node's defaults are TLS 1.2 and newer with forward secrecy.
+  const secure = tls.createServer({
+    ALPNProtocols: ['http/1.1'],
+    handshakeTimeout: handshake_ms,
+    minVersion: 'TLSv1.2',
+  })
+  secure.on('secureConnection', (socket) => {
+    finish(nameOf(socket))
+    parts.onConnection(socket)
+  })
+  secure.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+    parts.log.debug({
+      event: 'tls.failed',
+      source: plainAddress(socket.remoteAddress ?? ''),
+      reason: error.code ?? error.message,
+    })
+    socket.destroy()
+  })
+
+  function finish(name: string): void {
+    pending.get(name)?.place[Symbol.dispose]()
+    pending.delete(name)
+  }
+
+  const server = net.createServer({ noDelay: true }, (socket) => {
+    const address = plainAddress(socket.remoteAddress ?? '')
+    const family = net.isIP(address)
+    const trusted = family !== 0 && parts.trusted.check(address, family === 6 ? 'ipv6' : 'ipv4')
+    const place = certificate && parts.handshakes.enter(address, trusted)
+    if (!place) {
+      refused += 1
+      socket.destroy()
+      return
+    }
+    const name = nameOf(socket)
+    pending.set(name, { socket, place })
+    socket.once('close', () => finish(name))
+    // Before TLS has taken it, a connection that breaks is nobody's fault.
+    socket.on('error', () => undefined)
+    secure.emit('connection', socket)
+  })
+  server.listen(parts.listen.port, parts.listen.host)
+  await once(server, 'listening')
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    get certificate() {
+      return certificate
+    },
+    use(next) {
+      secure.setSecureContext({ cert: next.chain, key: next.key, minVersion: 'TLSv1.2' })
+      certificate = next
+    },
+    get refused() {
+      return refused
+    },
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const { socket } of pending.values()) socket.destroy()
+      await closed
+    },
+  }
+}
+
+const nameOf = (socket: Socket): string => `${socket.remoteAddress} ${socket.remotePort}`
