@@ -203,6 +203,12 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
       (await owner.devices.list({ query: { status: 'pending' } })).body.map(({ name }) => name),
     ).not.toContain('bollard')
 
+    // A change that the server does not take leaves the agent that runs alone.
+    expect(await said(['hawser-agent', 'install', '--tenant', other])).toMatch(
+      /^1 hawser-agent: .* does not take this device in: There is no namespace with this tenant_id\./,
+    )
+    expect((await greet()).stdout.toString()).toBe('here is pilot\r\n')
+
     expect(await said(['hawser-agent', 'uninstall'])).toMatch(
       /^0 hawser-agent: removed; the device's identity is still in/,
     )
@@ -220,5 +226,19 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
       /opt.hawser-agent/,
     )
     expect((await greet()).status).toBe(255)
+
+    // Where the server cannot be reached yet, it is installed on demand, and says what it waits for.
+    const nowhere = `http://127.0.0.1:${await freePort()}`
+    const offline = ['install', '--offline', '--server', nowhere, '--tenant', sample.tenant]
+    expect(await said(['/hawser-agent/bin/hawser-agent', ...offline])).toMatch(
+      /^0 hawser-agent: installed and started \(plain\); it enrols when it reaches the server/,
+    )
+    await eventually(async () =>
+      expect(await said(['hawser-agent', 'status'])).toMatch(
+        /^1 .* not connected since .*: Nothing listens at/,
+      ),
+    )
+    expect(await said(['hawser-agent', 'uninstall', '--purge'])).toBe('0 hawser-agent: removed')
+    expect(await said(['/hawser-agent/bin/hawser-agent', 'status'])).toMatch(/^3 /)
   })
 })
