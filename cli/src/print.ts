@@ -17,6 +17,8 @@ export const columnsOf: Readonly<Record<string, readonly string[]>> = {
   devices: ['name', 'status', 'online', 'tags', 'info.pretty_name', 'last_seen', 'uid'],
   sessions: ['uid', 'device.name', 'username', 'ip_address', 'started_at', 'active', 'type', 'recorded'],
   publicKeys: ['name', 'username', 'filter', 'certificate_authority', 'fingerprint_sha256', 'created_at'],
+  enrolmentTokens: ['name', 'hint', 'used', 'most_devices', 'accept', 'expires_at', 'id'],
+  acceptRules: ['id', 'priority', 'source', 'hostname', 'mac', 'platform', 'tags'],
   enrolmentKeys: ['name', 'fingerprint_sha256', 'created_at'],
   apiKeys: ['name', 'role', 'expires_in', 'created_at'],
   namespaces: ['name', 'device_count', 'members', 'tenant_id'],

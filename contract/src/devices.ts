@@ -32,6 +32,9 @@ export const statusChanges = {
 } as const
 export type StatusChange = keyof typeof statusChanges
 
+/** How a device may join beside waiting for somebody to accept it. */
+export const enrolmentKinds = ['token', 'rule', 'pairing'] as const
+
 export const DeviceInfo = Type.Object({
   id: Type.String(),
   pretty_name: Type.String(),
@@ -63,6 +66,16 @@ export const Device = Type.Object({
   public_url: Type.Boolean(),
   public_url_address: Type.String(),
   acceptable: Type.Boolean({ description: 'Whether accepting it now would stay within the device limit.' }),
+  enrolled_with: Type.Optional(
+    Type.Object(
+      { kind: Type.Enum([...enrolmentKinds]), id: Type.String(), name: Type.String() },
+      {
+        description:
+          'How it joined, if not by the id of the namespace alone: the enrolment token, the accept rule, or the user ' +
+          'who confirmed its pairing.',
+      },
+    ),
+  ),
   replaces: Type.Optional(
     Type.Object(
       { uid: DeviceUid, name: Type.String() },
@@ -135,7 +148,16 @@ export const devices = {
       ),
       identity: Type.Optional(Type.Object({ mac: Type.Optional(Short) })),
       public_key: Type.String({ minLength: 1, maxLength: 16_384 }),
-      tenant_id: Type.String({ minLength: 1, maxLength: 64 }),
+      tenant_id: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 64, description: 'Needed without an enrolment token.' }),
+      ),
+      enrolment_token: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 64,
+          description: 'Names the namespace instead of tenant_id.',
+        }),
+      ),
     }),
     answer: Type.Object({
       uid: DeviceUid,
@@ -143,8 +165,11 @@ export const devices = {
       name: Type.String(),
       namespace: Type.String(),
       status: DeviceStatus,
+      tenant_id: Type.Optional(
+        Type.String({ description: 'The namespace, if the device came with an enrolment token.' }),
+      ),
     }),
-    failures: ['notFound', 'tooMany'],
+    failures: ['notFound', 'tooMany', 'wrongToken'],
     example: {
       body: {
         info: {

@@ -59,6 +59,11 @@ export const sample = {
   fingerprint: '19:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f',
   taggedFingerprint: '2a:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f',
   enrolmentFingerprint: '3b:e2:45:6d:a5:71:0d:a3:10:5c:26:3a:b7:d1:56:0f',
+  enrolmentTokenId: 'aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa',
+  enrolmentToken: 'hwe_aaaabbbbccccddddeeeeffff22223333',
+  acceptRule: '1',
+  pairingCode: 'K7QX-2MPT',
+  pairingSecret: '7'.repeat(64),
   /** The base64 of an OpenSSH public-key line. */
   publicKeyLine: btoa(
     'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl olga',

@@ -28,6 +28,8 @@ const catalogue = {
   connectorLimit: { status: 403, message: 'The namespace has as many connectors as it may have.' },
   firewallLimit: { status: 403, message: 'The namespace has as many firewall rules as it may have.' },
   enrolmentKeyLimit: { status: 403, message: 'The namespace has as many enrolment keys as it may have.' },
+  enrolmentTokenLimit: { status: 403, message: 'The namespace has as many enrolment tokens as it may have.' },
+  acceptRuleLimit: { status: 403, message: 'The namespace has as many accept rules as it may have.' },
   tooManyTags: { status: 403, message: 'There are three tags already, which is the most.' },
   notFound: { status: 404, message: 'There is no such thing here.' },
   unknownRoute: { status: 404, message: 'There is no such address on this server.' },

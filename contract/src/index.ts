@@ -1,14 +1,17 @@
 // The whole contract as one object: noun → verb → operation.
+import { acceptRules } from './accept-rules.ts'
 import { announcements } from './announcements.ts'
 import { apiKeys } from './api-keys.ts'
 import { billing } from './billing.ts'
 import { connectors } from './connectors.ts'
 import { devices } from './devices.ts'
 import { enrolmentKeys } from './enrolment-keys.ts'
+import { enrolmentTokens } from './enrolment-tokens.ts'
 import { firewall } from './firewall.ts'
 import { mfa } from './mfa.ts'
 import { namespaces } from './namespaces.ts'
 import type { Operation } from './operation.ts'
+import { pairings } from './pairings.ts'
 import { publicKeys } from './public-keys.ts'
 import { recordings } from './recordings.ts'
 import { sessions } from './sessions.ts'
@@ -19,6 +22,9 @@ import { users } from './users.ts'
 
 export const contract = {
   devices,
+  enrolmentTokens,
+  pairings,
+  acceptRules,
   enrolmentKeys,
   tags,
   publicKeys,

@@ -3,11 +3,13 @@
 // into rows for people, so that the pages and the browsable reference use the same words.
 import type { TSchema } from './type.ts'
 import type { Access } from './access.ts'
+import { AcceptRule } from './accept-rules.ts'
 import { Announcement } from './announcements.ts'
 import { ApiKey } from './api-keys.ts'
 import { Connector } from './connectors.ts'
 import { Device } from './devices.ts'
 import { EnrolmentKey } from './enrolment-keys.ts'
+import { EnrolmentToken } from './enrolment-tokens.ts'
 import { failureHeader, failures, type FailureKind } from './failures.ts'
 import { FirewallRule } from './firewall.ts'
 import { addresses, type Contract, operations } from './index.ts'
@@ -86,6 +88,12 @@ export interface OpenApiDocument {
 
 export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sentence: string]>> = {
   devices: ['Devices', 'Machines with an agent: enrolled, accepted, named and tagged.'],
+  enrolmentTokens: [
+    'Enrolment tokens',
+    'How many agents join: without a tenant id, named, tagged and accepted at once.',
+  ],
+  pairings: ['Pairing', 'How one agent joins without any id: it shows a code, and a member confirms it.'],
+  acceptRules: ['Accept rules', 'Which new devices are accepted without a person.'],
   enrolmentKeys: [
     'Enrolment keys',
     'How devices that can carry no agent join, by an outgoing SSH connection of their own.',
@@ -119,6 +127,8 @@ const shared = {
   Announcement,
   Connector,
   EnrolmentKey,
+  EnrolmentToken,
+  AcceptRule,
   UserSession,
   Frame,
 }

@@ -35,6 +35,12 @@ export const system = {
     query: Type.Object({
       // Not only ids: the script says what is wrong with one, where a 400 would only make `curl -f` fail.
       tenant_id: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9-]{1,64}$' })),
+      token: Type.Optional(
+        Type.String({
+          pattern: '^[a-zA-Z0-9_-]{1,64}$',
+          description: 'An enrolment token, instead of tenant_id.',
+        }),
+      ),
       keepalive_interval: Type.Optional(Type.String({ pattern: '^[0-9]{1,6}$' })),
       preferred_hostname: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9_.-]{1,64}$' })),
       preferred_identity: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9_.:-]{1,255}$' })),

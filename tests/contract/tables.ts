@@ -19,6 +19,8 @@ const kept = [
   'devices',
   'public_keys',
   'enrolment_keys',
+  'enrolment_tokens',
+  'accept_rules',
   'login_keys',
   'shellhub_keys',
   'firewall_rules',
@@ -26,6 +28,7 @@ const kept = [
   'sessions',
   'announcements',
   'connectors',
+  'pairings',
   'tallies',
 ] as const satisfies readonly (keyof Schema)[]
 

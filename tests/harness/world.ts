@@ -126,6 +126,50 @@ export async function buildWorld(service: Service): Promise<World> {
     public_key: 'ssh-ed25519 AAAA',
     created_at: now,
   })
+  await here.enrolmentTokens.insert({
+    id: sample.enrolmentTokenId,
+    hash: hashOf(sample.enrolmentToken),
+    hint: sample.enrolmentToken.slice(-4),
+    name: 'moorings',
+    accept: 0,
+    tags: '[]',
+    name_pattern: '',
+    most_devices: 10,
+    expires_at: later,
+    last_used_at: null,
+    created_by: sample.administrator.id,
+    created_at: now,
+  })
+  await here.acceptRules.insert({
+    priority: 1,
+    source: '198.51.100.0/24',
+    hostname: '^mooring-',
+    mac: '',
+    platform: '',
+    tags: '[]',
+  })
+  await stores.pairings.insert({
+    secret: hashOf(sample.pairingSecret),
+    code: vault.mark('pairing', sample.pairingCode.replace('-', '')),
+    source: '192.0.2.7',
+    remote_addr: '192.0.2.7',
+    hostname: 'dinghy',
+    mac: '00:00:5e:00:53:dd',
+    public_key: sample.publicKeyPem,
+    fingerprint: 'SHA256:example',
+    info: JSON.stringify({
+      id: 'debian',
+      pretty_name: 'Debian',
+      version: 'v1',
+      arch: 'amd64',
+      platform: 'native',
+    }),
+    state: 'waiting',
+    namespace: null,
+    confirmed_by: null,
+    created_at: now,
+    expires_at: later,
+  })
   for (const filter of [{ hostname: '.*' }, { tags: [sample.tag] }])
     await here.firewall.insert({
       action: 'allow',

@@ -151,6 +151,7 @@ export function device(
     tunnel: 0,
     connector: null,
     enrolment_key: null,
+    enrolled_with: null,
     ...change,
   }
 }
@@ -194,6 +195,33 @@ export const enrolmentKey = (fingerprint: string, change: object = {}) => ({
   name: fingerprint,
   public_key: 'ssh-ed25519 AAAA',
   created_at: now,
+  ...change,
+})
+
+export const enrolmentToken = (created_by: string, change: object = {}) => ({
+  id: unique('token'),
+  hash: unique('hash'),
+  hint: 'abcd',
+  name: unique('token'),
+  accept: 1 as const,
+  tags: '[]',
+  name_pattern: '',
+  most_devices: 1,
+  used: 0,
+  expires_at: null,
+  last_used_at: null,
+  created_by,
+  created_at: now,
+  ...change,
+})
+
+export const acceptRule = (change: object = {}) => ({
+  priority: 1,
+  source: '192.0.2.0/24',
+  hostname: '',
+  mac: '',
+  platform: '',
+  tags: '[]',
   ...change,
 })
 

@@ -9,11 +9,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NamespaceContext, ServerContext } from '../../server/src/storage/context.ts'
 import type { Stores } from '../../server/src/storage/stores.ts'
 import {
+  acceptRule,
   apiKey,
   connector,
   databases,
   device,
   enrolmentKey,
+  enrolmentToken,
   firewallRule,
   later,
   namespace,
@@ -41,6 +43,8 @@ interface Names {
   readonly key: string
   readonly connector: string
   readonly removed: string
+  readonly token: string
+  readonly acceptRule: number
 }
 
 type Calls = {
@@ -118,6 +122,23 @@ const calls: Calls = {
     remove: (store, theirs) => store.remove(theirs.fingerprint),
     list: (store) => store.list(page()),
   },
+  enrolmentTokens: {
+    insert: (store, theirs) => store.insert(enrolmentToken(theirs.owner)),
+    spend: (store, theirs) => store.spend(theirs.token, later),
+    saveTags: (store, theirs) => store.saveTags(theirs.token, '["taken-over"]'),
+    remove: (store, theirs) => store.remove(theirs.token),
+    removeOf: (store, theirs) => store.removeOf(theirs.owner),
+    all: (store) => store.all(),
+    list: (store) => store.list(page()),
+  },
+  acceptRules: {
+    all: (store) => store.all(),
+    // The number that it gives is another each time, and not theirs.
+    insert: async (store, theirs) => (await store.insert(acceptRule())) === theirs.acceptRule,
+    saveTags: (store, theirs) => store.saveTags(theirs.acceptRule, '["taken-over"]'),
+    remove: (store, theirs) => store.remove(theirs.acceptRule),
+    list: (store) => store.list(page()),
+  },
   loginKeys: {
     find: (store) => store.find(),
     keep: (store) => store.keep('taken over', later),
@@ -179,6 +200,9 @@ async function furnished(storage: Storage): Promise<Names> {
   await here.enrolmentKeys.insert(enrolmentKey(fingerprint))
   await here.loginKeys.keep('sealed', later)
   const rule = await here.firewall.insert(firewallRule())
+  const token = enrolmentToken(owner.id, { most_devices: 0 })
+  await here.enrolmentTokens.insert(token)
+  const accepting = await here.acceptRules.insert(acceptRule())
   const key = apiKey(owner.id)
   await here.apiKeys.insert(key)
   const engine = connector({ enable: 1 })
@@ -196,6 +220,8 @@ async function furnished(storage: Storage): Promise<Names> {
     rule,
     key: key.name,
     connector: engine.uid,
+    token: token.id,
+    acceptRule: accepting,
   }
   return { tenant_id, owner: owner.id, removed, ...names }
 }
@@ -213,6 +239,8 @@ const nothing: Names = {
   key: 'no-key',
   connector: 'no-connector',
   removed: 'no-removed',
+  token: 'no-token',
+  acceptRule: 987_654_321,
 }
 
 const tables = [
@@ -222,6 +250,8 @@ const tables = [
   'sessions',
   'public_keys',
   'enrolment_keys',
+  'enrolment_tokens',
+  'accept_rules',
   'login_keys',
   'firewall_rules',
   'api_keys',

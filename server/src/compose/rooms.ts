@@ -1,6 +1,7 @@
 // Composition of everything but what listens: it makes every room, in order, and passes each what it needs.
 // When the rooms are disposed they are closed in reverse order. The administrator's commands need no more
 // than this.
+import { createPublicKey } from 'node:crypto'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
 import { version } from '@hawser/contract/version'
@@ -21,19 +22,23 @@ import { gate, type Gate } from '../domain/callers/callers.ts'
 import type { AllRules } from '../domain/callers/rules.ts'
 import { shellHubTokens } from '../domain/callers/shellhub-tokens.ts'
 import { tokens, type Tokens } from '../domain/callers/tokens.ts'
+import { acceptRules } from '../domain/devices/accept-rules.ts'
 import { agentless, type AgentlessRules } from '../domain/devices/agentless.ts'
 import { connectors } from '../domain/devices/connectors.ts'
 import { containerDevices } from '../domain/devices/container-devices.ts'
 import { deviceView } from '../domain/devices/device-view.ts'
 import { devices } from '../domain/devices/devices.ts'
 import { enrolmentKeys, type EnrolmentKeyRules } from '../domain/devices/enrolment-keys.ts'
+import { enrolmentTokens } from '../domain/devices/enrolment-tokens.ts'
 import { enrolment } from '../domain/devices/enrolment.ts'
+import { joining } from '../domain/devices/joining.ts'
+import { pairings } from '../domain/devices/pairings.ts'
 import { presence } from '../domain/devices/presence.ts'
 import { tags } from '../domain/devices/tags.ts'
 import { tunnelRules, type TunnelRules } from '../domain/devices/tunnels.ts'
 import { namespaces, type NamespaceAdministration } from '../domain/namespaces/namespaces.ts'
 import { identity } from '../domain/people/identity.ts'
-import { lockout } from '../domain/people/lockout.ts'
+import { fiveTries, lockout } from '../domain/people/lockout.ts'
 import { mfa } from '../domain/people/mfa.ts'
 import { signIn, type SignInCounters } from '../domain/people/sign-in.ts'
 import { users, type UserAdministration } from '../domain/people/users.ts'
@@ -253,7 +258,25 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
         })
     },
   })
-  const newPerSource = limiter('new devices', config.HAWSER_RATE_LIMIT)
+  const joins = joining({
+    stores,
+    bus,
+    clock,
+    billed,
+    newPerSource: limiter('new devices', config.HAWSER_RATE_LIMIT),
+    wrongTokens: limiter('wrong enrolment tokens', { max: 30, window_ms: 10 * minute_ms }),
+    isFull,
+    onJoined: ({ tenant_id: tenant, uid: device, enrolled_with, ...about }) =>
+      log[about.why === undefined ? 'info' : 'warn']({
+        event: 'device.joined',
+        tenant,
+        device,
+        with: `${enrolled_with.kind} ${enrolled_with.name}`,
+        ...about,
+      }),
+    onRefused: ({ tenant_id: tenant, ...about }) =>
+      log.warn({ event: 'enrolment.refused', tenant, ...about }),
+  })
   const auth = enrolment({
     stores,
     tokens: issued,
@@ -261,8 +284,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     bus,
     clock,
     callsPerDevice: limiter('device calls', config.HAWSER_DEVICE_RATE_LIMIT),
-    newPerSource,
-    isFull,
+    joining: joins,
   })
   const signing = signer(clock, bus, (device, fingerprint) =>
     log.warn({ event: 'signature.refused', device, fingerprint }),
@@ -338,6 +360,20 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const rules: AllRules = {
     devices: deviceRules,
     enrolmentKeys: enrolmentKeyRules,
+    enrolmentTokens: enrolmentTokens({ stores, clock }),
+    acceptRules: acceptRules({ stores }),
+    pairings: pairings({
+      stores,
+      vault,
+      clock,
+      fiveTries: (subject, wrong, attempt) => locks.judge(subject, fiveTries, wrong, attempt),
+      wrongCodes: limiter('wrong pairing codes', { max: 30, window_ms: 10 * minute_ms }),
+      addressOf: systemRules.addressOf,
+      fingerprintOf: pemFingerprint,
+      accept: deviceRules.accept,
+      onConfirmed: ({ tenant_id: tenant, uid: device, ...about }) =>
+        log.info({ event: 'device.paired', tenant, device, ...about }),
+    }),
     tags: tags({ stores, onDeactivated }),
     publicKeys: publicKeys({ stores, clock, keys }),
     apiKeys: apiKeys({ stores, bus, clock }),
@@ -375,7 +411,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       onUnrunnable: (tenant_id, rules) =>
         log.warn({ event: 'firewall.unrunnable', tenant_id, rules: rules.slice(0, 10) }),
     }),
-    agentless: agentless({ stores, clock, newPerSource, isFull }),
+    agentless: agentless({ stores, clock, joining: joins }),
     loginKeyOf: enrolmentKeyRules.loginKeyOf,
     signer: signing,
     sessions: live,
@@ -386,6 +422,17 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     supervision: { engine: engines, connectors: connectorRules.supervision, devices: containers },
     nodes: alive,
     [Symbol.asyncDispose]: () => background[Symbol.asyncDispose](),
+  }
+}
+
+/** The fingerprint of a public key in PEM, as OpenSSH shows it. */
+function pemFingerprint(pem: string): string | undefined {
+  // Node would take a private key, too, and derive the public one.
+  if (!pem.includes('PUBLIC KEY')) return undefined
+  try {
+    return fingerprintSha256(blobOf(createPublicKey(pem)))
+  } catch {
+    return undefined
   }
 }
 

@@ -164,6 +164,8 @@ export function httpServer(parts: HttpParts): FastifyInstance {
 
 /** The domain reports these itself, with the name of the person; see domain/people/sign-in.ts. */
 const reported = new Set(['users.login', 'users.auth', 'mfa.authenticate', 'mfa.recover', 'mfa.reset'])
+/** Agents ask these again and again. */
+const repeated = new Set(['devices.auth', 'pairings.outcome'])
 
 /**
  * Who changed what is worth a line always, and so is who may not do what they tried. Reading, and the agents'
@@ -176,7 +178,7 @@ function levelOf(
 ): 'info' | 'debug' {
   if (!named || (reported.has(named.id) && caller)) return 'debug'
   if (statusCode === 403) return 'info'
-  return named.op.method !== 'GET' && named.id !== 'devices.auth' ? 'info' : 'debug'
+  return named.op.method !== 'GET' && !repeated.has(named.id) ? 'info' : 'debug'
 }
 
 function line(request: FastifyRequest, reply: FastifyReply, source: string): object {

@@ -1,6 +1,7 @@
 // All stores. Data of a namespace are reached through `of(tenant_id)`, whose stores can make no query without
 // their tenant_id (context.ts). The stores that see several namespaces are listed in `acrossNamespaces`.
 import { sql } from 'kysely'
+import { acceptRuleStore } from './accept-rules.ts'
 import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
 import { attemptStore } from './attempts.ts'
@@ -12,12 +13,14 @@ import { listDevices } from './device-list.ts'
 import { deviceStore } from './devices.ts'
 import type { Opened } from './dialects/dialect.ts'
 import { enrolmentKeyStore, loginKeyStore } from './enrolment-keys.ts'
+import { enrolmentTokenStore, presentedTokenStore } from './enrolment-tokens.ts'
 import { firewallStore } from './firewall.ts'
 import { hostKeyStore } from './host-keys.ts'
 import { identityChangeStore } from './identity-changes.ts'
 import { namespaceStore } from './namespaces.ts'
 import { nodeStore } from './nodes.ts'
 import { tokenStore } from './one-time-tokens.ts'
+import { pairingStore } from './pairings.ts'
 import { presenceStore } from './presence.ts'
 import { publicKeyStore } from './public-keys.ts'
 import { recordingKeyStore, recordingStore, unfinishedRecordingStore } from './recordings.ts'
@@ -41,6 +44,12 @@ function within(context: AllNamespaces, tenant_id: string) {
     },
     get enrolmentKeys() {
       return enrolmentKeyStore(mine)
+    },
+    get enrolmentTokens() {
+      return enrolmentTokenStore(mine)
+    },
+    get acceptRules() {
+      return acceptRuleStore(mine)
     },
     get loginKeys() {
       return loginKeyStore(mine)
@@ -71,6 +80,7 @@ function ofServer(context: ServerContext) {
     hostKeys: hostKeyStore(context),
     recordingKeys: recordingKeyStore(context),
     announcements: announcementStore(context),
+    pairings: pairingStore(context),
   }
 }
 
@@ -81,6 +91,8 @@ function acrossNamespaces(context: AllNamespaces) {
     namespaces: namespaceStore(context),
     /** A token or a key says by itself which namespace it is of. */
     callers: callerStore(context),
+    /** Likewise an enrolment token. */
+    presentedTokens: presentedTokenStore(context),
     /** Likewise the token of a device that came from a ShellHub. */
     shellHubKeys: shellHubKeyStore(context),
     /** Signs of life are written in batches of many namespaces. */

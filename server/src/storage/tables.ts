@@ -139,6 +139,8 @@ export interface Tables {
     enrolment_key: Generated<string | null>
     /** When Auth device first gave it a token here; null: not since this is noted. */
     token_at: Generated<string | null>
+    /** JSON {kind, id, name} of what let it in beside a person; null: nothing. */
+    enrolled_with: Generated<string | null>
   }
   /** The servers that share this database, by PostgreSQL's own clock. */
   nodes: { id: string; address: string; seen_at: string }
@@ -156,6 +158,68 @@ export interface Tables {
     created_at: string
     /** It signs certificates, and lets nobody in by itself. */
     certificate_authority: Generated<Flag>
+  }
+  /** With which agents may join. */
+  enrolment_tokens: {
+    id: string
+    tenant_id: TenantId
+    /** SHA-256 of the token. */
+    hash: string
+    /** The last four characters of the token. */
+    hint: string
+    name: string
+    /** Devices that join with it are accepted at once. */
+    accept: Flag
+    /** JSON array. */
+    tags: string
+    name_pattern: string
+    /** 0: any number. */
+    most_devices: number
+    used: Generated<number>
+    /** null: never. */
+    expires_at: string | null
+    last_used_at: string | null
+    created_by: string
+    created_at: string
+  }
+  /** Which new devices are accepted without a person; empty texts fit everything. */
+  accept_rules: {
+    id: Generated<number>
+    tenant_id: TenantId
+    priority: number
+    /** A network, address/bits. */
+    source: string
+    hostname: string
+    /** The beginning of a MAC address, in lower case with colons. */
+    mac: string
+    platform: string
+    /** JSON array. */
+    tags: string
+  }
+  /** Devices that ask to be taken in by somebody who sees their code. */
+  pairings: {
+    /** SHA-256. */
+    secret: string
+    /** A keyed hash. */
+    code: string
+    /** What is limited together: the address that asked, or its network. */
+    source: string
+    remote_addr: string
+    hostname: string
+    /** null: the agent named no identity. */
+    mac: string | null
+    public_key: string
+    fingerprint: string
+    /** JSON, as a device has it. */
+    info: string
+    /** `taken`: somebody is confirming it. */
+    state: 'waiting' | 'taken' | 'confirmed' | 'refused'
+    /** The id of the namespace that took the device in. */
+    namespace: string | null
+    /** The user name. */
+    confirmed_by: string | null
+    created_at: string
+    expires_at: string
   }
   /** With which devices without an agent may join. */
   enrolment_keys: {

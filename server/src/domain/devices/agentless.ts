@@ -1,16 +1,15 @@
 // Devices without an agent, as they join. The enrolment key with which a device signs in decides its
 // namespace. The host key of its own SSH server, which the gateway has verified, is its identity. So a device
 // stays the same whichever enrolment key it uses, and one host key is a separate device in every namespace.
-// New devices are pending.
+// New devices are pending, unless an accept rule of the namespace fits.
 import { Failure } from '@hawser/contract/failures'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
-import { neighbourhood } from '../../kit/address.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { hostKeyUid } from '../../kit/ids.ts'
-import type { Limiter } from '../../kit/limiter.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { freshDevice, nameFrom } from './enrolment.ts'
+import type { Joining } from './joining.ts'
 import type { TunnelDevice } from './tunnels.ts'
 
 /** A connection that signed in with an enrolment key. */
@@ -48,15 +47,12 @@ export interface AgentlessRules {
 export interface AgentlessParts {
   stores: Stores
   clock: Clock
-  /** Limits new devices from one address. */
-  newPerSource: Limiter
-  /** Whether the disk is full; then no device is created. */
-  isFull(): boolean
+  joining: Joining
 }
 
 const longestInfo = 255
 
-export function agentless({ stores, clock, newPerSource, isFull }: AgentlessParts): AgentlessRules {
+export function agentless({ stores, clock, joining }: AgentlessParts): AgentlessRules {
   return {
     async admit(tenant_id, { fingerprint, line }) {
       const key = await stores.of(tenant_id).enrolmentKeys.find(fingerprint)
@@ -87,30 +83,22 @@ export function agentless({ stores, clock, newPerSource, isFull }: AgentlessPart
           await mine.save(uid, reported)
         return { device, status: row.status }
       }
-      if (isFull())
-        throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
-      const wait_s = newPerSource.take(neighbourhood(source))
-      if (wait_s > 0)
-        throw new Failure('tooMany', {
-          message: 'Too many new devices from one address; wait a little.',
-          retryAfter: wait_s,
-        })
-      try {
-        await mine.insert({
+      const asked = nameFrom(name, `ssh-${uid.slice(0, 8)}`)
+      const { status } = await joining.join(
+        tenant_id,
+        {
           ...reported,
+          ...freshDevice(iso(clock.now())),
           uid,
-          name: nameFrom(name, `ssh-${uid.slice(0, 8)}`),
+          hostname: name,
           mac: '',
           public_key,
-          ...freshDevice(iso(clock.now())),
           online: 0,
           proved: 1,
-        })
-      } catch (error) {
-        // The device joined twice at once; the other request inserted the same row.
-        if (!stores.isDuplicate(error)) throw error
-      }
-      return { device, status: 'pending' }
+        },
+        { name: asked },
+      )
+      return { device, status }
     },
   }
 }

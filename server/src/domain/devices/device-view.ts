@@ -75,6 +75,9 @@ export function deviceView({
         tags: JSON.parse(row.tags) as string[],
         public_url: row.public_url === 1,
         public_url_address: row.public_url_address,
+        ...(row.enrolled_with === null
+          ? {}
+          : { enrolled_with: JSON.parse(row.enrolled_with) as NonNullable<Device['enrolled_with']> }),
         acceptable: row.status !== 'accepted' && (room === 'all' || room.includes(row.uid)),
       })
       return rows.map((row) => {

@@ -6,12 +6,12 @@ import type { DeviceStatus } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import type { Bus } from '../../bus/bus.ts'
-import { neighbourhood } from '../../kit/address.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { deviceUid } from '../../kit/ids.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import type { Stores } from '../../storage/stores.ts'
+import { mayUse, type Joining } from './joining.ts'
 import type { Presence } from './presence.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { Tokens } from '../callers/tokens.ts'
@@ -24,10 +24,7 @@ export interface EnrolmentParts {
   clock: Clock
   /** Limits calls of one device, not of one address, because a thousand devices may share an address. */
   callsPerDevice: Limiter
-  /** Limits new devices from one address: otherwise anyone who knows a namespace's id could fill it. */
-  newPerSource: Limiter
-  /** Whether the disk is full; then no device is created. */
-  isFull(): boolean
+  joining: Joining
 }
 
 interface Known {
@@ -94,7 +91,15 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     const hostname = body.hostname ?? ''
     if (!mac && !hostname)
       throw new Failure('invalid', { message: 'hostname or identity.mac: one of them is needed' })
-    const { tenant_id } = body
+    const token =
+      body.enrolment_token === undefined
+        ? undefined
+        : await parts.joining.present(body.enrolment_token, caller.source)
+    const tenant_id = token?.tenant_id ?? body.tenant_id
+    if (tenant_id === undefined)
+      throw new Failure('invalid', { message: 'tenant_id: the id of a namespace is needed' })
+    if (body.tenant_id !== undefined && body.tenant_id !== tenant_id)
+      throw new Failure('wrongToken', { message: 'The enrolment token is for another namespace.' })
     const uid = deviceUid({ mac: body.identity ? mac : undefined, public_key: body.public_key, tenant_id })
     const wait = parts.callsPerDevice.take(uid)
     if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
@@ -103,12 +108,12 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     const facts = `${id}\n${pretty_name}\n${version}\n${arch}\n${platform}\n${caller.source}`
     let device = known.get(uid)
     let namespace = namespaceNames.get(tenant_id)
-    if (device?.facts !== facts || namespace === undefined) {
+    if (token || device?.facts !== facts || namespace === undefined) {
       const before = news
       const found = uuid.test(tenant_id) ? await stores.namespaces.find(tenant_id) : undefined
       if (!found) throw noNamespace()
       namespace = found.name
-      device = await record()
+      device = await record(tenant_id)
       if (news === before) {
         namespaceNames.set(tenant_id, namespace)
         known.set(uid, device)
@@ -116,10 +121,11 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     }
     presence.seen(uid)
     if (body.sessions?.length) await stores.of(tenant_id).sessions.touch(uid, body.sessions, iso(clock.now()))
-    return { uid, token: device.token, name: device.name, namespace, status: device.status }
+    const { name, status } = device
+    return { uid, token: device.token, name, namespace, status, ...(token ? { tenant_id } : {}) }
 
     /** Updates the stored device, or inserts it. */
-    async function record(): Promise<Known> {
+    async function record(tenant_id: string): Promise<Known> {
       const devices = stores.of(tenant_id).devices
       const now = iso(clock.now())
       const reported = {
@@ -131,46 +137,37 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         remote_addr: caller.source,
       }
       const row = await devices.find(uid)
-      const name = row?.name ?? nameFrom(hostname, mac)
-      if (row) {
-        const changed = (Object.keys(reported) as (keyof typeof reported)[]).some(
-          (key) => row[key] !== reported[key],
-        )
-        if (changed) await devices.save(uid, reported)
-      } else {
-        if (parts.isFull())
-          throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
-        const full = parts.newPerSource.take(neighbourhood(caller.source))
-        if (full > 0)
-          throw new Failure('tooMany', {
-            message: 'Too many new devices from one address; wait a little.',
-            retryAfter: full,
-          })
+      let { name, status }: Pick<Known, 'name' | 'status'> = row ?? {
+        name: nameFrom(hostname, mac),
+        status: 'pending',
+      }
+      const changed = (Object.keys(reported) as (keyof typeof reported)[]).some(
+        (key) => row?.[key] !== reported[key],
+      )
+      if (row && changed) await devices.save(uid, reported)
+      if (!row || (token && mayUse(row, token)))
         try {
-          await devices.insert({
+          const fresh = {
             ...reported,
+            ...freshDevice(now),
             uid,
-            name,
+            hostname,
             mac,
             public_key: body.public_key,
-            ...freshDevice(now),
             online: 1,
             token_at: now,
-          })
+          } as const
+          ;({ name, status } = await parts.joining.join(tenant_id, fresh, { name, token }))
         } catch (error) {
-          // Another call of the same device was quicker and inserted the same row.
-          if (!stores.isDuplicate(error)) {
-            // The namespace may have been deleted a moment ago.
-            if (!(await stores.namespaces.find(tenant_id))) throw noNamespace()
-            throw error
-          }
+          // The namespace may have been deleted a moment ago.
+          if (!(error instanceof Failure) && !(await stores.namespaces.find(tenant_id))) throw noNamespace()
+          throw error
         }
-      }
       return {
         token: known.get(uid)?.token ?? (await tokens.forDevice({ uid, tenant: tenant_id })),
         name,
         tenant_id,
-        status: row?.status ?? 'pending',
+        status,
         facts,
       }
     }

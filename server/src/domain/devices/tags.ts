@@ -35,6 +35,19 @@ export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
       const tags = changed(key.filter)
       if (tags) await publicKeys.save(key.fingerprint, { filter: JSON.stringify({ tags }) })
     }
+    const { enrolmentTokens, acceptRules } = inside.of(tenant_id)
+    const given = (text: string): string | undefined => {
+      const tags = JSON.parse(text) as string[]
+      return tags.includes(tag) ? JSON.stringify(next(tags)) : undefined
+    }
+    for (const token of await enrolmentTokens.all()) {
+      const tags = given(token.tags)
+      if (tags) await enrolmentTokens.saveTags(token.id, tags)
+    }
+    for (const rule of await acceptRules.all()) {
+      const tags = given(rule.tags)
+      if (tags) await acceptRules.saveTags(rule.id, tags)
+    }
     const deactivated: string[] = []
     for (const rule of await firewall.all()) {
       const tags = changed(rule.filter)

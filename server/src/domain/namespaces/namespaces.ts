@@ -1,6 +1,6 @@
 // Namespaces and their members. Nobody can grant, edit or remove an owner. A changed or ended membership
 // takes effect at once: its epoch changes, which ends every token made for it, and an ended one loses its API
-// keys.
+// keys and enrolment tokens.
 import { mayManage, type Role } from '@hawser/contract/access'
 import { neverPasses } from '@hawser/contract/environment'
 import { Failure } from '@hawser/contract/failures'
@@ -154,6 +154,7 @@ export function namespaces({
       await stores.transaction(async (inside) => {
         await inside.namespaces.removeMember(tenant_id, user_id)
         await inside.of(tenant_id).apiKeys.removeOf(user_id)
+        await inside.of(tenant_id).enrolmentTokens.removeOf(user_id)
       })
       bus.tell('member.changed', { tenant_id, user_id })
     },

@@ -38,7 +38,13 @@ export interface SystemParts {
 /** host[:port] and nothing else, because it comes from a header and ends up in a script. */
 const plainHost = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/
 
-export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Promise<string | undefined> } {
+export interface SystemRules extends Rules<'system'> {
+  setupCode(): Promise<string | undefined>
+  /** The address of the server: the one that is set, else the one that the caller typed. */
+  addressOf(from: RequestOrigin): string
+}
+
+export function system(parts: SystemParts): SystemRules {
   const { stores, vault, clock } = parts
 
   const hostOf = (from: RequestOrigin): string => {
@@ -58,6 +64,8 @@ export function system(parts: SystemParts): Rules<'system'> & { setupCode(): Pro
   })
 
   return {
+    addressOf,
+
     async info(_, from) {
       return {
         version: interfaceVersion,

@@ -18,6 +18,7 @@ import { certificateAuthorities } from './0010-certificate-authorities.ts'
 import { identity } from './0011-identity.ts'
 import { shellHubKeys } from './0012-shellhub-keys.ts'
 import { acceptedVariables } from './0013-accepted-variables.ts'
+import { joining } from './0015-joining.ts'
 
 export interface Migration {
   readonly name: string
@@ -39,6 +40,7 @@ export const migrations: readonly Migration[] = [
   identity,
   shellHubKeys,
   acceptedVariables,
+  joining,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */

@@ -1,0 +1,64 @@
+// Enrolment tokens as members manage them. Only the SHA-256 of a token is stored, which is enough for a
+// random text. What a device does with one is in joining.ts.
+import { Failure } from '@hawser/contract/failures'
+import { mostEnrolmentTokens, usualToken, type EnrolmentToken } from '@hawser/contract/enrolment-tokens'
+import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import { newBase32, newUuid } from '../../kit/ids.ts'
+import { hashOf } from '../../kit/secrets.ts'
+import type { EnrolmentTokenRow } from '../../storage/enrolment-tokens.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { Rules } from '../callers/rules.ts'
+
+export interface EnrolmentTokenParts {
+  stores: Stores
+  clock: Clock
+}
+
+function present(row: EnrolmentTokenRow): EnrolmentToken {
+  const { hash: _, ...shown } = row
+  return { ...shown, accept: row.accept === 1, tags: JSON.parse(row.tags) as string[] }
+}
+
+export function enrolmentTokens({ stores, clock }: EnrolmentTokenParts): Rules<'enrolmentTokens'> {
+  return {
+    async list({ query }, { tenant_id }) {
+      const { items, total } = await stores.of(tenant_id).enrolmentTokens.list(query)
+      return { items: items.map(present), total }
+    },
+    async create({ body }, caller) {
+      const { tenant_id } = caller
+      const mine = stores.of(tenant_id).enrolmentTokens
+      if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentTokens)
+        throw new Failure('enrolmentTokenLimit')
+      const { most_devices, valid_days, tags = [], name_pattern = '' } = { ...usualToken, ...body }
+      const token = `hwe_${newBase32(32).toLowerCase()}`
+      const now = clock.now()
+      const row = {
+        id: newUuid(),
+        hash: hashOf(token),
+        hint: token.slice(-4),
+        name: body.name,
+        accept: body.accept ? (1 as const) : (0 as const),
+        tags: JSON.stringify(tags),
+        name_pattern,
+        most_devices,
+        used: 0,
+        expires_at: valid_days === 0 ? null : iso(now + valid_days * day_ms),
+        last_used_at: null,
+        created_by: caller.kind === 'key' ? caller.created_by : caller.id,
+        created_at: iso(now),
+      }
+      try {
+        await mine.insert(row)
+      } catch (error) {
+        if (stores.isDuplicate(error))
+          throw new Failure('conflict', { message: 'An enrolment token with this name exists already.' })
+        throw error
+      }
+      return { token, ...present({ ...row, tenant_id }) }
+    },
+    async remove({ params }, { tenant_id }) {
+      if (!(await stores.of(tenant_id).enrolmentTokens.remove(params.id))) throw new Failure('notFound')
+    },
+  }
+}

@@ -1,0 +1,78 @@
+// Enrolment tokens: of one namespace, and by their hash for Auth device, which learns the namespace from the
+// token.
+import { roles } from '@hawser/contract/access'
+import type { Insertable, Selectable } from 'kysely'
+import { offsetOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
+import type { Tables } from './tables.ts'
+
+export type EnrolmentTokenRow = Selectable<Tables['enrolment_tokens']>
+
+export function enrolmentTokenStore(context: NamespaceContext) {
+  const mine = () => context.select('enrolment_tokens')
+  return {
+    insert: (row: Omit<Insertable<Tables['enrolment_tokens']>, 'tenant_id'>) =>
+      context.insert('enrolment_tokens', row).execute(),
+    /**
+     * Counts one more device, in one statement, so that parallel calls on several nodes cannot share a
+     * number. Gives the number of the device; undefined when the token has expired, is used up or is gone.
+     */
+    async spend(id: string, now: string): Promise<number | undefined> {
+      const row = await context
+        .update('enrolment_tokens')
+        .set((eb) => ({ used: eb('used', '+', 1), last_used_at: now }))
+        .where('id', '=', id)
+        .where((eb) => eb.or([eb('most_devices', '=', 0), eb('used', '<', eb.ref('most_devices'))]))
+        .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+        .returning('used')
+        .executeTakeFirst()
+      return row?.used
+    },
+    saveTags: (id: string, tags: string) =>
+      context.update('enrolment_tokens').set({ tags }).where('id', '=', id).execute(),
+    async remove(id: string): Promise<boolean> {
+      return (
+        (await context.remove('enrolment_tokens').where('id', '=', id).executeTakeFirst()).numDeletedRows ===
+        1n
+      )
+    },
+    /** A token dies with the membership of the one who made it. */
+    removeOf: (user_id: string) =>
+      context.remove('enrolment_tokens').where('created_by', '=', user_id).execute(),
+    all: (): Promise<EnrolmentTokenRow[]> => mine().selectAll().execute(),
+    async list(slice: Slice) {
+      const items = await mine()
+        .selectAll()
+        .orderBy('created_at')
+        .orderBy('id')
+        .limit(slice.per_page)
+        .offset(offsetOf(slice))
+        .execute()
+      const { n } = await mine()
+        .select((eb) => eb.fn.countAll<number>().as('n'))
+        .executeTakeFirstOrThrow()
+      return { items, total: n }
+    },
+  }
+}
+
+export type EnrolmentTokenStore = ReturnType<typeof enrolmentTokenStore>
+
+const administrators = roles.slice(roles.indexOf('administrator'))
+
+export function presentedTokenStore({ db }: AllNamespaces) {
+  return {
+    /** A token while whoever created it may still create one. */
+    find: (hash: string): Promise<EnrolmentTokenRow | undefined> =>
+      db
+        .selectFrom('enrolment_tokens')
+        .innerJoin('members', (join) =>
+          join
+            .onRef('members.tenant_id', '=', 'enrolment_tokens.tenant_id')
+            .onRef('members.user_id', '=', 'enrolment_tokens.created_by'),
+        )
+        .selectAll('enrolment_tokens')
+        .where('enrolment_tokens.hash', '=', hash)
+        .where('members.role', 'in', administrators)
+        .executeTakeFirst(),
+  }
+}
