@@ -43,6 +43,17 @@ test('a command runs, with its output, its errors apart and its number', async (
   expect(stderr).toContain('err\n')
 })
 
+test('an SSHID before the host is not understood: it splits at the first @, so -l is the way', async () => {
+  const to = `${way.sshid()}@127.0.0.1`
+  const { status, stderr } = await run(
+    'dbclient',
+    ['-y', '-y', '-p', String(way.service.sshPort), ...withKey(), to, 'echo in'],
+    undefined,
+    { HOME: way.where.path },
+  )
+  expect([status, stderr]).toEqual([1, expect.stringContaining("Error resolving 'harbour.")])
+})
+
 test('megabytes pass both ways unharmed', async () => {
   const sent = Buffer.alloc(2_000_003, 'hawser ')
   const { status, stdout } = await dbclient(withKey(), 'cat', {}, sent)

@@ -146,6 +146,47 @@ describe('files', () => {
   })
 })
 
+test('the SSHID may stand before the host: the last @ counts', async () => {
+  const flags = ['-batch', '-noagent', '-P', String(way.service.sshPort), '-hostkey', hostKey, ...withKey()]
+  const to = `${way.sshid()}@127.0.0.1`
+  const said = await run('plink', [...flags, to, 'echo in'], undefined, env())
+  expect([said.status, said.stdout.toString()]).toEqual([0, 'in\n'])
+  const words = ['-q', way.where.file('right'), `${to}:${way.there('by-name')}`]
+  expect((await run('pscp', [...flags, ...words], undefined, env())).status).toBe(0)
+})
+
+// WinSCP runs on Windows only. Its SSH is PuTTY's; these are the parts of its own.
+describe('what WinSCP does', () => {
+  test('SFTP of version 6 is answered with version 3', async () => {
+    const init = Buffer.from([0, 0, 0, 5, 1, 0, 0, 0, 6])
+    const { status, stdout } = await run(
+      'plink',
+      [...words([...withKey(), '-s']), '127.0.0.1', 'sftp'],
+      init,
+      env(),
+    )
+    expect(status).toBe(0)
+    expect([...stdout.subarray(4, 9)]).toEqual([2, 0, 0, 0, 3])
+  })
+
+  test('in its protocol SCP, commands and scp run one after the other in a shell without a terminal', async () => {
+    const file = way.where.write('cargo', 'ropes')
+    const lines = [
+      'unset LANG; unset LC_ALL',
+      `cd ${way.there('')}; echo "WinSCP: this is end-of-file:$?"`,
+      'ls -la --full-time . > listing; echo "WinSCP: this is end-of-file:$?"',
+      `scp -p -t ${way.there('by-shell')}; echo "WinSCP: this is end-of-file:$?"`,
+      // What scp reads: a file of five bytes, its end, and no more files.
+      'C0644 5 by-shell',
+    ]
+    const input = Buffer.concat([Buffer.from(`${lines.join('\n')}\n`), readFileSync(file), Buffer.from([0])])
+    await using shell = watch('plink', [...words([...withKey(), '-T']), '127.0.0.1'], env())
+    shell.child.stdin.write(input)
+    await shell.until(/(?:[^]*end-of-file:0){2}/)
+    await eventually(() => expect(readFileSync(way.there('by-shell'), 'utf8')).toBe('ropes'))
+  })
+})
+
 describe.each([1, 2] as const)('a device of the field, with a tunnel of version %i', (version) => {
   const old = sharedOldAgent(way, version)
   test('a command runs and its number is told', async () => {

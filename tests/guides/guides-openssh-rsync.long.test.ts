@@ -90,8 +90,10 @@ function here(text: string): string {
   return names.reduce((so_far, [name, value]) => so_far.replaceAll(name, value), text)
 }
 
-function answer(question: string): string | undefined {
+function answer(question: string, page: string): string | undefined {
   if (question.endsWith(') Password:')) return way.user.password
+  // Dropbear's question has no name in it.
+  if (question === 'Password:' && page === 'connecting.md') return way.user.password
   return {
     'Username or e-mail:': sample.owner.username,
     'Password:': sample.owner.password,
@@ -127,7 +129,7 @@ async function tidy(page: string): Promise<void> {
 
 async function begin(page: string): Promise<Reader> {
   await tidy(page)
-  const reader = openReader({ here, answer })
+  const reader = openReader({ here, answer: (question) => answer(question, page) })
   const home = reader.desk.folder
   if (!keyless.includes(page))
     for (const end of ['', '.pub'])

@@ -34,6 +34,16 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     'it would stop the service of an agent on this machine',
   ],
   [
+    'docs/guides/mosh-and-x11.md',
+    'ssh -t gantry tmux new-session -A -s work',
+    'tests/clients/mosh-tmux-x11-openssh.long.test.ts does it on a terminal',
+  ],
+  [
+    'docs/guides/mosh-and-x11.md',
+    'echo "add localhost:10 . $(xauth list "$DISPLAY" | awk \'{ print $3; exit }\')" | ssh gantry xauth -q source -',
+    'tests/clients/mosh-tmux-x11-openssh.long.test.ts does it with a display',
+  ],
+  [
     'docs/guides/public-keys.md',
     'ssh-keygen -t ed25519-sk -f ~/.ssh/id_token',
     'somebody has to touch a token',

@@ -91,6 +91,22 @@ describe('what pages name', () => {
     expect(broken).toEqual([])
   })
 
+  test('clients that are called tested have a test, and every client with a test is in the table', () => {
+    const [, section = ''] = textOf('docs/guides/connecting.md').split('## Which clients')
+    const rows = [...section.matchAll(/^\| (?!client |---)(.*) \|$/gm)].map(([, row]) => row!.split(' | '))
+    const named = rows.flatMap(([client, , , tests = '']) =>
+      [...tests.matchAll(/`([^`]+)`/g)].map(([, file]) => ({ client, file: file! })),
+    )
+    expect(rows.filter(([client]) => !named.some((one) => one.client === client))).toEqual([])
+    expect(named.filter(({ file }) => !existsSync(path.join(root, file)))).toEqual([])
+    const foreign = globSync(
+      'tests/clients/{ansible,curl,dropbear,editors,git,mosh,old-clients,putty,rsync}-*.test.ts',
+      { cwd: root },
+    )
+    expect(foreign.filter((file) => !named.some((one) => one.file === file))).toEqual([])
+    expect(prose.filter((page) => /any SSH client works/i.test(textOf(page)))).toEqual([])
+  })
+
   test('every guide is in the index', () => {
     const index = textOf('docs/guides/README.md')
     for (const guide of guides)
