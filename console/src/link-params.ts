@@ -10,6 +10,7 @@ const links: Readonly<Record<string, readonly string[]>> = {
   '/reset-mfa': ['id'],
   '/confirm-email': ['token'],
   '/undo-change': ['token'],
+  '/pair': ['code'],
 }
 
 /** Moves the parameters of the URL to sessionStorage, so that a reload still works. */
@@ -18,11 +19,13 @@ export function captureLink(): void {
   const names = links[page]
   const query = new URLSearchParams(location.search)
   if (!names?.some((name) => query.has(name))) return
-  sessionStorage.setItem(
-    `hawser.link${page}`,
-    JSON.stringify(Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']))),
-  )
+  saveLink(page, Object.fromEntries(names.map((name) => [name, query.get(name) ?? ''])))
   history.replaceState(null, '', page)
+}
+
+/** Does as if a link with these parameters had led to the page. */
+export function saveLink(page: string, params: Readonly<Record<string, string>>): void {
+  sessionStorage.setItem(`hawser.link${page}`, JSON.stringify(params))
 }
 
 export function linkParams(page: string): Readonly<Record<string, string>> {
@@ -32,3 +35,6 @@ export function linkParams(page: string): Readonly<Record<string, string>> {
 export function clearLink(page: string): void {
   sessionStorage.removeItem(`hawser.link${page}`)
 }
+
+/** The page after the sign-in: the one with the code of a device, if a link with one led here. */
+export const landing = (): '/' | '/pair' => (linkParams('/pair')['code'] ? '/pair' : '/')

@@ -15,6 +15,7 @@ const everyone: readonly NavItem[] = [
   { to: '/public-keys', text: 'Public keys', group: 'Access' },
   { to: '/firewall', text: 'Firewall rules', group: 'Access' },
   { to: '/api-keys', text: 'API keys', group: 'Access' },
+  { to: '/enrolment', text: 'Enrolment', group: 'Access' },
   { to: '/connectors', text: 'Connectors', group: 'Access' },
   { to: '/settings', text: 'Settings and members', group: 'Namespace' },
   { to: '/announcements', text: 'Announcements', group: 'Namespace' },

@@ -18,6 +18,7 @@ import { BillingPage } from './routes/billing.tsx'
 import { ConnectorsPage } from './routes/connectors.tsx'
 import { DevicePage } from './routes/device.tsx'
 import { DevicesPage, readDevicesSearch } from './routes/devices.tsx'
+import { EnrolmentPage } from './routes/enrolment.tsx'
 import { FirewallPage } from './routes/firewall.tsx'
 import {
   ConfirmEmailPage,
@@ -28,6 +29,7 @@ import {
 } from './routes/email-links.tsx'
 import { LoginPage } from './routes/login.tsx'
 import { OverviewPage } from './routes/overview.tsx'
+import { PairPage } from './routes/pair.tsx'
 import { ProfilePage } from './routes/profile.tsx'
 import { PublicKeysPage } from './routes/public-keys.tsx'
 import { SessionPage } from './routes/session.tsx'
@@ -126,6 +128,8 @@ const tree = root.addChildren([
     inside('/devices/$uid', DevicePage),
     inside('/devices/$uid/terminal', TerminalPage),
     inside('/add-device', AddDevicePage),
+    inside('/pair', PairPage),
+    inside('/enrolment', EnrolmentPage),
     sessions,
     inside('/sessions/$uid', SessionPage),
     inside('/public-keys', PublicKeysPage),

@@ -23,6 +23,10 @@ export function useSshCommands() {
     /** The command that runs ShellHub's agent, where it was unpacked. */
     shellhub: () =>
       `SHELLHUB_SERVER_ADDRESS=${server} SHELLHUB_TENANT_ID=${tenant} SHELLHUB_PRIVATE_KEY=/etc/shellhub.key ./shellhub-agent`,
+    /** The command that shows a code to be confirmed. */
+    pair: () => `curl -fsSL '${server}/install.sh' | sh`,
+    /** The command that joins with an enrolment token; not in the address, which proxies write down. */
+    enrol: (token: string) => `curl -fsSL '${server}/install.sh' | ENROLMENT_TOKEN=${token} sh`,
     install: (hostname = '') =>
       `curl -fsSL '${server}/install.sh?tenant_id=${tenant}${hostname && `&preferred_hostname=${hostname}`}' | sh`,
   }

@@ -5,6 +5,7 @@ import { configAnsible } from './config-ansible.ts'
 import { configSsh } from './config.ts'
 import { deviceCommands } from './devices.ts'
 import { login, logout, status } from './login.ts'
+import { pair } from './pair.ts'
 import { play } from './play.ts'
 import { run } from './run.ts'
 import { forward, scp, ssh } from './ssh.ts'
@@ -24,6 +25,7 @@ export function handWrittenCommands(): Command[] {
     watch,
     completion,
     ...deviceCommands,
+    pair,
     ...shortcutCommands,
     configSsh,
     configAnsible,

@@ -1,11 +1,16 @@
-// Adding a device: one command to run on it, with an agent or without. The page polls for devices that
-// enrolled since it was opened, so that the person sees the new device arrive and can accept it at once.
+// Adding a device: one command to run on it, with the id of the namespace, with a code, with an enrolment
+// token, or without an agent. The page polls for devices that enrolled since it was opened, so that the person
+// sees the new device arrive and can accept it at once.
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api, useMay, useMe } from '../api.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
 import { Copyable } from '../components/copy.tsx'
+import { codeField } from './pair.tsx'
 import { DeviceRow } from '../components/device-row.tsx'
 import { WithoutAgent } from '../components/enrolment.tsx'
+import { Field, Form } from '../components/form.tsx'
+import { saveLink } from '../link-params.ts'
 import { Page, Panel } from '../components/page.tsx'
 import { useSshCommands } from '../ssh-commands.ts'
 import { QueryContent } from '../components/query-content.tsx'
@@ -79,7 +84,39 @@ export function AddDevicePage() {
           }}
         </QueryContent>
       </Panel>
+      <WithCode />
+      <Panel title="Or many at once">
+        <p className="soft">
+          An enrolment token lets a number of devices join, named, tagged and accepted at once. Rules accept
+          new devices of your own network. <Link to="/enrolment">To tokens and rules</Link>
+        </p>
+      </Panel>
       <WithoutAgent />
     </Page>
+  )
+}
+
+/** Pairing: the device shows a code, and needs no id. */
+function WithCode() {
+  const lines = useSshCommands()
+  const navigate = useNavigate()
+  return (
+    <Panel title="Or with a code">
+      <p className="soft">
+        Without any id, this line shows a code and a link. Follow the link, or type the code here.
+      </p>
+      <Copyable text={lines.pair()} name="the line that shows a code" />
+      <Form
+        compact
+        submit="Show the device"
+        label="Code of a device"
+        send={async ({ code = '' }) => {
+          saveLink('/pair', { code })
+          await navigate({ to: '/pair' })
+        }}
+      >
+        <Field {...codeField} />
+      </Form>
+    </Panel>
   )
 }

@@ -109,6 +109,7 @@ function Shown({ device }: { device: Device }) {
           <Fact name="Seen last">{inFull(device.last_seen)}</Fact>
           <Fact name="State since">{inFull(device.status_update_at)}</Fact>
           <Fact name="First seen">{inFull(device.created_at)}</Fact>
+          {device.enrolled_with && <Fact name="Joined">{joinedBy(device.enrolled_with)}</Fact>}
           <Fact name="Uid">
             <code>{device.uid}</code>
           </Fact>
@@ -126,6 +127,11 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
       <dd>{children}</dd>
     </div>
   )
+}
+
+const joinedBy = ({ kind, name }: NonNullable<Device['enrolled_with']>): string => {
+  if (kind === 'token') return `with the enrolment token ${name}`
+  return kind === 'rule' ? `by accept ${name}` : `by pairing, confirmed by ${name}`
 }
 
 function Connect({ device }: { device: Device }) {

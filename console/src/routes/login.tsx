@@ -7,6 +7,7 @@ import { publicApi } from '../api.ts'
 import { Field, Form, Tick } from '../components/form.tsx'
 import { AuthLayout, AuthLinks, IdentifierField } from '../components/auth-layout.tsx'
 import { auth, flash, unconfirmed } from '../auth.ts'
+import { landing } from '../link-params.ts'
 import { useInfo } from './setup.tsx'
 
 interface Wait {
@@ -51,7 +52,7 @@ export function LoginPage() {
   const [begun, setBegun] = useState<Begun>({ who: '', stay: false, mfaToken: '' })
   const enter = async (body: { token: string }) => {
     auth.save(body, begun.stay)
-    await navigate({ to: '/' })
+    await navigate({ to: landing() })
   }
   if (hash === 'code' && begun.mfaToken !== '') return <Code begun={begun} enter={enter} />
   if (hash === 'recovery-code') return <RecoveryCode who={begun.who} enter={enter} />
@@ -85,7 +86,7 @@ function SignIn({ begun, setBegun }: { begun: Begun; setBegun: (begun: Begun) =>
           try {
             const { body } = await publicApi.users.login({ body: { username, password } })
             auth.save(body, stay !== '')
-            await navigate({ to: '/' })
+            await navigate({ to: landing() })
           } catch (error) {
             const mfaToken = error instanceof ApiError ? (error.headers.get('x-mfa-token') ?? '') : ''
             if (mfaToken === '') throw error

@@ -29,6 +29,8 @@ const consolePages = [
   '/devices/:uid',
   '/devices/:uid/terminal',
   '/add-device',
+  '/pair',
+  '/enrolment',
   '/sessions',
   '/sessions/:uid',
   '/public-keys',
