@@ -51,6 +51,8 @@ export interface Reach {
   /** Tunnels that devices got, and that they lost. */
   readonly tunnelCounts: { readonly opened: Counter<''>; readonly closed: Counter<TunnelEnding> }
   readonly sessions: Gateway['sessions']
+  /** Sessions that could not be recorded, and either went on unrecorded or were ended. */
+  readonly recordingFailures: Counter<'unrecorded' | 'ended'>
   /** How many connections to the SSH gateway have not logged in, and those that it has refused. */
   readonly ssh: { readonly unauthenticated: number; readonly refused: Gateway['refused'] }
   /** Logins that were accepted and refused. */
@@ -76,6 +78,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
           http: () => http,
         })
       : undefined
+  const recordingFailures = new Counter(['unrecorded', 'ended'] as const)
   const tunnelCounts = { opened: new Counter(['']), closed: new Counter(tunnelEndings) }
   const tunnelLines = rooms.background.own(
     lineLimiter({
@@ -167,7 +170,10 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
           about: { tenant_id, session_uid: record.uid, device_uid, username },
           settings: { record: false, continueUnrecorded: false },
           onBegun: () => record.note({ recorded: 1 }),
-          onFailed: (_, goesOn) => onFailed(goesOn),
+          onFailed(_, goesOn) {
+            recordingFailures.add(goesOn ? 'unrecorded' : 'ended')
+            onFailed(goesOn)
+          },
         }),
     },
     log,
@@ -263,6 +269,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     serveWith: (server) => void (http = server),
     tunnels,
     tunnelCounts,
+    recordingFailures,
     sessions: gateway.sessions,
     ssh: {
       get unauthenticated() {

@@ -16,6 +16,8 @@ export interface RecordingRooms {
   readonly recordings: Recordings
   /** The public half of the key that signs them. */
   readonly recordingKey: string
+  /** Finished recordings that wait for their upload to the bucket. */
+  unsent(): number
   /** Removes recordings that are too old or whose device or namespace was deleted. */
   readonly sweepRecordings: () => Promise<void>
 }
@@ -68,7 +70,8 @@ export async function openRecordings(foundation: Foundation): Promise<RecordingR
     clock,
     days: config.HAWSER_RECORDING_DAYS,
   })
-  return { recordings: recorded, recordingKey: key.public_key, sweepRecordings }
+  const unsent = (): number => ('waiting' in storage ? storage.waiting : 0)
+  return { recordings: recorded, unsent, recordingKey: key.public_key, sweepRecordings }
 }
 
 /** A folder, or a store, whose code is loaded only then. */

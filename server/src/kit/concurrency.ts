@@ -5,6 +5,8 @@
 export interface ConcurrencyLimiter {
   /** Runs the task as soon as it may; undefined when the queue is full. */
   run<T>(task: () => Promise<T>): Promise<T> | undefined
+  /** Tasks in the queue. */
+  readonly waiting: number
 }
 
 export function concurrencyLimiter(options: { atOnce: number; waiting: number }): ConcurrencyLimiter {
@@ -17,6 +19,9 @@ export function concurrencyLimiter(options: { atOnce: number; waiting: number })
     else running--
   }
   return {
+    get waiting() {
+      return queue.length
+    },
     run(task) {
       if (running < options.atOnce) {
         running++

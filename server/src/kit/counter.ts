@@ -37,8 +37,8 @@ export class DurationHistogram {
   add(took_ms: number): void {
     const took_s = took_ms / 1000
     this.sum_s += took_s
-    const bucket = this.bounds_s.findIndex((bound) => took_s <= bound)
-    const index = bucket < 0 ? this.bounds_s.length : bucket
-    this.counts[index] = (this.counts[index] ?? 0) + 1
+    let bucket = 0
+    while (bucket < this.bounds_s.length && took_s > (this.bounds_s[bucket] ?? 0)) bucket += 1
+    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1
   }
 }

@@ -13,6 +13,8 @@ export type DiskState = (typeof diskStates)[number]
 export interface Disk extends Disposable {
   readonly state: DiskState
   readonly free_bytes: number
+  /** The size of the reserve; 0 while there is none. */
+  readonly reserve_bytes: number
   /** False when not even the reserve is left. */
   readonly writable: boolean
   /** A write has failed for want of room; if there is a reserve, the next one succeeds. */
@@ -53,11 +55,13 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
   let free_bytes = 0
   let failed_at = -Infinity
   let noRoom_at = -Infinity
+  let hasReserve = false
   let complained = false
   let looking: Promise<void> | undefined
 
   /** True if there was one. */
   function giveUpReserve(): boolean {
+    hasReserve = false
     if (!existsSync(reserve)) return false
     rmSync(reserve, { force: true })
     return true
@@ -65,7 +69,8 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
 
   /** Random bytes take their room whatever the file system does with zeros. */
   async function makeReserve(): Promise<void> {
-    if (reserve_bytes === 0 || existsSync(reserve)) return
+    hasReserve = reserve_bytes > 0 && existsSync(reserve)
+    if (reserve_bytes === 0 || hasReserve) return
     const draft = `${reserve}.new`
     const piece = randomBytes(Math.min(piece_bytes, reserve_bytes))
     const file = await open(draft, 'w', 0o600)
@@ -81,6 +86,7 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
       await file.close()
     }
     await rename(draft, reserve)
+    hasReserve = true
   }
 
   const lacksRoom = (): boolean => performance.now() - noRoom_at < calm_ms
@@ -138,6 +144,9 @@ export async function watchDisk(parts: DiskParts): Promise<Disk> {
     },
     get free_bytes() {
       return free_bytes
+    },
+    get reserve_bytes() {
+      return hasReserve ? reserve_bytes : 0
     },
     get writable() {
       return performance.now() - failed_at > failed_ms && (state !== 'full' || free_bytes >= least_bytes)

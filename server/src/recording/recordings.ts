@@ -83,6 +83,8 @@ export interface Recordings extends AsyncDisposable {
   /** Closes journals of lost nodes, as far as this node can read them. One round at a time. */
   inherit(onClosed: (name: JournalName, ending: Ending) => Promise<void>): Promise<void>
   readonly count: number
+  /** Bytes of all recordings that are not in their files yet. */
+  readonly unwritten_bytes: number
 }
 
 export interface RecordingParts {
@@ -106,7 +108,7 @@ const mostKnown = 32
 
 interface Open extends Recording {
   readonly posted: boolean
-  readonly writer: Pick<JournalWriter, 'index' | 'duration_ms' | 'output_bytes'>
+  readonly writer: Pick<JournalWriter, 'index' | 'duration_ms' | 'output_bytes' | 'unwritten_bytes'>
   flush(): Promise<void>
   failed: boolean
 }
@@ -337,6 +339,9 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
   let inheriting = false
 
   return {
+    get unwritten_bytes() {
+      return [...open].reduce((sum, { writer }) => sum + writer.unwritten_bytes, 0)
+    },
     get count() {
       return open.size
     },

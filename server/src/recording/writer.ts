@@ -56,6 +56,8 @@ export interface JournalWriter {
   readonly name: JournalName
   readonly size: Size
   readonly output_bytes: number
+  /** Bytes in memory that are not in the file yet. */
+  readonly unwritten_bytes: number
   /** When the last event was. */
   readonly duration_ms: number
   readonly index: readonly IndexEntry[]
@@ -171,6 +173,10 @@ class Writer implements JournalWriter {
   get size(): Size {
     return this.#size
   }
+  get unwritten_bytes(): number {
+    return this.#failure ? 0 : this.#waiting_bytes + this.#used
+  }
+
   get output_bytes(): number {
     return this.#output_bytes
   }

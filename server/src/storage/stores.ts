@@ -27,6 +27,7 @@ import { recordingKeyStore, recordingStore, unfinishedRecordingStore } from './r
 import { liveSessionStore, sessionStore } from './sessions.ts'
 import { shellHubKeyStore } from './shellhub-keys.ts'
 import { signingKeyStore } from './signing-keys.ts'
+import { totalStore } from './totals.ts'
 import { userStore } from './users.ts'
 
 /** The stores of one namespace. */
@@ -107,6 +108,8 @@ function acrossNamespaces(context: AllNamespaces) {
     unfinishedRecordings: unfinishedRecordingStore(context),
     /** The payment provider names customers, not namespaces. */
     billing: billingStore(context),
+    /** Metrics are about the server, not about a namespace. */
+    totals: totalStore(context),
     /** The supervisor of connectors runs those of all namespaces. */
     enabledConnectors: enabledConnectorStore(context),
   }

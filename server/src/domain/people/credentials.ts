@@ -17,6 +17,9 @@ const tag_bytes = 32
 const derive = promisify(argon2)
 const hashing = concurrencyLimiter({ atOnce: 2, waiting: 200 })
 
+/** Passwords that wait to be hashed. */
+export const waitingPasswords = (): number => hashing.waiting
+
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   const turn = hashing.run(work)
   if (!turn)

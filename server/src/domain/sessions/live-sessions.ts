@@ -4,6 +4,7 @@
 // is written for all sessions together.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import { Counter } from '../../kit/counter.ts'
 import type { Stores } from '../../storage/stores.ts'
 
 export interface SessionStart {
@@ -22,9 +23,15 @@ export interface LiveSession {
   finish(): void
 }
 
+/** `none`: the session ended without a channel that runs something, such as one that only forwards ports. */
+const sessionTypes = ['shell', 'exec', 'subsystem', 'none'] as const
+export type SessionType = (typeof sessionTypes)[number]
+
 export interface LiveSessions extends AsyncDisposable {
   /** Throws notFound when the device was removed or rejected a moment ago. */
   begin(start: SessionStart): Promise<LiveSession>
+  /** Sessions by what their first channel was for. */
+  readonly types: Counter<SessionType>
   /** Marks the sessions of this node as active again, after another node closed them in the database. */
   revive(): Promise<void>
 }
@@ -41,6 +48,8 @@ interface Entry {
   /** The registration under which other nodes find the session. */
   readonly name: Disposable
   readonly tenant_id: string
+  /** Whether the session is counted by its type. */
+  typed: boolean
   /** What is not written yet. */
   change: Change | undefined
   /** The session has ended; the entry goes once that is written. */
@@ -61,6 +70,12 @@ export const sessionName = (uid: string): string => `session.${uid}`
 
 export function liveSessions({ stores, clock, node, register, onError }: LiveSessionParts): LiveSessions {
   const entries = new Map<string, Entry>()
+  const types = new Counter(sessionTypes)
+  const typed = (session: Entry | undefined, type: SessionType): void => {
+    if (!session || session.typed) return
+    session.typed = true
+    types.add(type)
+  }
   /** Resolves when all writes so far are done: one runs at a time, each with the newest state. */
   let writing = Promise.resolve()
 
@@ -96,6 +111,7 @@ export function liveSessions({ stores, clock, node, register, onError }: LiveSes
   timer.unref()
 
   return {
+    types,
     async begin({ uid, tenant_id, device_uid, username, ip_address }) {
       const now = iso(clock.now())
       await stores.transaction(async (inside) => {
@@ -119,15 +135,24 @@ export function liveSessions({ stores, clock, node, register, onError }: LiveSes
           node,
         })
       })
-      entries.set(uid, { tenant_id, name: register(sessionName(uid)), change: undefined, over: false })
+      entries.set(uid, {
+        tenant_id,
+        name: register(sessionName(uid)),
+        typed: false,
+        change: undefined,
+        over: false,
+      })
       return {
         uid,
-        note: ({ term, ...change }) =>
-          note(uid, { ...change, ...(term === undefined ? {} : { term: term.slice(0, longest_term) }) }),
+        note({ term, ...change }) {
+          if (change.type) typed(entries.get(uid), change.type)
+          note(uid, { ...change, ...(term === undefined ? {} : { term: term.slice(0, longest_term) }) })
+        },
         finish() {
           const session = entries.get(uid)
           if (!session || session.over) return
           session.over = true
+          typed(session, 'none')
           session.name[Symbol.dispose]()
           note(uid, { active: 0, last_seen: iso(clock.now()) })
         },

@@ -9,7 +9,8 @@ import { Kysely, PostgresDialect, type PostgresPool } from 'kysely'
 import pg from 'pg'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Tables } from '../tables.ts'
-import { storable, type Opened } from './dialect.ts'
+import type { DurationHistogram } from '../../kit/counter.ts'
+import { statementDurations, storable, type Opened } from './dialect.ts'
 
 /** bigint columns hold counts and numbers far below 2^53. */
 const parsers: pg.CustomTypesConfig = {
@@ -135,7 +136,7 @@ function pulse(connectionString: string): () => Promise<void> {
   return () => (asking ??= ask().finally(() => (asking = undefined)))
 }
 
-function guarded(source: pg.Pool, alive: () => Promise<void>): PostgresPool {
+function guarded(source: pg.Pool, alive: () => Promise<void>, durations: DurationHistogram): PostgresPool {
   const names = namer()
   return {
     options: source.options,
@@ -162,6 +163,7 @@ function guarded(source: pg.Pool, alive: () => Promise<void>): PostgresPool {
       async function ask(text: string, values: unknown[] | undefined): Promise<pg.QueryResult> {
         // Nothing more is asked of a connection that may still be busy with a question that was given up.
         if (broken !== undefined) throw away(broken)
+        const started = performance.now()
         try {
           return await answer(
             values?.length ? { text, name: names.of(text), values: storable(values) as unknown[] } : { text },
@@ -171,6 +173,8 @@ function guarded(source: pg.Pool, alive: () => Promise<void>): PostgresPool {
           if (!isAway(error)) throw error
           broken = error
           throw away(error)
+        } finally {
+          durations.add(performance.now() - started)
         }
       }
 
@@ -201,10 +205,17 @@ export function openPostgres(url: string, onError: (error: Error) => void): Open
   writing.on('error', onError)
   reading.on('error', onError)
   const alive = pulse(url)
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded(writing, alive) }) })
-  const reader = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded(reading, alive) }) })
+  const [point, list] = [statementDurations(), statementDurations()]
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: guarded(writing, alive, point) }) })
+  const reader = new Kysely<Tables>({
+    dialect: new PostgresDialect({ pool: guarded(reading, alive, list) }),
+  })
   return {
     name: 'postgres',
+    figures: {
+      point: { durations: point, waiting: () => writing.waitingCount },
+      list: { durations: list, waiting: () => reading.waitingCount },
+    },
     db,
     reader,
     async exclusively(work) {

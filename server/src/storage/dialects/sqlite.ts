@@ -19,7 +19,8 @@ import {
   type QueryResult,
 } from 'kysely'
 import type { Tables } from '../tables.ts'
-import { storable, type Opened } from './dialect.ts'
+import type { DurationHistogram } from '../../kit/counter.ts'
+import { statementDurations, storable, type Opened } from './dialect.ts'
 import { pragmas, statements } from './sqlite-statements.ts'
 
 /** How long another process may hold the file before those who wait for it are refused. */
@@ -49,26 +50,30 @@ type Patiently = <T>(work: () => T) => Promise<T>
 /**
  * Waiting is for all together: when one has waited in vain, those behind it do not each wait as long again.
  */
-function patience(onFull: () => void): Patiently {
+function patience(onFull: () => void, durations: DurationHistogram): Patiently {
   let since = 0
   let seen = -Infinity
   return async (work) => {
+    const started = performance.now()
     for (let tries = 1; ; tries++) {
       try {
         const value = work()
         if (tries > 1) seen = -Infinity
+        durations.add(performance.now() - started)
         return value
       } catch (error) {
         if (!isBusy(error)) throw toldApart(error, onFull)
         const now = performance.now()
         if (now - seen > gap_ms) since = now
         seen = now
-        if (now - since >= patience_ms)
+        if (now - since >= patience_ms) {
+          durations.add(now - started)
           throw new Failure('unavailable', {
             message: 'The database is held by another program; try again.',
             retryAfter: 5,
             cause: error,
           })
+        }
         await pause(retry_ms)
       }
     }
@@ -80,6 +85,7 @@ type Execute = (sql: string, parameters: readonly unknown[]) => Promise<{ rows: 
 function dialect(
   execute: Execute,
   control: { begin(): Promise<void>; commit(): Promise<void>; rollback(): void } | null,
+  onWait: (change: 1 | -1) => void = () => undefined,
 ): Dialect {
   // One connection, handed from one user to the next: a transaction holds it from begin to commit, so no
   // other request's statement can slip into it.
@@ -105,7 +111,9 @@ function dialect(
       const before = free
       const mine = Promise.withResolvers<void>()
       free = mine.promise
+      onWait(1)
       await before
+      onWait(-1)
       release = mine.resolve
       return connection
     },
@@ -127,7 +135,10 @@ function dialect(
  * Sends queries to the worker and matches its answers to them by number. A worker that died is replaced at
  * the next.
  */
-function readerWorker(file: string): { execute: Execute; close(): Promise<void> } {
+function readerWorker(
+  file: string,
+  durations: DurationHistogram,
+): { execute: Execute; waiting(): number; close(): Promise<void> } {
   interface Asked {
     readonly waiting: Map<number, PromiseWithResolvers<unknown[]>>
     readonly worker: Worker
@@ -163,13 +174,16 @@ function readerWorker(file: string): { execute: Execute; close(): Promise<void> 
     async execute(sql, parameters) {
       const { waiting, worker } = (current ??= start())
       const id = ++last
+      const started = performance.now()
       const question = Promise.withResolvers<unknown[]>()
       waiting.set(id, question)
       // A pending list keeps the process alive until it is answered; an idle worker does not.
       worker.ref()
       worker.postMessage({ id, sql, parameters })
-      return { rows: await question.promise, changes: 0 }
+      const rows = await question.promise.finally(() => durations.add(performance.now() - started))
+      return { rows, changes: 0 }
     },
+    waiting: () => current?.waiting.size ?? 0,
     close: async () => void (await current?.worker.terminate()),
   }
 }
@@ -177,25 +191,35 @@ function readerWorker(file: string): { execute: Execute; close(): Promise<void> 
 export async function openSqlite(file: string, onFull: () => void = () => undefined): Promise<Opened> {
   const database = new DatabaseSync(file, { enableForeignKeyConstraints: true })
   // Of two that open a new file, one makes it a WAL file, and SQLite does not let the other wait for that.
-  const patiently = patience(onFull)
+  const [point, list] = [statementDurations(), statementDurations()]
+  const patiently = patience(onFull, point)
   await patiently(() =>
     database.exec(
       `pragma journal_mode = wal; pragma synchronous = full; ${pragmas} pragma busy_timeout = 0;`,
     ),
   )
   const prepared = statements(database)
+  let waiting = 0
   const db = new Kysely<Tables>({
-    dialect: dialect((sql, parameters) => patiently(() => prepared.run(sql, parameters)), {
-      begin: () => patiently(() => database.exec('begin immediate')),
-      commit: () => patiently(() => database.exec('commit')),
-      // A full disk, for one, has SQLite roll back by itself; then its error is the one to tell.
-      rollback: () => (database.isTransaction ? database.exec('rollback') : undefined),
-    }),
+    dialect: dialect(
+      (sql, parameters) => patiently(() => prepared.run(sql, parameters)),
+      {
+        begin: () => patiently(() => database.exec('begin immediate')),
+        commit: () => patiently(() => database.exec('commit')),
+        // A full disk, for one, has SQLite roll back by itself; then its error is the one to tell.
+        rollback: () => (database.isTransaction ? database.exec('rollback') : undefined),
+      },
+      (change) => void (waiting += change),
+    ),
   })
-  const worker = readerWorker(file)
+  const worker = readerWorker(file, list)
   const reader = new Kysely<Tables>({ dialect: dialect(worker.execute, null) })
   return {
     name: 'sqlite',
+    figures: {
+      point: { durations: point, waiting: () => waiting },
+      list: { durations: list, waiting: worker.waiting },
+    },
     db,
     reader,
     // `begin immediate` of the migration itself is the lock: another process waits for it.
