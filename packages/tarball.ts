@@ -1,4 +1,5 @@
 // Puts a program together for machines that have nothing but glibc and libstdc++, and packs it:
+//   BUILD           of an agent: its version and build
 //   bin/<program>   the launcher, a shell script
 //   bin/node        Node, untouched
 //   lib/            libatomic.so.1, used only where the machine has none
@@ -18,11 +19,14 @@ import {
 import os from 'node:os'
 import path from 'node:path'
 import { create } from 'tar'
-import { bundle, programs, root, type Product } from './bundle.ts'
+import { releaseFormat } from '@hawser/contract/releases'
+import { bundle, programs, root, version, type Product } from './bundle.ts'
 import { draft } from './drafts.ts'
 import { licences } from './licences.ts'
 import { packageFolder, type Architecture } from './registry.ts'
 import { runtimeFor, type Runtime } from './runtime.ts'
+import { agentsFolder } from './served.ts'
+import { updateLauncher } from './update-launcher.ts'
 
 export const tarballName = (product: Product, arch: Architecture): string =>
   `${programs[product]}-linux-${arch}.tar.gz`
@@ -37,6 +41,8 @@ export async function makeTarball(product: Product, arch: Architecture, file: st
   const drafts = [draft(work), draft(unfinished)]
   try {
     const folder = path.join(work, programs[product])
+    mkdirSync(folder)
+    if (product === 'agent') writeFileSync(path.join(folder, 'BUILD'), buildText(version, agentBuild()))
     if (product === 'agent') await writeAgent(path.join(folder, 'app'), arch)
     else await writeScripts(product, path.join(folder, 'app'))
     addRuntime(product, runtime, folder)
@@ -52,6 +58,12 @@ export async function makeTarball(product: Product, arch: Architecture, file: st
   }
   return runtime
 }
+
+/** The first file of an agent's tarball: the server and the agent read in it what it is. */
+export const buildText = (version: string, build: string): string =>
+  `${JSON.stringify({ format: releaseFormat, version, build })}\n`
+
+const agentBuild = (): string => path.basename(agentsFolder()).slice(-16)
 
 /** The scripts alone, for a Node that is there already. */
 export async function writeScripts(product: Product, folder: string): Promise<void> {
@@ -84,11 +96,11 @@ function addRuntime(product: Product, runtime: Runtime, folder: string): void {
  * LD_TRACE_LOADED_OBJECTS makes the system's loader list what the program needs instead of running it, as
  * `ldd` does. The machine's own libatomic comes first: its maker keeps it up to date.
  */
-function launcher(program: string): string {
+export function launcher(program: string): string {
   return `#!/bin/sh
 # Starts ${program} with the Node beside this script.
 here="$(dirname "$(readlink -f "$0")")"
-missing="$(LD_TRACE_LOADED_OBJECTS=1 "$here/node" 2>&1 | grep 'not found')"
+${program === programs.agent ? updateLauncher : ''}missing="$(LD_TRACE_LOADED_OBJECTS=1 "$here/node" 2>&1 | grep 'not found')"
 case "$missing" in
   *libatomic.so.1*)
     if [ -e "$here/../lib/libatomic.so.1" ]; then

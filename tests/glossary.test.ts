@@ -35,6 +35,8 @@ const everyday = new Set(
   usage use user variables verification view viewer waiting watch watched watcher watching web where why
   window work writer
   accepted counter dropped duration histogram sample
+  ability architecture archive build counts endorsement fetch mode offer offered package release trust unpack
+  update
 `.match(/\w+/g),
 )
 

@@ -11,6 +11,7 @@ import type { IdleMemory } from './idle-memory.ts'
 import { loadIdentity } from './identity.ts'
 import type { SshdOptions } from './sshd.ts'
 import { holdTunnel } from './tunnel.ts'
+import type { Updates } from './update/updates.ts'
 
 export type Log = (event: Record<string, unknown>) => void
 
@@ -33,9 +34,10 @@ export async function runAgent(
   signal: AbortSignal,
   memory: IdleMemory,
   served?: ServedDevice,
+  updates?: Updates,
 ): Promise<void> {
   const identity = loadIdentity(config.keyFile)
-  const enrolOnce = enrolment(config, identity, served?.facts)
+  const enrolOnce = enrolment(config, identity, served?.facts, updates)
   const enrol = (): Promise<Enrolled> => enrolOnce(signal).finally(memory.called)
   const pause = backoff()
   let device: Enrolled | undefined
@@ -58,7 +60,8 @@ export async function runAgent(
     }
   }
   const serve = async (stream: Duplex, ending: AbortSignal): Promise<void> => {
-    using _session = memory.session()
+    using _memory = memory.session()
+    using _session = updates?.session()
     const { serveOne, ...shared } = await (parts ??= load())
     const { keepalive_ms } = config
     await serveOne(stream, { ...shared, deviceName: device!.name, keepalive_ms, signal: ending, log })
@@ -76,6 +79,7 @@ export async function runAgent(
   const up = (): void => {
     pause.reset()
     log({ event: 'tunnel.up', uid: device!.uid, device: `${device!.namespace}.${device!.name}` })
+    if (updates?.connected()) void beat()
     if (!config.lowData) beating = setInterval(() => void beat(), beat_ms * (0.9 + Math.random() / 5))
   }
 

@@ -2,10 +2,12 @@
 // known as online and brings the facts up to date.
 import { createHash } from 'node:crypto'
 import os from 'node:os'
+import type { AgentAnswer } from '@hawser/contract/agents'
 import { call, type Answer } from './call.ts'
 import type { AgentConfig } from './config.ts'
 import { facts, type Facts } from './facts.ts'
 import { macAddress, type Identity } from './identity.ts'
+import type { Updates } from './update/updates.ts'
 
 export interface Enrolled {
   readonly uid: string
@@ -32,6 +34,7 @@ export function enrolment(
   config: AgentConfig,
   identity: Identity,
   told: () => Facts = facts,
+  updates?: Updates,
 ): (signal: AbortSignal) => Promise<Enrolled> {
   const mac = config.preferredIdentity || macAddress()
   const hostname = config.preferredHostname || ownName(os.hostname(), identity.publicKey)
@@ -46,12 +49,16 @@ export function enrolment(
         ...(mac ? { identity: { mac } } : {}),
         public_key: identity.publicKey,
         tenant_id: config.tenant_id,
+        ...(updates ? { agent: updates.report() } : {}),
       },
       signal,
     })
-    const { uid, token, name, namespace, status } = (answer.body ?? {}) as Partial<Enrolled>
+    const { uid, token, name, namespace, status, agent } = (answer.body ?? {}) as Partial<Enrolled> & {
+      agent?: AgentAnswer
+    }
     if (answer.status !== 200 || !uid || !token || name === undefined || namespace === undefined)
       throw new Refused(answer.status, await reasonOf(answer, url), answer.retryAfter_s)
+    updates?.told(agent)
     return { uid, token, name, namespace, status }
   }
 }

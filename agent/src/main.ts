@@ -6,6 +6,7 @@
 //   hawser-agent info       prints what the device says about itself
 //   hawser-agent help       lists all of it (help.ts)
 //   hawser-agent --version
+import { realpathSync } from 'node:fs'
 import v8 from 'node:v8'
 import { cipherImplementation } from '@hawser/ssh/ciphers'
 import { version } from '@hawser/contract/version'
@@ -81,7 +82,20 @@ async function main(args: readonly string[]): Promise<void> {
     const file = process.env['HAWSER_STATUS_FILE']
     if (file) note = (await import('./status.ts')).statusWriter(file)
     logCiphers()
-    await runAgent(config, log, stopping.signal, idleMemory())
+    const [{ deviceUpdates }, { placeOf }] = await Promise.all([
+      import('./update/updates.ts'),
+      import('./update/place.ts'),
+    ])
+    const updates = deviceUpdates({
+      server: config.server,
+      keyFile: config.keyFile,
+      place: placeOf(realpathSync(process.argv[1] ?? process.execPath)),
+      log,
+      signal: stopping.signal,
+      stop: () => stopping.abort(),
+    })
+    await runAgent(config, log, stopping.signal, idleMemory(), undefined, updates)
+    updates.finish()
   }
   process.exit(0)
 }

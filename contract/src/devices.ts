@@ -2,6 +2,7 @@
 // once a member has accepted it. Devices without an agent join by SSH (see enrolment-keys.ts) and otherwise
 // work the same.
 import Type, { type Static } from './type.ts'
+import { AgentAnswer, AgentReport, DeviceAgent } from './agents.ts'
 import { anyone, device, deviceOr, member } from './access.ts'
 import { sample } from './examples.ts'
 import {
@@ -65,6 +66,7 @@ export const Device = Type.Object({
   tags: Type.Array(Type.String()),
   public_url: Type.Boolean(),
   public_url_address: Type.String(),
+  agent: Type.Optional(DeviceAgent),
   acceptable: Type.Boolean({ description: 'Whether accepting it now would stay within the device limit.' }),
   enrolled_with: Type.Optional(
     Type.Object(
@@ -158,6 +160,7 @@ export const devices = {
           description: 'Names the namespace instead of tenant_id.',
         }),
       ),
+      agent: Type.Optional(AgentReport),
     }),
     answer: Type.Object({
       uid: DeviceUid,
@@ -168,6 +171,7 @@ export const devices = {
       tenant_id: Type.Optional(
         Type.String({ description: 'The namespace, if the device came with an enrolment token.' }),
       ),
+      agent: Type.Optional(AgentAnswer),
     }),
     failures: ['notFound', 'tooMany', 'wrongToken'],
     example: {

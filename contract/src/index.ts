@@ -1,5 +1,6 @@
 // The whole contract as one object: noun → verb → operation.
 import { acceptRules } from './accept-rules.ts'
+import { agents } from './agents.ts'
 import { announcements } from './announcements.ts'
 import { apiKeys } from './api-keys.ts'
 import { billing } from './billing.ts'
@@ -25,6 +26,7 @@ export const contract = {
   enrolmentTokens,
   pairings,
   acceptRules,
+  agents,
   enrolmentKeys,
   tags,
   publicKeys,

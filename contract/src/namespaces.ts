@@ -1,6 +1,7 @@
 // Namespaces: a team's devices, keys, rules and sessions, and its members. `tenant_id` is the id of a
 // namespace.
 import Type, { type Static } from './type.ts'
+import { AgentUpdateMode } from './agents.ts'
 import { member, Role, user, userOrKey } from './access.ts'
 import { variablePattern } from './environment.ts'
 import { sample } from './examples.ts'
@@ -25,6 +26,7 @@ export const Namespace = Type.Object({
       description: 'A session that cannot be recorded continues and is marked; otherwise it ends.',
     }),
     accept_env: AcceptEnv,
+    agent_updates: AgentUpdateMode,
   }),
   max_devices: Type.Integer({ description: '-1: no limit.' }),
   device_count: Type.Integer({ description: 'Accepted devices.' }),
@@ -89,6 +91,7 @@ export const namespaces = {
           connection_announcement: Type.Optional(Type.String({ maxLength: 4096 })),
           continue_unrecorded: Type.Optional(Type.Boolean()),
           accept_env: Type.Optional(AcceptEnv),
+          agent_updates: Type.Optional(AgentUpdateMode),
         }),
       ),
     }),

@@ -94,6 +94,7 @@ export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sen
   ],
   pairings: ['Pairing', 'How one agent joins without any id: it shows a code, and a member confirms it.'],
   acceptRules: ['Accept rules', 'Which new devices are accepted without a person.'],
+  agents: ['Agents', 'The agent that the server offers, and who runs it; updates.'],
   enrolmentKeys: [
     'Enrolment keys',
     'How devices that can carry no agent join, by an outgoing SSH connection of their own.',

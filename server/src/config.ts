@@ -334,6 +334,12 @@ export const settings = {
     fallback: '20/10',
     read: rate,
   }),
+  HAWSER_AGENT_UPDATES: setting({
+    doc: 'Devices that may fetch a new agent at the same time, of all namespaces and nodes together; 0: no agent is updated.',
+    example: '10',
+    fallback: '50',
+    read: number(0, 100_000),
+  }),
   HAWSER_TUNNEL_RATE_LIMIT: setting({
     doc: 'Agents/seconds whose tunnels are let in; those above it have to retry later. It prevents a stampede after a restart.',
     example: '1000/1',

@@ -29,6 +29,8 @@ const matrix: Readonly<Record<string, string>> = {
   'devices.removeTag': 'operator, key',
   'devices.mostUsed': 'owner, key',
   'devices.choose': 'owner, key',
+  'agents.get': 'observer, key',
+  'agents.update': 'operator, key',
   'tags.list': 'observer, key',
   'tags.rename': 'operator, key',
   'tags.remove': 'operator, key',

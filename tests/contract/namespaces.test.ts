@@ -32,6 +32,7 @@ describe('a new namespace', () => {
         connection_announcement: '',
         continue_unrecorded: false,
         accept_env: [],
+        agent_updates: 'manual',
       },
       max_devices: -1,
       device_count: 0,
@@ -124,12 +125,14 @@ describe('an edited namespace', () => {
       connection_announcement: '',
       continue_unrecorded: false,
       accept_env: [],
+      agent_updates: 'manual',
     })
     const settings = {
       session_record: false,
       connection_announcement: 'Mind the gap.\nAnd the tide: ⚓',
       continue_unrecorded: false,
       accept_env: [],
+      agent_updates: 'manual',
     }
     expect(
       (await edit(tenant, { settings: { connection_announcement: settings.connection_announcement } })).body
@@ -355,6 +358,13 @@ describe.each(oneDatabase)('on %s', (_, options) => {
     await place.rooms.stores.of(sample.tenant).removedDevices.keep('f'.repeat(64), '2024-01-01T00:00:00.000Z')
     await place.rooms.stores.billing.attempt(sample.tenant, 'customer', 'key')
     await place.owner.enrolmentKeys.loginKey()
+    await place.rooms.stores.agentUpdates.saveWave({
+      tenant_id: sample.tenant,
+      build: 'b'.repeat(16),
+      wave: 0,
+      opened_at: '2024-01-01T00:00:00.000Z',
+      stopped: '',
+    })
     await place.rooms.stores.shellHubKeys.add({
       tenant_id: sample.tenant,
       fingerprint: 'f',

@@ -29,6 +29,7 @@ const kept = [
   'announcements',
   'connectors',
   'pairings',
+  'update_waves',
   'tallies',
 ] as const satisfies readonly (keyof Schema)[]
 

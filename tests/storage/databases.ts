@@ -152,6 +152,14 @@ export function device(
     connector: null,
     enrolment_key: null,
     enrolled_with: null,
+    agent_build: '',
+    agent_ability: '',
+    update_build: '',
+    update_wanted_at: null,
+    update_asked_at: null,
+    update_phase: '',
+    update_failed: '',
+    update_reason: '',
     ...change,
   }
 }

@@ -296,6 +296,7 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
   test('no other statement reads a whole table, those of administrators aside', async () => {
     const { stores } = recorded
     const { devices, sessions, publicKeys, apiKeys, connectors } = stores.of(tenant_id)
+    const offer = { build: 'b'.repeat(16), arches: ['amd64'] }
     const plans = await recorded.plansOf(async () => {
       await devices.find(uid)
       await devices.findMany([uid])
@@ -324,6 +325,17 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await connectors.saveState('x', 'failed', '')
       await connectors.keepIdentity('x', 'y')
       await stores.enabledConnectors.list()
+      await stores.agentUpdates.isBehind(tenant_id, offer)
+      await stores.agentUpdates.counts(tenant_id, offer)
+      await stores.agentUpdates.candidates(tenant_id, offer, 10)
+      await stores.agentUpdates.want(tenant_id, offer, [uid], now)
+      await stores.agentUpdates.want(tenant_id, offer, 'all', now)
+      await stores.agentUpdates.fetching(now)
+      await stores.agentUpdates.ask(10, now)
+      await stores.agentUpdates.renew(offer.build)
+      await stores.agentUpdates.giveUp(now, 'silent')
+      await stores.agentUpdates.cancel(tenant_id)
+      await stores.agentUpdates.wave(tenant_id)
       await stores.presence.write([{ uid, last_seen: later, online: true }])
       await stores.presence.markOffline(uid)
       await stores.presence.online()

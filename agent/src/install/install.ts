@@ -19,6 +19,7 @@ import path from 'node:path'
 import { ConfigError } from '../config.ts'
 import { defaultStatusFile, removeStatus } from '../status.ts'
 import { enrolDevice, takeOverKey, waitUntilConnected } from './enrol-device.ts'
+import { trustFile, writeTrust } from '../update/trust.ts'
 import { defaultKey, missingIn, readInstall, readUninstall } from './options.ts'
 import { ownForm, installProgram, removeProgram, type Form } from './program.ts'
 import {
@@ -61,6 +62,11 @@ export async function install(
 
   const command = installProgram(form, root, dir)
   takeOverKey(root, key)
+  // Without a service nobody would start the former agent again if an update failed.
+  if (init === 'none') rmSync(path.join(root + dir, 'updates'), { recursive: true, force: true })
+  // Whoever installs it decides anew whose updates it takes.
+  rmSync(trustFile(root + key), { force: true })
+  if (asked.updateKey !== undefined) writeTrust(trustFile(root + key), { key: asked.updateKey })
   put(root + file, [...settings].map(([name, value]) => `${name}=${value}\n`).join(''), 0o600)
 
   const agent: Agent = { command, settings: file }
@@ -95,6 +101,7 @@ export function uninstall(args: readonly string[], say: Say = aloud): void {
   mustBeRoot(root)
   const key = asked.key ?? readSettings(root + settings).get(keyName) ?? defaultKey
   const agent: Agent = { command: [], settings }
+  take(trustFile(root + key))
   const found = [removeProgram(root, dir), take(root + settings), purge && take(root + key)]
   for (const init of inits) found.push(end(serviceOf(init, agent), root))
   for (const file of [logFile, `${logFile}.1`, defaultStatusFile]) take(root + file)

@@ -2,6 +2,7 @@
 // or the settings is a plain word: no blanks, no quotes, nothing that a shell or systemd would read as more
 // than that. All mistakes are listed together.
 import { parseArgs } from 'node:util'
+import { updateKeyPattern } from '@hawser/contract/releases'
 import { ConfigError } from '../config.ts'
 import { inits, type Init } from './services.ts'
 
@@ -18,6 +19,8 @@ export interface Install extends Where {
   readonly init: Init | undefined
   /** Do not ask the server: it cannot be reached yet. */
   readonly offline: boolean
+  /** The server's update key; undefined: the first one that the server names is trusted. */
+  readonly updateKey: string | undefined
   /** By their names in the settings, as far as they were given. */
   readonly given: ReadonlyMap<string, string>
 }
@@ -65,6 +68,7 @@ export const usage = `hawser-agent install   installs the agent and keeps it run
   --name <name>          the name of the device, instead of its host name
   --identity <text>      what the server tells devices apart by, instead of the first network card's address
   --keepalive <seconds>  between keepalive messages on a connection
+  --update-key <key>     the server's, which signs updates of the agent, instead of the first that it names
   --init <kind>          systemd, openrc, plain (a script of our own) or none, instead of what is found
   --offline              does not wait for the server: the device enrols when it reaches it
   --root <folder>        installs into the folder of another system, such as an image, and starts nothing
@@ -87,6 +91,7 @@ export function readInstall(args: readonly string[]): Install {
     name: text,
     identity: text,
     keepalive: text,
+    'update-key': text,
   }
   const values = parse(args, options)
   const problems: string[] = []
@@ -100,7 +105,16 @@ export function readInstall(args: readonly string[]): Install {
   const init = inits.find((each) => each === values['init'])
   if (values['init'] !== undefined && !init)
     problems.push(`--init is not right: ${inits.join(', ')} are known`)
-  return { ...readWhere(values, problems), init, offline: values['offline'] === true, given }
+  const updateKey = values['update-key']
+  if (updateKey !== undefined && !new RegExp(updateKeyPattern).test(String(updateKey)))
+    problems.push('--update-key is not right: the server’s update key, which `hawser agents get` shows')
+  return {
+    ...readWhere(values, problems),
+    init,
+    offline: values['offline'] === true,
+    given,
+    updateKey: updateKey === undefined ? undefined : String(updateKey),
+  }
 }
 
 export function readUninstall(args: readonly string[]): Uninstall {

@@ -57,6 +57,8 @@ export function installProgram(form: Form, root: string, dir: string): readonly 
     mkdirSync(path.dirname(next), { recursive: true })
     cpSync(form.from, next, { recursive: true, verbatimSymlinks: true })
     for (const folder of [next, path.join(next, 'bin')]) chmodSync(folder, 0o755)
+    // Where the agent keeps its updates. An agent that is not installed has no such folder, and no updates.
+    mkdirSync(path.join(next, 'updates'), { mode: 0o755 })
     // Two moves: there is an old agent, none for an instant, and the new one, but never half of one.
     if (existsSync(place)) renameSync(place, old)
     renameSync(next, place)

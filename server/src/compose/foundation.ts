@@ -29,6 +29,8 @@ export interface Setting {
    * does not listen.
    */
   readonly serving: boolean
+  /** The folder of the agents for devices; undefined: this process offers none. */
+  readonly agents: string | undefined
 }
 
 export interface Foundation extends Setting {

@@ -23,6 +23,8 @@ import type { AllRules } from '../domain/callers/rules.ts'
 import { shellHubTokens } from '../domain/callers/shellhub-tokens.ts'
 import { tokens, type Tokens } from '../domain/callers/tokens.ts'
 import { acceptRules } from '../domain/devices/accept-rules.ts'
+import { agentReleases, type AgentReleases } from '../domain/devices/agent-releases.ts'
+import { agentUpdates, type AgentUpdates } from '../domain/devices/agent-updates.ts'
 import { agentless, type AgentlessRules } from '../domain/devices/agentless.ts'
 import { connectors } from '../domain/devices/connectors.ts'
 import { containerDevices } from '../domain/devices/container-devices.ts'
@@ -52,6 +54,7 @@ import { announcements } from '../domain/system/announcements.ts'
 import { sweeps } from '../domain/system/sweeps.ts'
 import { system } from '../domain/system/system.ts'
 import { neighbourhood } from '../kit/address.ts'
+import { agentArchives, type AgentArchives } from '../http/agent-archives.ts'
 import { iso, minute_ms, systemClock, type Clock } from '../kit/clock.ts'
 import { lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
@@ -69,6 +72,8 @@ export interface ServerOptions {
   clock?: Clock
   /** See `Setting`. */
   serving?: boolean
+  /** See `Setting`. */
+  agents?: string | undefined
 }
 
 /** The interface's operations, and who may call them. */
@@ -78,6 +83,7 @@ export interface OperationRooms {
   readonly signIns: SignInCounters
   /** From here on the health check says that the server is not ready. */
   drain(): void
+  readonly archives: AgentArchives
 }
 
 /** What the administrator's commands use beside the operations. */
@@ -88,6 +94,8 @@ export interface AdministrationRooms {
   readonly tokens: Tokens
   /** Undefined without a payment provider. */
   readonly usage: Usage | undefined
+  readonly releases: AgentReleases
+  readonly updates: AgentUpdates
 }
 
 /** The rules about connections to devices. */
@@ -116,10 +124,11 @@ export async function openRooms({
   log,
   clock = systemClock,
   serving = false,
+  agents,
 }: ServerOptions): Promise<Rooms> {
   const background = lifetime((what, err) => log.error({ event: `${what}.failed`, err }))
   try {
-    return await makeRooms({ config, log, clock, background, serving })
+    return await makeRooms({ config, log, clock, background, serving, agents })
   } catch (error) {
     await background[Symbol.asyncDispose]()
     throw error
@@ -277,6 +286,24 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     onRefused: ({ tenant_id: tenant, ...about }) =>
       log.warn({ event: 'enrolment.refused', tenant, ...about }),
   })
+  const archives = agentArchives(setting.agents, (file, err) =>
+    log.error({ event: 'agent.unreadable', file, err }),
+  )
+  const releases = await agentReleases({ stores, vault, clock, packages: archives.list })
+  const updates = background.own(
+    agentUpdates({
+      stores,
+      releases,
+      bus,
+      clock,
+      mostAtOnce: config.HAWSER_AGENT_UPDATES,
+      requests: limiter('agent updates', { max: 20, window_ms: minute_ms }),
+      decides: async () => serving && (node === '' || (await stores.nodes.first()) === node),
+      onStopped: (tenant_id, reason) => log.warn({ event: 'updates.stopped', tenant: tenant_id, reason }),
+      onError: (err) => log.error({ event: 'updates.failed', err }),
+    }),
+  )
+  if (serving) background.later('updates', () => updates.decide())
   const auth = enrolment({
     stores,
     tokens: issued,
@@ -285,6 +312,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     clock,
     callsPerDevice: limiter('device calls', config.HAWSER_DEVICE_RATE_LIMIT),
     joining: joins,
+    updates,
   })
   const signing = signer(clock, bus, (device, fingerprint) =>
     log.warn({ event: 'signature.refused', device, fingerprint }),
@@ -293,7 +321,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const sessionRules = sessions({
     tickets: watching,
     stores,
-    view: deviceView({ stores, presence: present, clock }),
+    view: deviceView({ stores, presence: present, updates, clock }),
     bus,
     clock,
     recordings,
@@ -307,6 +335,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     bus,
     clock,
     auth,
+    updates,
     signer: signing,
     mostTags: config.HAWSER_DEVICE_TAGS,
     billed,
@@ -359,6 +388,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const onDeactivated = (about: Deactivated): void => log.warn({ event: 'firewall.deactivated', ...about })
   const rules: AllRules = {
     devices: deviceRules,
+    agents: updates,
     enrolmentKeys: enrolmentKeyRules,
     enrolmentTokens: enrolmentTokens({ stores, clock }),
     acceptRules: acceptRules({ stores }),
@@ -403,6 +433,9 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     setupCode: systemRules.setupCode,
     tokens: issued,
     usage: paying.usage,
+    releases,
+    updates,
+    archives,
     tunnels: tunnelRules({ stores, gate: gates, shellHub, presence: present, clock, clustered }),
     logins: logins({
       stores,

@@ -17,8 +17,6 @@ const drain_ms = 5 * second_ms
 export interface ServedFolders {
   /** The built web console. */
   readonly console: string
-  /** The agents for devices. */
-  readonly agents?: string | undefined
 }
 
 /** The rooms behind their doors, listening. */
@@ -60,6 +58,7 @@ export async function startServer(options: ServerOptions & ServedFolders) {
     metricsToken: config.HAWSER_METRICS_TOKEN,
     console: options.console,
     agents: options.agents,
+    archives: rooms.archives,
   })
   reach.serveWith(app.server)
   const listeners = [app]

@@ -1,17 +1,29 @@
 // The agents that devices fetch, one tarball for each processor. `npm run build` makes the files; the server
-// only reads them. An agent that is not there is a 404 whose sentence says how it is made.
+// only reads them. An agent that is not there is a 404 whose sentence says how it is made. An agent that
+// updates itself names the hash of the tarball it wants, and may continue where it was interrupted.
 import { open } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
+import { architectures, archiveName, type AgentArchives } from './agent-archives.ts'
 import { answerFailure } from './answer.ts'
 
-const architectures = ['x64', 'arm64']
-
-export function serveAgents(app: FastifyInstance, folder: string | undefined): void {
+export function serveAgents(
+  app: FastifyInstance,
+  folder: string | undefined,
+  archives: Pick<AgentArchives, 'sha256Of'>,
+): void {
   for (const arch of architectures) {
-    const name = `hawser-agent-linux-${arch}.tar.gz`
-    app.get(`/agent/${name}`, async (request, reply) => {
+    const name = archiveName(arch)
+    app.get<{ Querystring: { sha256?: string } }>(`/agent/${name}`, async (request, reply) => {
+      const { sha256 } = request.query
+      // Another node of the cluster, or a newer build meanwhile, has another tarball.
+      if (sha256 !== undefined && sha256 !== archives.sha256Of(arch))
+        return answerFailure(
+          new Failure('notFound', { message: 'This server has another agent than that.' }),
+          request,
+          reply,
+        )
       const file =
         folder === undefined ? undefined : await open(path.join(folder, name)).catch(() => undefined)
       if (!file) {
@@ -23,7 +35,19 @@ export function serveAgents(app: FastifyInstance, folder: string | undefined): v
         return answerFailure(new Failure('notFound', { message }), request, reply)
       }
       const { size } = await file.stat()
-      return reply.type('application/gzip').header('content-length', size).send(file.createReadStream())
+      const start = startOf(request.headers.range, size)
+      if (start > 0) void reply.code(206).header('content-range', `bytes ${start}-${size - 1}/${size}`)
+      return reply
+        .type('application/gzip')
+        .header('accept-ranges', 'bytes')
+        .header('content-length', size - start)
+        .send(file.createReadStream({ start }))
     })
   }
+}
+
+/** The rest from some byte on; every other range gets the whole file, as HTTP allows. */
+function startOf(range: string | undefined, size: number): number {
+  const start = Number(/^bytes=(\d{1,15})-$/.exec(range ?? '')?.[1] ?? 0)
+  return start < size ? start : 0
 }

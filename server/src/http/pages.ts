@@ -5,6 +5,7 @@ import fastifyStatic from '@fastify/static'
 import fastify, { type FastifyInstance } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
 import { sameText } from '../kit/secrets.ts'
+import type { AgentArchives } from './agent-archives.ts'
 import { serveAgents } from './agent-package.ts'
 import { answerFailure } from './answer.ts'
 import { serveDocs } from './docs.ts'
@@ -82,11 +83,12 @@ export interface PageParts {
   console: string
   /** The folder of the built agents; while one is not there, its address answers 404. */
   agents: string | undefined
+  archives: Pick<AgentArchives, 'sha256Of'>
 }
 
 export function servePages(app: FastifyInstance, parts: PageParts): void {
   serveDocs(app, parts.version, pageSecurity)
-  serveAgents(app, parts.agents)
+  serveAgents(app, parts.agents, parts.archives)
 
   if (parts.metricsToken)
     app.get('/metrics', async (request, reply) => {

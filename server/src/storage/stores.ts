@@ -2,6 +2,7 @@
 // their tenant_id (context.ts). The stores that see several namespaces are listed in `acrossNamespaces`.
 import { sql } from 'kysely'
 import { acceptRuleStore } from './accept-rules.ts'
+import { agentReleaseStore, agentUpdateStore, updateKeyStore } from './agent-updates.ts'
 import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
 import { attemptStore } from './attempts.ts'
@@ -82,6 +83,8 @@ function ofServer(context: ServerContext) {
     recordingKeys: recordingKeyStore(context),
     announcements: announcementStore(context),
     pairings: pairingStore(context),
+    agentReleases: agentReleaseStore(context),
+    updateKeys: updateKeyStore(context),
   }
 }
 
@@ -106,6 +109,8 @@ function acrossNamespaces(context: AllNamespaces) {
     recordings: recordingStore(context),
     /** A node finishes what another one has left. */
     unfinishedRecordings: unfinishedRecordingStore(context),
+    /** Updates of agents take turns among the devices of all namespaces. */
+    agentUpdates: agentUpdateStore(context),
     /** The payment provider names customers, not namespaces. */
     billing: billingStore(context),
     /** Metrics are about the server, not about a namespace. */

@@ -1,6 +1,7 @@
 // The tables as TypeScript sees them. A column has the wire's name; there are four kinds: text, integer, 0/1
 // and JSON as text. Moments are ISO 8601 text. What makes the counters, the tag index and the search index
 // true are triggers (see migrations), so no query can forget them.
+import type { AgentUpdateMode, UpdateAbility } from '@hawser/contract/agents'
 import type { DeviceStatus } from '@hawser/contract/devices'
 import type { Role } from '@hawser/contract/access'
 import type { ColumnType, Generated, Selectable } from 'kysely'
@@ -101,6 +102,7 @@ export interface Tables {
     imported: Generated<Flag>
     /** JSON array of variables of clients that reach its devices. */
     accept_env: Generated<string>
+    agent_updates: Generated<AgentUpdateMode>
   }
   members: { tenant_id: TenantId; user_id: string; role: Role; epoch: string; created_at: string }
   devices: {
@@ -141,6 +143,39 @@ export interface Tables {
     token_at: Generated<string | null>
     /** JSON {kind, id, name} of what let it in beside a person; null: nothing. */
     enrolled_with: Generated<string | null>
+    /** Of its agent, as it reports; empty: another program than ours, or one from before updates. */
+    agent_build: Generated<string>
+    agent_ability: Generated<UpdateAbility | ''>
+    /** The build that it is to install; empty: none. */
+    update_build: Generated<string>
+    update_wanted_at: Generated<string | null>
+    /** When its turn came; null: it waits for others. It also names the request. */
+    update_asked_at: Generated<string | null>
+    update_phase: Generated<string>
+    /** The build that it could not install, and why. */
+    update_failed: Generated<string>
+    update_reason: Generated<string>
+  }
+  /** How far the automatic updates of a namespace are. */
+  update_waves: {
+    tenant_id: TenantId
+    build: string
+    /** An index into `waveShares`. */
+    wave: number
+    opened_at: string
+    /** Why it goes no further; empty: it does. */
+    stopped: string
+  }
+  /** The agents that this installation has offered, each with the moment of the first time. */
+  agent_releases: { build: string; version: string; released_at: string }
+  /** What signs releases of agents, sealed. The newest signs; each is endorsed by the one before it. */
+  update_keys: {
+    public_key: string
+    /** The key that endorses it; empty: it is the first. */
+    previous: string
+    private_key: string
+    endorsement: string
+    created_at: string
   }
   /** The servers that share this database, by PostgreSQL's own clock. */
   nodes: { id: string; address: string; seen_at: string }

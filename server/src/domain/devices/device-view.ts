@@ -7,6 +7,7 @@ import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { roomFor, type Room } from '../billing/device-limit.ts'
 import { slot_hold_ms } from '../billing/subscriptions.ts'
+import type { AgentUpdates } from './agent-updates.ts'
 import type { Presence } from './presence.ts'
 
 /** Turns rows into devices as the interface shows them; sessions use it for their devices, too. */
@@ -38,10 +39,12 @@ export async function roomIn(
 export function deviceView({
   stores,
   presence,
+  updates,
   clock,
 }: {
   stores: Stores
   presence: Presence
+  updates: Pick<AgentUpdates, 'shown'>
   clock: Clock
 }): DeviceView {
   return {
@@ -82,7 +85,8 @@ export function deviceView({
       })
       return rows.map((row) => {
         const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
-        return replaces ? { ...shown(row), replaces } : shown(row)
+        const agent = updates.shown(row)
+        return { ...shown(row), ...(agent ? { agent } : {}), ...(replaces ? { replaces } : {}) }
       })
     },
   }

@@ -10,6 +10,7 @@ import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import { noProvider } from '../billing/billing.ts'
 import { hasRoom } from '../billing/device-limit.ts'
+import type { AgentUpdates } from './agent-updates.ts'
 import { change } from './device-status.ts'
 import { deviceView, heldSlots, roomIn } from './device-view.ts'
 import { parseFilter } from '../access/filters.ts'
@@ -23,6 +24,7 @@ export interface DeviceParts {
   bus: Bus
   clock: Clock
   auth: Rules<'devices'>['auth']
+  updates: Pick<AgentUpdates, 'shown'>
   signer: Signer
   /** The most tags that a device may have. */
   mostTags: number
@@ -83,8 +85,8 @@ export interface DeviceRules extends Rules<'devices'> {
 }
 
 export function devices(parts: DeviceParts): DeviceRules {
-  const { stores, presence, bus, clock, auth, signer, billed, mostTags } = parts
-  const view = deviceView({ stores, presence, clock })
+  const { stores, presence, bus, clock, auth, updates, signer, billed, mostTags } = parts
+  const view = deviceView({ stores, presence, updates, clock })
 
   async function mustFind(
     inside: Pick<StoresInTransaction, 'of'>,

@@ -11,6 +11,7 @@ import { iso, type Clock } from '../../kit/clock.ts'
 import { deviceUid } from '../../kit/ids.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { AgentUpdates, UpdateRequest } from './agent-updates.ts'
 import { mayUse, type Joining } from './joining.ts'
 import type { Presence } from './presence.ts'
 import type { Rules } from '../callers/rules.ts'
@@ -25,6 +26,7 @@ export interface EnrolmentParts {
   /** Limits calls of one device, not of one address, because a thousand devices may share an address. */
   callsPerDevice: Limiter
   joining: Joining
+  updates: Pick<AgentUpdates, 'reported' | 'answer'>
 }
 
 interface Known {
@@ -33,6 +35,8 @@ interface Known {
   readonly tenant_id: string
   readonly status: DeviceStatus
   readonly facts: string
+  /** What its agent was asked to install. */
+  readonly request: UpdateRequest | undefined
 }
 
 /** Cached devices; an evicted one costs a look-up and a signature. */
@@ -105,7 +109,9 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
 
     const { id = '', pretty_name = '', version = '', arch = '', platform = '' } = body.info
-    const facts = `${id}\n${pretty_name}\n${version}\n${arch}\n${platform}\n${caller.source}`
+    const report = version.startsWith('hawser-') ? body.agent : undefined
+    const told = report ? JSON.stringify(report) : ''
+    const facts = `${id}\n${pretty_name}\n${version}\n${arch}\n${platform}\n${caller.source}\n${told}`
     let device = known.get(uid)
     let namespace = namespaceNames.get(tenant_id)
     if (token || device?.facts !== facts || namespace === undefined) {
@@ -122,13 +128,23 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
     presence.seen(uid)
     if (body.sessions?.length) await stores.of(tenant_id).sessions.touch(uid, body.sessions, iso(clock.now()))
     const { name, status } = device
-    return { uid, token: device.token, name, namespace, status, ...(token ? { tenant_id } : {}) }
+    return {
+      uid,
+      token: device.token,
+      name,
+      namespace,
+      status,
+      ...(token ? { tenant_id } : {}),
+      ...(report ? { agent: parts.updates.answer(report, arch, device.request) } : {}),
+    }
 
     /** Updates the stored device, or inserts it. */
     async function record(tenant_id: string): Promise<Known> {
       const devices = stores.of(tenant_id).devices
       const now = iso(clock.now())
+      const row = await devices.find(uid)
       const reported = {
+        ...parts.updates.reported(report, row),
         info_id: id,
         info_pretty_name: pretty_name,
         info_version: version,
@@ -136,15 +152,15 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         info_platform: platform,
         remote_addr: caller.source,
       }
-      const row = await devices.find(uid)
       let { name, status }: Pick<Known, 'name' | 'status'> = row ?? {
         name: nameFrom(hostname, mac),
         status: 'pending',
       }
-      const changed = (Object.keys(reported) as (keyof typeof reported)[]).some(
-        (key) => row?.[key] !== reported[key],
-      )
-      if (row && changed) await devices.save(uid, reported)
+      // Only what differs: an update may be asked for at this moment.
+      const changed = row
+        ? Object.entries(reported).filter(([key, value]) => row[key as keyof typeof row] !== value)
+        : []
+      if (changed.length > 0) await devices.save(uid, Object.fromEntries(changed))
       if (!row || (token && mayUse(row, token)))
         try {
           const fresh = {
@@ -169,6 +185,10 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
         tenant_id,
         status,
         facts,
+        request:
+          row?.status === 'accepted' && reported.update_asked_at !== null
+            ? { build: reported.update_build, asked_at: reported.update_asked_at }
+            : undefined,
       }
     }
   }

@@ -74,6 +74,7 @@ export function namespaces({
         connection_announcement: row.connection_announcement,
         continue_unrecorded: row.continue_unrecorded === 1,
         accept_env: JSON.parse(row.accept_env) as string[],
+        agent_updates: row.agent_updates,
       },
       max_devices: row.max_devices,
       device_count: count,
@@ -116,6 +117,7 @@ export function namespaces({
         created_at,
         imported: 0,
         accept_env: '[]',
+        agent_updates: 'manual',
       }
       await orNameTaken(() =>
         stores.transaction(async (inside) => {
@@ -217,12 +219,14 @@ export function namespaces({
         ...(settings?.accept_env === undefined
           ? {}
           : { accept_env: JSON.stringify(acceptable(settings.accept_env)) }),
+        ...(settings?.agent_updates === undefined ? {} : { agent_updates: settings.agent_updates }),
         ...(settings?.connection_announcement === undefined
           ? {}
           : { connection_announcement: settings.connection_announcement }),
       }
       if (Object.keys(change).length > 0)
         await orNameTaken(() => stores.namespaces.save(params.tenant, change))
+      if (settings?.agent_updates === 'off') await stores.agentUpdates.cancel(params.tenant)
       bus.tell('namespace.changed', { tenant_id: params.tenant })
       return present(await mustFind(params.tenant))
     },

@@ -18,6 +18,7 @@ import { certificateAuthorities } from './0010-certificate-authorities.ts'
 import { identity } from './0011-identity.ts'
 import { shellHubKeys } from './0012-shellhub-keys.ts'
 import { acceptedVariables } from './0013-accepted-variables.ts'
+import { agentUpdates } from './0014-agent-updates.ts'
 import { joining } from './0015-joining.ts'
 
 export interface Migration {
@@ -40,6 +41,7 @@ export const migrations: readonly Migration[] = [
   identity,
   shellHubKeys,
   acceptedVariables,
+  agentUpdates,
   joining,
 ]
 

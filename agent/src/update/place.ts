@@ -1,0 +1,182 @@
+// Where an installed agent keeps its updates, and the steps that put one in charge. The files and what the
+// launcher does with them are described in packages/update-launcher.ts. Every step is one rename: a power cut
+// leaves the former agent or the new one, never half of one.
+import {
+  accessSync,
+  constants,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  unlinkSync,
+} from 'node:fs'
+import { open } from 'node:fs/promises'
+import path from 'node:path'
+import type { UpdateAbility } from '@hawser/contract/agents'
+import { buildPattern } from '@hawser/contract/releases'
+import { isOwnFolder } from '../folders.ts'
+import { syncFolder, writeWhole } from './trust.ts'
+
+export interface Build {
+  readonly format: number
+  readonly version: string
+  readonly build: string
+}
+
+export interface Place {
+  /** Of the agent that runs; undefined: it was not unpacked from a tarball. */
+  readonly own: Build | undefined
+  /** What `hawser-agent install` made; updates never change it. */
+  readonly launcher: string
+  readonly updates: string
+  ability(): Exclude<UpdateAbility, 'other-key'>
+  /** The build that is tried and has not connected yet. */
+  trying(): string | undefined
+  /** Makes the build that is tried the one that is started from now on, and removes the former update. */
+  confirm(): void
+  /** The build that was tried and put back, with the reason. */
+  failed(): { readonly build: string; readonly reason: string } | undefined
+  /** Removes it, once the failure is noted elsewhere. */
+  forgetFailed(): void
+  free_bytes(): number
+  folderOf(build: string): string
+  /** Whether the build is there, complete. */
+  has(build: string): boolean
+  /** An empty folder to unpack into. */
+  draft(): string
+  /** Gives the draft its name. From here on it is complete. */
+  keep(build: string): void
+  /** The next start of the launcher tries this build. */
+  stage(build: string): void
+}
+
+const buildShape = new RegExp(buildPattern)
+const longestReason = 200
+
+export function placeOf(script: string): Place {
+  const folder = path.dirname(path.dirname(script))
+  const isUpdate =
+    path.basename(path.dirname(folder)) === 'updates' &&
+    existsSync(path.join(folder, '../../bin/hawser-agent'))
+  const base = isUpdate ? path.dirname(path.dirname(folder)) : folder
+  const updates = path.join(base, 'updates')
+  const at = (name: string): string => path.join(updates, name)
+  const draft = at('unpacking')
+
+  const buildIn = (name: string): string | undefined => {
+    const text = existsSync(at(name)) ? readFileSync(at(name), 'utf8').trim() : ''
+    return buildShape.test(text) ? text : undefined
+  }
+  const remove = (...names: readonly string[]): void => {
+    for (const name of names) rmSync(at(name), { recursive: true, force: true })
+  }
+  /** Removes every build but these. */
+  const removeOthers = (...kept: readonly (string | undefined)[]): void => {
+    for (const name of readdirSync(updates)) if (buildShape.test(name) && !kept.includes(name)) remove(name)
+  }
+
+  return {
+    own: readBuild(folder),
+    launcher: path.join(base, 'bin/hawser-agent'),
+    updates,
+    ability() {
+      if (!readBuild(folder)) return 'package'
+      if (process.getuid?.() !== 0) return 'not-root'
+      if (!existsSync(updates) || !isOwnFolder(updates)) return 'not-installed'
+      try {
+        accessSync(updates, constants.W_OK)
+        return 'self'
+      } catch {
+        return 'read-only'
+      }
+    },
+    trying: () => (buildIn('next') === path.basename(folder) ? buildIn('next') : undefined),
+    confirm() {
+      renameSync(at('next'), at('current'))
+      syncFolder(updates)
+      remove('tries', 'why', 'failed')
+      removeOthers(buildIn('current'))
+    },
+    failed() {
+      const build = buildIn('failed')
+      if (build === undefined) return undefined
+      const said = existsSync(at('why')) ? readFileSync(at('why'), 'utf8').trim() : ''
+      return { build, reason: (said || 'it did not start').slice(0, longestReason) }
+    },
+    forgetFailed() {
+      const build = buildIn('failed')
+      if (build !== undefined && build !== path.basename(folder)) remove(build)
+      remove('failed', 'why', 'tries')
+    },
+    free_bytes() {
+      const { bavail, bsize } = statfsSync(updates)
+      return bavail * bsize
+    },
+    folderOf: at,
+    has: (build) => readBuild(at(build))?.build === build,
+    draft() {
+      remove('unpacking')
+      mkdirSync(draft, { mode: 0o755 })
+      return draft
+    },
+    keep(build) {
+      remove(build)
+      syncFolder(draft)
+      renameSync(draft, at(build))
+      syncFolder(updates)
+      removeOthers(build, buildIn('current'), path.basename(folder))
+    },
+    stage(build) {
+      remove('tries', 'why', 'failed')
+      writeWhole(at('next'), `${build}\n`, 0o644)
+    },
+  }
+}
+
+export function readBuild(folder: string): Build | undefined {
+  try {
+    const { format, version, build } = JSON.parse(readFileSync(path.join(folder, 'BUILD'), 'utf8')) as Build
+    return buildShape.test(build) ? { format, version, build } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Most updates carry the same Node, which is nine tenths of an agent: then the disk keeps it once. */
+export async function shareFile(known: string, copy: string): Promise<boolean> {
+  if (!isPlainFile(known) || !(await isSame(known, copy))) return false
+  const draft = `${copy}.link`
+  try {
+    linkSync(known, draft)
+    renameSync(draft, copy)
+    return true
+  } catch {
+    // Another file system, or one without links.
+    if (existsSync(draft)) unlinkSync(draft)
+    return false
+  }
+}
+
+const isPlainFile = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false })?.isFile() === true
+
+async function isSame(a: string, b: string): Promise<boolean> {
+  await using left = await open(a)
+  await using right = await open(b)
+  if ((await left.stat()).size !== (await right.stat()).size) return false
+  const [one, other] = [Buffer.alloc(256 * 1024), Buffer.alloc(256 * 1024)]
+  while (true) {
+    const { bytesRead } = await left.read(one, 0, one.length, null)
+    if (bytesRead === 0) return true
+    for (let got = 0; got < bytesRead;) {
+      const more = await right.read(other, got, bytesRead - got, null)
+      if (more.bytesRead === 0) return false
+      got += more.bytesRead
+    }
+    if (!one.subarray(0, bytesRead).equals(other.subarray(0, bytesRead))) return false
+  }
+}
