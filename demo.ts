@@ -41,12 +41,13 @@ async function start(
   await ready.promise
 }
 
-function admin(...args: string[]): void {
+function admin(...args: string[]): string {
   const done = spawnSync(process.execPath, [path.join(root, 'hawser.ts'), 'admin', ...args], {
     env: { ...process.env, HAWSER_DATA: folder, HAWSER_HTTP: http, HAWSER_SSH: ssh },
     encoding: 'utf8',
   })
   if (done.status !== 0) throw new Error(done.stderr)
+  return done.stdout
 }
 
 async function stop(): Promise<void> {
@@ -101,6 +102,13 @@ async function main(): Promise<void> {
   for (const { uid } of devices) await api.devices.accept({ params: { uid } })
 
   const [host = '', port = ''] = ssh.split(/:(?=\d+$)/)
+  // With the server's own keys there the client has no question about them.
+  const knownHosts = path.join(folder, 'known_hosts')
+  const keys = admin('host', 'key', 'list').trim().split('\n')
+  writeFileSync(
+    knownHosts,
+    keys.map((line) => `${port === '22' ? host : `[${host}]:${port}`} ${line}\n`).join(''),
+  )
   process.stdout.write(
     [
       '',
@@ -109,7 +117,7 @@ async function main(): Promise<void> {
       `    Console  ${url}  (user demo, password ${password})`,
       // The server's keys are as new as its data: kept with the person's own, they would be an alarm at the
       // next start.
-      `    SSH      ssh -i ${keyFile} -o UserKnownHostsFile=${path.join(folder, 'known_hosts')} -p ${port} ${os.userInfo().username}@demo.this-machine@${host}`,
+      `    SSH      ssh -i ${keyFile} -o UserKnownHostsFile=${knownHosts} -p ${port} ${os.userInfo().username}@demo.this-machine@${host}`,
       '',
       '  Ctrl-C ends it and removes everything again.',
       '',

@@ -17,6 +17,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { root, temporaryFolder } from './program.ts'
@@ -84,7 +85,7 @@ test('of two first starts at once one installs, and the other waits for it', asy
   const slowly = `until [ -e '${folder.path}/go' ]; do sleep 0.05; done; ${installing(folder.path)}`
   checkout(folder.path, "console.log('served')", slowly)
   const first = start(folder.path)
-  await expect.poll(() => calls(folder.path)).toHaveLength(1)
+  await expect.poll(() => calls(folder.path), { timeout: 30_000 }).toHaveLength(1)
   const second = start(folder.path)
   const [said] = (await once(second.child.stderr, 'data')) as [Buffer]
   expect(said.toString()).toContain(`waiting for process ${first.child.pid}, which installs packages`)
@@ -181,6 +182,34 @@ test('a program that a signal ends ends the starter by the same signal', async (
     installing(folder.path),
   )
   expect(await start(folder.path).ended).toMatchObject({ code: null, signal: 'SIGTERM' })
+})
+
+// People end `npm start` by the number that their shell told them, which is npm's.
+test.each(['SIGTERM', 'SIGKILL'] as const)('when npm gets %s, the program is told to end', async (signal) => {
+  using folder = temporaryFolder()
+  const file = path.join(folder.path, 'ended')
+  checkout(
+    folder.path,
+    `import { writeFileSync } from 'node:fs'
+    process.on('SIGTERM', () => { writeFileSync(${JSON.stringify(file)}, 'by SIGTERM'); process.exit() })
+    console.log('ready'); setInterval(() => {}, 1000)`,
+    '',
+  )
+  withCarriedNode(folder.path)
+  const installed = spawnSync(process.execPath, ['run.mjs', '--installed'], { cwd: folder.path, env: {} })
+  expect(installed.status).toBe(0)
+  const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const script = (scripts['start'] ?? '').replace('packages/start.ts', 'program.ts')
+  writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify({ scripts: { start: script } }))
+  const npm = spawn('npm', ['start'], { cwd: folder.path, stdio: ['ignore', 'pipe', 'ignore'] })
+  for await (const line of createInterface(npm.stdout)) if (line === 'ready') break
+  npm.stdout.resume()
+  npm.kill(signal)
+  await expect
+    .poll(() => existsSync(file) && readFileSync(file, 'utf8'), { timeout: 30_000 })
+    .toBe('by SIGTERM')
 })
 
 /** What npm brings to a checkout: a Node; the path of that. */

@@ -6,9 +6,12 @@ import { readFileSync } from 'node:fs'
 import { Role } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import { passwordLength, patterns } from '@hawser/contract/fields'
+import { publicKeyLine } from '@hawser/ssh'
+import { environment, printConfig } from '../config.ts'
 import { hashPassword } from '../domain/people/credentials.ts'
 import { findOther, setPassword } from '../domain/people/identity.ts'
 import { readShellHubKey } from '../domain/callers/shellhub-tokens.ts'
+import { storedHostKeys } from '../gateway/host-keys.ts'
 import { iso } from '../kit/clock.ts'
 import { newUuid } from '../kit/ids.ts'
 import type { Rooms } from '../compose/rooms.ts'
@@ -237,6 +240,19 @@ export const commands: readonly Command[] = [
     },
   },
   {
+    words: 'host key list',
+    arguments: [],
+    doc: 'Prints the public host keys of the SSH gateway, for known_hosts.',
+    run: async ({ stores, vault }) =>
+      (await storedHostKeys(stores.hostKeys, vault)).map(({ type, blob }) => publicKeyLine(type, blob)),
+  },
+  {
+    words: 'config print',
+    arguments: [],
+    doc: 'Prints the settings of the running server, without secrets; without one, those of this environment.',
+    run: () => Promise.resolve(printConfig(environment())),
+  },
+  {
     words: 'recording key',
     arguments: [],
     doc: 'Prints the public key that signs recordings, for `hawser recording verify`.',
@@ -322,7 +338,6 @@ export function usage(): string {
   const rows = [
     ...commands.map((command) => [lineOf(command), command.doc] as const),
     ['migrate', 'Brings the database schema up to date, or creates a new installation.'] as const,
-    ['config print', 'Prints the settings in force.'] as const,
     ['backup <folder>', 'Copies database, master key and recordings there, while the server runs.'] as const,
     ['restore <folder>', 'Puts a backup into an empty data folder.'] as const,
   ]

@@ -25,20 +25,30 @@ const makers: Readonly<Record<string, () => Promise<{ privateKey: KeyObject }>>>
 
 /** The keys, best first; the list may still grow. */
 export async function hostKeys({ kept, vault, now, later }: HostKeyParts): Promise<readonly PrivateKey[]> {
-  const keys = new Map<string, PrivateKey>()
   const list: PrivateKey[] = []
-  const load = async (): Promise<void> => {
-    for (const { type, private_key } of await kept.list())
-      if (!keys.has(type)) keys.set(type, privateKeyFrom(createPrivateKey(vault.open(purpose, private_key))))
-    list.splice(0, list.length, ...Object.keys(makers).flatMap((type) => keys.get(type) ?? []))
-  }
+  const load = async (): Promise<void> =>
+    void list.splice(0, list.length, ...(await storedHostKeys(kept, vault)))
   const make = async (type: string): Promise<void> => {
     const pem = (await makers[type]!()).privateKey.export({ type: 'pkcs8', format: 'pem' })
     await kept.insert({ type, private_key: vault.seal(purpose, pem), created_at: now() })
     await load()
   }
   await load()
-  if (!keys.has('ssh-ed25519')) await make('ssh-ed25519')
-  if (!keys.has('ssh-rsa')) later('host-key', () => make('ssh-rsa'))
+  const types = new Set(list.map(({ type }) => type))
+  if (!types.has('ssh-ed25519')) await make('ssh-ed25519')
+  if (!types.has('ssh-rsa')) later('host-key', () => make('ssh-rsa'))
   return list
+}
+
+/** The keys that were created already, best first. */
+export async function storedHostKeys(
+  kept: Pick<HostKeyParts['kept'], 'list'>,
+  vault: Pick<HostKeyParts['vault'], 'open'>,
+): Promise<PrivateKey[]> {
+  const rows = await kept.list()
+  return Object.keys(makers).flatMap((type) =>
+    rows
+      .filter((row) => row.type === type)
+      .map((row) => privateKeyFrom(createPrivateKey(vault.open(purpose, row.private_key)))),
+  )
 }
