@@ -447,6 +447,10 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   return Object.fromEntries(entries) as Config
 }
 
+/** Where the server keeps everything, also when other settings are wrong. */
+export const dataFolder = (environment: Record<string, string | undefined>): string =>
+  settings.HAWSER_DATA.read(environment['HAWSER_DATA']?.trim() || settings.HAWSER_DATA.fallback)
+
 /** Lines NAME=value with the values in force; secrets are not shown. */
 export function printConfig(environment: Record<string, string | undefined>): string[] {
   return Object.entries(settings).map(([name, shape]) => {

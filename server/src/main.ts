@@ -8,7 +8,8 @@ import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
 import { version } from '@hawser/contract/version'
 import { parseCommand, runCommand, usage } from './commands/admin.ts'
-import { ConfigError, environment, printConfig, readConfig, type Config } from './config.ts'
+import { checkDataFolder, damagedDatabase } from './commands/data-folder.ts'
+import { ConfigError, dataFolder, environment, printConfig, readConfig, type Config } from './config.ts'
 import { askServer, isServed, sentence, serveControl } from './commands/control.ts'
 import { openLog } from './kit/log.ts'
 import { hasMasterKey } from './kit/secrets.ts'
@@ -36,6 +37,7 @@ async function serve(args: string[], { console = '', agents }: MainOptions): Pro
   collectByNeed()
   const config = readConfig(environment())
   const log = openLog(config.HAWSER_LOG)
+  checkDataFolder(config.HAWSER_DATA)
   if (await isServed(config.HAWSER_DATA))
     throw new Failure('conflict', {
       message: `Another server runs on ${config.HAWSER_DATA}: stop it, or set HAWSER_DATA to another folder.`,
@@ -117,9 +119,12 @@ function welcome(link: string): void {
 
 async function admin(args: string[]): Promise<void> {
   if (args.length === 0 || asksForHelp(args[0])) return write(usage())
-  if (args.join(' ') === 'config print') return printConfig(environment()).forEach(write)
+  if (args.join(' ') === 'config print') return printSettings()
   const config = readConfig(environment())
   const log = openLog('silent')
+  // A backup only reads: it may be what saves a disk that was mounted read-only.
+  if (args[0] === 'migrate' || (args[0] !== 'backup' && existsSync(config.HAWSER_DATA)))
+    checkDataFolder(config.HAWSER_DATA)
   if (args.join(' ') === 'migrate') {
     const missing = await missingFrom(config)
     const opened = await (await rooms()).openRooms({ config, log })
@@ -151,6 +156,19 @@ async function admin(args: string[]): Promise<void> {
   for (const line of await runCommand(opened, command)) write(line)
 }
 
+/** The settings of the running server, or those that a server would have in this environment. */
+async function printSettings(): Promise<void> {
+  const folder = dataFolder(environment())
+  const asked = await askServer(folder, { words: 'config print', given: [] })
+  if (asked && 'failure' in asked) throw new Failure('invalid', { message: asked.failure })
+  complain(
+    asked
+      ? `The server that runs on ${folder} uses these settings:`
+      : `No server that this user can ask runs on ${folder}. These are the settings of this environment:`,
+  )
+  for (const line of asked?.lines ?? printConfig(environment())) write(line)
+}
+
 /** What these settings lack of an installation; undefined when nothing is missing. It creates nothing. */
 async function missingFrom({
   HAWSER_DATA: folder,
@@ -168,6 +186,7 @@ async function imported(args: string[]): Promise<void> {
   const wanted = readArguments(args)
   if (!wanted) return write(how)
   const config = readConfig(environment())
+  checkDataFolder(config.HAWSER_DATA)
   if (await isServed(config.HAWSER_DATA))
     throw new Failure('conflict', { message: `A server runs on ${config.HAWSER_DATA}: stop it first.` })
   const { done, lines } = await importShellHub(config, wanted)
@@ -217,6 +236,8 @@ export async function main(args: string[], options: MainOptions = {}): Promise<v
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { message, stack } = error
+  const damage = damagedDatabase(error, dataFolder(environment()))
+  if (damage !== undefined) return damage
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE')
     return `${message}: another program listens there. Stop it, or set HAWSER_HTTP or HAWSER_SSH to another address.`

@@ -12,6 +12,7 @@ parentPort!.on('message', ({ id, sql, parameters }: { id: number; sql: string; p
   try {
     parentPort!.postMessage({ id, rows: prepared.run(sql, parameters).rows })
   } catch (error) {
-    parentPort!.postMessage({ id, error: error instanceof Error ? error.message : String(error) })
+    const errcode = error instanceof Error && 'errcode' in error ? error.errcode : undefined
+    parentPort!.postMessage({ id, error: error instanceof Error ? error.message : String(error), errcode })
   }
 })

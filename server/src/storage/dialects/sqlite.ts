@@ -158,12 +158,12 @@ function readerWorker(
       for (const { reject } of waiting.values()) reject(error)
       waiting.clear()
     }
-    worker.on('message', (answer: { id: number; rows?: unknown[]; error?: string }) => {
+    worker.on('message', (answer: { id: number; rows?: unknown[]; error?: string; errcode?: unknown }) => {
       const question = waiting.get(answer.id)
       waiting.delete(answer.id)
       if (waiting.size === 0) worker.unref()
       if (answer.error === undefined) question?.resolve(answer.rows ?? [])
-      else question?.reject(new Error(answer.error))
+      else question?.reject(Object.assign(new Error(answer.error), { errcode: answer.errcode }))
     })
     worker.on('error', end)
     worker.on('exit', () => end(new Error('the reading worker ended')))
