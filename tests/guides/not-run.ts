@@ -14,6 +14,22 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     'they are what runs this',
   ],
   [
+    'docs/guides/backups.md',
+    'cp deploy/systemd/hawser-backup.* /etc/systemd/system/',
+    'it makes a service of this machine',
+  ],
+  ['docs/guides/backups.md', 'systemctl stop hawser', 'it would stop a service of this machine'],
+  [
+    'docs/guides/backups.md',
+    'pg_dump --format=custom --file=/var/backups/hawser.dump "$HAWSER_DATABASE"',
+    'tests/failures/backup-postgresql.long.test.ts does it, with a PostgreSQL',
+  ],
+  [
+    'docs/guides/backups.md',
+    'createdb hawser',
+    'tests/failures/backup-postgresql.long.test.ts does it, with a PostgreSQL',
+  ],
+  [
     'docs/guides/containers.md',
     'hawser connectors create --address engine.example.com --port 2376 --enable --secure \\',
     'needs an engine with TLS and its certificates',

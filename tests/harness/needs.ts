@@ -19,7 +19,7 @@ export interface Need {
   readonly usedBy: readonly string[]
 }
 
-// PostgreSQL is not among them: npm brings it, see postgres.ts.
+// The PostgreSQL of most tests is not among them: npm brings it, see postgres.ts.
 export const needs: readonly Need[] = [
   {
     name: 'OpenSSH client',
@@ -195,6 +195,13 @@ export const needs: readonly Need[] = [
     debianPackage: 'nginx-light',
     why: 'the proxy that the guide for self-hosting shows',
     usedBy: ['**/*nginx*'],
+  },
+  {
+    name: 'PostgreSQL with its tools',
+    found: { command: 'pg_dump' },
+    debianPackage: 'postgresql',
+    why: 'npm brings a server without pg_dump and pg_restore, which the guide for backups uses',
+    usedBy: ['**/*postgresql*'],
   },
   {
     name: 'zsh',

@@ -60,12 +60,13 @@ const settings = {
   max_connections: '200',
 }
 
-export async function startPostgres(): Promise<Postgres> {
+/** `installed` is the folder of another PostgreSQL, with `bin` in it, instead of npm's. */
+export async function startPostgres(installed?: string): Promise<Postgres> {
   const user = unprivilegedUser()
   const folder = await mkdtemp(path.join(tempFolderFor(user), 'hawser-postgres-'))
   const guard = guardOf(folder)
   try {
-    const native = await binariesFor(user, folder)
+    const native = installed ?? (await binariesFor(user, folder))
     const password = randomBytes(12).toString('hex')
     await writeFile(path.join(folder, 'password'), password, { mode: 0o600 })
     if (user) await giveTo(user, folder)
