@@ -173,6 +173,7 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   re2js: ['server/src/domain'],
   bcryptjs: ['server/src/domain'],
   nodemailer: ['server/src/mail'],
+  '@fishballpkg/': ['server/src/tls'],
   stripe: ['server/src/billing'],
   '@nats-io/': ['server/src/bus'],
   '@aws-sdk/': ['server/src/recording'],

@@ -166,6 +166,7 @@ describe('routes', () => {
     expect(Object.fromEntries(others)).toEqual({
       'GET /openapi.json': 'anyone',
       'GET /docs': 'anyone',
+      'GET /.well-known/acme-challenge/:token': 'anyone: an ACME server',
       'GET /docs/reference.css': 'anyone',
       'GET /docs/reference.js': 'anyone',
       'GET /metrics': 'the bearer of HAWSER_METRICS_TOKEN; not served without one',

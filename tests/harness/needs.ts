@@ -180,7 +180,7 @@ export const needs: readonly Need[] = [
     found: { command: 'openssl' },
     debianPackage: 'openssl',
     why: 'it makes the certificates of engines, proxies and servers with TLS, and looks at the latter',
-    usedBy: ['**/*docker*', '**/*nginx*', '**/*openssl*', '**/*tls-*'],
+    usedBy: ['**/*docker*', '**/*nginx*', '**/*openssl*', '**/*tls-*', '**/*pebble*'],
   },
   {
     name: 'HAProxy',
@@ -223,6 +223,13 @@ export const needs: readonly Need[] = [
     debianPackage: 'nats-server',
     why: 'the bus between several servers is tested against a real one',
     usedBy: ['**/*nats*'],
+  },
+  {
+    name: 'Go 1.24',
+    found: { command: 'go' },
+    debianPackage: 'golang-go',
+    why: 'it builds pebble, the ACME server that Let’s Encrypt tests with (harness/pebble.ts)',
+    usedBy: ['**/*pebble*'],
   },
   {
     name: 'systemd-analyze',
@@ -297,6 +304,8 @@ export function isThere(found: Need['found']): boolean {
     '/usr/local/sbin',
     '/usr/sbin',
     '/sbin',
+    // Where Go's own archive goes.
+    '/usr/local/go/bin',
   ].filter(Boolean)
   const files = 'file' in found ? [found.file] : folders.map((folder) => path.join(folder, found.command))
   return files.some((file) => {

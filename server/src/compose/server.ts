@@ -59,16 +59,17 @@ export async function startServer(options: ServerOptions & ServedFolders) {
     console: options.console,
     agents: options.agents,
     archives: rooms.archives,
+    challenge: async (token) => tls?.answer?.(token),
   })
   reach.serveWith(app.server)
   const listeners = [app]
   try {
     // Every line of the log has an event, so this replaces Fastify's own text; our line comes below.
-    tls = source && (await openTls(source, rooms, config, log, app.server))
     await app.listen({
       ...config.HAWSER_HTTP,
       listenTextResolver: (address) => ({ event: 'http.bound', address }) as never,
     })
+    tls = source && (await openTls(source, rooms, config, log, app.server))
     if (config.HAWSER_METRICS) {
       const own = metricsServer(figures)
       await own.listen(config.HAWSER_METRICS)

@@ -1,31 +1,46 @@
 // Composition of TLS: where the certificate comes from, and the listener that hands its connections to the
 // HTTP server, so that everything is served on both ports by the same code.
 import type { Server } from 'node:http'
+import { isIP } from 'node:net'
 import { ConfigError, type Config } from '../config.ts'
 import type { HttpsParts } from '../http/plain-requests.ts'
 import { iso } from '../kit/clock.ts'
+import { newUuid } from '../kit/ids.ts'
 import { limiter } from '../kit/limiter.ts'
 import type { Log } from '../kit/log.ts'
 import type { Certificate } from '../tls/certificate.ts'
 import { certificateFiles } from '../tls/files.ts'
 import { handshakes } from '../tls/handshakes.ts'
 import { listenTls, type TlsServer } from '../tls/listen.ts'
+import type { Renewal } from '../tls/renewal.ts'
 import type { Rooms } from './rooms.ts'
 
-/** Two files with certificate and key. */
-interface TlsFiles {
-  readonly chain: string
-  readonly key: string
+/** Two files, or an ACME server that gives a certificate for the name. */
+type TlsSource =
+  | { readonly chain: string; readonly key: string }
+  | { readonly directory: string; readonly email: string; readonly name: string }
+
+export interface Tls extends Pick<TlsServer, 'port' | 'certificate' | 'refused' | 'close'> {
+  /** The answer to a challenge of the ACME server. */
+  readonly answer?: Renewal['answer'] | undefined
 }
 
-export type Tls = Pick<TlsServer, 'port' | 'certificate' | 'refused' | 'close'>
-
 /** Where the certificate comes from; undefined without TLS. Throws when the settings contradict each other. */
-export function tlsSource(config: Config): TlsFiles | undefined {
-  const { HAWSER_TLS_CERT: chain, HAWSER_TLS_KEY: key } = config
+export function tlsSource(config: Config): TlsSource | undefined {
+  const { HAWSER_TLS_CERT: chain, HAWSER_TLS_KEY: key, HAWSER_ACME_EMAIL: email } = config
   if ((chain === '') !== (key === ''))
     throw new ConfigError('HAWSER_TLS_CERT and HAWSER_TLS_KEY: both files are needed, or none.')
-  return chain === '' ? undefined : { chain, key }
+  if (email !== '' && chain !== '')
+    throw new ConfigError(
+      'HAWSER_ACME_EMAIL: with HAWSER_TLS_CERT there is a certificate already; unset one.',
+    )
+  if (email === '') return chain === '' ? undefined : { chain, key }
+  const { protocol, hostname } = new URL(config.HAWSER_URL || 'http://localhost')
+  if (protocol !== 'https:' || isIP(hostname) || hostname.startsWith('[') || !hostname.includes('.'))
+    throw new ConfigError(
+      'HAWSER_ACME_EMAIL: HAWSER_URL must be https:// and the public name that the certificate is for, for example https://hawser.example.com.',
+    )
+  return { directory: config.HAWSER_ACME_DIRECTORY, email, name: hostname }
 }
 
 export function plainRequests(config: Config, tls: () => Tls | undefined): HttpsParts {
@@ -40,7 +55,7 @@ export function plainRequests(config: Config, tls: () => Tls | undefined): Https
 }
 
 export async function openTls(
-  source: TlsFiles,
+  source: TlsSource,
   rooms: Rooms,
   config: Config,
   log: Log,
@@ -66,21 +81,60 @@ export async function openTls(
     if (expires_at > clock.now()) return log.info(about)
     log.error({ ...about, message: 'The TLS certificate has expired; clients will refuse it.' })
   }
-  try {
-    const files = await certificateFiles({
-      ...source,
-      onChange: use,
-      onBad: (why) =>
-        log.error({
-          event: 'certificate.refused',
-          message: `${why} The certificate from before stays in use.`,
-        }),
-    })
-    rooms.background.own(files)
-    use(files.certificate)
-  } catch (error) {
-    await listener.close()
-    throw new ConfigError(`HAWSER_TLS_CERT and HAWSER_TLS_KEY: ${(error as Error).message}`)
+  const renewing = 'email' in source ? await renewWith(source, rooms, log, use) : undefined
+  if ('chain' in source)
+    try {
+      const files = await certificateFiles({
+        ...source,
+        onChange: use,
+        onBad: (why) =>
+          log.error({
+            event: 'certificate.refused',
+            message: `${why} The certificate from before stays in use.`,
+          }),
+      })
+      rooms.background.own(files)
+      use(files.certificate)
+    } catch (error) {
+      await listener.close()
+      throw new ConfigError(`HAWSER_TLS_CERT and HAWSER_TLS_KEY: ${(error as Error).message}`)
+    }
+  return {
+    port: listener.port,
+    get certificate() {
+      return listener.certificate
+    },
+    get refused() {
+      return listener.refused
+    },
+    answer: renewing?.answer,
+    async close() {
+      await renewing?.[Symbol.asyncDispose]()
+      await listener.close()
+    },
   }
-  return listener
+}
+
+/** The code is loaded only where it is used. */
+async function renewWith(
+  { directory, email, name }: Extract<TlsSource, { email: string }>,
+  { stores, vault, clock, node }: Rooms,
+  log: Log,
+  onCertificate: (certificate: Certificate) => void,
+): Promise<Renewal> {
+  const [{ renewal }, { orderCertificate }] = await Promise.all([
+    import('../tls/renewal.ts'),
+    import('../tls/acme.ts'),
+  ])
+  return renewal({
+    which: { directory, name },
+    email,
+    holder: node || newUuid(),
+    store: stores.certificates,
+    vault,
+    clock,
+    log,
+    order: orderCertificate,
+    onCertificate,
+  })
 }

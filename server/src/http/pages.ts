@@ -10,6 +10,7 @@ import { serveAgents } from './agent-package.ts'
 import { answerFailure } from './answer.ts'
 import { serveDocs } from './docs.ts'
 import type { Metrics } from './metrics.ts'
+import { challengePath } from './plain-requests.ts'
 
 /**
  * The addresses of the console's pages: all of them are one file, whose script looks at the address. Letters
@@ -58,6 +59,7 @@ export const extraRoutes: Readonly<Record<string, string>> = {
   'WEBSOCKET /ws/ssh': 'whoever has a ticket of terminals.open, once',
   'GET /agent/hawser-agent-linux-x64.tar.gz': 'anyone: what install.sh fetches',
   'GET /agent/hawser-agent-linux-arm64.tar.gz': 'anyone: what install.sh fetches',
+  'GET /.well-known/acme-challenge/:token': 'anyone: an ACME server',
   'GET /assets/:file': 'anyone: the console',
   ...Object.fromEntries(consolePages.map((page) => [`GET ${page}` as const, 'anyone: the console' as const])),
 }
@@ -79,6 +81,8 @@ export interface PageParts {
   version: string
   metrics: Metrics
   metricsToken: string
+  /** The answer to a challenge of an ACME server; undefined where there is none. */
+  challenge(token: string): Promise<string | undefined>
   /** The folder of the built console. */
   console: string
   /** The folder of the built agents; while one is not there, its address answers 404. */
@@ -97,6 +101,11 @@ export function servePages(app: FastifyInstance, parts: PageParts): void {
         return answerFailure(new Failure('unauthenticated'), request, reply)
       return reply.type(parts.metrics.contentType).send(await parts.metrics.text())
     })
+
+  app.get<{ Params: { token: string } }>(`${challengePath}:token`, async (request, reply) => {
+    const answer = await parts.challenge(request.params.token)
+    return answer === undefined ? reply.callNotFound() : reply.type('application/octet-stream').send(answer)
+  })
 
   app.register(fastifyStatic, {
     root: parts.console,

@@ -8,6 +8,7 @@ import { apiKeyStore } from './api-keys.ts'
 import { attemptStore } from './attempts.ts'
 import { billingStore, removedDeviceStore } from './billing.ts'
 import { callerStore } from './callers.ts'
+import { certificateStore } from './certificates.ts'
 import { connectorStore, enabledConnectorStore } from './connectors.ts'
 import { inNamespace, type AllNamespaces, type ServerContext } from './context.ts'
 import { listDevices } from './device-list.ts'
@@ -80,6 +81,7 @@ function ofServer(context: ServerContext) {
     attempts: attemptStore(context),
     signingKeys: signingKeyStore(context),
     hostKeys: hostKeyStore(context),
+    certificates: certificateStore(context),
     recordingKeys: recordingKeyStore(context),
     announcements: announcementStore(context),
     pairings: pairingStore(context),

@@ -342,6 +342,24 @@ export interface Tables {
   billing_events: { id: string; received_at: string }
   /** Idempotency keys of calls to the payment provider whose outcome is not known. */
   billing_attempts: { tenant_id: TenantId; what: string; key: string }
+  /** Accounts at ACME servers; the private key is sealed. */
+  acme_accounts: { directory: string; private_key: string; created_at: string }
+  /** TLS certificates from ACME servers; the private key is sealed. Both are null before the first one. */
+  certificates: {
+    directory: string
+    name: string
+    chain: Generated<string | null>
+    private_key: Generated<string | null>
+    /** Since the last success. */
+    failures: Generated<number>
+    /** Before that moment nobody orders; or empty. */
+    retry_at: Generated<string>
+    /** Who orders it, until when; or empty. */
+    lease_holder: Generated<string>
+    lease_ends_at: Generated<string>
+  }
+  /** Answers to challenges of ACME servers. */
+  acme_challenges: { token: string; answer: string; expires_at: string }
   schema_migrations: { number: number; name: string; applied_at: string }
 }
 

@@ -20,6 +20,7 @@ import { shellHubKeys } from './0012-shellhub-keys.ts'
 import { acceptedVariables } from './0013-accepted-variables.ts'
 import { agentUpdates } from './0014-agent-updates.ts'
 import { joining } from './0015-joining.ts'
+import { certificates } from './0016-certificates.ts'
 
 export interface Migration {
   readonly name: string
@@ -43,6 +44,7 @@ export const migrations: readonly Migration[] = [
   acceptedVariables,
   agentUpdates,
   joining,
+  certificates,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */
