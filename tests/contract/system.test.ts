@@ -312,6 +312,15 @@ describe('health', () => {
     await using service = await startService({ env: { HAWSER_RATE_LIMIT: '2/10' } })
     for (let call = 0; call < 6; call++) expect((await ask(service, '/healthcheck')).status).toBe(200)
   })
+
+  test('costs the database next to nothing, however often a stranger asks', async () => {
+    await using service = await startService()
+    const statements = (): number =>
+      service.rooms.database.figures.point.durations.counts.reduce((sum, count) => sum + count, 0)
+    const before = statements()
+    await Promise.all(Array.from({ length: 300 }, async () => ask(service, '/healthcheck')))
+    expect(statements() - before).toBeLessThan(50)
+  })
 })
 
 describe.each(oneDatabase)('figures, on %s', (_, options) => {

@@ -26,6 +26,12 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   figures.gauge('hawser_build_info', 'Always 1; the labels say which version runs.', () => [
     { labels: { version, node: process.versions.node, database: rooms.database.name }, value: 1 },
   ])
+  figures.gauge('hawser_ready', '1 while people can sign in, as /healthcheck says.', () =>
+    rooms.ready().then(
+      () => 1,
+      () => 0,
+    ),
+  )
   watchPeople(figures, rooms, reach)
   watchDevices(figures, rooms, reach)
   watchRecordings(figures, rooms, reach)

@@ -39,6 +39,7 @@ import { presence } from '../domain/devices/presence.ts'
 import { tags } from '../domain/devices/tags.ts'
 import { tunnelRules, type TunnelRules } from '../domain/devices/tunnels.ts'
 import { namespaces, type NamespaceAdministration } from '../domain/namespaces/namespaces.ts'
+import { probeThreads } from '../domain/people/credentials.ts'
 import { identity } from '../domain/people/identity.ts'
 import { fiveTries, lockout } from '../domain/people/lockout.ts'
 import { mfa } from '../domain/people/mfa.ts'
@@ -51,11 +52,12 @@ import { revocation, type Revocation } from '../domain/sessions/revocation.ts'
 import { terminals, type TerminalTickets } from '../domain/sessions/terminals.ts'
 import { watchTickets, type WatchTickets } from '../domain/sessions/watch-tickets.ts'
 import { announcements } from '../domain/system/announcements.ts'
+import { health, type HealthCheck } from '../domain/system/health.ts'
 import { sweeps } from '../domain/system/sweeps.ts'
 import { system } from '../domain/system/system.ts'
 import { neighbourhood } from '../kit/address.ts'
 import { agentArchives, type AgentArchives } from '../http/agent-archives.ts'
-import { iso, minute_ms, systemClock, type Clock } from '../kit/clock.ts'
+import { iso, minute_ms, second_ms, systemClock, type Clock } from '../kit/clock.ts'
 import { lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
 import { emails } from '../mail/emails.ts'
@@ -81,6 +83,8 @@ export interface OperationRooms {
   readonly rules: AllRules
   readonly gate: Gate
   readonly signIns: SignInCounters
+  /** Throws a Failure that says why people cannot sign in, if they cannot. */
+  ready(): Promise<void>
   /** From here on the health check says that the server is not ready. */
   drain(): void
   readonly archives: AgentArchives
@@ -240,6 +244,27 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const { billed } = paying
   const namespaceRules = namespaces({ stores, bus, clock, billed })
   let draining = false
+  const healthy = health({
+    checks: healthChecks(stores, clock, node),
+    onChange: (part, err) =>
+      err === undefined
+        ? log.info({ event: 'health.restored', part })
+        : log.error({ event: 'health.failed', part, err }),
+  })
+  async function ready(): Promise<void> {
+    if (disks && !disks.data.writable)
+      throw new Failure('unavailable', {
+        message: 'The disk of the server is full: nobody can sign in.',
+        retryAfter: 60,
+      })
+    if (draining) throw new Failure('unavailable', { message: 'The server is stopping.', retryAfter: 5 })
+    if (!bus.connected)
+      throw new Failure('unavailable', {
+        message: 'This node is cut off from the others (NATS).',
+        retryAfter: 5,
+      })
+    await healthy()
+  }
   const systemRules = system({
     stores,
     vault,
@@ -252,20 +277,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     url: config.HAWSER_URL,
     sshPort: config.HAWSER_SSH_PUBLIC_PORT || config.HAWSER_SSH.port,
     disk: () => disks?.data.state ?? 'ok',
-    async ready() {
-      await stores.ping()
-      if (disks && !disks.data.writable)
-        throw new Failure('unavailable', {
-          message: 'The disk of the server is full: nobody can sign in.',
-          retryAfter: 60,
-        })
-      if (draining) throw new Failure('unavailable', { message: 'The server is stopping.', retryAfter: 5 })
-      if (!bus.connected)
-        throw new Failure('unavailable', {
-          message: 'This node is cut off from the others (NATS).',
-          retryAfter: 5,
-        })
-    },
+    ready,
   })
   const joins = joining({
     stores,
@@ -427,6 +439,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     rules,
     gate: gates,
     signIns: who.counts,
+    ready,
     drain: () => void (draining = true),
     users: userRules.admin,
     namespaces: namespaceRules.admin,
@@ -459,14 +472,29 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
 }
 
 /** The fingerprint of a public key in PEM, as OpenSSH shows it. */
-function pemFingerprint(pem: string): string | undefined {
-  // Node would take a private key, too, and derive the public one.
-  if (!pem.includes('PUBLIC KEY')) return undefined
-  try {
-    return fingerprintSha256(blobOf(createPublicKey(pem)))
-  } catch {
-    return undefined
-  }
+/** What signing in needs. Sign-ins are written, so a database that can only be read is not enough. */
+function healthChecks(stores: Foundation['stores'], clock: Clock, node: string): HealthCheck[] {
+  const nobody = 'nobody can sign in'
+  return [
+    {
+      part: 'database',
+      sentence: `The database does not answer: ${nobody}.`,
+      counts_ms: second_ms,
+      run: stores.ping,
+    },
+    {
+      part: 'database writes',
+      sentence: `The database cannot be written: ${nobody}.`,
+      counts_ms: 5 * second_ms,
+      run: () => stores.attempts.count(`health ${node}`, iso(clock.now()), iso(clock.now() + minute_ms)),
+    },
+    {
+      part: 'passwords',
+      sentence: `Passwords cannot be checked: ${nobody}.`,
+      counts_ms: second_ms,
+      run: probeThreads,
+    },
+  ]
 }
 
 /** Whether another node has registered the name. Throws a Failure when a node does not answer. */

@@ -77,7 +77,9 @@ export function answerFailure(
   const failure = toFailure(error, named)
   // A caller who left before the request was complete is no fault of the server.
   const left = !request.raw.complete && 'code' in error && error.code === 'ECONNRESET'
-  const broken = failure.status >= 500 || failure.kind === 'recordingDamaged'
+  // The health check logs by itself when something breaks, not when somebody asks.
+  const isHealth = named?.id === 'system.healthcheck'
+  const broken = (failure.status >= 500 && !isHealth) || failure.kind === 'recordingDamaged'
   if (broken && !left && mayLog())
     request.log.error({ event: 'request.failed', operation: named?.id, err: failure.cause ?? failure })
   return (

@@ -11,7 +11,7 @@ export function totalStore({ reader }: AllNamespaces) {
     async count(): Promise<Record<TotalSubject, number>> {
       const rows = await reader
         .selectFrom('tallies')
-        .select(['subject', sql<number>`sum(n)`.as('n')])
+        .select(['subject', sql<number | string>`sum(n)`.as('n')])
         .where('subject', 'in', subjects)
         .groupBy('subject')
         .execute()

@@ -17,6 +17,11 @@ const tag_bytes = 32
 const derive = promisify(argon2)
 const hashing = concurrencyLimiter({ atOnce: 2, waiting: 200 })
 
+/** Resolves when the threads that hash passwords do some work; hangs while all of them are blocked. */
+export async function probeThreads(): Promise<void> {
+  await promisify(randomBytes)(1)
+}
+
 /** Passwords that wait to be hashed. */
 export const waitingPasswords = (): number => hashing.waiting
 
@@ -60,7 +65,11 @@ function bcryptMatches(password: string, hash: string): Promise<boolean> {
     const worker = new Worker(new URL('./bcrypt-worker.ts', import.meta.url), {
       workerData: { password, hash },
     })
-    const [answer] = (await once(worker, 'message')) as [boolean]
+    // A worker that ends without an answer would otherwise keep its place for ever.
+    const ended = once(worker, 'exit').then((): never => {
+      throw new Error('the worker that checks bcrypt hashes ended')
+    })
+    const [answer] = (await Promise.race([once(worker, 'message'), ended])) as [boolean]
     return answer
   })
 }
