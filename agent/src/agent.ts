@@ -60,8 +60,9 @@ export async function runAgent(
     }
   }
   const serve = async (stream: Duplex, ending: AbortSignal): Promise<void> => {
-    using _memory = memory.session()
-    using _session = updates?.session()
+    using open = new DisposableStack()
+    open.use(memory.session())
+    open.use(updates?.session())
     const { serveOne, ...shared } = await (parts ??= load())
     const { keepalive_ms } = config
     await serveOne(stream, { ...shared, deviceName: device!.name, keepalive_ms, signal: ending, log })

@@ -88,8 +88,8 @@ describe.each(databases)('$name', (database) => {
     expect(await store.ask(5, now)).toEqual([{ tenant_id, uid: uids[0] }])
     expect(await store.ask(5, now)).toEqual([])
     expect(await store.giveUp(earlier, 'silent')).toEqual([])
-    expect((await store.giveUp(later, 'silent')).map(({ uid }) => uid).toSorted()).toEqual(
-      [uids[0], uids[1]].toSorted(),
+    expect(new Set((await store.giveUp(later, 'silent')).map(({ uid }) => uid))).toEqual(
+      new Set(uids.slice(0, 2)),
     )
     expect(await store.renew('c'.repeat(16))).toEqual([{ tenant_id, uid: uids[2] }])
     await store.cancel(tenant_id)
@@ -128,6 +128,6 @@ describe.each(databases)('$name', (database) => {
     ])
     const moments = (await agentReleases.list()).map(({ released_at }) => released_at)
     expect(new Set(moments).size).toBe(moments.length)
-    expect(moments).toEqual(moments.toSorted().reverse())
+    expect(moments).toEqual(moments.toSorted().toReversed())
   })
 })

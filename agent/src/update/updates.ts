@@ -300,7 +300,9 @@ async function tryOut(folder: string, release: Release): Promise<void> {
       const { stdout } = await promisify(execFile)(program, [word], { timeout: trial_ms })
       return stdout.trim()
     } catch (error) {
-      throw new Error(`the new agent does not start on this system: ${firstLine(messageOf(error))}`)
+      throw new Error(`the new agent does not start on this system: ${firstLine(messageOf(error))}`, {
+        cause: error,
+      })
     }
   }
   const version = await said('--version')

@@ -1,5 +1,6 @@
 // The commands written by hand, in the order in which the overview shows them.
 import type { Command } from '../command.ts'
+import { agentCommands } from './agents.ts'
 import { completion } from './completion.ts'
 import { configAnsible } from './config-ansible.ts'
 import { configSsh } from './config.ts'
@@ -26,6 +27,7 @@ export function handWrittenCommands(): Command[] {
     completion,
     ...deviceCommands,
     pair,
+    ...agentCommands,
     ...shortcutCommands,
     configSsh,
     configAnsible,

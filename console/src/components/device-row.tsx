@@ -3,6 +3,7 @@
 import { Link } from '@tanstack/react-router'
 import type { Device } from '@hawser/contract/devices'
 import { useMay } from '../api.ts'
+import { AgentPill } from './agent-state.tsx'
 import { Button, LinkButton } from './button.tsx'
 import { copy } from './copy.tsx'
 import { useDeviceActions } from './device-actions.tsx'
@@ -66,7 +67,7 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
           </Link>{' '}
           {status !== 'accepted' && <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>}{' '}
           {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>}{' '}
-          <TagList tags={tags} />
+          {status === 'accepted' && <AgentPill device={device} />} <TagList tags={tags} />
         </p>
         <p className="facts">
           {online ? (

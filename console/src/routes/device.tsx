@@ -5,6 +5,7 @@ import type { Device } from '@hawser/contract/devices'
 import { agentlessPlatform } from '@hawser/contract/tunnel'
 import { api, useMay } from '../api.ts'
 import { useNamespaceQuery } from '../namespace-query.ts'
+import { AgentUpdate } from '../components/agent-state.tsx'
 import { Button, LinkButton } from '../components/button.tsx'
 import { Copyable } from '../components/copy.tsx'
 import { useDeviceActions } from '../components/device-actions.tsx'
@@ -103,6 +104,7 @@ function Shown({ device }: { device: Device }) {
             {info.platform === agentlessPlatform
               ? `none; its own ${info.version}`
               : `${info.version}${info.platform ? `, ${info.platform}` : ''}`}
+            {status === 'accepted' && <AgentUpdate device={device} may={may} />}
           </Fact>
           <Fact name="Address">{device.remote_addr}</Fact>
           <Fact name="MAC address">{device.identity.mac}</Fact>

@@ -1,6 +1,7 @@
 // The namespace: its name and settings, its members and their roles, and its deletion. The contract's own
 // rule decides who may manage whom, so the page shows no control that the server would refuse.
 import { useState } from 'react'
+import { agentUpdateModes } from '@hawser/contract/agents'
 import { mayManage, roles, type Role } from '@hawser/contract/access'
 import { neverPasses, variablePattern } from '@hawser/contract/environment'
 import type { Namespace } from '@hawser/contract/namespaces'
@@ -171,7 +172,8 @@ function Settings({ namespace }: { namespace: Namespace }) {
   const owns = useMay('owner')
   const [asking, setAsking] = useState(false)
   const params = { tenant: namespace.tenant_id }
-  const { session_record, connection_announcement, continue_unrecorded, accept_env } = namespace.settings
+  const { session_record, connection_announcement, continue_unrecorded, accept_env, agent_updates } =
+    namespace.settings
   return (
     <>
       <Panel title="Settings">
@@ -185,7 +187,14 @@ function Settings({ namespace }: { namespace: Namespace }) {
           <Form
             compact
             submit="Save the settings"
-            send={async ({ name = '', announcement = '', record = '', goOn = '', variables = '' }) => {
+            send={async ({
+              name = '',
+              announcement = '',
+              record = '',
+              goOn = '',
+              variables = '',
+              updates,
+            }) => {
               const accept_env = variables.split(/[\s,]+/).filter(Boolean)
               const refused = accept_env.find((one) => !isVariable.test(one) || neverPasses(one))
               if (refused !== undefined)
@@ -201,6 +210,7 @@ function Settings({ namespace }: { namespace: Namespace }) {
                     connection_announcement: announcement,
                     continue_unrecorded: goOn === 'on',
                     accept_env,
+                    agent_updates: agentUpdateModes.find((mode) => mode === updates) ?? agent_updates,
                   },
                 },
               })
@@ -238,6 +248,17 @@ function Settings({ namespace }: { namespace: Namespace }) {
               autoCapitalize="none"
               spellCheck={false}
               hint="Beside LANG and LC_*, for SendEnv: names with spaces between, as DEPLOY_TARGET CI_*. PATH, LD_* and the like never pass."
+            />
+            <Choice
+              label="Updates of agents"
+              name="updates"
+              defaultValue={agent_updates}
+              options={[
+                ['manual', 'when somebody asks for it'],
+                ['automatic', 'by themselves, a few devices first'],
+                ['off', 'never'],
+              ]}
+              hint="An agent restarts when its sessions have ended, and goes back to the former one if it cannot connect."
             />
             <Tick label="Record what sessions show" name="record" defaultChecked={session_record} />
             <Tick

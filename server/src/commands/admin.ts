@@ -62,6 +62,18 @@ async function mustFindNamespace({ stores }: Rooms, name: string) {
 
 export const commands: readonly Command[] = [
   {
+    words: 'update-key print',
+    arguments: [],
+    doc: 'Prints the public key that signs agents, for `hawser-agent install --update-key`.',
+    run: async ({ releases }) => [releases.updateKey()],
+  },
+  {
+    words: 'update-key rotate',
+    arguments: [],
+    doc: 'Makes a new key that signs agents; agents follow, because the former key endorses it.',
+    run: async ({ releases }) => ['Update key changed successfully', await releases.rotate()],
+  },
+  {
     words: 'user create',
     arguments: ['username', 'password', 'email'],
     doc: 'Creates a confirmed user.',

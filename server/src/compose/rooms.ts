@@ -472,6 +472,16 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
 }
 
 /** The fingerprint of a public key in PEM, as OpenSSH shows it. */
+function pemFingerprint(pem: string): string | undefined {
+  // Node would take a private key, too, and derive the public one.
+  if (!pem.includes('PUBLIC KEY')) return undefined
+  try {
+    return fingerprintSha256(blobOf(createPublicKey(pem)))
+  } catch {
+    return undefined
+  }
+}
+
 /** What signing in needs. Sign-ins are written, so a database that can only be read is not enough. */
 function healthChecks(stores: Foundation['stores'], clock: Clock, node: string): HealthCheck[] {
   const nobody = 'nobody can sign in'

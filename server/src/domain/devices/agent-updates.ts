@@ -104,6 +104,16 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
   const { stores, releases, bus, clock } = parts
   const store = stores.agentUpdates
   let deciding = Promise.resolve()
+  /** By namespace: counting walks over all its devices, so callers at the same time share one walk. */
+  const counting = new Map<string, Promise<AgentCounts>>()
+
+  function countsOf(tenant_id: string, offer: OfferedAgent): Promise<AgentCounts> {
+    const running = counting.get(tenant_id)
+    if (running) return running
+    const walk = store.counts(tenant_id, offer).finally(() => counting.delete(tenant_id))
+    counting.set(tenant_id, walk)
+    return walk
+  }
 
   /** What agents may be asked to install. */
   const installable = (): OfferedAgent | undefined => {
@@ -244,7 +254,7 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
       const namespace = await stores.namespaces.find(tenant_id)
       if (!namespace) throw new Failure('notFound')
       const offer = releases.offered()
-      const counts = offer && (await store.counts(tenant_id, offer))
+      const counts = offer && (await countsOf(tenant_id, offer))
       const wave = await store.wave(tenant_id)
       const { current = 0, updating = 0, failed = 0, total = 0 } = counts ?? {}
       return {

@@ -1,0 +1,48 @@
+// The agent of a device compared with the one that the server offers: a word where it is not up to date, the
+// reason, and the button that updates it.
+import type { DeviceAgent } from '@hawser/contract/agents'
+import type { Device } from '@hawser/contract/devices'
+import { api } from '../api.ts'
+import { errorText } from '../error-text.ts'
+import { showSaved } from '../namespace-query.ts'
+import { Button } from './button.tsx'
+import { Pill, type Tone } from './status.tsx'
+import { showToast } from './toast.tsx'
+
+const words: Readonly<Partial<Record<DeviceAgent['state'], readonly [string, Tone]>>> = {
+  behind: ['old agent', 'plain'],
+  updating: ['agent updates', 'wait'],
+  failed: ['agent update failed', 'bad'],
+}
+
+export function AgentPill({ device: { agent } }: { device: Device }) {
+  const shown = agent && words[agent.state]
+  return shown ? <Pill tone={shown[1]}>{shown[0]}</Pill> : null
+}
+
+/** For the page of one device. */
+export function AgentUpdate({ device, may }: { device: Device; may: boolean }) {
+  const { agent, uid, name } = device
+  if (!agent || agent.state === 'current' || agent.state === 'unknown') return null
+  const update = async (): Promise<void> => {
+    try {
+      const { asked } = (await api.agents.update({ body: { devices: [uid] } })).body
+      await showSaved(
+        asked === 1 ? `${name} updates when its sessions have ended.` : `${name} is up to date.`,
+      )
+    } catch (error) {
+      showToast(errorText(error))
+    }
+  }
+  return (
+    <>
+      {' '}
+      <AgentPill device={device} /> {agent.reason}{' '}
+      {may && agent.updates_itself && agent.state !== 'updating' && (
+        <Button kind="quiet" small onPress={() => void update()}>
+          Update the agent
+        </Button>
+      )}
+    </>
+  )
+}
