@@ -6,7 +6,12 @@ import path from 'node:path'
 export interface AgentConfig {
   /** Without a slash at the end. */
   readonly server: string
+  /** Empty: the enrolment token says it. */
   readonly tenant_id: string
+  /** Names the namespace until the device has enrolled with it once; empty: there is none. */
+  readonly enrolmentToken: string
+  /** The file of these settings, if the token is to be taken out of it; else empty. */
+  readonly settingsFile: string
   readonly keyFile: string
   readonly keepalive_ms: number
   /** A file with certificates of authorities beside those that everybody accepts; or empty. */
@@ -52,7 +57,13 @@ export function readCommon(environment: Environment) {
   const known = URL.canParse(server) && ['http:', 'https:'].includes(new URL(server).protocol)
   must('SERVER_ADDRESS', known, 'the address of the server is needed, for example https://hawser.example.com')
   const tenant_id = find('TENANT_ID')
-  must('TENANT_ID', uuid.test(tenant_id), 'the id of the namespace is needed; the console shows it')
+  const enrolmentToken = find('ENROLMENT_TOKEN')
+  must(
+    'TENANT_ID',
+    uuid.test(tenant_id) || (tenant_id === '' && enrolmentToken !== ''),
+    'the id of the namespace is needed; the console shows it',
+  )
+  must('ENROLMENT_TOKEN', /^$|^hwe_[a-z2-7]{32}$/.test(enrolmentToken), 'a token begins with hwe_')
   const keepalive = find('KEEPALIVE_INTERVAL') || '30'
   must(
     'KEEPALIVE_INTERVAL',
@@ -67,6 +78,8 @@ export function readCommon(environment: Environment) {
     common: {
       server,
       tenant_id: tenant_id.toLowerCase(),
+      enrolmentToken,
+      settingsFile: find('SETTINGS_FILE'),
       keepalive_ms: Number(keepalive) * 1000,
       caFile: find('CA_FILE'),
       lowData,

@@ -27,7 +27,10 @@ import type { IdleMemory } from './idle-memory.ts'
 import { passwords, type Passwords } from './passwords.ts'
 
 export interface ConnectorConfig {
-  readonly common: Pick<AgentConfig, 'server' | 'tenant_id' | 'keepalive_ms' | 'caFile' | 'lowData'>
+  readonly common: Pick<
+    AgentConfig,
+    'server' | 'tenant_id' | 'enrolmentToken' | 'settingsFile' | 'keepalive_ms' | 'caFile' | 'lowData'
+  >
   /** Where the keys of the containers are. */
   readonly keys: string
   readonly engine: EngineEndpoint

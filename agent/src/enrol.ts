@@ -7,6 +7,7 @@ import { call, type Answer } from './call.ts'
 import type { AgentConfig } from './config.ts'
 import { facts, type Facts } from './facts.ts'
 import { macAddress, type Identity } from './identity.ts'
+import { rememberedNamespace, rememberNamespace } from './namespace.ts'
 import type { Updates } from './update/updates.ts'
 
 export interface Enrolled {
@@ -14,6 +15,8 @@ export interface Enrolled {
   readonly token: string
   readonly name: string
   readonly namespace: string
+  /** The id of the namespace. */
+  readonly tenant_id: string
   /** Whether people accepted the device. Undefined from servers that do not say. */
   readonly status?: string | undefined
 }
@@ -30,25 +33,43 @@ export class Refused extends Error {
   }
 }
 
+/** What the device says about itself when it asks to be taken in. */
+export function aboutDevice(
+  { preferredHostname, preferredIdentity }: Pick<AgentConfig, 'preferredHostname' | 'preferredIdentity'>,
+  { publicKey }: Identity,
+  told: () => Facts = facts,
+) {
+  const mac = preferredIdentity || macAddress()
+  return {
+    info: told(),
+    hostname: preferredHostname || ownName(os.hostname(), publicKey),
+    ...(mac ? { identity: { mac } } : {}),
+    public_key: publicKey,
+  }
+}
+
+/** `onJoined` keeps the namespace that an enrolment token led to. */
 export function enrolment(
   config: AgentConfig,
   identity: Identity,
   told: () => Facts = facts,
   updates?: Updates,
+  onJoined: (config: AgentConfig, tenant_id: string) => void = rememberNamespace,
 ): (signal: AbortSignal) => Promise<Enrolled> {
-  const mac = config.preferredIdentity || macAddress()
-  const hostname = config.preferredHostname || ownName(os.hostname(), identity.publicKey)
+  const about = aboutDevice(config, identity, told)
+  const known = config.enrolmentToken && rememberedNamespace(config.keyFile, config.enrolmentToken)
+  let enrolment_token = known ? '' : config.enrolmentToken
+  let tenant_id = known || config.tenant_id
   return async (signal) => {
     const url = `${config.server}/api/devices/auth`
     const answer = await call({
       method: 'POST',
       url,
       body: {
+        ...about,
         info: told(),
-        hostname,
-        ...(mac ? { identity: { mac } } : {}),
-        public_key: identity.publicKey,
-        tenant_id: config.tenant_id,
+        ...(tenant_id ? { tenant_id } : {}),
+        ...(enrolment_token ? { enrolment_token } : {}),
         ...(updates ? { agent: updates.report() } : {}),
       },
       signal,
@@ -59,12 +80,18 @@ export function enrolment(
     if (answer.status !== 200 || !uid || !token || name === undefined || namespace === undefined)
       throw new Refused(answer.status, await reasonOf(answer, url), answer.retryAfter_s)
     updates?.told(agent)
-    return { uid, token, name, namespace, status }
+    const joined = (answer.body as { tenant_id?: string }).tenant_id
+    if (enrolment_token && joined !== undefined) {
+      onJoined(config, joined)
+      enrolment_token = ''
+      tenant_id = joined
+    }
+    return { uid, token, name, namespace, status, tenant_id }
   }
 }
 
 /** The server's own sentence, else what can be said about whoever answered. */
-async function reasonOf({ status, body, location }: Answer, url: string): Promise<string> {
+export async function reasonOf({ status, body, location }: Answer, url: string): Promise<string> {
   const { message } = (body ?? {}) as { message?: string }
   if (message !== undefined) return message
   const { origin } = new URL(url)

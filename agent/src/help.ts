@@ -15,6 +15,7 @@ const commands: readonly (readonly [command: string, sentence: string])[] = [
 const settings: readonly (readonly [name: string, sentence: string])[] = [
   ['HAWSER_SERVER_ADDRESS', 'the address of the server, for example https://hawser.example.com'],
   ['HAWSER_TENANT_ID', 'the id of the namespace; the console shows it'],
+  ['HAWSER_ENROLMENT_TOKEN', 'instead of the id; it is used once, and then the device keeps the id'],
   ['HAWSER_PREFERRED_HOSTNAME', 'the name of the device, instead of its host name'],
   ['HAWSER_PREFERRED_IDENTITY', 'what the server tells devices apart by, instead of a MAC address'],
   ['HAWSER_PRIVATE_KEY', 'the file of the identity (/etc/hawser-agent.key)'],

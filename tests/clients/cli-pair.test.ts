@@ -60,10 +60,9 @@ test('a script says yes beforehand, and reads the device as JSON; without it not
 })
 
 test('tokens and rules are made on the command line, and a rule for every network with a warning', async () => {
-  const made = await desk.hawser([
-    ...['enrolment-tokens', 'create', '--name', 'tills', '--accept', '--most-devices', '5'],
-    ...['--tags', 'shop', '--name-pattern', 'till-{nn}', '-o', 'json'],
-  ])
+  const words =
+    'enrolment-tokens create --name tills --accept --most-devices 5 --tags shop --name-pattern till-{nn} -o json'
+  const made = await desk.hawser(words.split(' '))
   expect(made.stderr).toBe('')
   const { token, id } = JSON.parse(made.stdout) as { token: string; id: string }
   expect(token).toMatch(/^hwe_/)

@@ -226,10 +226,19 @@ describe('the install script', () => {
     ])
   })
 
-  test('without a namespace says what is missing and starts nothing', async () => {
+  test('without a namespace leaves it to the agent to show a code', async () => {
     const { body } = await script({})
-    expect(() => run(body)).toThrow(/tenant_id/)
-    expect(readFileSync(path.join(folder, 'told'), 'utf8')).toBe('')
+    expect(run(body).words).toEqual(['install', '--server', 'http://hawser.example.com', ...always])
+  })
+
+  test('hands an enrolment token to the agent in a file, and never on a command line', async () => {
+    const { body } = await script({ token: sample.enrolmentToken })
+    for (const text of [body, `ENROLMENT_TOKEN=${sample.enrolmentToken}\n${(await script({})).body}`]) {
+      const { words } = run(text)
+      expect(words.slice(0, 4)).toEqual(['install', '--server', 'http://hawser.example.com', '--token-file'])
+      expect(words.join(' ')).not.toContain(sample.enrolmentToken)
+      expect(readFileSync(path.join(folder, 'told'), 'utf8')).not.toContain(sample.enrolmentToken)
+    }
   })
 
   test('a host that is more than a name gets nowhere near the shell', async () => {
@@ -257,7 +266,7 @@ describe('the install script', () => {
     ])
   })
 
-  test.each(['tenant_id', 'keepalive_interval', 'preferred_hostname', 'preferred_identity'])(
+  test.each(['tenant_id', 'token', 'keepalive_interval', 'preferred_hostname', 'preferred_identity'])(
     'a %s that could be more than a word is 400',
     async (name) => {
       for (const value of [...evil.filter((each) => !/^[\w:-]+$/.test(each)), 'x\ny', `${sample.tenant}\n`]) {

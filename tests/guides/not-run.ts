@@ -46,6 +46,16 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
   ],
   [
     'docs/guides/devices.md',
+    'curl -fsSL https://hawser.example.com/install.sh | sh',
+    'somebody has to confirm the code',
+  ],
+  [
+    'docs/guides/devices.md',
+    'curl -fsSL https://hawser.example.com/install.sh | ENROLMENT_TOKEN=hwe_… sh',
+    'the token is another one each time',
+  ],
+  [
+    'docs/guides/devices.md',
     'systemctl disable --now hawser-agent',
     'it would stop the service of an agent on this machine',
   ],

@@ -147,7 +147,7 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
     expect(
       await said(['chroot', '--userspec=pilot', '/', '/hawser-agent/bin/hawser-agent', ...words]),
     ).toMatch(/^1 hawser-agent: Root is needed for this/)
-    expect(await said(['/hawser-agent/bin/hawser-agent', ...words.slice(0, 3)])).toMatch(
+    expect(await said(['/hawser-agent/bin/hawser-agent', ...words.slice(0, 3), '--init', 'none'])).toMatch(
       /^1 hawser-agent: .*\n.*--tenant is missing/,
     )
     // A device that the server does not take in gets nothing at all, and whoever ran the script is told why.
@@ -226,6 +226,22 @@ describe.runIf(isRoot)(`on a bare Debian (${onlyAsRoot})`, () => {
       /opt.hawser-agent/,
     )
     expect((await greet()).status).toBe(255)
+
+    // Without any id the script shows a code; whoever confirms it has the device, and ssh is on it.
+    const alone = await (await fetch(`${service.url}/install.sh?preferred_hostname=buoy-2`)).text()
+    const pairing = bare.run(['sh', '-c', 'sh -s >/paired 2>&1'], { input: alone })
+    const code = await eventually(async () => {
+      const shown = /confirm the code (\S+),/.exec(await said(['cat', '/paired']))?.[1]
+      return shown ?? expect.fail('there is no code yet')
+    })
+    await owner.pairings.confirm({ body: { code, name: 'paired' } })
+    expect((await pairing).status, await said(['cat', '/paired'])).toBe(0)
+    expect(await said(['cat', '/paired'])).toMatch(
+      /olga has taken this device into harbour[^]*is accepted already/,
+    )
+    const there = await run('ssh', [...options(), to('paired'), 'echo "here is $USER"'])
+    expect(there.stdout.toString()).toBe('here is pilot\n')
+    expect(await said(['hawser-agent', 'uninstall', '--purge'])).toMatch(/^0 /)
 
     // Where the server cannot be reached yet, it is installed on demand, and says what it waits for.
     const nowhere = `http://127.0.0.1:${await freePort()}`

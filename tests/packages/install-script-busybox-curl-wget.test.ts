@@ -155,7 +155,7 @@ describe('no agent', () => {
 
 describe('what else stops it', () => {
   test.each([
-    ['no id', '', /add \?tenant_id=/],
+    ['a token that is none', 'token=rope', /this is no enrolment token/],
     [
       'half an id',
       `tenant_id=${sample.tenant.slice(0, 20)}`,

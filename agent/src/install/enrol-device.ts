@@ -35,7 +35,8 @@ export async function enrolDevice(
   const deadline = Date.now() + limit_ms
   try {
     takeOverKey('', key)
-    const enrol = enrolment(config, loadIdentity(key))
+    // The settings keep the namespace that a token led to.
+    const enrol = enrolment(config, loadIdentity(key), undefined, undefined, () => undefined)
     for (;;) {
       try {
         const device = await enrol(AbortSignal.timeout(limit_ms))

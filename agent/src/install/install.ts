@@ -1,4 +1,5 @@
-// `hawser-agent install` and `uninstall`. Installing enrols the device, copies the program, writes the settings
+// `hawser-agent install` and `uninstall`. Installing enrols the device (with a tenant id, an enrolment token, or
+// after somebody has confirmed its code), copies the program, writes the settings
 // where only root reads them, registers a service with the device's init system, and waits until the agent is
 // connected. A device that the server does not take in gets nothing. Installing again replaces the program
 // and the settings that are named, and keeps the rest and the device's identity. Uninstalling removes what
@@ -17,10 +18,20 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { ConfigError } from '../config.ts'
+import { namespaceFile } from '../namespace.ts'
 import { defaultStatusFile, removeStatus } from '../status.ts'
 import { enrolDevice, takeOverKey, waitUntilConnected } from './enrol-device.ts'
 import { trustFile, writeTrust } from '../update/trust.ts'
-import { defaultKey, missingIn, readInstall, readUninstall } from './options.ts'
+import {
+  defaultKey,
+  missingIn,
+  readInstall,
+  readUninstall,
+  serverName,
+  tenantName,
+  tokenName,
+} from './options.ts'
+import { pairDevice } from './pair-device.ts'
 import { ownForm, installProgram, removeProgram, type Form } from './program.ts'
 import {
   inits,
@@ -46,19 +57,30 @@ export async function install(
   say: Say = aloud,
   form: Form = ownForm(),
 ): Promise<void> {
-  const asked = readInstall(args)
+  const asked = readInstall(args, process.env)
   const { root, dir, settings: file } = asked
   mustBeRoot(root)
   const before = readSettings(root + file)
   const key = asked.key ?? before.get(keyName) ?? defaultKey
   const settings = new Map([...before, [keyName, key], ...asked.given])
-  const missing = missingIn(settings)
-  if (missing.length > 0)
-    throw new ConfigError(`This cannot be done:\n${missing.map((line) => `  ${line}`).join('\n')}`)
+  // The token says which namespace it is, whatever it was before.
+  if (asked.given.has(tokenName) && !asked.given.has(tenantName)) settings.delete(tenantName)
   const init = asked.init ?? initOf(root)
   // What starts nothing enrols nothing: an image must not have an identity.
   const enrols = root === '' && init !== 'none' && !asked.offline
+  const pairs = enrols && settings.has(serverName) && missingIn(settings).length > 0
+  if (pairs) settings.set(tenantName, await pairDevice(settings, key, say))
+  const missing = missingIn(settings)
+  if (missing.length > 0)
+    throw new ConfigError(`This cannot be done:\n${missing.map((line) => `  ${line}`).join('\n')}`)
   const device = enrols ? await enrolDevice(settings, key, limit_ms) : undefined
+  if (device) {
+    settings.set(tenantName, device.tenant_id)
+    settings.delete(tokenName)
+  } else if (settings.has(tokenName)) {
+    // The agent takes the token out of this file when it has enrolled.
+    settings.set('HAWSER_SETTINGS_FILE', file)
+  }
 
   const command = installProgram(form, root, dir)
   takeOverKey(root, key)
@@ -103,6 +125,7 @@ export function uninstall(args: readonly string[], say: Say = aloud): void {
   const agent: Agent = { command: [], settings }
   take(trustFile(root + key))
   const found = [removeProgram(root, dir), take(root + settings), purge && take(root + key)]
+  take(root + namespaceFile(key))
   for (const init of inits) found.push(end(serviceOf(init, agent), root))
   for (const file of [logFile, `${logFile}.1`, defaultStatusFile]) take(root + file)
   if (!found.includes(true)) return say('there was nothing to remove')

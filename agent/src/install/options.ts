@@ -1,6 +1,7 @@
 // What `hawser-agent install` and `uninstall` were told. Everything that ends up in a service file, a script
 // or the settings is a plain word: no blanks, no quotes, nothing that a shell or systemd would read as more
 // than that. All mistakes are listed together.
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { updateKeyPattern } from '@hawser/contract/releases'
 import { ConfigError } from '../config.ts'
@@ -41,11 +42,15 @@ const wanted = {
     /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i,
     'the id of the namespace, which the console shows',
   ],
+  token: ['HAWSER_ENROLMENT_TOKEN', /^hwe_[a-z2-7]{32}$/, 'an enrolment token, which begins with hwe_'],
   name: ['HAWSER_PREFERRED_HOSTNAME', /^[\w.-]{1,64}$/, 'up to 64 letters, digits and - _ .'],
   identity: ['HAWSER_PREFERRED_IDENTITY', /^[\w.:-]{1,255}$/, 'up to 255 letters, digits and - _ . :'],
   keepalive: ['HAWSER_KEEPALIVE_INTERVAL', /^[1-9]\d{0,4}$/, 'seconds, for example 30'],
 } as const
 export const needed = ['server', 'tenant'] as const
+export const serverName = wanted.server[0]
+export const tenantName = wanted.tenant[0]
+export const tokenName = wanted.token[0]
 
 const where = {
   root: { type: 'string' },
@@ -64,7 +69,10 @@ export const isPlainPath = (path: string): boolean =>
 
 export const usage = `hawser-agent install   installs the agent and keeps it running; run it again for a newer agent or other settings
   --server <address>     of the server, for example https://hawser.example.com
-  --tenant <id>          of the namespace; the console shows it
+  --tenant <id>          of the namespace; the console shows it. Without it and without a token, a code is shown
+                         that somebody confirms in the console
+  --token-file <file>    with an enrolment token, instead of --tenant. Or --token <token>, which everyone on this
+                         machine can see while it runs, or HAWSER_ENROLMENT_TOKEN in the environment
   --name <name>          the name of the device, instead of its host name
   --identity <text>      what the server tells devices apart by, instead of the first network card's address
   --keepalive <seconds>  between keepalive messages on a connection
@@ -80,7 +88,10 @@ hawser-agent uninstall   removes all that install made, except the device's iden
   --root --dir --settings --key  as they were given to install
 `
 
-export function readInstall(args: readonly string[]): Install {
+export function readInstall(
+  args: readonly string[],
+  environment: Readonly<Record<string, string | undefined>> = {},
+): Install {
   const text = { type: 'string' } as const
   const options = {
     ...where,
@@ -88,13 +99,16 @@ export function readInstall(args: readonly string[]): Install {
     offline: { type: 'boolean' } as const,
     server: text,
     tenant: text,
+    token: text,
+    'token-file': text,
     name: text,
     identity: text,
     keepalive: text,
     'update-key': text,
   }
-  const values = parse(args, options)
+  const parsed = parse(args, options)
   const problems: string[] = []
+  const values: Values = { ...parsed, token: tokenOf(parsed, environment, problems) }
   const given = new Map<string, string>()
   for (const [option, [name, pattern, sentence]] of Object.entries(wanted)) {
     const value = (values[option] as string | undefined)?.replace(option === 'server' ? /\/+$/ : /^$/, '')
@@ -122,10 +136,26 @@ export function readUninstall(args: readonly string[]): Uninstall {
   return { ...readWhere(values, []), purge: values['purge'] === true }
 }
 
+function tokenOf(
+  values: Values,
+  environment: Readonly<Record<string, string | undefined>>,
+  problems: string[],
+): string | undefined {
+  const { token, 'token-file': file } = values
+  if (typeof token === 'string') return token
+  if (typeof file !== 'string') return environment[tokenName]
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    problems.push(`--token-file cannot be read: ${(error as Error).message}`)
+    return undefined
+  }
+}
+
 /** What is missing in the settings, as sentences. */
 export function missingIn(settings: ReadonlyMap<string, string>): string[] {
   return needed
-    .filter((option) => !settings.has(wanted[option][0]))
+    .filter((option) => !settings.has(wanted[option][0]) && !(option === 'tenant' && settings.has(tokenName)))
     .map((option) => `--${option} is missing: ${wanted[option][2]}`)
 }
 

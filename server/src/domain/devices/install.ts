@@ -9,6 +9,8 @@ export interface Install {
   /** Where devices without an agent connect to, as the server announces it: host:port. */
   ssh: string
   tenant_id?: string
+  /** An enrolment token. */
+  token?: string
   keepalive_interval?: string
   preferred_hostname?: string
   preferred_identity?: string
@@ -29,6 +31,7 @@ SERVER_ADDRESS='${wanted.server}'
 SSH_HOST='${wanted.ssh.slice(0, colon).replaceAll(/[[\]]/g, '')}'
 SSH_PORT='${wanted.ssh.slice(colon + 1)}'
 ${given('TENANT_ID', wanted.tenant_id)}
+${given('ENROLMENT_TOKEN', wanted.token)}
 ${given('KEEPALIVE_INTERVAL', wanted.keepalive_interval)}
 ${given('PREFERRED_HOSTNAME', wanted.preferred_hostname)}
 ${given('PREFERRED_IDENTITY', wanted.preferred_identity)}
@@ -97,7 +100,12 @@ has_libstdcxx() {
 }
 
 check_namespace() {
-  [ -n "$TENANT_ID" ] || fail 'add ?tenant_id=<id of your namespace> to the address of this script'
+  case "$ENROLMENT_TOKEN" in
+    '' | hwe_????????????????????????????????) ;;
+    *) fail 'this is no enrolment token: one begins with hwe_ and has 36 characters' ;;
+  esac
+  # With neither, the agent shows a code that somebody confirms.
+  [ -n "$TENANT_ID" ] || return 0
   case "$TENANT_ID" in
     *[!0-9a-fA-F-]*) ;;
     ????????-????-????-????-????????????) return ;;
@@ -130,7 +138,13 @@ refused() {
 }
 
 install_agent() {
-  set -- install --server "$SERVER_ADDRESS" --tenant "$TENANT_ID"
+  set -- install --server "$SERVER_ADDRESS"
+  [ -z "$TENANT_ID" ] || set -- "$@" --tenant "$TENANT_ID"
+  if [ -n "$ENROLMENT_TOKEN" ]; then
+    # In a file: everyone on the machine can read a command line.
+    (umask 077 && printf '%s\\n' "$ENROLMENT_TOKEN" >"$work/token")
+    set -- "$@" --token-file "$work/token"
+  fi
   [ -z "$KEEPALIVE_INTERVAL" ] || set -- "$@" --keepalive "$KEEPALIVE_INTERVAL"
   [ -z "$PREFERRED_HOSTNAME" ] || set -- "$@" --name "$PREFERRED_HOSTNAME"
   [ -z "$PREFERRED_IDENTITY" ] || set -- "$@" --identity "$PREFERRED_IDENTITY"
