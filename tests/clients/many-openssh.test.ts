@@ -1,6 +1,5 @@
 // Many at once: people who are on one device at the same time, and clients that have many channels in one
-// connection, as OpenSSH's own sharing (ControlMaster) and editors that work on remote machines have.
-import { copyFileSync } from 'node:fs'
+// connection, as OpenSSH's own sharing (ControlMaster) has. Editors have a file of their own.
 import { describe, expect, test } from 'vitest'
 import { roundTrip, startEcho, whenListening } from '../../ssh/test/peers.ts'
 import { freePort, run, type Outcome } from '../../ssh/test/programs.ts'
@@ -150,53 +149,4 @@ describe('one connection for many (ControlMaster)', () => {
       expect(old.seen.streams).toBe(1)
     },
   )
-})
-
-describe('an editor that works on the device', () => {
-  /**
-   * As editors do it: a script on the input of a shell brings a server, starts it in the background and says
-   * where it listens.
-   */
-  const script = (folder: string): string => `
-    set -e
-    cd '${folder}'
-    cat > server.mjs <<'END'
-    import net from 'node:net'
-    let guests = 0
-    const server = net.createServer((socket) => void socket.end(\`guest \${++guests} of \${process.pid}\\n\`))
-    server.listen(0, '127.0.0.1', () => console.log('listening on ' + server.address().port))
-END
-    : > log
-    nohup ./node server.mjs > log 2>&1 < /dev/null &
-    echo "$!" > pid
-    until grep -q listening log; do sleep 0.05; done
-    echo "listeningOn==$(sed -n 's/listening on //p' log)=="
-    echo "pid==$(cat pid)=="
-    `
-
-  test('installs a server in one session and reaches it in others, after the first has ended', async () => {
-    // Editors bring their own Node, too.
-    copyFileSync(process.execPath, way.there('node'))
-    const install = await way.ssh('bash', { flags: ['-T'], input: script(way.there('')) })
-    expect([install.status, install.stderr]).toEqual([0, ''])
-    const [, port, pid] = /listeningOn==(\d+)==\npid==(\d+)==/.exec(install.stdout.toString())!
-    try {
-      for (const guest of [1, 2]) {
-        const here = await freePort()
-        await using client = way.start('echo begun; exec cat', {
-          flags: ['-T', '-L', `127.0.0.1:${here}:127.0.0.1:${port}`],
-        })
-        await client.until(/begun/)
-        const answer = await run('bash', ['-c', `exec 3<>/dev/tcp/127.0.0.1/${here} && cat <&3`])
-        expect(answer.stdout.toString()).toBe(`guest ${guest} of ${pid}\n`)
-      }
-      const direct = await way.ssh(undefined, { flags: ['-W', `127.0.0.1:${port}`] })
-      expect(direct.stdout.toString()).toBe(`guest 3 of ${pid}\n`)
-    } finally {
-      await way.ssh(`kill ${pid}`)
-    }
-    await eventually(async () =>
-      expect(whenListening({ port: Number(port), host: '127.0.0.1' })).rejects.toThrow(),
-    )
-  })
 })
