@@ -34,9 +34,10 @@ test('calls that follow each other closely do not put it off', () => {
 test('nothing is given back while a session is served, nor between sessions that follow closely', () => {
   const { done, memory } = watched()
   for (let sessions = 0; sessions < 5; sessions++) {
-    using _session = memory.session()
+    const session = memory.session()
     memory.called()
     vi.advanceTimersByTime(quiet_ms * 2)
+    session[Symbol.dispose]()
   }
   vi.advanceTimersByTime(quiet_ms - 1)
   expect(done).toEqual([])
