@@ -4,11 +4,11 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import v8 from 'node:v8'
-import vm from 'node:vm'
 import { Failure } from '@hawser/contract/failures'
 import { version } from '@hawser/contract/version'
 import { parseCommand, runCommand, usage } from './commands/admin.ts'
 import { checkDataFolder, damagedDatabase } from './commands/data-folder.ts'
+import { giveBackMemory, giveBackWhenIdle } from './compose/idle-memory.ts'
 import { ConfigError, dataFolder, environment, printConfig, readConfig, type Config } from './config.ts'
 import { askServer, isServed, sentence, serveControl } from './commands/control.ts'
 import { openLog } from './kit/log.ts'
@@ -62,9 +62,11 @@ async function serve(args: string[], { console = '', agents }: MainOptions): Pro
   if (!config.HAWSER_SMTP)
     log.info({ event: 'mail.outbox', message: 'no HAWSER_SMTP: e-mails are written to the outbox folder' })
   if (code !== undefined) welcome(`${server.rooms.url}/setup?code=${code}`)
+  // The start leaves some 40 MB of garbage.
   giveBackMemory()
   // Again when the first requests have compiled what they need.
   setTimeout(giveBackMemory, 10_000).unref()
+  parts.use(giveBackWhenIdle(() => server.reach.sessions.size))
 
   log.info({ event: 'server.stopping', signal: await stopSignal() })
 }
@@ -92,16 +94,6 @@ function stopSignal(): Promise<NodeJS.Signals> {
  */
 function collectByNeed(): void {
   v8.setFlagsFromString('--external-memory-accounted-in-global-limit')
-}
-
-/**
- * The start leaves some 40 MB of garbage, which an idle process would keep for good, because nothing else
- * makes V8 collect it.
- */
-function giveBackMemory(): void {
-  v8.setFlagsFromString('--expose-gc')
-  const collect = vm.runInNewContext('gc') as (options: object) => void
-  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
 
 /** Greets the person at the terminal, on stderr, so that stdout stays one JSON object a line. */

@@ -161,8 +161,9 @@ export const thirdParty: Readonly<Record<string, readonly string[]>> = {
   kysely: ['server/src/storage'],
   pg: ['server/src/storage'],
   'node:sqlite': ['server/src/storage'],
-  // Ciphers of OpenSSL (decision 28), and pipes for users' programs (decision 13).
-  'node:ffi': ['ssh/src/ciphers', 'agent/src/native'],
+  // Ciphers of OpenSSL (decision 28), pipes for users' programs (decision 13), and memory given back
+  // (decisions 13 and 37).
+  'node:ffi': ['ssh/src/ciphers', 'agent/src/native', 'server/src/compose'],
   fastify: ['server/src/http'],
   '@fastify/': ['server/src/http'],
   ajv: ['server/src/http'],
