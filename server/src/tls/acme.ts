@@ -1,7 +1,6 @@
 // One order of a certificate from an ACME server (RFC 8555): account, order, http-01 challenge, certificate.
 // The library speaks the protocol; what a person can do about a failure is said here. The request goes out
 // by Node's own fetch, so that NODE_EXTRA_CA_CERTS counts for private ACME servers.
-import type { webcrypto } from 'node:crypto'
 import {
   AccountDoesNotExistError,
   AcmeClient,
@@ -75,7 +74,8 @@ async function accountOf({
   const client = await AcmeClient.init(directory)
   if (accountKey !== undefined) {
     const imported: unknown = await CryptoKeyUtils.importKeyPairFromPemPrivateKey(accountKey)
-    const keyPair = imported as webcrypto.CryptoKeyPair
+    // Named by what takes it: where the types of a browser are known too, there are two of the name.
+    const keyPair = imported as Parameters<typeof client.login>[0]['keyPair']
     try {
       return await client.login({ keyPair })
     } catch (error) {
