@@ -33,7 +33,7 @@ const everyday = new Set(
   started state statements status storage stored stream stripe supervisor system tables tag tagged target
   tcp terminal time tls token transaction transport type unauthenticated uninstall unreachable upgrade ups
   usage use user variables verification view viewer waiting watch watched watcher watching web where why
-  window work writer acme order renewal
+  window work writer acme conflict order renewal
   accepted counter dropped duration histogram sample
   ability architecture archive build counts endorsement fetch mode offer offered package release trust unpack
   update

@@ -9,6 +9,7 @@ import { enrolment, Refused, type Enrolled } from './enrol.ts'
 import type { Facts } from './facts.ts'
 import type { IdleMemory } from './idle-memory.ts'
 import { loadIdentity } from './identity.ts'
+import { discardIdentity, isCopied } from './machine.ts'
 import type { SshdOptions } from './sshd.ts'
 import { holdTunnel } from './tunnel.ts'
 import type { Updates } from './update/updates.ts'
@@ -36,6 +37,17 @@ export async function runAgent(
   served?: ServedDevice,
   updates?: Updates,
 ): Promise<void> {
+  if (!served && isCopied(config.keyFile)) {
+    if (config.resetCopied) discardIdentity(config.keyFile)
+    log({
+      level: 'warn',
+      event: config.resetCopied ? 'identity.reset' : 'identity.copied',
+      message: config.resetCopied
+        ? 'The key came from another machine, and HAWSER_RESET_COPIED_IDENTITY is set: this machine gets its own.'
+        : 'The key was made on another machine, or the network card was replaced. If this is a copy of another device, run `hawser-agent reset-identity`; otherwise remove the file that ends in .machine beside the key.',
+    })
+    if (config.resetCopied) isCopied(config.keyFile)
+  }
   const identity = loadIdentity(config.keyFile)
   const enrolOnce = enrolment(config, identity, served?.facts, updates)
   const enrol = (): Promise<Enrolled> => enrolOnce(signal).finally(memory.called)

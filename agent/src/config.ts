@@ -20,6 +20,8 @@ export interface AgentConfig {
   readonly preferredIdentity: string
   /** A crypt hash: one user, the agent's own. */
   readonly singleUserPassword: string
+  /** Whether a key that was made on another machine is replaced at the start. */
+  readonly resetCopied: boolean
   /** Nothing but the tunnel's own pings while nobody is connected. */
   readonly lowData: boolean
 }
@@ -82,6 +84,7 @@ export function readCommon(environment: Environment) {
       settingsFile: find('SETTINGS_FILE'),
       keepalive_ms: Number(keepalive) * 1000,
       caFile: find('CA_FILE'),
+      resetCopied: /^(1|true|yes)$/i.test(find('RESET_COPIED_IDENTITY')),
       lowData,
     },
   }

@@ -29,7 +29,14 @@ import { passwords, type Passwords } from './passwords.ts'
 export interface ConnectorConfig {
   readonly common: Pick<
     AgentConfig,
-    'server' | 'tenant_id' | 'enrolmentToken' | 'settingsFile' | 'keepalive_ms' | 'caFile' | 'lowData'
+    | 'server'
+    | 'tenant_id'
+    | 'enrolmentToken'
+    | 'settingsFile'
+    | 'keepalive_ms'
+    | 'caFile'
+    | 'resetCopied'
+    | 'lowData'
   >
   /** Where the keys of the containers are. */
   readonly keys: string

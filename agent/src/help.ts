@@ -6,6 +6,7 @@ const commands: readonly (readonly [command: string, sentence: string])[] = [
   ['connector', 'runs an agent for every container of an engine on this machine'],
   ['install', 'enrols this device and keeps the agent running on it (install --help lists the options)'],
   ['uninstall', 'removes all that install made'],
+  ['reset-identity', 'makes a new key, so that a copy of another machine becomes a device of its own'],
   ['status', 'says whether the installed agent is connected, and if not, why'],
   ['info', 'prints what the device says about itself'],
   ['help', 'prints this (also --help, -h)'],
@@ -21,6 +22,8 @@ const settings: readonly (readonly [name: string, sentence: string])[] = [
   ['HAWSER_PRIVATE_KEY', 'the file of the identity (/etc/hawser-agent.key)'],
   ['HAWSER_SINGLE_USER_PASSWORD', 'without root: the hash of the password for the one user who can log in'],
   ['HAWSER_KEEPALIVE_INTERVAL', 'seconds between keepalive messages (30)'],
+  ['HAWSER_CA_FILE', 'certificates of a private authority that the server’s own is signed by'],
+  ['HAWSER_RESET_COPIED_IDENTITY', '1: a key that was made on another machine is replaced at the start'],
   ['HAWSER_LOW_DATA', '1: sends nothing but pings while nobody is connected'],
   ['HAWSER_DEBUG', '1: logs more'],
 ]

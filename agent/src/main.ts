@@ -3,6 +3,7 @@
 //   hawser-agent connector  does the same for every container of an engine on this machine
 //   hawser-agent install    keeps it running on this device, and `uninstall` takes it away again (install/)
 //   hawser-agent status     says whether the installed agent is connected
+//   hawser-agent reset-identity  makes a copied machine a device of its own
 //   hawser-agent info       prints what the device says about itself
 //   hawser-agent help       lists all of it (help.ts)
 //   hawser-agent --version
@@ -59,6 +60,10 @@ async function main(args: readonly string[]): Promise<void> {
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
     const commands = await import('./install/install.ts')
     return commands[command](args.slice(1))
+  }
+  if (command === 'reset-identity') {
+    const { resetIdentity } = await import('./install/reset-identity.ts')
+    return resetIdentity(args.slice(1), process.env)
   }
   if (command !== undefined && command !== 'connector') {
     const { help } = await import('./help.ts')

@@ -1,9 +1,10 @@
 // The tunnel: a WebSocket to the server, held open and made again whenever it is lost. On it the server opens
 // streams; each names its use: an SSH connection to this device, the end of one, or a proof that this agent
 // holds the device's key.
-import { sign, type KeyObject } from 'node:crypto'
+import { randomUUID, sign, type KeyObject } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import {
+  instanceHeader,
   mostStreams,
   ping_ms,
   pong_ms,
@@ -24,6 +25,8 @@ export interface TunnelParts {
   log(event: Record<string, unknown>): void
 }
 
+/** Names this process to the server. */
+const instance = randomUUID()
 const head_ms = 15_000
 const longestHead_bytes = 4_096
 
@@ -35,7 +38,10 @@ export async function holdTunnel(
   onUp: () => void,
 ): Promise<void> {
   const url = `${parts.server.replace(/^http/, 'ws')}${tunnelPaths.streams}`
-  const carrier = await dialBytes(url, { headers: { authorization: `Bearer ${device.token}` }, signal })
+  const carrier = await dialBytes(url, {
+    headers: { authorization: `Bearer ${device.token}`, [instanceHeader]: instance },
+    signal,
+  })
   using mux = openMux(carrier, {
     role: 'server',
     mostStreams,

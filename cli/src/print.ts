@@ -53,9 +53,19 @@ function printRows(
     const head = shown.map((name) => (name.split('.').at(-1) ?? name).replaceAll('_', ' ').toUpperCase())
     const cells = objects.map((row) => shown.map((name) => cell(at(row, name), name)))
     process.stdout.write(aligned([head, ...cells], process.stdout.isTTY ? process.stdout.columns : undefined))
+    noteConflicts(objects)
   }
   if (total !== undefined && total > rows.length)
     process.stderr.write(`${rows.length} of ${total}; --all shows all, --page 2 the next.\n`)
+}
+
+/** Devices whose identity two machines use: no column would be seen in time. */
+function noteConflicts(rows: readonly Record<string, unknown>[]): void {
+  for (const { conflict, name } of rows)
+    if (typeof conflict === 'object' && conflict !== null)
+      process.stderr.write(
+        `${cell(name)}: two machines use this identity; \`hawser devices get\` says from where they come.\n`,
+      )
 }
 
 function plainFields(row: Record<string, unknown>): string[] {

@@ -88,6 +88,16 @@ export const Device = Type.Object({
       },
     ),
   ),
+  conflict: Type.Optional(
+    Type.Object(
+      { since: Timestamp, last_at: Timestamp, addresses: Type.Array(Type.String()) },
+      {
+        description:
+          'Two machines use this identity, as copies of an SD card do: since when, when that was last seen, and from which ' +
+          'addresses they came. Gone fifteen minutes after only one was left.',
+      },
+    ),
+  ),
 })
 export type Device = Static<typeof Device>
 

@@ -15,6 +15,12 @@ export const tunnelPaths = {
   streams: '/agent/connection',
 } as const
 
+/**
+ * A header of the request for a tunnel, in which our own agent names its process: a random text that changes with
+ * every start. So a device that reconnects can be told from a second one with the same identity.
+ */
+export const instanceHeader = 'x-hawser-instance'
+
 export const protocols = {
   /** { id }: the agent's SSH server speaks on the stream. */
   ssh: '/ssh/open/1.0.0',

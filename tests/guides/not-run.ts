@@ -56,6 +56,16 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
   ],
   [
     'docs/guides/devices.md',
+    'hawser-agent install --root /mnt/image --server https://hawser.example.com --tenant <id of the namespace>',
+    'it needs an image',
+  ],
+  [
+    'docs/guides/devices.md',
+    'hawser-agent reset-identity',
+    'it would replace the key of an agent on this machine',
+  ],
+  [
+    'docs/guides/devices.md',
     'systemctl disable --now hawser-agent',
     'it would stop the service of an agent on this machine',
   ],

@@ -135,6 +135,7 @@ export function device(
     info_version: 'v1',
     info_arch: 'amd64',
     info_platform: 'native',
+    conflict: null,
     status: 'pending',
     status_update_at: now,
     created_at: now,

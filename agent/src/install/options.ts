@@ -86,6 +86,8 @@ export const usage = `hawser-agent install   installs the agent and keeps it run
 hawser-agent uninstall   removes all that install made, except the device's identity
   --purge                removes the identity, too
   --root --dir --settings --key  as they were given to install
+hawser-agent reset-identity  makes this machine a device of its own, after its disk was copied from another
+  --settings --key       as they were given to install
 `
 
 export function readInstall(

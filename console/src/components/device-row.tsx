@@ -66,6 +66,7 @@ export function DeviceRow({ device, may, ticked, tick }: DeviceRowProps) {
             <strong>{name}</strong>
           </Link>{' '}
           {status !== 'accepted' && <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>}{' '}
+          {device.conflict && <Pill tone="bad">two machines use this identity</Pill>}{' '}
           {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>}{' '}
           {status === 'accepted' && <AgentPill device={device} />} <TagList tags={tags} />
         </p>

@@ -53,6 +53,9 @@ function Shown({ device }: { device: Device }) {
             </>
           )}
           <Pill tone={statusTones[status]}>{statusWords[status]}</Pill>{' '}
+          {device.conflict && (
+            <Pill tone="bad">two machines use this identity: {device.conflict.addresses.join(', ')}</Pill>
+          )}{' '}
           {device.replaces && <Pill tone="bad">would replace {device.replaces.name}</Pill>}{' '}
           <TagList tags={device.tags} />
         </span>

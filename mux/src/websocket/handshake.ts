@@ -82,9 +82,24 @@ export function dialBytes(url: string | URL, options: DialOptions = {}): Promise
     signal?.addEventListener('abort', onAbort, { once: true })
     asked.on('error', (cause) => fail(new UpgradeFailed(cause.message, {}, { cause })))
     asked.once('response', (answer) => {
-      answer.resume()
       const { statusCode: status, headers: said } = answer
-      fail(new UpgradeFailed(`The answer was ${status}.`, { status, retryAfter: said['retry-after'] }))
+      const pieces: Buffer[] = []
+      const refused = (): void => {
+        const why = reasonIn(Buffer.concat(pieces).toString())
+        fail(
+          new UpgradeFailed(`The answer was ${status}${why ? `: ${why}` : '.'}`, {
+            status,
+            retryAfter: said['retry-after'],
+          }),
+        )
+      }
+      let held = 0
+      answer.on('data', (piece: Buffer) => {
+        held += piece.length
+        if (held > longestReason_bytes) refused()
+        else pieces.push(piece)
+      })
+      answer.once('end', refused).once('error', refused).once('close', refused)
     })
     asked.once('upgrade', (answer, socket, head) => {
       const given = Buffer.from(answer.headers['sec-websocket-accept'] ?? '')
@@ -98,4 +113,17 @@ export function dialBytes(url: string | URL, options: DialOptions = {}): Promise
     })
     asked.end()
   })
+}
+
+/** The body of a refusal that is read. */
+const longestReason_bytes = 4_096
+
+/** The sentence in the JSON of a refusal; empty if there is none. */
+function reasonIn(body: string): string {
+  try {
+    const { message } = JSON.parse(body) as { message?: unknown }
+    return typeof message === 'string' ? message : ''
+  } catch {
+    return ''
+  }
 }

@@ -17,6 +17,8 @@ import { Unreachable, type Tunnel } from '../tunnel/tunnel.ts'
 export interface Neighbours {
   /** Finds the tunnel of a device on another node. */
   findTunnel: FindTunnel
+  /** The same, by the device's uid and the least number that counts. */
+  tunnelOf(uid: string, least: number): Promise<Pick<Tunnel, 'openSsh'> | undefined>
   /** Hands the request over to the node that has registered the name; false if there is none. */
   handOver(name: string, upgrade: Upgrade): Promise<boolean>
   stop(): Promise<void>
@@ -79,13 +81,16 @@ export async function startNeighbours({
     }
   }
 
+  async function tunnelOf(uid: string, least: number): ReturnType<Neighbours['tunnelOf']> {
+    const address = await ownerOf(deviceName(uid), String(least))
+    return (
+      address && { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
+    )
+  }
+
   return {
-    async findTunnel({ uid, tunnel: least }) {
-      const address = await ownerOf(deviceName(uid), String(least))
-      return (
-        address && { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
-      )
-    },
+    tunnelOf,
+    findTunnel: async ({ uid, tunnel: least }) => tunnelOf(uid, least),
     async handOver(name, { request, socket, head }) {
       const address = await ownerOf(name)
       if (!address) return false

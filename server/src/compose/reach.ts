@@ -28,6 +28,7 @@ import { sessionRecorder } from '../recording/tap.ts'
 import type { Rooms } from './rooms.ts'
 import { acceptMessageSocket } from '../http/message-socket.ts'
 import { admission } from '../tunnel/admission.ts'
+import { conflicts } from '../tunnel/conflicts.ts'
 import { tunnelEndpoints } from '../tunnel/endpoints.ts'
 import { deviceName, registry, type Registry } from '../tunnel/registry.ts'
 import { tunnelEndings, type TunnelEnding } from '../tunnel/tunnel.ts'
@@ -117,6 +118,27 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   rooms.self.hasTunnel = (uid) => tunnels.find(uid) !== undefined
   const entries = tunnelEndpoints({
     registry: tunnels,
+    conflicts: conflicts({
+      clock,
+      find: tunnels.find,
+      elsewhere: async (uid) => neighbours?.tunnelOf(uid, 0),
+      probe,
+      onConflict(device, report, first) {
+        const { uid, tenant_id } = device
+        const [stays, refused] = report.addresses
+        if (first)
+          log.warn({
+            event: 'device.conflict',
+            device: uid,
+            tenant_id,
+            stays,
+            refused,
+            message:
+              'Two machines use this identity; `hawser-agent reset-identity` on the copy gives it its own.',
+          })
+        rooms.background.later('device.conflict', () => rooms.tunnels.conflicted(device, report))
+      },
+    }),
     admission: admission(clock, config.HAWSER_TUNNEL_RATE_LIMIT),
     hold: rooms.register,
     perDevice: ownLimiter(clock, tunnelsPerDevice),

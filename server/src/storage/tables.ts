@@ -137,6 +137,8 @@ export interface Tables {
     tunnel: Generated<number>
     /** The connector whose container it is. */
     connector: Generated<string | null>
+    /** JSON {since, last_at, addresses}: two machines used its identity. Null: not so far. */
+    conflict: Generated<string | null>
     /** Of a device without an agent: the key that it last joined with. */
     enrolment_key: Generated<string | null>
     /** When Auth device first gave it a token here; null: not since this is noted. */

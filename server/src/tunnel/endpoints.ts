@@ -5,12 +5,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
-import { tunnelPaths } from '@hawser/contract/tunnel'
+import { instanceHeader, tunnelPaths } from '@hawser/contract/tunnel'
 import { acceptBytes, UpgradeFailed, type BytesOptions } from '@hawser/mux'
 import type { Limiter } from '../kit/limiter.ts'
 import { controlPing, pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
 import type { Admission } from './admission.ts'
+import type { Conflicts } from './conflicts.ts'
 import type { Registry } from './registry.ts'
 import type { Tunnel, TunnelDevice, TunnelOrigin } from './tunnel.ts'
 
@@ -18,11 +19,13 @@ export interface UpgradeRequest {
   readonly request: IncomingMessage
   readonly socket: Duplex
   readonly head: Buffer
-  readonly from?: { readonly source: string }
+  readonly from: { readonly source: string }
 }
 
 export interface TunnelEndpointParts {
   registry: Registry
+  /** Refuses a second machine with the same identity. */
+  conflicts: Conflicts
   /** New tunnels of all devices together. */
   admission: Admission
   /** New tunnels of one device: an agent whose tunnel is closed comes back at once. */
@@ -47,6 +50,8 @@ export interface TunnelEndpoints {
   pickUpElsewhere(upgrade: UpgradeRequest): string | undefined
 }
 
+/** Of a header that any device may send. */
+const longestInstance = 64
 /** The time to wait for a device that opens tunnels too often. */
 const pause_s = 10
 
@@ -71,13 +76,20 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
       await offer(tunnel, origin)
     },
     async enter(device, path, upgrade) {
+      const instance = upgrade.request.headers[instanceHeader]
+      const from = {
+        address: upgrade.from.source,
+        instance: typeof instance === 'string' ? instance.slice(0, longestInstance) : '',
+      }
+      await parts.conflicts.admit(device, from)
       const seen = (): void => parts.registry.seen(device)
       const tunnel =
         path === tunnelPaths.streams
           ? yamuxTunnel(device, acceptOrRefuse(upgrade), seen)
           : revdialTunnel(device, acceptOrRefuse(upgrade, { ping: controlPing, onPong: seen }), waiting)
+      parts.conflicts.opened(tunnel, from)
       const via = path === tunnelPaths.streams ? 'v2' : 'v1'
-      await offer(tunnel, { via, source: upgrade.from?.source })
+      await offer(tunnel, { via, source: from.address })
     },
     pickUpElsewhere({ request }) {
       const id = dialerIn(request)

@@ -2,7 +2,7 @@
 // accepted, and the device that it would replace.
 import type { Device } from '@hawser/contract/devices'
 import { Failure } from '@hawser/contract/failures'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { roomFor, type Room } from '../billing/device-limit.ts'
@@ -14,6 +14,9 @@ import type { Presence } from './presence.ts'
 export interface DeviceView {
   many(tenant_id: string, rows: readonly DeviceRow[]): Promise<Device[]>
 }
+
+/** A conflict of identities that was not seen for so long is over. */
+export const conflictQuiet_ms = 15 * minute_ms
 
 /** Deleted devices that still hold a slot of the namespace. */
 export const heldSlots = (
@@ -86,9 +89,22 @@ export function deviceView({
       return rows.map((row) => {
         const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
         const agent = updates.shown(row)
-        return { ...shown(row), ...(agent ? { agent } : {}), ...(replaces ? { replaces } : {}) }
+        const conflict = conflictOf(row)
+        return {
+          ...shown(row),
+          ...(agent ? { agent } : {}),
+          ...(replaces ? { replaces } : {}),
+          ...(conflict ? { conflict } : {}),
+        }
       })
     },
+  }
+
+  /** Two machines use its identity, or did until a moment ago. */
+  function conflictOf(row: DeviceRow): Device['conflict'] {
+    if (row.conflict === null) return undefined
+    const conflict = JSON.parse(row.conflict) as NonNullable<Device['conflict']>
+    return conflict.last_at > iso(clock.now() - conflictQuiet_ms) ? conflict : undefined
   }
 
   /** Accepted devices by MAC, which rows that are not accepted would replace. */

@@ -36,6 +36,11 @@ export interface TunnelRules {
   down(device: TunnelDevice, number: number): Promise<void>
   /** Another node has its tunnel now. */
   moved(device: TunnelDevice): void
+  /** Two machines use the device's identity. */
+  conflicted(
+    device: TunnelDevice,
+    report: { began_at: number; seen_at: number; addresses: readonly string[] },
+  ): Promise<void>
   /** The number of a new tunnel, higher than that of any earlier one of the device. */
   claim(device: TunnelDevice): Promise<number>
 }
@@ -87,6 +92,10 @@ export function tunnelRules({
     up: ({ uid }, number) => presence.up(uid, clustered ? number : 0),
     down: ({ uid }, number) => presence.down(uid, clustered ? number : 0),
     moved: ({ uid }) => presence.forget(uid),
+    async conflicted({ tenant_id, uid }, { began_at, seen_at, addresses }) {
+      const conflict = JSON.stringify({ since: iso(began_at), last_at: iso(seen_at), addresses })
+      await stores.of(tenant_id).devices.save(uid, { conflict })
+    },
     async claim({ tenant_id, uid }) {
       if (!clustered) return ++claimed
       const number = await stores.of(tenant_id).devices.claimTunnel(uid)

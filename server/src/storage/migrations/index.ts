@@ -21,6 +21,7 @@ import { acceptedVariables } from './0013-accepted-variables.ts'
 import { agentUpdates } from './0014-agent-updates.ts'
 import { joining } from './0015-joining.ts'
 import { certificates } from './0016-certificates.ts'
+import { identityConflicts } from './0017-identity-conflicts.ts'
 
 export interface Migration {
   readonly name: string
@@ -45,6 +46,7 @@ export const migrations: readonly Migration[] = [
   agentUpdates,
   joining,
   certificates,
+  identityConflicts,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */

@@ -1,0 +1,38 @@
+// Whether the device's key was made on this machine. Beside the key stands a mark of the machine: a hash of its
+// machine id and of the address of its first network card. Where the mark is another's, the key came with a
+// copy of a disk, or the network card was replaced; the agent cannot tell which, so it only says so, unless
+// HAWSER_RESET_COPIED_IDENTITY is set.
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { macAddress } from './identity.ts'
+
+export const markFile = (keyFile: string): string => `${keyFile}.machine`
+
+/** Empty where the machine has nothing to be told by. */
+export function machineMark(mac = macAddress(), file = '/etc/machine-id'): string {
+  const id = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  if (id === '' && mac === undefined) return ''
+  return createHash('sha256').update(`hawser machine 1\n${id}\n${mac}\n`).digest('hex')
+}
+
+/** True if the key was first used on another machine. The first use writes the mark. */
+export function isCopied(keyFile: string, mark = machineMark()): boolean {
+  if (mark === '') return false
+  const file = markFile(keyFile)
+  if (existsSync(keyFile) && existsSync(file)) return readFileSync(file, 'utf8').trim() !== mark
+  try {
+    writeFileSync(file, `${mark}\n`, { mode: 0o600 })
+  } catch {
+    // The key may be in a place that can only be read; then nothing is known.
+  }
+  return false
+}
+
+/** Moves the key aside, so that the next start makes another; where it is now, or undefined if there was none. */
+export function discardIdentity(keyFile: string, now = new Date()): string | undefined {
+  rmSync(markFile(keyFile), { force: true })
+  if (!existsSync(keyFile)) return undefined
+  const aside = `${keyFile}.old-${now.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
+  renameSync(keyFile, aside)
+  return aside
+}

@@ -1,0 +1,122 @@
+// Notices that two machines use one device's identity, as copies of an SD card do. Each takes the tunnel from
+// the other, comes back at once and takes it again. A device that lost its link does the same once, so taking
+// over works as before; only after some in a minute is the tunnel that is there asked for a sign. If it
+// answers, it stays, the newcomer is refused with a growing time to wait, and somebody is told. If it does not
+// answer within seconds, its link is lost and the newcomer takes over. Our own agents name their process, so
+// one that reconnects is never taken for two.
+import { Failure } from '@hawser/contract/failures'
+import { BoundedMap } from '../kit/bounded-map.ts'
+import { minute_ms, second_ms, type Clock } from '../kit/clock.ts'
+import type { Tunnel, TunnelDevice } from './tunnel.ts'
+
+/** Who opens a tunnel. */
+export interface TunnelSource {
+  readonly address: string
+  /** Names the agent's process; empty from agents that say nothing. */
+  readonly instance: string
+}
+
+export interface ConflictReport {
+  /** In milliseconds since 1970. */
+  readonly began_at: number
+  readonly seen_at: number
+  /** Of the tunnel that stays, and of the one that was refused. */
+  readonly addresses: readonly [string, string]
+}
+
+export interface ConflictParts {
+  readonly clock: Clock
+  /** The device's tunnel on this node. */
+  find(uid: string): Tunnel | undefined
+  /** The one on another node, where there are others. */
+  elsewhere(uid: string): Promise<Pick<Tunnel, 'openSsh'> | undefined>
+  /** Whether an agent answers over the tunnel, by an SSH key exchange. */
+  probe(tunnel: Tunnel, signal: AbortSignal): Promise<boolean>
+  /** Two machines are at it; `first` when that is new. */
+  onConflict(device: TunnelDevice, report: ConflictReport, first: boolean): void
+}
+
+export interface Conflicts {
+  /** Throws a Failure if the newcomer has to wait, because another machine has the device's tunnel. */
+  admit(device: TunnelDevice, from: TunnelSource): Promise<void>
+  /** The tunnel was opened by this one. */
+  opened(tunnel: Tunnel, from: TunnelSource): void
+}
+
+/** What is known of a device whose tunnel was taken over lately. */
+interface Suspicion {
+  /** When it was taken over, within the last minute. */
+  taken_at: number[]
+  /** When a conflict was first seen; undefined: it was none so far. */
+  began_at: number | undefined
+  /** When a newcomer was last refused. */
+  seen_at: number
+  refusals: number
+}
+
+const suspicious = 3
+const window_ms = minute_ms
+const sign_ms = 4 * second_ms
+/** A conflict that nobody has seen for so long is over. */
+const quiet_ms = 15 * minute_ms
+const waits_s = [15, 30, 60, 120, 300]
+const mostSuspicions = 10_000
+
+const sentence =
+  'Another machine is connected with this device’s identity. If this one is a copy of it, run `hawser-agent reset-identity` here.'
+
+export function conflicts(parts: ConflictParts): Conflicts {
+  const { clock } = parts
+  const sources = new WeakMap<Tunnel, TunnelSource>()
+  const suspicions = new BoundedMap<string, Suspicion>(mostSuspicions)
+
+  async function answers(tunnel: Tunnel): Promise<boolean> {
+    const signal = AbortSignal.timeout(sign_ms)
+    const refused = new Promise<false>((resolve) =>
+      signal.addEventListener('abort', () => resolve(false), { once: true }),
+    )
+    const asked = (async () => (await tunnel.prove?.(signal)) ?? (await parts.probe(tunnel, signal)))()
+    return Promise.race([asked.catch(() => false), refused])
+  }
+
+  return {
+    opened: (tunnel, from) => void sources.set(tunnel, from),
+    async admit(device, from) {
+      const { uid } = device
+      const here = parts.find(uid)
+      const before = here && sources.get(here)
+      if (before && before.instance !== '' && before.instance === from.instance) return
+      const remote = here ? undefined : await parts.elsewhere(uid).catch(() => undefined)
+      if (!here && !remote) return
+      const now = clock.now()
+      const known = suspicions.get(uid)
+      const over = known?.began_at !== undefined && now - known.seen_at > quiet_ms
+      const suspicion: Suspicion =
+        known && !over ? known : { taken_at: [], began_at: undefined, seen_at: 0, refusals: 0 }
+      suspicions.set(uid, suspicion)
+      suspicion.taken_at = suspicion.taken_at.filter((at) => now - at < window_ms)
+      if (suspicion.began_at === undefined && suspicion.taken_at.length < suspicious) {
+        suspicion.taken_at.push(now)
+        return
+      }
+      const holder = here ?? (remote && overNodes(device, remote))
+      if (!holder || !(await answers(holder))) return
+      const first = suspicion.began_at === undefined
+      suspicion.began_at ??= now
+      suspicion.seen_at = clock.now()
+      const retryAfter = waits_s[Math.min(suspicion.refusals, waits_s.length - 1)] ?? 0
+      suspicion.refusals += 1
+      const addresses = [before?.address ?? 'another node', from.address] as const
+      parts.onConflict(device, { began_at: suspicion.began_at, seen_at: suspicion.seen_at, addresses }, first)
+      throw new Failure('conflict', { message: sentence, retryAfter })
+    },
+  }
+}
+
+/** The tunnel on another node, for a probe. */
+const overNodes = (device: TunnelDevice, remote: Pick<Tunnel, 'openSsh'>): Tunnel => ({
+  device,
+  openSsh: remote.openSsh.bind(remote),
+  close: () => undefined,
+  ended: Promise.resolve(undefined),
+})
