@@ -123,8 +123,10 @@ test('a device that comes back again and again is one device', async () => {
   await buildWorld(service)
   await using agent = await startAgent(service)
   for (let loss = 0; loss < 6; loss += 1) {
+    // The agent says that it is up before the server has entered the tunnel.
+    const tunnel = await vi.waitUntil(() => service.reach.tunnels.find(agent.uid))
     const up = agent.logged('tunnel.up')
-    service.reach.tunnels.find(agent.uid)?.close('lost')
+    tunnel.close('lost')
     await up
   }
   expect(conflicts(service)).toHaveLength(0)
