@@ -80,6 +80,11 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     'tests/clients/mosh-tmux-x11-openssh.long.test.ts does it with a display',
   ],
   [
+    'docs/guides/monitoring.md',
+    `journalctl -u hawser --since today -o cat | jq -c 'select(.event == "login.refused") | [.time, .source, .sshid, .reason, .rule, .fingerprint]'`,
+    'needs the journal of a server',
+  ],
+  [
     'docs/guides/public-keys.md',
     'ssh-keygen -t ed25519-sk -f ~/.ssh/id_token',
     'somebody has to touch a token',

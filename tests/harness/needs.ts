@@ -232,6 +232,13 @@ export const needs: readonly Need[] = [
     usedBy: ['**/*pebble*'],
   },
   {
+    name: 'Prometheus',
+    found: { command: 'prometheus' },
+    debianPackage: 'prometheus',
+    why: 'it scrapes the metrics and evaluates the alerts that deploy/ shows; promtool comes with it',
+    usedBy: ['**/*prometheus*'],
+  },
+  {
     name: 'systemd-analyze',
     found: { command: 'systemd-analyze' },
     debianPackage: 'systemd',
