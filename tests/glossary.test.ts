@@ -34,7 +34,7 @@ const everyday = new Set(
   tcp terminal time tls token transaction transport type unauthenticated uninstall unreachable upgrade ups
   usage use user variables verification view viewer waiting watch watched watcher watching web where why
   window work writer acme conflict order renewal
-  accepted counter dropped duration histogram sample
+  accepted counter dropped duration health histogram sample
   ability architecture archive build counts endorsement fetch mode offer offered package release trust unpack
   update
 `.match(/\w+/g),
