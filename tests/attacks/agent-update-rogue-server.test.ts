@@ -1,9 +1,20 @@
 // Whoever stands between a device and its server, or in its place (stolen DNS, a listener on http://), wants
 // the agent to run another program as root, or an old one with holes. The agent installs nothing but what its
 // own server signed, whole and newer, and a full disk or an endless answer harm nothing.
+import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
@@ -65,9 +76,12 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const start = (from = place): Updates =>
+  const start = (
+    from = place,
+    address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  ): Updates =>
     deviceUpdates({
-      server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      server: address,
       keyFile,
       place: from,
       log: (event) => void events.push(event),
@@ -290,5 +304,73 @@ describe.runIf(isRoot)(`an agent (${onlyAsRoot})`, () => {
     start().told(said)
     await new Promise((resolve) => void setImmediate(resolve))
     expect(requests).toBe(before)
+  })
+
+  test('one that was put back is tried again when somebody asks again, and only that one', async () => {
+    pinned().told(answer(ours, await release()))
+    await once(stopped.signal, 'abort')
+    // What the launcher does with an agent that never connects.
+    renameSync(path.join(place.updates, 'next'), path.join(place.updates, 'failed'))
+    stopped = new AbortController()
+    const updates = start()
+    expect(updates.report().failed).toMatchObject({ build: buildOf('b'), request: 'first' })
+    updates.told(answer(ours, await release(), { request: 'again' }))
+    await vi.waitFor(() => expect(stopped.signal.aborted).toBe(true), { timeout: 20_000 })
+    expect(readFileSync(path.join(place.updates, 'next'), 'utf8').trim()).toBe(buildOf('b'))
+    renameSync(path.join(place.updates, 'next'), path.join(place.updates, 'failed'))
+    stopped = new AbortController()
+    const later = start()
+    archive = offerFakeAgent(path.join(folder, 'served'), { build: buildOf('c') })
+    later.told(answer(ours, await release(), { request: 'another build of the same moment' }))
+    await vi.waitFor(() =>
+      expect(later.report().failed).toMatchObject({
+        build: buildOf('c'),
+        reason: 'the release is older than the one that this device had already',
+      }),
+    )
+  })
+
+  test('where nothing can be written, the update fails and the agent goes on', async () => {
+    const gone = path.join(folder, 'gone')
+    mkdirSync(gone)
+    keyFile = path.join(gone, 'device.key')
+    const updates = pinned()
+    rmSync(gone, { recursive: true })
+    updates.told(answer(ours, await release()))
+    expect(await failure(updates)).toContain('ENOENT')
+    expect(stopped.signal.aborted).toBe(false)
+    // Nor does a key that cannot be pinned keep the device from enrolling.
+    const first = start()
+    first.told({ update_key: ours.key })
+    expect(first.report()).toMatchObject({ ability: 'self', key: ours.key })
+  })
+
+  test('a key that is none is not pinned', () => {
+    const updates = start()
+    for (const update_key of [undefined, '', '../..', 7]) updates.told({ update_key } as never)
+    expect(updates.report().key).toBeUndefined()
+    expect(existsSync(trustFile(keyFile))).toBe(false)
+  })
+
+  test('a name that cannot be resolved for a while is a connection that was lost', async () => {
+    writeTrust(trustFile(keyFile), { key: ours.key })
+    const updates = start(place, 'http://device.invalid')
+    updates.told(answer(ours, await release()))
+    expect(await failure(updates)).toBe('the connection was lost')
+    expect(events.filter(({ event }) => event === 'update.interrupted')).toHaveLength(2)
+  })
+
+  test('a disk that fills up meanwhile keeps nothing of the archive', async () => {
+    writeTrust(trustFile(keyFile), { key: ours.key })
+    const updates = start({ ...place, free_bytes: () => 1e9 })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16k,mode=755', 'tmpfs', place.updates])
+    try {
+      respond = (_, response) => response.end(Buffer.alloc(65_536))
+      updates.told(answer(ours, await release({ size: 65_536 })))
+      expect(await failure(updates)).toContain('ENOSPC')
+      expect(readdirSync(place.updates)).toEqual([])
+    } finally {
+      execFileSync('umount', [place.updates])
+    }
   })
 })

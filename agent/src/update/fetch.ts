@@ -66,14 +66,16 @@ async function append(server: string, release: Release, file: string, signal: Ab
   } catch (error) {
     response.destroy()
     if (isLost(error)) throw new FetchFailed('the connection was lost')
+    // A full disk must not stay full because of us. What was interrupted is continued later.
+    if (!(error instanceof FetchFailed) && !signal.aborted) rmSync(file, { force: true })
     throw error
   }
 }
 
-const isLost = (error: unknown): boolean =>
-  ['ECONNRESET', 'ECONNREFUSED', 'ERR_STREAM_PREMATURE_CLOSE', 'ETIMEDOUT', 'EPIPE'].includes(
-    (error as NodeJS.ErrnoException).code ?? '',
-  )
+/** The network or the server is away. A device whose link comes and goes sees all of them. */
+const lost =
+  /^(E(CONNRESET|CONNREFUSED|TIMEDOUT|PIPE|NOTFOUND|AI_AGAIN|NETUNREACH|NETDOWN|HOSTUNREACH)|ERR_STREAM_PREMATURE_CLOSE)$/
+const isLost = (error: unknown): boolean => lost.test((error as NodeJS.ErrnoException).code ?? '')
 
 function get(url: string, from: number, signal: AbortSignal): Promise<http.IncomingMessage> {
   const { request } = url.startsWith('https:') ? https : http

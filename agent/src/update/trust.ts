@@ -3,7 +3,16 @@
 // what must not be forgotten: the newest release that was taken, and the one that failed. A statement by
 // another key is refused for good; only `hawser-agent install`, run by hand, makes the agent trust anew.
 import { createPublicKey, verify } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import type { AgentAnswer } from '@hawser/contract/agents'
 import {
@@ -43,6 +52,10 @@ export const trustFile = (keyFile: string): string => `${keyFile}.updates`
 
 const keyShape = new RegExp(updateKeyPattern)
 
+/** Answers of a server are what somebody sent. */
+export const isUpdateKey = (value: unknown): value is string =>
+  typeof value === 'string' && keyShape.test(value)
+
 /** Undefined: none yet. Throws when the file cannot be used, so that a damaged one is never replaced. */
 export function readTrust(file: string): Trust | undefined {
   if (!existsSync(file)) return undefined
@@ -54,14 +67,14 @@ export function readTrust(file: string): Trust | undefined {
 /** There is the former text or the new one, whole, also after a power cut. */
 export function writeWhole(file: string, text: string, mode = 0o600): void {
   const draft = `${file}.${process.pid}`
-  const handle = openSync(draft, 'w', mode)
   try {
-    writeSync(handle, text)
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
+    // All of it or an error; one call of write may take a part on a disk that is nearly full.
+    writeFileSync(draft, text, { mode, flush: true })
+    renameSync(draft, file)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw error
   }
-  renameSync(draft, file)
   syncFolder(path.dirname(file))
 }
 
@@ -106,7 +119,9 @@ export function checkRelease(release: Release, own: { version: string; arch: str
     throw new ReleaseRefused(`the release has ${release.size} bytes`)
   if (compareVersions(release.version, own.version) < 0)
     throw new ReleaseRefused(`the release is older than this agent: ${release.version}`)
-  if (trust.released_at !== undefined && release.released_at <= trust.released_at)
+  // What was put back may be asked for again: the server may have been away while it was tried.
+  const isTriedAgain = release.released_at === trust.released_at && release.build === trust.failed?.build
+  if (trust.released_at !== undefined && release.released_at <= trust.released_at && !isTriedAgain)
     throw new ReleaseRefused('the release is older than the one that this device had already')
 }
 

@@ -15,6 +15,7 @@ import {
   checkRelease,
   checkSignature,
   followKeys,
+  isUpdateKey,
   readTrust,
   ReleaseRefused,
   trustFile,
@@ -103,6 +104,14 @@ export function deviceUpdates(parts: UpdateParts): Updates {
     state.trust = trust
     writeTrust(file, trust)
   }
+  /** For what may be forgotten at the next start: a full disk must not keep the agent from its server. */
+  const saveIfPossible = (trust: Trust): void => {
+    try {
+      save(trust)
+    } catch (error) {
+      log({ level: 'warn', event: 'update.not-saved', why: messageOf(error) })
+    }
+  }
 
   function refuse(kind: NonNullable<State['distrust']>, why: string): void {
     if (state.distrust !== kind) log({ level: 'error', event: 'update.refused', why })
@@ -126,8 +135,9 @@ export function deviceUpdates(parts: UpdateParts): Updates {
   function trusts(answer: AgentAnswer): boolean {
     if (state.distrust === 'damaged') return false
     if (!state.trust) {
+      if (!isUpdateKey(answer.update_key)) return false
       const release = answer.release && readOwn(answer.release, answer.update_key)
-      save({ key: answer.update_key, ...(release ? { released_at: release.released_at } : {}) })
+      saveIfPossible({ key: answer.update_key, ...(release ? { released_at: release.released_at } : {}) })
       log({ event: 'update.key-pinned', key: answer.update_key })
       return true
     }
@@ -141,7 +151,7 @@ export function deviceUpdates(parts: UpdateParts): Updates {
     }
     state.distrust = undefined
     if (key !== state.trust.key) {
-      save({ ...state.trust, key })
+      saveIfPossible({ ...state.trust, key })
       log({ event: 'update.key-followed', key })
     }
     return true
@@ -161,7 +171,7 @@ export function deviceUpdates(parts: UpdateParts): Updates {
     const failed: FailedUpdate = { build: release.build, request, reason: reason.slice(0, longestReason) }
     log({ level: 'warn', event: 'update.failed', ...failed })
     state.phase = undefined
-    if (state.trust) save({ ...state.trust, failed })
+    if (state.trust) saveIfPossible({ ...state.trust, failed })
   }
 
   async function install(signed: NonNullable<AgentAnswer['release']>, request: string): Promise<void> {
@@ -268,7 +278,7 @@ export function deviceUpdates(parts: UpdateParts): Updates {
       place.confirm()
       if (state.trust) {
         const { key, released_at } = state.trust
-        save({ key, ...(released_at === undefined ? {} : { released_at }) })
+        saveIfPossible({ key, ...(released_at === undefined ? {} : { released_at }) })
       }
       log({ event: 'update.done', version: place.own?.version, build })
       return true
