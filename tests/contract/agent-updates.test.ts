@@ -2,7 +2,7 @@
 // a namespace that updates by itself, what stops them, and what members of other roles and namespaces cannot
 // do. Devices here are their calls of Auth device; the real agent updates itself in tests/clients.
 import { createPublicKey, verify } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -126,7 +126,7 @@ describe.each(oneDatabase)('on %s', (_, options) => {
     expect(await agentOf(uid)).toMatchObject({ build: b, state: 'current', reason: '' })
   })
 
-  test('an agent of ShellHub is told nothing new, and has no such field', async () => {
+  test('an agent of ShellHub hears nothing of updates, and its device has no such field', async () => {
     const answer = await fetch(`${service.url}/api/devices/auth`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -138,7 +138,7 @@ describe.each(oneDatabase)('on %s', (_, options) => {
       }),
     })
     const body = (await answer.json()) as { uid: string }
-    expect(Object.keys(body).toSorted()).toEqual(['name', 'namespace', 'token', 'uid'])
+    expect(Object.keys(body).toSorted()).toEqual(['name', 'namespace', 'status', 'token', 'uid'])
     expect(await agentOf(body.uid)).toBeUndefined()
   })
 
@@ -416,5 +416,22 @@ describe.each(oneDatabase)('on %s', (_, options) => {
     expect(Buffer.from(await rest.arrayBuffer()).equals(whole.subarray(100))).toBe(true)
     for (const range of ['bytes=5-7', 'bytes=-5', `bytes=${whole.length}-`, 'lines=1-'])
       expect((await fetch(address, { headers: { range } })).status).toBe(200)
+  })
+
+  test('HEAD says how large an archive is, and reads nothing of it', async () => {
+    const large_bytes = 64 * 1024 * 1024
+    const archive = offerFakeAgent(folder, { build: b }, 'arm64')
+    await decide()
+    truncateSync(archive, large_bytes)
+    const read_bytes = (): number =>
+      Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1] ?? Number.NaN)
+    const before_bytes = read_bytes()
+    for (let turn = 0; turn < 5; turn += 1) {
+      const answer = await fetch(`${service.url}/agent/${path.basename(archive)}`, { method: 'HEAD' })
+      expect([answer.status, answer.headers.get('content-length')]).toEqual([200, String(large_bytes)])
+    }
+    // A whole archive takes no longer.
+    await (await fetch(`${service.url}/agent/${path.basename(archive)}`)).arrayBuffer()
+    expect(read_bytes() - before_bytes).toBeLessThan(3 * large_bytes)
   })
 })

@@ -3,6 +3,7 @@
 // updates itself names the hash of the tarball it wants, and may continue where it was interrupted.
 import { open } from 'node:fs/promises'
 import path from 'node:path'
+import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
 import { architectures, archiveName, type AgentArchives } from './agent-archives.ts'
@@ -37,11 +38,14 @@ export function serveAgents(
       const { size } = await file.stat()
       const start = startOf(request.headers.range, size)
       if (start > 0) void reply.code(206).header('content-range', `bytes ${start}-${size - 1}/${size}`)
+      const isHead = request.method === 'HEAD'
+      // Fastify reads to its end what it does not send, and anybody may ask.
+      if (isHead) await file.close()
       return reply
         .type('application/gzip')
         .header('accept-ranges', 'bytes')
         .header('content-length', size - start)
-        .send(file.createReadStream({ start }))
+        .send(isHead ? Readable.from([]) : file.createReadStream({ start }))
     })
   }
 }
