@@ -17,13 +17,13 @@ interface Knocked {
   readonly message: string
 }
 
-/** Asks for a WebSocket; what was answered, and the connection is over. */
-async function knock(
+/** A request for a WebSocket. */
+function request(
   service: Service,
   path: string,
   token?: string,
   change: Record<string, string> = {},
-): Promise<Knocked> {
+): http.ClientRequest {
   const { port } = new URL(service.url)
   const headers = {
     connection: 'Upgrade',
@@ -33,7 +33,12 @@ async function knock(
     ...(token ? { authorization: `Bearer ${token}` } : {}),
     ...change,
   }
-  const asked = http.get({ host: '127.0.0.1', port, path, headers, agent: false })
+  return http.get({ host: '127.0.0.1', port, path, headers, agent: false })
+}
+
+/** Asks for a WebSocket; what was answered, and the connection is over. */
+async function knock(...given: Parameters<typeof request>): Promise<Knocked> {
+  const asked = request(...given)
   const answer = await Promise.race([
     once(asked, 'response').then(([response]) => response as http.IncomingMessage),
     (once(asked, 'upgrade') as Promise<[http.IncomingMessage, Duplex]>).then(([response, socket]) => {
@@ -117,4 +122,26 @@ test('a rejected device is refused, and loses the tunnel that it has', async () 
     .devices.setStatus({ params: { uid: agent.uid, status: 'reject' } })
   await agent.lost
   expect((await knock(service, '/agent/connection', agent.token)).status).toBe(401)
+})
+
+test('a device that is rejected while it waits for the sign of its other tunnel is refused', async () => {
+  await using service = await startService()
+  const world = await buildWorld(service)
+  const token = await enrol(service, 'copied')
+  const operator = service.api({ token: await world.token('operator') })
+  const { body: pending } = await operator.devices.list({ query: { status: 'pending' } })
+  const uid = pending.find(({ name }) => name === 'copied')?.uid ?? ''
+  // Silent tunnels, which take over from each other until the next one has to wait.
+  for (let turn = 0; turn < 4; turn += 1) {
+    const [, socket] = (await once(request(service, '/agent/connection', token), 'upgrade')) as [
+      unknown,
+      Duplex,
+    ]
+    socket.on('error', () => undefined).resume()
+  }
+  const waiting = knock(service, '/agent/connection', token)
+  const early = await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, 500, 'it waits'))])
+  expect(early).toBe('it waits')
+  await operator.devices.setStatus({ params: { uid, status: 'reject' } })
+  expect((await waiting).status).toBe(401)
 })

@@ -97,4 +97,7 @@ test('of a device whose tunnel moves, the word of its newest tunnel counts, howe
   await write('b', second, true)
   await write('a', first, false)
   expect(await written()).toEqual([1, 'b'])
+  // Whoever was rejected meanwhile has no tunnel any more.
+  await devices.save(uid, { status: 'rejected' })
+  expect(await devices.claimTunnel(uid)).toBeUndefined()
 })

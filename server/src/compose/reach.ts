@@ -258,7 +258,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
   })
   const enter = async (path: string, upgrade: Upgrade): Promise<void> => {
     if (stopping) throw new Failure('unavailable', { retryAfter: 10 })
-    return entries.enter(await rooms.tunnels.admit(upgrade.bearer, entries.admit), path, upgrade)
+    const device = await rooms.tunnels.admit(upgrade.bearer, entries.admit)
+    return entries.enter(device, path, upgrade, () => rooms.tunnels.admit(upgrade.bearer, () => undefined))
   }
   /** Hands a request over to the node that has registered the name; without one it is served here. */
   const orElsewhere = (

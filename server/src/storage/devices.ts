@@ -36,12 +36,13 @@ export function deviceStore(
       context.insert('devices', row).execute(),
     save: (uid: string, change: Updateable<Tables['devices']>) =>
       context.update('devices').set(change).where('uid', '=', uid).execute(),
-    /** The number of a new tunnel. */
+    /** The number of a new tunnel; undefined if the device is gone or rejected. */
     async claimTunnel(uid: string): Promise<number | undefined> {
       const row = await context
         .update('devices')
         .set((eb) => ({ tunnel: eb('tunnel', '+', 1) }))
         .where('uid', '=', uid)
+        .where('status', '<>', 'rejected')
         .returning('tunnel')
         .executeTakeFirst()
       return row?.tunnel

@@ -37,8 +37,11 @@ export interface ConflictParts {
 }
 
 export interface Conflicts {
-  /** Throws a Failure if the newcomer has to wait, because another machine has the device's tunnel. */
-  admit(device: TunnelDevice, from: TunnelSource): Promise<void>
+  /**
+   * Throws a Failure if the newcomer has to wait, because another machine has the device's tunnel. True: that
+   * took seconds, and the device may have been rejected since.
+   */
+  admit(device: TunnelDevice, from: TunnelSource): Promise<boolean>
   /** The tunnel was opened by this one. */
   opened(tunnel: Tunnel, from: TunnelSource): void
 }
@@ -85,9 +88,9 @@ export function conflicts(parts: ConflictParts): Conflicts {
       const { uid } = device
       const here = parts.find(uid)
       const before = here && sources.get(here)
-      if (before && before.instance !== '' && before.instance === from.instance) return
+      if (before && before.instance !== '' && before.instance === from.instance) return false
       const remote = here ? undefined : await parts.elsewhere(uid).catch(() => undefined)
-      if (!here && !remote) return
+      if (!here && !remote) return false
       const now = clock.now()
       const known = suspicions.get(uid)
       const over = known?.began_at !== undefined && now - known.seen_at > quiet_ms
@@ -97,10 +100,10 @@ export function conflicts(parts: ConflictParts): Conflicts {
       suspicion.taken_at = suspicion.taken_at.filter((at) => now - at < window_ms)
       if (suspicion.began_at === undefined && suspicion.taken_at.length < suspicious) {
         suspicion.taken_at.push(now)
-        return
+        return false
       }
       const holder = here ?? (remote && overNodes(device, remote))
-      if (!holder || !(await answers(holder))) return
+      if (!holder || !(await answers(holder))) return true
       const first = suspicion.began_at === undefined
       suspicion.began_at ??= now
       suspicion.seen_at = clock.now()

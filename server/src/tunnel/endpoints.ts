@@ -42,8 +42,16 @@ export interface TunnelEndpoints {
    * Throws a Failure with the time to wait when too many tunnels are opened, or this device opens too many.
    */
   admit(uid: string): void
-  /** Opens an agent's tunnel, of the device that its token names and that was admitted. */
-  enter(device: TunnelDevice, path: string, upgrade: UpgradeRequest): Promise<void>
+  /**
+   * Opens an agent's tunnel, of the device that its token names and that was admitted. `recheck` throws a
+   * Failure if the device may not connect any more.
+   */
+  enter(
+    device: TunnelDevice,
+    path: string,
+    upgrade: UpgradeRequest,
+    recheck: () => Promise<unknown>,
+  ): Promise<void>
   /** A stream of a version 1 tunnel: its address is the credential. */
   pickUp(upgrade: UpgradeRequest): Promise<void>
   /** The name of the pick-up on the bus, if it is not for a tunnel of ours. */
@@ -75,13 +83,13 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
       admit(tunnel.device.uid)
       await offer(tunnel, origin)
     },
-    async enter(device, path, upgrade) {
+    async enter(device, path, upgrade, recheck) {
       const instance = upgrade.request.headers[instanceHeader]
       const from = {
         address: upgrade.from.source,
         instance: typeof instance === 'string' ? instance.slice(0, longestInstance) : '',
       }
-      await parts.conflicts.admit(device, from)
+      if (await parts.conflicts.admit(device, from)) await recheck()
       const seen = (): void => parts.registry.seen(device)
       const tunnel =
         path === tunnelPaths.streams
