@@ -121,7 +121,8 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     conflicts: conflicts({
       clock,
       find: tunnels.find,
-      elsewhere: async (uid) => neighbours?.tunnelOf(uid, 0),
+      // A node that is cut off can ask nobody; all its agents may come back at such a time.
+      elsewhere: async (uid) => (bus.connected ? neighbours?.tunnelOf(uid, 0) : undefined),
       probe,
       onConflict(device, report, first) {
         const { uid, tenant_id } = device
