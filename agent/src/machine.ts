@@ -3,8 +3,11 @@
 // copy of a disk, or the network card was replaced; the agent cannot tell which, so it only says so, unless
 // HAWSER_RESET_COPIED_IDENTITY is set.
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import path from 'node:path'
 import { macAddress } from './identity.ts'
+import { namespaceFile } from './namespace.ts'
+import { writeWhole } from './update/trust.ts'
 
 export const markFile = (keyFile: string): string => `${keyFile}.machine`
 
@@ -19,20 +22,36 @@ export function machineMark(mac = macAddress(), file = '/etc/machine-id'): strin
 export function isCopied(keyFile: string, mark = machineMark()): boolean {
   if (mark === '') return false
   const file = markFile(keyFile)
-  if (existsSync(keyFile) && existsSync(file)) return readFileSync(file, 'utf8').trim() !== mark
   try {
-    writeFileSync(file, `${mark}\n`, { mode: 0o600 })
+    const before = existsSync(keyFile) && existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+    // Half a mark, after a power cut or on a full disk, is nobody's.
+    if (/^[0-9a-f]{64}$/.test(before)) return before !== mark
+    writeWhole(file, `${mark}\n`)
   } catch {
     // The key may be in a place that can only be read; then nothing is known.
   }
   return false
 }
 
+const oldEnding = '.old-'
+
+/** The keys that were moved aside. */
+export function discardedKeys(keyFile: string): string[] {
+  const folder = path.dirname(keyFile)
+  const beginning = `${path.basename(keyFile)}${oldEnding}`
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  return names
+    .filter((name) => name.startsWith(beginning) && /^\d{8}T\d{6}Z$/.test(name.slice(beginning.length)))
+    .map((name) => path.join(folder, name))
+}
+
 /** Moves the key aside, so that the next start makes another; where it is now, or undefined if there was none. */
 export function discardIdentity(keyFile: string, now = new Date()): string | undefined {
   rmSync(markFile(keyFile), { force: true })
+  // Another device presents the enrolment token, if it has one, for itself.
+  rmSync(namespaceFile(keyFile), { force: true })
   if (!existsSync(keyFile)) return undefined
-  const aside = `${keyFile}.old-${now.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
+  const aside = `${keyFile}${oldEnding}${now.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
   renameSync(keyFile, aside)
   return aside
 }

@@ -50,7 +50,8 @@ async function main(args: readonly string[]): Promise<void> {
   }
   if (command === 'info')
     return void process.stdout.write(`${JSON.stringify({ ...facts(), mac: macAddress() }, null, 2)}\n`)
-  if (command === 'install' || command === 'uninstall') {
+  const isInstalling = command === 'install' || command === 'uninstall'
+  if (isInstalling || command === 'reset-identity') {
     if (args.some((word) => /^(-h|--help)$/.test(word))) {
       const { usage } = await import('./install/options.ts')
       return void process.stdout.write(usage)
@@ -58,12 +59,12 @@ async function main(args: readonly string[]): Promise<void> {
     // It may be run in a session that ends with the agent.
     process.on('SIGHUP', () => undefined)
     for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+    if (!isInstalling) {
+      const { resetIdentity } = await import('./install/reset-identity.ts')
+      return resetIdentity(args.slice(1), process.env)
+    }
     const commands = await import('./install/install.ts')
     return commands[command](args.slice(1))
-  }
-  if (command === 'reset-identity') {
-    const { resetIdentity } = await import('./install/reset-identity.ts')
-    return resetIdentity(args.slice(1), process.env)
   }
   if (command !== undefined && command !== 'connector') {
     const { help } = await import('./help.ts')

@@ -18,6 +18,7 @@ export interface Status {
 /** Takes the agent's log events and writes the file when one of them changes what it says. */
 export function statusWriter(file: string): (event: Readonly<Record<string, unknown>>) => void {
   let device: string | undefined
+  let last: Status | undefined
   return (event) => {
     if (typeof event['device'] === 'string') device = event['device']
     const connected = event['event'] === 'tunnel.up'
@@ -25,10 +26,12 @@ export function statusWriter(file: string): (event: Readonly<Record<string, unkn
     const status: Status = {
       pid: process.pid,
       connected,
-      since: new Date().toISOString(),
+      // The next failure is the same state, maybe for another reason.
+      since: last?.connected === connected ? last.since : new Date().toISOString(),
       ...(device === undefined ? {} : { device }),
       ...(connected ? {} : { why: String(event['why']) }),
     }
+    last = status
     try {
       writeFileSync(`${file}.new`, `${JSON.stringify(status)}\n`, { mode: 0o644 })
       renameSync(`${file}.new`, file)

@@ -162,8 +162,12 @@ describe('who the device is', () => {
     expect((await take()).said).toContain('identity is still in /etc/hawser-agent.key')
     expect(left()).toEqual(['etc/hawser-agent.key'])
     await put(...known)
+    // What the agent, and a reset of its identity, have put beside the key.
+    for (const name of ['machine', 'updates', 'namespace', 'old-20260102T030405Z'])
+      write(`etc/hawser-agent.key.${name}`, 'x')
+    write('etc/hawser-agent.key.pub', 'not ours')
     expect((await take('--purge')).refused).toBe(false)
-    expect(left()).toEqual([])
+    expect(left()).toEqual(['etc/hawser-agent.key.pub'])
   })
 
   test('is what it was for the original’s agent, and is looked for where it was put', async () => {

@@ -4,16 +4,17 @@
 import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import https from 'node:https'
 import net, { type AddressInfo } from 'node:net'
 import path from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import tls from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
 import { enrolDevice, waitUntilConnected } from '../../agent/src/install/enrol-device.ts'
 import { serviceOf } from '../../agent/src/install/services.ts'
-import { readStatus, tellStatus } from '../../agent/src/status.ts'
+import { readStatus, statusWriter, tellStatus } from '../../agent/src/status.ts'
 import { folder, freePort } from '../../ssh/test/programs.ts'
 import { startAgent } from '../harness/agent.ts'
 import { startService, type Service } from '../harness/service.ts'
@@ -91,6 +92,15 @@ describe('a device that is not taken in leaves no key behind and says why:', () 
       `The server at ${host} speaks HTTPS, not HTTP: use https://${host}.`,
     )
     await expect(enrol(`https://${host}`)).rejects.toThrow(`The certificate of ${host} is not accepted`)
+    // The authority that the settings name is accepted, and what comes then is another matter.
+    const usual = tls.getCACertificates('default')
+    try {
+      const more = { HAWSER_CA_FILE: where.write('authority.pem', cert) }
+      server.on('request', (_, response) => response.writeHead(404).end())
+      await expect(enrol(`https://${host}`, more)).rejects.toThrow('is no Hawser server (HTTP status 404)')
+    } finally {
+      tls.setDefaultCACertificates(usual)
+    }
 
     // As nginx does it: TLS to whoever speaks it, and an answer in plain HTTP to everyone else.
     const both = net.createServer((socket) => {
@@ -204,6 +214,26 @@ test('the running agent says in its log and its status what is wrong, and when i
   await expect(wrong).rejects.toThrow('before tunnel.up')
 })
 
+test('the status says since when it has not been connected, however often it has tried', () => {
+  const file = where.file('since')
+  const note = statusWriter(file)
+  const since = (): string | undefined => readStatus(file)?.since
+  vi.useFakeTimers({ now: new Date('2026-01-01T00:00:00Z'), toFake: ['Date'] })
+  try {
+    note({ event: 'connection.failed', why: 'no route' })
+    vi.setSystemTime(new Date('2026-01-01T01:00:00Z'))
+    note({ event: 'connection.failed', why: 'no name' })
+    expect(readStatus(file)).toMatchObject({ why: 'no name', since: '2026-01-01T00:00:00.000Z' })
+    note({ event: 'tunnel.up', device: 'harbour.winch' })
+    expect(since()).toBe('2026-01-01T01:00:00.000Z')
+    vi.setSystemTime(new Date('2026-01-01T02:00:00Z'))
+    note({ event: 'tunnel.lost', why: 'closed' })
+    expect(since()).toBe('2026-01-01T02:00:00.000Z')
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 test('without syslog the log is a file that is renamed before it grows, and one old file is kept', () => {
   const [, logger] = serviceOf('plain', { command: ['/opt/x/y'], settings: '/etc/x/y' }).files
   const file = where.file('log/hawser-agent.log')
@@ -245,6 +275,43 @@ test('without syslog the log is a file that is renamed before it grows, and one 
   }
 })
 
+test('a restart from a session that ends with the agent comes to its end', () => {
+  mkdirSync(where.file('service'))
+  const place = (name: string): string => where.file(`service/${name}`)
+  const files = serviceOf('plain', { command: [place('agent')], settings: place('env') }).files
+  for (const { path: file, text } of files)
+    where.write(
+      `service/${path.basename(file)}`,
+      text
+        .replaceAll('/usr/local/sbin', place('.'))
+        .replaceAll('/run/hawser-agent.pid', place('pid'))
+        .replaceAll('/var/log/hawser-agent.log', place('log'))
+        .replaceAll('/dev/log', place('no-socket')),
+    )
+  where.write('service/env', '')
+  // Hangs its session up when it stops, as the agent does.
+  const hangUp = `[ -e ${place('session')} ] && kill -HUP -"$(cat ${place('session')})"`
+  where.write('service/agent', `#!/bin/sh\ntrap '${hangUp}; exit 0' TERM\nwhile :; do sleep 0.1; done\n`)
+  for (const name of ['agent', 'hawser-agent-service', 'hawser-agent-log']) chmodSync(place(name), 0o755)
+  const service = (word: string) =>
+    spawnSync(place('hawser-agent-service'), [word], { encoding: 'utf8', timeout: 30_000 }).stdout
+  expect(service('start')).toContain('started')
+  try {
+    const source = path.join(import.meta.dirname, '../../agent/src/install/run-command.ts')
+    const script = where.write(
+      'service/restart.mjs',
+      `import { runCommand } from ${JSON.stringify(source)}
+      process.on('SIGHUP', () => undefined)
+      runCommand([${JSON.stringify(place('hawser-agent-service'))}, 'restart'])`,
+    )
+    spawnSync('setsid', ['sh', '-c', `echo $$ >${place('session')}; exec ${process.execPath} ${script}`])
+    expect(service('status')).toContain('it is running')
+  } finally {
+    rmSync(place('session'), { force: true })
+    service('stop')
+  }
+}, 60_000)
+
 test('help lists every command, and so does a command that does not exist', () => {
   const agent = (...words: string[]) =>
     spawnSync(process.execPath, [path.join(import.meta.dirname, '../../agent/src/main.ts'), ...words], {
@@ -253,9 +320,24 @@ test('help lists every command, and so does a command that does not exist', () =
     })
   const shown = agent('--help')
   expect(shown).toMatchObject({ status: 0, stderr: '' })
-  for (const command of ['connector', 'install', 'uninstall', 'status', 'info', 'help', '--version'])
+  for (const command of [
+    'connector',
+    'install',
+    'uninstall',
+    'reset-identity',
+    'status',
+    'info',
+    'help',
+    '--version',
+  ])
     expect(shown.stdout).toContain(`hawser-agent ${command} `)
   for (const word of ['help', '-h']) expect(agent(word).stdout).toBe(shown.stdout)
+  for (const command of ['install', 'uninstall', 'reset-identity'])
+    expect(agent(command, '--help')).toMatchObject({
+      status: 0,
+      stderr: '',
+      stdout: expect.stringContaining(`hawser-agent ${command} `) as string,
+    })
   const unknown = agent('instal')
   expect([unknown.status, unknown.stderr]).toEqual([
     1,
@@ -266,6 +348,7 @@ test('help lists every command, and so does a command that does not exist', () =
 /** A key, and a certificate that it signed itself. */
 function certificate(): { key: string; cert: string } {
   const words = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=127.0.0.1', '-days', '1']
+  words.push('-addext', 'subjectAltName=IP:127.0.0.1')
   const [key, cert] = [where.file('tls.key'), where.file('tls.crt')]
   const { status } = spawnSync('openssl', [...words, '-keyout', key, '-out', cert])
   expect(status).toBe(0)

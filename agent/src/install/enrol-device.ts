@@ -8,6 +8,7 @@ import { ConfigError, readConfig } from '../config.ts'
 import { enrolment, Refused, type Enrolled } from '../enrol.ts'
 import { loadIdentity } from '../identity.ts'
 import { readStatus } from '../status.ts'
+import { trustAuthorities } from '../trust.ts'
 
 /** The key of ShellHub's agent: a device that has one stays the same device. */
 const originalKey = '/etc/shellhub.key'
@@ -34,6 +35,7 @@ export async function enrolDevice(
   const known = existsSync(key)
   const deadline = Date.now() + limit_ms
   try {
+    await trustAuthorities(config.caFile)
     takeOverKey('', key)
     // The settings keep the namespace that a token led to.
     const enrol = enrolment(config, loadIdentity(key), undefined, undefined, () => undefined)

@@ -4,7 +4,6 @@
 // connected. A device that the server does not take in gets nothing. Installing again replaces the program
 // and the settings that are named, and keeps the rest and the device's identity. Uninstalling removes what
 // installing made, and the identity only with --purge.
-import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -18,6 +17,7 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { ConfigError } from '../config.ts'
+import { discardedKeys, markFile } from '../machine.ts'
 import { namespaceFile } from '../namespace.ts'
 import { defaultStatusFile, removeStatus } from '../status.ts'
 import { enrolDevice, takeOverKey, waitUntilConnected } from './enrol-device.ts'
@@ -33,6 +33,7 @@ import {
 } from './options.ts'
 import { pairDevice } from './pair-device.ts'
 import { ownForm, installProgram, removeProgram, type Form } from './program.ts'
+import { runCommand } from './run-command.ts'
 import {
   inits,
   logFile,
@@ -126,6 +127,7 @@ export function uninstall(args: readonly string[], say: Say = aloud): void {
   take(trustFile(root + key))
   const found = [removeProgram(root, dir), take(root + settings), purge && take(root + key)]
   take(root + namespaceFile(key))
+  if (purge) for (const file of [markFile(root + key), ...discardedKeys(root + key)]) take(file)
   for (const init of inits) found.push(end(serviceOf(init, agent), root))
   for (const file of [logFile, `${logFile}.1`, defaultStatusFile]) take(root + file)
   if (!found.includes(true)) return say('there was nothing to remove')
@@ -196,10 +198,10 @@ function end(service: Service, root: string): boolean {
   return true
 }
 
-function run([program = '', ...args]: readonly string[], how: 'must' | 'try' = 'must'): void {
-  const { status, error } = spawnSync(program, args, { stdio: ['ignore', 'ignore', 'inherit'] })
-  if (status === 0 || how === 'try') return
+function run(words: readonly string[], how: 'must' | 'try' = 'must'): void {
+  const failed = runCommand(words)
+  if (!failed || how === 'try') return
   throw new ConfigError(
-    `\`${[program, ...args].join(' ')}\` failed${error ? `: ${error.message}` : ''}; the agent is installed, but does not run.`,
+    `\`${words.join(' ')}\` failed${failed.why}; the agent is installed, but does not run.`,
   )
 }

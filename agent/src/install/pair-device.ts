@@ -6,6 +6,7 @@ import { call } from '../call.ts'
 import { ConfigError } from '../config.ts'
 import { aboutDevice, reasonOf } from '../enrol.ts'
 import { loadIdentity } from '../identity.ts'
+import { trustAuthorities } from '../trust.ts'
 import { takeOverKey } from './enrol-device.ts'
 
 /** For one call. */
@@ -37,6 +38,7 @@ export async function pairDevice(
 ): Promise<string> {
   const known = existsSync(key)
   try {
+    await trustAuthorities(settings.get('HAWSER_CA_FILE') ?? '')
     takeOverKey('', key)
     return await pair(settings, key, say)
   } catch (error) {

@@ -1,11 +1,11 @@
 // `hawser-agent reset-identity`: gives this machine an identity of its own, after its disk was copied from
 // another device. The old key is kept aside, the service is restarted, and the machine enrols as a new device.
-import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config.ts'
 import { discardIdentity } from '../machine.ts'
 import { defaultKey, usage } from './options.ts'
+import { runCommand } from './run-command.ts'
 import { inits, serviceOf } from './services.ts'
 
 const settingsFile = '/etc/hawser-agent.env'
@@ -35,11 +35,10 @@ export function resetIdentity(
   const installed =
     keyIn(settings) === key ? inits.map((init) => serviceOf(init, agent)).find(isInstalled) : undefined
   const words = installed?.start.at(-1)
-  const [program, ...rest] = words ?? []
-  if (program === undefined)
+  if (words === undefined)
     return say('restart the agent; it then enrols as a new device: accept it in the console')
-  if (spawnSync(program, rest, { stdio: 'inherit' }).status !== 0)
-    throw new ConfigError(`\`${[program, ...rest].join(' ')}\` failed: restart the agent by hand`)
+  const failed = runCommand(words)
+  if (failed) throw new ConfigError(`\`${words.join(' ')}\` failed${failed.why}: restart the agent by hand`)
   say('restarted; this machine enrols as a new device: accept it in the console')
 }
 
