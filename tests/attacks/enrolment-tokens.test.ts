@@ -63,3 +63,20 @@ test('the token stands in no log and in no file, whichever way it came', async (
   for (const file of files)
     expect(readFileSync(path.join(place.folder, file)).includes(made.token.slice(4)), file).toBe(false)
 })
+
+test('a token that is used up fills no log, however often devices come with it', async () => {
+  await using place = await startPlace()
+  const { body: made } = await place.owner.enrolmentTokens.create({ body: { name: 'one', most_devices: 1 } })
+  await place.nobody.devices.auth({ body: agent(made.token, 1) })
+  for (let n = 2; n < 42; n += 1)
+    await expect(place.nobody.devices.auth({ body: agent(made.token, n) })).rejects.toMatchObject({
+      status: 401,
+      message: 'The enrolment token has been used for as many devices as it may be.',
+    })
+  const lines = place
+    .log()
+    .split('\n')
+    .filter((line) => line.includes('"enrolment.refused"'))
+  expect(lines.length).toBeGreaterThan(0)
+  expect(lines.length).toBeLessThanOrEqual(20)
+})

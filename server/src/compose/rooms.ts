@@ -295,8 +295,10 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
         with: `${enrolled_with.kind} ${enrolled_with.name}`,
         ...about,
       }),
-    onRefused: ({ tenant_id: tenant, ...about }) =>
-      log.warn({ event: 'enrolment.refused', tenant, ...about }),
+    onRefused({ tenant_id: tenant, ...about }) {
+      if (lines.allows(neighbourhood(about.source)))
+        log.warn({ event: 'enrolment.refused', tenant, ...about })
+    },
   })
   const archives = agentArchives(setting.agents, (file, err) =>
     log.error({ event: 'agent.unreadable', file, err }),
