@@ -22,8 +22,10 @@ const installedFrom = () => (existsSync(stamp) ? readFileSync(stamp, 'utf8') : '
 
 const [program = '', ...args] = process.argv.slice(2)
 if (program === '--installed') {
-  // Without the packages for developers, as in the image, our scripts still have something to install.
-  if (!process.env.npm_config_omit) noteInstalled()
+  // Without the packages for developers, as in the image, our scripts still have something to install. npm
+  // leaves them out where NODE_ENV is `production`, too.
+  const { npm_config_omit: omitted, NODE_ENV: kind } = process.env
+  if (!omitted && kind !== 'production') noteInstalled()
 } else if (program === '--command') {
   // A service may not write here, so it installs nothing.
   if (!existsSync(path.join(root, 'node_modules')))
@@ -71,7 +73,7 @@ async function installOnce(npm) {
   try {
     if (installedFrom() === lock) return
     console.error('hawser: installing packages (once) …')
-    const command = ['npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error']
+    const command = ['npm', 'ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']
     // npm's own chatter goes to stderr, so that what our program prints on stdout can be piped.
     const { code, signal, error } = await run(command, ['ignore', 2, 2], npm)
     if (code === 0) return noteInstalled()

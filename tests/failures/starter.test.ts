@@ -145,10 +145,15 @@ test('what npm installed by itself is not installed again', async () => {
       cwd: folder.path,
       env: { PATH: process.env.PATH, ...env },
     })
-  // As in the image, where developers' packages were left out.
-  expect(hook({ npm_config_omit: 'dev' }).status).toBe(0)
-  await start(folder.path).ended
-  expect(calls(folder.path)).toHaveLength(1)
+  // As in the image, where developers' packages were left out. npm does the same, and says so to nobody, where
+  // NODE_ENV is `production`.
+  for (const env of [{ npm_config_omit: 'dev' }, { NODE_ENV: 'production' }]) {
+    rmSync(path.join(folder.path, 'node_modules/.hawser-installed'), { force: true })
+    rmSync(path.join(folder.path, 'npm-calls'), { force: true })
+    expect(hook(env).status).toBe(0)
+    await start(folder.path).ended
+    expect(calls(folder.path)).toEqual([expect.stringContaining(' --include=dev ')])
+  }
   rmSync(path.join(folder.path, 'node_modules/.hawser-installed'))
   expect(hook().status).toBe(0)
   expect(await start(folder.path).ended).toMatchObject({ code: 0, stderr: '' })
