@@ -1,12 +1,13 @@
 // `npm run build`: makes what the server serves and cannot make while it runs: the web console, and the
-// agents for devices with each kind of processor. `npm start` runs it with `--missing-agents` when one is
-// missing.
+// agents for devices with each kind of processor. What was made from these very sources is kept, unless
+// `--force` is given. `npm start` runs it with `--agents` when an agent is missing.
 import { statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { parseArgs } from 'node:util'
 import { ensureConsole } from './console.ts'
 import { exitOnSignals } from './drafts.ts'
-import { architectures } from './registry.ts'
+import { architectures, type Architecture } from './registry.ts'
 import { agentsFolder, isBuilt, noteNodes, removeOtherBuilds } from './served.ts'
 import { makeTarball, tarballName } from './tarball.ts'
 
@@ -23,14 +24,19 @@ async function buildConsole(): Promise<boolean> {
   }
 }
 
+/** The processors whose agents are missing in the folder, or all. */
+export const agentsToMake = (folder: string, force: boolean): Architecture[] =>
+  architectures.filter((arch) => force || !isBuilt(path.join(folder, tarballName('agent', arch))))
+
 /** Makes what it can. An agent that cannot be made is reported and leaves the others alone. */
-export async function buildAgents({ onlyMissing }: { readonly onlyMissing: boolean }): Promise<boolean> {
+async function buildAgents(force: boolean): Promise<boolean> {
   const folder = agentsFolder()
+  const wanted = agentsToMake(folder, force)
+  if (wanted.length === 0) say('the agents are up to date (--force makes them again)')
   let complete = true
-  for (const arch of architectures) {
+  for (const arch of wanted) {
     const name = tarballName('agent', arch)
     const file = path.join(folder, name)
-    if (onlyMissing && isBuilt(file)) continue
     say(`making ${name} for devices (once) …`)
     try {
       const { node, libatomic, warnings } = await makeTarball('agent', arch, file)
@@ -50,9 +56,14 @@ export async function buildAgents({ onlyMissing }: { readonly onlyMissing: boole
 
 if (import.meta.main) {
   exitOnSignals()
-  const onlyMissing = process.argv[2] === '--missing-agents'
+  const { agents, force } = parseArgs({
+    options: {
+      agents: { type: 'boolean', default: false },
+      force: { type: 'boolean', default: false },
+    },
+  }).values
   // A server that starts meanwhile comes first.
-  if (onlyMissing) os.setPriority(5)
+  if (agents) os.setPriority(5)
   else if (!(await buildConsole())) process.exitCode = 1
-  if (!(await buildAgents({ onlyMissing }))) process.exitCode = 1
+  if (!(await buildAgents(force))) process.exitCode = 1
 }

@@ -15,7 +15,7 @@ try {
 }
 signals[Symbol.dispose]()
 if (!hasAgents()) {
-  const build = spawn(process.execPath, [path.join(import.meta.dirname, 'build.ts'), '--missing-agents'], {
+  const build = spawn(process.execPath, [path.join(import.meta.dirname, 'build.ts'), '--agents'], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   build.on('error', (error) => process.stderr.write(`hawser: no agents for devices: ${error.message}\n`))

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
+import { agentsToMake } from '../../packages/build.ts'
 import { lazyBuiltins, root, version } from '../../packages/bundle.ts'
 import { moveFolder } from '../../packages/drafts.ts'
 import type { Architecture } from '../../packages/registry.ts'
@@ -159,6 +160,17 @@ test('an agent with another Node than HAWSER_AGENT_NODE names is made again', ()
   // The service is not told: what the packager built stands.
   vi.stubEnv('HAWSER_AGENT_NODE', '')
   expect(isBuilt(tarball)).toBe(true)
+})
+
+test('a second build makes only the agents that are missing, and all of them with --force', () => {
+  mkdirSync(where.file('twice'))
+  const missing = (force = false): string[] => agentsToMake(where.file('twice'), force)
+  expect(missing()).toEqual(['x64', 'arm64'])
+  where.write('twice/hawser-agent-linux-arm64.tar.gz', 'a tarball')
+  expect(missing()).toEqual(['x64'])
+  where.write('twice/hawser-agent-linux-x64.tar.gz', 'a tarball')
+  expect(missing()).toEqual([])
+  expect(missing(true)).toEqual(['x64', 'arm64'])
 })
 
 describe('a server', () => {
