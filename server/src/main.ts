@@ -232,9 +232,9 @@ function explain(error: unknown): string {
   if (damage !== undefined) return damage
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE')
-    return `${message}: another program listens there. Stop it, or set HAWSER_HTTP or HAWSER_SSH to another address.`
+    return `${message}: another program listens there. Stop it, or set HAWSER_HTTP, HAWSER_HTTPS or HAWSER_SSH to another address.`
   if (code === 'EACCES')
-    return `${message}: choose a port above 1023, another HAWSER_DATA, or give this user the right to it.`
+    return `${message}: choose a port above 1023 in HAWSER_HTTP, HAWSER_HTTPS or HAWSER_SSH, another HAWSER_DATA, or give this user the right to it.`
   // The first list is from the network. The codes below come from PostgreSQL: wrong password, no such
   // database.
   if (['ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT', 'ECONNREFUSED'].includes(String(code)))
