@@ -6,8 +6,10 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   copyFileSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -149,5 +151,23 @@ describe.runIf(isRoot)(`an agent on a bare Debian (${onlyAsRoot})`, () => {
     expect((await device()).agent?.reason).toBe('it had not connected after 20 seconds')
     await until((now) => expect(now.online).toBe(true))
     expect((await run('ssh', ssh('echo back'))).stdout.toString()).toBe('back\n')
+  })
+
+  test('an updated agent tells its status, installs itself again, and is removed without a trace', async () => {
+    const said = async (...words: string[]): Promise<string> => {
+      const { status, stdout, stderr } = await bare.run(['hawser-agent', ...words])
+      expect(status, stderr).toBe(0)
+      return stdout.toString()
+    }
+    expect(await said('status')).toContain(`connected as ${sample.namespace}.bollard`)
+    expect(await said('install', '--keepalive', '45')).toContain('it is accepted already')
+    // What was an update is now what was installed.
+    const read = (name: string): string => readFileSync(path.join(bare.folder, name), 'utf8')
+    expect(read('opt/hawser-agent/BUILD')).toBe(buildText(version, buildOf('b')))
+    expect(readdirSync(path.join(bare.folder, 'opt/hawser-agent/updates'))).toEqual([])
+    await until((now) => expect([now.online, now.agent?.build]).toEqual([true, buildOf('b')]))
+    await said('uninstall', '--purge')
+    const left = globSync('{etc,opt,run,usr/local,var/log}/**/*hawser*', { cwd: bare.folder })
+    expect(left).toEqual([])
   })
 })
