@@ -188,6 +188,33 @@ describe.each(oneDatabase)('on %s', (_, options) => {
     })
   })
 
+  test('a namespace that holds its share of the places lets others go first', async () => {
+    const names = many(6)
+    for (const name of names) await device(name)
+    const stranger = service.api({ token: await world.token('stranger') })
+    const { uid } = await auth('barge', {}, sample.otherTenant)
+    await stranger.devices.accept({ params: { uid } })
+    await service.rooms.stores.presence.write([
+      { uid, last_seen: new Date(service.clock.now()).toISOString(), online: true },
+    ])
+    await offer(b)
+    await owner.agents.update({ body: { all: true } })
+    await decide()
+    const first = await asked(names)
+    expect(first).toHaveLength(3)
+    // It asks later than three others, which wait already.
+    service.clock.forward(1000)
+    expect((await stranger.agents.update({ body: { all: true } })).body).toEqual({ asked: 1 })
+    await told(first[0] ?? '', { build: b })
+    await decide()
+    expect((await auth('barge', {}, sample.otherTenant)).agent?.request).toBeTypeOf('string')
+    expect(await asked(names)).toHaveLength(2)
+    // Who is alone has all places.
+    await auth('barge', { build: b }, sample.otherTenant)
+    await decide()
+    expect(await asked(names)).toHaveLength(3)
+  })
+
   test('automatic: one device, then a quarter when that came back, then all', async () => {
     const names = many(16)
     for (const name of names) await device(name)

@@ -332,6 +332,7 @@ describe.each(['without figures', 'with figures'] as const)('%s', (figures) => {
       await stores.agentUpdates.want(tenant_id, offer, 'all', now)
       await stores.agentUpdates.fetching(now)
       await stores.agentUpdates.ask(10, now)
+      await stores.agentUpdates.ask(10, now, [tenant_id])
       await stores.agentUpdates.renew(offer.build)
       await stores.agentUpdates.giveUp(now, 'silent')
       await stores.agentUpdates.cancel(tenant_id)

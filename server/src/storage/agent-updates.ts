@@ -62,6 +62,9 @@ export const noRequest = {
   update_phase: '',
 } as const
 
+/** Devices that are asked by one statement; there is another one a few seconds later. */
+const mostAsked = 1000
+
 // As the indexes say them: a parameter would not match their conditions.
 const isWanted = sql<SqlBool>`update_build <> ''`
 const updatesItself = sql<SqlBool>`agent_ability = 'self'`
@@ -169,41 +172,44 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
       return rows.map((row) => row.uid)
     },
 
-    /** How many devices are fetching; one that was asked before `since` and said nothing counts no more. */
-    async fetching(since: string): Promise<number> {
-      const { n } = await db
+    /**
+     * The namespaces of the devices that are fetching, one for each device; a device that was asked before
+     * `since` and said nothing counts no more.
+     */
+    async fetching(since: string): Promise<string[]> {
+      const rows = await db
         .selectFrom('devices')
-        .select((eb) => eb.fn.countAll<number>().as('n'))
+        .select('tenant_id')
         .where(isWanted)
         .where('update_asked_at', '>', since)
         .where('update_phase', 'in', ['', 'fetching'])
-        .executeTakeFirstOrThrow()
-      return n
+        .execute()
+      return rows.map((row) => row.tenant_id)
     },
 
-    /** The turn of those who have waited longest, as far as they are online. */
-    async ask(most: number, now: string): Promise<UpdateTarget[]> {
+    /** The turn of those who have waited longest, as far as they are online; not of these namespaces. */
+    async ask(most: number, now: string, except: readonly string[] = []): Promise<UpdateTarget[]> {
       if (most <= 0) return []
+      // The devices of one namespace may be many to step over: not on the connection for the rest.
+      const next = await reader
+        .selectFrom('devices')
+        .select('uid')
+        .where(isWanted)
+        .where('update_asked_at', 'is', null)
+        .where('online', '=', 1)
+        .where('status', '=', 'accepted')
+        .$if(except.length > 0, (query) => query.where('tenant_id', 'not in', except))
+        .orderBy('update_wanted_at')
+        .orderBy('uid')
+        .limit(Math.min(most, mostAsked))
+        .execute()
+      if (next.length === 0) return []
+      const uids = next.map((row) => row.uid)
       return db
         .updateTable('devices')
         .set({ update_asked_at: now, update_phase: '' })
-        .where('uid', 'in', (eb) =>
-          eb
-            .selectFrom(
-              eb
-                .selectFrom('devices')
-                .select('uid')
-                .where(isWanted)
-                .where('update_asked_at', 'is', null)
-                .where('online', '=', 1)
-                .where('status', '=', 'accepted')
-                .orderBy('update_wanted_at')
-                .orderBy('uid')
-                .limit(most)
-                .as('next'),
-            )
-            .select('next.uid'),
-        )
+        .where('uid', 'in', uids)
+        .where(isWanted)
         .where('update_asked_at', 'is', null)
         .returning(['tenant_id', 'uid'])
         .execute()

@@ -74,6 +74,9 @@ const watched_ms = 30 * minute_ms
 /** The share of updated devices that must be online for the next wave. */
 const well = 0.9
 
+/** Namespaces that one question to the database names. */
+const mostNamed = 1000
+
 const noAgent: AgentColumns = {
   agent_build: '',
   agent_ability: '',
@@ -167,8 +170,16 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
     tellAll(await store.giveUp(iso(now - lost_ms), reason))
     tellAll(await store.renew(offer.build))
     for (const tenant_id of await store.automatic()) await advance(tenant_id, offer)
+    await giveTurns(now)
+  }
+
+  /** Namespaces that hold their share of the places wait until nobody else does, so that none starves others. */
+  async function giveTurns(now: number): Promise<void> {
     const fetching = await store.fetching(iso(now - silent_ms))
-    tellAll(await store.ask(parts.mostAtOnce - fetching, iso(now)))
+    const free = parts.mostAtOnce - fetching.length
+    const first = await store.ask(free, iso(now), inPossession(fetching, parts.mostAtOnce))
+    tellAll(first)
+    tellAll(await store.ask(free - first.length, iso(now)))
   }
 
   /** One round after the other, whoever asks for it. */
@@ -299,6 +310,16 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
       await deciding
     },
   }
+}
+
+/** Of the namespaces that hold places, those that have as many as each would if one more came. */
+function inPossession(fetching: readonly string[], places: number): string[] {
+  const held = Map.groupBy(fetching, (tenant_id) => tenant_id)
+  const share = Math.ceil(places / (held.size + 1))
+  return [...held]
+    .filter(([, its]) => its.length >= share)
+    .slice(0, mostNamed)
+    .map(([tenant_id]) => tenant_id)
 }
 
 function stepOf(row: DeviceRow): string {
