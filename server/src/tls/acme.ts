@@ -73,11 +73,11 @@ async function accountOf({
 }: AcmeOrderOptions): Promise<AcmeAccount> {
   const client = await AcmeClient.init(directory)
   if (accountKey !== undefined) {
-    const imported: unknown = await CryptoKeyUtils.importKeyPairFromPemPrivateKey(accountKey)
+    const keyPair: unknown = await CryptoKeyUtils.importKeyPairFromPemPrivateKey(accountKey)
     // Named by what takes it: where the types of a browser are known too, there are two of the name.
-    const keyPair = imported as Parameters<typeof client.login>[0]['keyPair']
+    const login: unknown = { keyPair }
     try {
-      return await client.login({ keyPair })
+      return await client.login(login as Parameters<typeof client.login>[0])
     } catch (error) {
       // The server has forgotten or closed it.
       if (!(error instanceof AccountDoesNotExistError)) throw error
