@@ -24,6 +24,7 @@ import { readShadow, accountState, today_days } from '@hawser/engine/shadow'
 import { runAgent, type Log, type ServedDevice } from './agent.ts'
 import { ConfigError, readCommon, type AgentConfig } from './config.ts'
 import type { IdleMemory } from './idle-memory.ts'
+import { namespaceFile } from './namespace.ts'
 import { passwords, type Passwords } from './passwords.ts'
 
 export interface ConnectorConfig {
@@ -167,7 +168,7 @@ export async function runConnector(
       for (const id of seen) {
         if (there.has(id)) continue
         seen.delete(id)
-        rmSync(keyOf(id), { force: true })
+        for (const file of [keyOf(id), namespaceFile(keyOf(id))]) rmSync(file, { force: true })
       }
     },
     lost: async () => stop(running.keys()),

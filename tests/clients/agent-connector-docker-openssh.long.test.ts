@@ -2,7 +2,7 @@
 // is a device with its own key and tunnel; the server knows of no connector.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -74,13 +74,15 @@ describe('the agent beside an engine', () => {
 
     const key = path.join(agent.keys, `${id.slice(0, 12)}.key`)
     expect(statSync(key).mode & 0o777).toBe(0o600)
+    // What an enrolment token leaves beside it.
+    writeFileSync(`${key}.namespace`, '')
     await dock.docker.docker('stop', 'cabin.1')
     await dock.device('cabin_1', { online: false, status: 'accepted' })
     await dock.docker.docker('start', 'cabin.1')
     expect((await dock.device('cabin_1', { online: true, status: 'accepted' })).uid).toBe(device.uid)
     await dock.docker.docker('rm', '-f', 'cabin.1')
     await dock.device('cabin_1', { online: false })
-    await eventually(() => expect(existsSync(key)).toBe(false))
+    await eventually(() => expect([key, `${key}.namespace`].filter((file) => existsSync(file))).toEqual([]))
   })
 
   test('takes the password that the container itself has for a user, and no other', async () => {

@@ -8,6 +8,7 @@ import { isRoot } from '../../agent/test/device.ts'
 import { enrolDevice } from '../../agent/src/install/enrol-device.ts'
 import { missingIn, readInstall } from '../../agent/src/install/options.ts'
 import { pairDevice } from '../../agent/src/install/pair-device.ts'
+import { rememberNamespace } from '../../agent/src/namespace.ts'
 import { openDesk } from '../../cli/test/program.ts'
 import { folder, freePort, keygen, quietArgs, run, type Folder } from '../../ssh/test/programs.ts'
 import { startAgent } from '../harness/agent.ts'
@@ -150,6 +151,17 @@ describe('with an enrolment token', () => {
     await expect(enrol('three', sample.enrolmentToken.replace('a', 'b'))).rejects.toThrow('is not valid')
     expect(existsSync(where.file('two.key'))).toBe(false)
     expect(existsSync(where.file('one.key.namespace'))).toBe(false)
+  })
+
+  test('a device that was removed joins again with the token that it had joined with', async () => {
+    const { token } = await newToken('again', 2)
+    const keyFile = where.file('again.key')
+    const settings = settingsOf('again', { HAWSER_ENROLMENT_TOKEN: token, HAWSER_PRIVATE_KEY: keyFile })
+    const { uid } = await enrolDevice(settings, keyFile, 5_000)
+    // As an agent that was installed with --offline does it.
+    rememberNamespace({ keyFile, enrolmentToken: token, settingsFile: '' }, sample.tenant)
+    await place.owner.devices.remove({ params: { uid } })
+    expect(await enrolDevice(settings, keyFile, 5_000)).toMatchObject({ status: 'accepted' })
   })
 
   test('the options take it from a file, from the environment or from the line', () => {

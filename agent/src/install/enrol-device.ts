@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ConfigError, readConfig } from '../config.ts'
 import { enrolment, Refused, type Enrolled } from '../enrol.ts'
 import { loadIdentity } from '../identity.ts'
+import { namespaceFile } from '../namespace.ts'
 import { readStatus } from '../status.ts'
 import { trustAuthorities } from '../trust.ts'
 
@@ -37,6 +38,8 @@ export async function enrolDevice(
   try {
     await trustAuthorities(config.caFile)
     takeOverKey('', key)
+    // Whoever installs with a token means it, also on a device that has joined with it before.
+    if (config.enrolmentToken !== '') rmSync(namespaceFile(key), { force: true })
     // The settings keep the namespace that a token led to.
     const enrol = enrolment(config, loadIdentity(key), undefined, undefined, () => undefined)
     for (;;) {
