@@ -115,8 +115,8 @@ async function admin(args: string[]): Promise<void> {
   const config = readConfig(environment())
   const log = openLog('silent')
   // A backup only reads: it may be what saves a disk that was mounted read-only.
-  if (args[0] === 'migrate' || (args[0] !== 'backup' && existsSync(config.HAWSER_DATA)))
-    checkDataFolder(config.HAWSER_DATA)
+  if (args[0] === 'migrate' || existsSync(config.HAWSER_DATA))
+    checkDataFolder(config.HAWSER_DATA, args[0] === 'backup' ? 'read' : 'write')
   if (args.join(' ') === 'migrate') {
     const missing = await missingFrom(config)
     const opened = await (await rooms()).openRooms({ config, log })
@@ -141,8 +141,8 @@ async function admin(args: string[]): Promise<void> {
   if (missing)
     throw new Failure('notFound', {
       message:
-        `There is ${missing}, so there is no installation of Hawser here. Set ${config.HAWSER_DATABASE ? 'HAWSER_DATABASE and ' : ''}HAWSER_DATA ` +
-        'as the server has them. A new installation is made by the first start of the server, or by `hawser admin migrate`.',
+        `There is ${missing}, so there is no installation of Hawser here. Set HAWSER_DATA${config.HAWSER_DATABASE ? ' and HAWSER_DATABASE' : ''} ` +
+        'as they are set for the server. A new installation is made by the first start of the server, or by `hawser admin migrate`.',
     })
   await using opened = await (await rooms()).openRooms({ config, log })
   for (const line of await runCommand(opened, command)) write(line)

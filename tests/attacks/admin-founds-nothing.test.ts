@@ -41,10 +41,7 @@ test('a database without its master key gets no new one, which could open nothin
   expect(await admin(place.path, ['migrate'])).toMatchObject({ code: 0 })
   const key = path.join(place.path, 'master.key')
   rmSync(key)
-  for (const command of [
-    ['user', 'list'],
-    ['backup', path.join(place.path, 'copy')],
-  ])
+  for (const command of [['user', 'list'], ['migrate'], ['backup', path.join(place.path, 'copy')]])
     expect(await admin(place.path, command)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('no master key in') as string,

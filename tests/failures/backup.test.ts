@@ -76,7 +76,14 @@ test('what is no backup, or is damaged, is refused, and nothing is left behind',
   copyFileSync(path.join(place, 'copy', 'hawser.db'), path.join(broken, 'hawser.db'))
   const file = path.join(broken, 'hawser.db')
   truncateSync(file, Math.floor(readFileSync(file).length / 2))
-  expect((await admin(empty, 'restore', broken)).status).toBe(1)
+  const damaged = await admin(empty, 'restore', broken)
+  expect([damaged.status, damaged.stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^The backup \S+\/hawser\.db is damaged \(.+\)\. Nothing was restored: take an older backup\.\n$/,
+    ),
+  ])
+  expect(damaged.stderr).toContain(file)
   expect(existsSync(path.join(empty, 'hawser.db'))).toBe(false)
   const where = await admin(empty, 'backup', path.join(place, 'other'))
   expect([where.status, where.stderr]).toEqual([1, expect.stringContaining('There is no database')])

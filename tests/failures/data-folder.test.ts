@@ -79,6 +79,13 @@ describe.runIf(isRoot)('as root, who can mount and be somebody else', () => {
     )
   })
 
+  test('a folder of another user, for a backup, which only reads', async () => {
+    const folder = installation('unreadable')
+    const command = [...nobody, process.execPath, hawser, 'admin', 'backup', at('copy')] as const
+    const { code, stderr } = await run(command, { env: environmentFor(folder) })
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${folder} belongs to root, and`)])
+  })
+
   test('a file of another user in it, as a start as root leaves it', async () => {
     const folder = installation('mixed')
     chownSync(folder, 65534, 65534)

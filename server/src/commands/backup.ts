@@ -29,7 +29,7 @@ export function backup(config: Config, folder: string): string[] {
   const to = path.join(folder, database)
   copySqlite(from, to)
   // A backup that cannot be read must show now, not when it is needed.
-  checkSqlite(to)
+  checkBackup(to, 'Look at the disk, and make another.')
   masterKey(config.HAWSER_DATA, config.HAWSER_SECRET)
   const lines = [`${to}: ${statSync(to).size} bytes`]
   if (config.HAWSER_SECRET)
@@ -42,8 +42,10 @@ export function backup(config: Config, folder: string): string[] {
   if (config.HAWSER_RECORDINGS.startsWith('s3:')) lines.push(`Recordings are in ${config.HAWSER_RECORDINGS}.`)
   else {
     const source = config.HAWSER_RECORDINGS || path.join(config.HAWSER_DATA, recordings)
-    if (existsSync(source)) copyNew(source, path.join(folder, recordings))
-    lines.push(`${path.join(folder, recordings)}: the recordings`)
+    if (existsSync(source)) {
+      copyNew(source, path.join(folder, recordings))
+      lines.push(`${path.join(folder, recordings)}: the recordings`)
+    } else lines.push('There are no recordings.')
   }
   return lines
 }
@@ -58,6 +60,16 @@ function copyNew(from: string, to: string): void {
   })
 }
 
+/** Names the backup: an error of SQLite would be taken for one about the database of the data folder. */
+function checkBackup(file: string, advice: string): void {
+  try {
+    checkSqlite(file)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    refuse(`The backup ${file} is damaged (${why}). ${advice}`)
+  }
+}
+
 export function restore(config: Config, folder: string): string[] {
   if (config.HAWSER_DATABASE) refuse('The database is PostgreSQL: restore it with its own tools.')
   const from = path.join(folder, database)
@@ -67,7 +79,7 @@ export function restore(config: Config, folder: string): string[] {
     refuse(
       `${config.HAWSER_DATA} has a database already; move it away first, or set HAWSER_DATA to another folder.`,
     )
-  checkSqlite(from)
+  checkBackup(from, 'Nothing was restored: take an older backup.')
   mkdirSync(config.HAWSER_DATA, { recursive: true, mode: 0o700 })
   const key = path.join(folder, keyFile)
   if (existsSync(key)) {

@@ -9,14 +9,15 @@ const files = ['hawser.db', 'hawser.db-wal', 'hawser.db-shm', 'master.key']
 const { R_OK, W_OK, X_OK } = constants
 
 /** Throws the sentence. A folder that does not exist yet needs a place in which it can be created. */
-export function checkDataFolder(folder: string): void {
+export function checkDataFolder(folder: string, use: 'read' | 'write' = 'write'): void {
+  const rights = use === 'read' ? R_OK : R_OK | W_OK
   const there = nearest(folder)
   if (!statSync(there).isDirectory())
     refuse(`${there} is a file, not a folder: set HAWSER_DATA to a folder, or move the file away.`)
-  check(there, R_OK | W_OK | X_OK, folder)
+  check(there, rights | X_OK, folder)
   for (const name of files) {
     const file = path.join(folder, name)
-    if (existsSync(file)) check(file, R_OK | W_OK, folder)
+    if (existsSync(file)) check(file, rights, folder)
   }
   const [database, key] = [path.join(folder, 'hawser.db'), path.join(folder, 'master.key')]
   // SQLite would take an empty file for a new database, and the start would make a new installation.

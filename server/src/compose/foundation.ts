@@ -13,7 +13,13 @@ import type { Lifetime } from '../kit/lifetime.ts'
 import { limiter as ownLimiter, type Limiter } from '../kit/limiter.ts'
 import { lineLimiter, type LineLimiter } from '../kit/line-limiter.ts'
 import type { Log } from '../kit/log.ts'
-import { hashOf, masterKey as readMasterKey, vault as openVault, type Vault } from '../kit/secrets.ts'
+import {
+  hashOf,
+  hasMasterKey,
+  masterKey as readMasterKey,
+  vault as openVault,
+  type Vault,
+} from '../kit/secrets.ts'
 import { openDatabase } from '../storage/database.ts'
 import { stores as openStores, type Stores } from '../storage/stores.ts'
 
@@ -87,6 +93,12 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
   )
   for (const name of database.migrated) log.info({ event: 'schema.migrated', name })
   const stores = openStores(database)
+  // A new key could open nothing of what is sealed here, and a backup would then keep it as if it could.
+  if (!hasMasterKey(folder, config.HAWSER_SECRET) && (await stores.signingKeys.list()).length > 0)
+    throw new ConfigError(
+      `There is no master key in ${folder}, and the database was sealed with one: copy master.key from a backup or ` +
+        'from another node into the folder, or set HAWSER_SECRET as it was set before.',
+    )
   const masterKey = readMasterKey(folder, config.HAWSER_SECRET)
   const clustered = config.HAWSER_NATS !== ''
   /** Only one process can use a SQLite file. */

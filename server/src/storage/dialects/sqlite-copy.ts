@@ -20,7 +20,7 @@ export function checkSqlite(file: string): void {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
     const [row] = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[]
-    if (row?.quick_check !== 'ok') throw new Error(`${file} is damaged: ${row?.quick_check}`)
+    if (row?.quick_check !== 'ok') throw new Error(row?.quick_check ?? 'no answer')
   } finally {
     database.close()
   }
