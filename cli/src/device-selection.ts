@@ -63,12 +63,12 @@ export async function selectDevices(
       found.set(device.uid, device)
   }
   if (found.size === 0) {
-    const which = everything
-      ? status
-        ? `no ${status} device`
-        : 'no device'
-      : `no device with the tag ${tags.join(' or ')}`
-    throw new CliError(`There is ${which} here; \`hawser devices list\` shows what there is.`, notFoundCode)
+    const which = status ? `${status} device` : 'device'
+    const tagged = everything ? '' : ` with the tag ${tags.join(' or ')}`
+    throw new CliError(
+      `There is no ${which}${tagged} here; \`hawser devices list\` shows what there is.`,
+      notFoundCode,
+    )
   }
   return [...found.values()]
 

@@ -93,9 +93,24 @@ function lockAdvice({ headers, retryAfter }: ApiError): string {
   return retryAfter ? `Try again in ${retryAfter} seconds.` : ''
 }
 
+/** OpenSSL's codes for a certificate whose authority is not among those that Node knows. */
+const unknownAuthority = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
+
 /** For an error of `fetch`, which says why in its cause. */
 export function unreachable(server: string, error: unknown): CliError {
-  const { cause } = error as { cause?: { code?: string; message?: string } }
+  const { cause } = error as { cause?: { code?: string; name?: string; message?: string } }
+  if (unknownAuthority.has(cause?.code ?? ''))
+    return new CliError(
+      `${server} has a certificate of an authority that is not known here.\n` +
+        'If the authority is yours, set NODE_EXTRA_CA_CERTS to the file with its certificate, and try again.',
+      unreachableCode,
+      error,
+    )
   const isTls = server.startsWith('https:')
   const noTls = `it speaks HTTP there, not HTTPS: use ${server.replace(/^https/, 'http')}`
   const maybeTls = `it closed the connection; if it speaks HTTPS there, use ${server.replace(/^http/, 'https')}`
@@ -106,7 +121,9 @@ export function unreachable(server: string, error: unknown): CliError {
     ...(isTls ? { ERR_SSL_WRONG_VERSION_NUMBER: noTls, ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls } : {}),
     ...(isTls ? {} : { UND_ERR_SOCKET: maybeTls, ECONNRESET: maybeTls, HPE_INVALID_CONSTANT: maybeTls }),
   }[cause?.code ?? '']
-  const detail = why ?? (cause?.message || cause?.code || 'the connection failed')
+  const noHttp =
+    cause?.name === 'HTTPParserError' ? 'it does not speak HTTP there; perhaps this is the port for ssh' : ''
+  const detail = (why ?? noHttp) || cause?.message || cause?.code || 'the connection failed'
   const advice =
     'Does the server run, and is its address right? Set it with --server, HAWSER_SERVER or `hawser login`.'
   return new CliError(`${server} cannot be reached: ${safeText(detail)}.\n${advice}`, unreachableCode, error)

@@ -53,8 +53,10 @@ test('a script says yes beforehand, and reads the device as JSON; without it not
     confirmed_by: 'API key backup',
   })
   const used = await desk.hawser(['devices', 'pair', code, '--yes'])
-  expect(used.code).not.toBe(0)
-  expect(used.stderr).toContain('it is wrong, used or expired')
+  expect([used.code, used.stderr]).toEqual([
+    5,
+    expect.stringMatching(/it is wrong, used or expired\.\nRun the install line on the device again/),
+  ])
   const other = await ask('pi-3')
   expect((await desk.hawser(['devices', 'pair', other.code, '--refuse'])).stderr).toContain('is refused')
 })

@@ -444,6 +444,13 @@ describe('hawser run', () => {
     expect(loud.stdout).toMatch(/x{1048576}\n\[1951424 more bytes are left out\]\n$/)
   })
 
+  test('that does not know the host key of the server says how to get to know it', async () => {
+    const options = ['--ssh-option', 'StrictHostKeyChecking=yes', ...ownOptions()]
+    const said = await desk.hawser(['run', '--user', way.user.name, ...options, 'true', '-d', 'winch'])
+    expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('Host key verification failed')])
+    expect(said.stderr).toContain('Connect once with `hawser ssh`')
+  })
+
   test('obeys nothing of what devices send', async () => {
     const said = await over([`printf 'a\\033]0;pwned\\007b\\n'`, '-d', 'winch'])
     expect(said.stdout).toBe('── winch (exit code 0)\nab\n')
@@ -452,7 +459,7 @@ describe('hawser run', () => {
   test.each([
     ['no devices', ['true'], 2, /Which devices\?/],
     ['no command', ['--all'], 2, /What is missing: <command>/],
-    ['a tag that nothing has', ['true', '--tag', 'nothing'], 5, /no device with the tag nothing/],
+    ['a tag that nothing has', ['true', '--tag', 'nothing'], 5, /no accepted device with the tag nothing/],
     ['a device that waits', ['true', '-d', 'buoy'], 1, /buoy is pending and left out/],
     ['too many at once', ['true', '--all', '--jobs', '1000'], 2, /--jobs is a whole number from 1 to 64/],
   ] as const)('with %s says what to do', async (_, words, code, sentence) => {

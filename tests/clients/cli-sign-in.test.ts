@@ -3,13 +3,16 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import { createServer as createTlsServer } from 'node:tls'
-import type { AddressInfo } from 'node:net'
+import { createServer as createSocketServer, type AddressInfo } from 'node:net'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sample } from '@hawser/contract/examples'
 import { exitCodes } from '../../cli/src/errors.ts'
 import { openDesk, type Desk } from '../../cli/test/program.ts'
+import { folder } from '../../ssh/test/programs.ts'
+import { makeAuthority } from '../harness/authority.ts'
 import { startService, type Service } from '../harness/service.ts'
 import { buildWorld, type World } from '../harness/world.ts'
 
@@ -307,6 +310,32 @@ describe('a mistake', () => {
     expect([plain.code, plain.stderr]).toEqual([
       6,
       expect.stringContaining(`if it speaks HTTPS there, use https://127.0.0.1:${port}.`),
+    ])
+  })
+
+  test('such as the port for ssh, or a certificate of an authority of one’s own, is said with what to do', async () => {
+    const gateway = createSocketServer((socket) => socket.end('SSH-2.0-Hawser\r\n')).listen(0, '127.0.0.1')
+    await once(gateway, 'listening')
+    const { port } = gateway.address() as AddressInfo
+    const ssh = await desk.hawser(['system', 'info', '--server', `http://127.0.0.1:${port}`])
+    gateway.close()
+    expect([ssh.code, ssh.stderr]).toEqual([
+      6,
+      expect.stringContaining('perhaps this is the port for ssh.\n'),
+    ])
+
+    using where = folder()
+    const authority = await makeAuthority(where)
+    const { chain, key } = await authority.issue('server', 'IP:127.0.0.1')
+    const certificate = { cert: readFileSync(chain), key: readFileSync(key) }
+    const secure = createHttpsServer(certificate, (_, response) => response.end('{}')).listen(0, '127.0.0.1')
+    await once(secure, 'listening')
+    const server = `https://127.0.0.1:${(secure.address() as AddressInfo).port}`
+    const unknown = await desk.hawser(['system', 'info', '--server', server])
+    secure.close()
+    expect([unknown.code, unknown.stderr]).toEqual([
+      6,
+      expect.stringMatching(/authority that is not known here\.\n.*NODE_EXTRA_CA_CERTS/),
     ])
   })
 

@@ -1,7 +1,8 @@
 // `hawser devices pair`: takes in the device that shows a code. It first prints what asks, because whoever
 // confirms a code that somebody sent them takes in a machine of a stranger.
+import { ApiError } from '@hawser/contract/client'
 import type { Command } from '../command.ts'
-import { CliError, usageCode } from '../errors.ts'
+import { CliError, notFoundCode, usageCode } from '../errors.ts'
 import { prompt } from '../prompt.ts'
 import { safeText } from '../safe-text.ts'
 
@@ -19,7 +20,14 @@ export const pair: Command = {
   async run(given, context) {
     const [code = ''] = given.words
     const api = context.api()
-    const { body: asks } = await api.pairings.get({ query: { code } })
+    const { body: asks } = await api.pairings.get({ query: { code } }).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+      throw new CliError(
+        `${safeText(error.message)}\nRun the install line on the device again: it shows a new code.`,
+        notFoundCode,
+        error,
+      )
+    })
     const facts = [
       ['host name', asks.hostname],
       ['system', `${asks.info.pretty_name} (${asks.info.arch})`],

@@ -98,6 +98,11 @@ export const run: Command = {
       })
       progress.clear()
       report(context, outcomes)
+      if (outcomes.some(isUnknownHost))
+        context.say(
+          'This machine does not know the host key of the server. Connect once with `hawser ssh`, which shows its ' +
+            'fingerprint and asks; for scripts, put the key into known_hosts.',
+        )
       if (stopped.signal.aborted) return 130
       return chosen.length === accepted.length && outcomes.every(({ code }) => code === 0) ? 0 : 1
     } finally {
@@ -105,6 +110,10 @@ export const run: Command = {
     }
   },
 }
+
+/** With BatchMode ssh cannot ask whether a host key is the right one. */
+const isUnknownHost = ({ code, stderr }: Outcome): boolean =>
+  code === noConnection && stderr.includes('Host key verification failed')
 
 interface Task {
   readonly command: string
