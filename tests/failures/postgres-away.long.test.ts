@@ -125,7 +125,10 @@ async function expectAway(program: Program, token: string): Promise<void> {
     expect([address, answer.status]).toEqual([address, 503])
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
     expect(await answer.json()).toEqual({
-      message: 'The database cannot be reached at the moment; try again.',
+      message:
+        address === '/healthcheck'
+          ? 'The database does not answer: nobody can sign in.'
+          : 'The database cannot be reached at the moment; try again.',
     })
   }
   // What needs no database is served.
