@@ -205,9 +205,9 @@ export function watchTls(figures: Metrics, tls: Tls): void {
     'When the TLS certificate in use expires, in seconds since 1970; 0 while there is none.',
     () => Math.floor((tls.certificate?.expires_at ?? 0) / 1000),
   )
-  figures.gauge(
-    'hawser_tls_refused',
-    'TLS connections that were refused before their handshake, since the start.',
+  figures.counter(
+    'hawser_tls_refused_total',
+    'TLS connections that were refused before their handshake.',
     () => tls.refused,
   )
 }
