@@ -2,6 +2,9 @@
 import { publicApi, useMe } from './api.ts'
 import { useNamespaceQuery } from './namespace-query.ts'
 
+const isLoopback = (host: string): boolean =>
+  host === '[::1]' || /^(localhost|127(\.\d+){3})$|\.localhost$/.test(host)
+
 export function useSshCommands() {
   const { tenant } = useMe()
   const info = useNamespaceQuery(['info'], async () => (await publicApi.system.info()).body, false).data
@@ -13,6 +16,8 @@ export function useSshCommands() {
   const server = `${location.protocol}//${info?.endpoints.api ?? location.host}`
   return {
     known: info !== undefined,
+    /** The server's address in the lines if it is a loopback one, with which no other machine can use them. */
+    loopback: isLoopback(new URL(server).hostname) ? new URL(server).host : undefined,
     /** The SSHID of a device. */
     sshid: (namespace: string, device: string, user = 'root') => `${user}@${namespace}.${device}`,
     ssh: (namespace: string, device: string, user = 'root') =>

@@ -24,10 +24,10 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-async function signedIn(role: 'administrator' | 'observer') {
-  const person = await visit(browser, service, {})
+async function signedIn(role: 'administrator' | 'observer', at = { service, world }) {
+  const person = await visit(browser, at.service, {})
   await person.page.goto('/login')
-  await person.page.evaluate(`sessionStorage.setItem('hawser.token', '${await world.token(role)}')`)
+  await person.page.evaluate(`sessionStorage.setItem('hawser.token', '${await at.world.token(role)}')`)
   await person.page.goto('/')
   await goTo(person.page, 'Add a device')
   return person
@@ -65,4 +65,16 @@ test('an administrator adds an enrolment key, reads the lines, and deletes it ag
   await press(page, 'Delete it')
   await told(page, 'The enrolment key boilers is deleted.')
   await row(page, 'boilers').waitFor({ state: 'detached' })
+})
+
+test('a person who opened the console as localhost is told that other machines cannot use the lines', async () => {
+  const hint = /which on any other machine is that machine itself/
+  await using known = await signedIn('administrator')
+  await seen(known.page, `curl -fsSL 'http://hawser.test/install.sh' | sh`)
+  expect(await known.page.getByText(hint).count()).toBe(0)
+
+  await using local = await startService({ env: { HAWSER_URL: '' } })
+  await using person = await signedIn('administrator', { service: local, world: await buildWorld(local) })
+  await seen(person.page, `curl -fsSL '${local.url}/install.sh' | sh`)
+  await seen(person.page, hint)
 })

@@ -100,8 +100,8 @@ export const run: Command = {
       report(context, outcomes)
       if (outcomes.some(isUnknownHost))
         context.say(
-          'This machine does not know the host key of the server. Connect once with `hawser ssh`, which shows its ' +
-            'fingerprint and asks; for scripts, put the key into known_hosts.',
+          'This machine does not know the host key of the server. Connect once with `hawser ssh`, which shows ' +
+            'its fingerprint and asks; for scripts, put the key into known_hosts.',
         )
       if (stopped.signal.aborted) return 130
       return chosen.length === accepted.length && outcomes.every(({ code }) => code === 0) ? 0 : 1

@@ -38,6 +38,13 @@ export function AddDevicePage() {
           out, so no port has to be opened. On other machines it says why not; they join in one of the ways
           below.
         </p>
+        {lines.loopback && (
+          <p className="wrong">
+            The lines on this page lead to {lines.loopback}, which on any other machine is that machine
+            itself. For other devices, open the console by an address at which they reach the server, or set
+            HAWSER_URL on the server.
+          </p>
+        )}
         <label className="inline">
           Name of the device, if not its host name
           <input

@@ -96,8 +96,8 @@ export async function openFoundation(setting: Setting): Promise<Foundation> {
   // A new key could open nothing of what is sealed here, and a backup would then keep it as if it could.
   if (!hasMasterKey(folder, config.HAWSER_SECRET) && (await stores.signingKeys.list()).length > 0)
     throw new ConfigError(
-      `There is no master key in ${folder}, and the database was sealed with one: copy master.key from a backup or ` +
-        'from another node into the folder, or set HAWSER_SECRET as it was set before.',
+      `There is no master key in ${folder}, and the database was sealed with one: copy master.key from a ` +
+        'backup or from another node into the folder, or set HAWSER_SECRET as it was set before.',
     )
   const masterKey = readMasterKey(folder, config.HAWSER_SECRET)
   const clustered = config.HAWSER_NATS !== ''
