@@ -220,7 +220,7 @@ export async function main(args: string[], options: MainOptions = {}): Promise<v
   } catch (error) {
     if (error instanceof ConfigError || error instanceof Failure) complain(sentence(error))
     else complain(explain(error))
-    process.exitCode = 1
+    process.exitCode = verb === 'serve' && error instanceof ConfigError ? exit_config : 1
   }
 }
 

@@ -1,7 +1,8 @@
 // `hawser admin config print`: an administrator's shell seldom has the environment of the service. The settings of
 // the running server count; where none runs, the command says that it prints its own.
 import { expect, test } from 'vitest'
-import { admin, startProgram, temporaryFolder } from './program.ts'
+import { run } from '../../ssh/test/programs.ts'
+import { admin, environmentFor, hawser, startProgram, temporaryFolder } from './program.ts'
 
 test(
   'the running server is asked for its settings, and keeps its secrets',
@@ -33,4 +34,13 @@ test('settings that stop a start do not stop the list of them', async () => {
   using folder = temporaryFolder()
   const { code, stdout } = await admin(folder.path, ['config', 'print'], { HAWSER_DRAIN: 'soon' })
   expect([code, stdout]).toEqual([0, expect.stringContaining('HAWSER_DRAIN=soon\n')])
+})
+
+test('a wrong setting ends the start with the code after which systemd does not try again', async () => {
+  using folder = temporaryFolder()
+  const { status, stderr } = await run(process.execPath, [hawser, 'serve'], undefined, {
+    ...environmentFor(folder.path),
+    HAWSER_DRAIN: 'soon',
+  })
+  expect([status, stderr]).toEqual([78, expect.stringContaining('HAWSER_DRAIN: ')])
 })
