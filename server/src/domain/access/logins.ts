@@ -157,6 +157,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     // A certificate allows what the registered key that signed it allows, and no more than its own text says.
     const { fingerprint, line } = key.certificate?.authority ?? key
     const row = await stores.of(tenant_id).publicKeys.find(fingerprint)
+    if (tenant_id === '') return refuse('unknown-key', 'There is no such namespace or device.')
     if (!row || lineOf(row) !== line) return refuse('unknown-key', 'The namespace does not know the key.')
     // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
     if (key.certificate && row.certificate_authority !== 1)
