@@ -5,7 +5,15 @@
 // file remembers them and gives every child /dev/null in their place. Every child that lives longer than a
 // moment must be started with `stdioWith`.
 import { spawn, type ChildProcess } from 'node:child_process'
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from 'node:fs'
 import type { Exit } from '@hawser/ssh'
 import { withOwn } from './own-libraries.ts'
 import { exitOf, type Command } from './program.ts'
@@ -25,14 +33,22 @@ const closeOnExec = 0o2000000
 
 /**
  * Closes the descriptors that we inherited, except the first three: Node marks only what it opens itself.
- * Call it before anything else is opened.
+ * Call it before anything else is opened. Certificates of authorities stay open: a thread of Node's own may be
+ * reading them at this moment, without the mark, and everybody may read them.
  */
 export function closeInherited(): void {
+  const { NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SSL_CERT_DIR } = process.env
+  const authorities = [NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SSL_CERT_DIR].flatMap((place) =>
+    place && existsSync(place) ? [realpathSync(place)] : [],
+  )
+  const isAuthority = (file: string): boolean =>
+    authorities.some((place) => file === place || file.startsWith(`${place}/`))
   for (const name of readdirSync('/proc/self/fd')) {
     const fd = Number(name)
     try {
       const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1] ?? ''
-      if (fd > 2 && (Number.parseInt(flags, 8) & closeOnExec) === 0) closeSync(fd)
+      const isMarked = (Number.parseInt(flags, 8) & closeOnExec) !== 0
+      if (fd > 2 && !isMarked && !isAuthority(readlinkSync(`/proc/self/fd/${fd}`))) closeSync(fd)
     } catch {
       // The folder itself was open while it was read.
     }
