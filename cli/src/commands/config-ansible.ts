@@ -7,30 +7,18 @@ import os from 'node:os'
 import type { Device } from '@hawser/contract/devices'
 import type { Command } from '../command.ts'
 import { CliError, usageCode } from '../errors.ts'
-import { progressOf } from '../generated-commands.ts'
 import { bare, findGateway, sshidOf, type Gateway } from '../openssh.ts'
 import { print } from '../print.ts'
-import { everyPage, filterOf } from '../resolve.ts'
 import { safeText } from '../safe-text.ts'
+import { acceptedDevices, deviceOptions, hasPlainName } from './config.ts'
 
-/** Names without characters that are special in an inventory or in a shell. */
-const plain = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/
-/** A device called so would get what a playbook delegates to the machine of the person, or to all hosts. */
-const reserved = new Set(['localhost', 'all', 'ungrouped'])
+/** Ansible's own groups: a device called so would get what a playbook means for all hosts. */
+const groupNames = new Set(['all', 'ungrouped'])
 
 export const configAnsible: Command = {
   words: ['config', 'ansible'],
   summary: 'Prints an inventory for Ansible: your devices, and a group for each tag.',
-  options: [
-    { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; default: your own name' },
-    {
-      name: 'tag',
-      value: 'tag',
-      doc: 'only devices with this tag; repeated: with any of them',
-      many: true,
-      completes: 'tag',
-    },
-  ],
+  options: deviceOptions,
   details: [
     'A tag becomes the group tag_<tag>, with _ for every other character; devices with a tunnel are in the group online.',
     'Let Ansible call it, so that the inventory is always as the fleet is: put it into an executable script.',
@@ -39,20 +27,8 @@ export const configAnsible: Command = {
     const user = given.value('user') ?? os.userInfo().username
     if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(user))
       throw new CliError(`${user} cannot be a user in an inventory.`, usageCode)
-    const api = context.api()
-    const query = {
-      status: 'accepted',
-      sort_by: 'name',
-      order_by: 'asc',
-      ...filterOf(given.values('tag')),
-    } as const
-    const devices = await everyPage(
-      (pages) => api.devices.list({ query: { ...query, ...pages } }),
-      progressOf(context),
-    )
-    const usable = devices.filter(
-      ({ name, namespace }) => plain.test(name) && plain.test(namespace) && !reserved.has(name),
-    )
+    const devices = await acceptedDevices(given, context)
+    const usable = devices.filter((device) => hasPlainName(device) && !groupNames.has(device.name))
     for (const { name } of devices.filter((device) => !usable.includes(device)))
       context.say(
         `${safeText(name)} is left out: the name means something else to Ansible. Rename the device.`,

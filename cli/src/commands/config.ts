@@ -5,27 +5,50 @@ import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync, wr
 import os from 'node:os'
 import path from 'node:path'
 import type { Device } from '@hawser/contract/devices'
-import type { Command } from '../command.ts'
+import type { Command, Option, ParsedArgs } from '../command.ts'
+import type { Context } from '../context.ts'
 import { progressOf } from '../generated-commands.ts'
 import { CliError, usageCode } from '../errors.ts'
 import { bare, findGateway, sshidOf, type Gateway } from '../openssh.ts'
 import { everyPage, filterOf } from '../resolve.ts'
 
-/** Names without characters that are special in ssh_config. */
+/** Which devices a configuration is for, and for which user on them. */
+export const deviceOptions: readonly Option[] = [
+  { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; default: your own name' },
+  {
+    name: 'tag',
+    value: 'tag',
+    doc: 'only devices with this tag; repeated: with any of them',
+    many: true,
+    completes: 'tag',
+  },
+]
+
+export async function acceptedDevices(given: ParsedArgs, context: Context): Promise<Device[]> {
+  const api = context.api()
+  const query = {
+    status: 'accepted',
+    sort_by: 'name',
+    order_by: 'asc',
+    ...filterOf(given.values('tag')),
+  } as const
+  return everyPage((pages) => api.devices.list({ query: { ...query, ...pages } }), progressOf(context))
+}
+
 const plain = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/
+
+/**
+ * Whether the names have no characters that are special in ssh_config, an inventory or a shell, and do not
+ * stand for the person's own machine.
+ */
+export const hasPlainName = ({ name, namespace }: Device): boolean =>
+  plain.test(name) && plain.test(namespace) && name !== 'localhost'
 
 export const configSsh: Command = {
   words: ['config', 'ssh'],
   summary: 'Writes an ssh_config so that plain `ssh <device>` works; run it again when devices change.',
   options: [
-    { name: 'user', short: 'u', value: 'name', doc: 'the user on the devices; default: your own name' },
-    {
-      name: 'tag',
-      value: 'tag',
-      doc: 'only devices with this tag; repeated: with any of them',
-      many: true,
-      completes: 'tag',
-    },
+    ...deviceOptions,
     { name: 'file', value: 'file', doc: 'your ssh_config; default: ~/.ssh/config', completes: 'file' },
     { name: 'remove', doc: 'removes the file and the Include line' },
   ],
@@ -47,18 +70,7 @@ export const configSsh: Command = {
       return undefined
     }
     if (!/^[^\s"#@%\\]+$/.test(user)) throw new CliError(`${user} cannot be a user in ssh_config.`, usageCode)
-    const api = context.api()
-    const query = {
-      status: 'accepted',
-      sort_by: 'name',
-      order_by: 'asc',
-      ...filterOf(given.values('tag')),
-    } as const
-    const devices = await everyPage(
-      (pages) => api.devices.list({ query: { ...query, ...pages } }),
-      progressOf(context),
-    )
-    const usable = devices.filter(({ name, namespace }) => plain.test(name) && plain.test(namespace))
+    const usable = (await acceptedDevices(given, context)).filter(hasPlainName)
     write(ours, fileFor(usable, user, context.server(), await findGateway(context)))
     includeIn(main, ours, true)
     const first = usable[0]
