@@ -129,6 +129,6 @@ async function thisMachine(config: AgentConfig, log: Log): Promise<ServedDevice[
 }
 
 function messageOf(error: unknown): string {
-  // Of several addresses that were tried each has its own error, and the sum of them has no message.
+  // When several addresses were tried, each has its own error, and the error for all of them has no message.
   return error instanceof Error ? error.message || String((error as { code?: string }).code) : String(error)
 }

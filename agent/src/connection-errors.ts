@@ -7,7 +7,7 @@ import tls from 'node:tls'
 /** For one question to what listens there. */
 const limit_ms = 5_000
 
-/** What Node and OpenSSL say when the other side speaks no TLS. */
+/** The error codes of Node and OpenSSL when the other side speaks no TLS. */
 const noTls =
   /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/
 /** The other side ended the connection, or answered with something that is no HTTP. */
@@ -15,7 +15,7 @@ const noHttp = /^(ECONNRESET|EPIPE|HPE_\w+)$/
 
 interface Failed extends Error {
   readonly code?: string
-  /** What the parser of HTTP could not read. */
+  /** The bytes that the parser of HTTP could not read. */
   readonly rawPacket?: Buffer
 }
 
@@ -28,7 +28,7 @@ export async function explained(error: Failed, address: string): Promise<Error> 
   return sentence === undefined ? error : new Error(sentence, { cause: error })
 }
 
-/** Of several addresses of one name each has its own error, and the sum of them has no message. */
+/** When a name has several addresses, each has its own error, and the error for all of them has no code. */
 const codeOf = (error: Failed): string =>
   error.code ??
   (error instanceof AggregateError ? (error.errors as Failed[])[0]?.code : undefined) ??

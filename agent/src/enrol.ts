@@ -33,7 +33,7 @@ export class Refused extends Error {
   }
 }
 
-/** What the device says about itself when it asks to be taken in. */
+/** The facts that a device reports when it enrols or asks to be paired. */
 export function aboutDevice(
   { preferredHostname, preferredIdentity }: Pick<AgentConfig, 'preferredHostname' | 'preferredIdentity'>,
   { publicKey }: Identity,

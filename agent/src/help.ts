@@ -1,4 +1,4 @@
-// What `hawser-agent help` prints: every command, and the settings of an agent that runs by itself.
+// The text of `hawser-agent help`: every command, and the settings of an agent that runs by itself.
 
 /** A row for each command. */
 const commands: readonly (readonly [command: string, sentence: string])[] = [

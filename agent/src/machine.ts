@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:
 import path from 'node:path'
 import { macAddress } from './identity.ts'
 import { namespaceFile } from './namespace.ts'
-import { writeWhole } from './update/trust.ts'
+import { writeWhole } from './whole-file.ts'
 
 export const markFile = (keyFile: string): string => `${keyFile}.machine`
 

@@ -2,8 +2,9 @@
 // the namespace beside its key, with a hash of the token, and takes the token out of its settings. So a token
 // that stays in the environment of a container is sent once, and another token counts again.
 import { createHash } from 'node:crypto'
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { AgentConfig } from './config.ts'
+import { writeWhole } from './whole-file.ts'
 
 export const namespaceFile = (keyFile: string): string => `${keyFile}.namespace`
 
@@ -29,21 +30,12 @@ export function rememberNamespace(
   { keyFile, enrolmentToken, settingsFile }: Joined,
   tenant_id: string,
 ): void {
-  tryTo(() =>
-    writeFileSync(namespaceFile(keyFile), `${tenant_id} ${hashOf(enrolmentToken)}\n`, { mode: 0o600 }),
-  )
+  tryTo(() => writeWhole(namespaceFile(keyFile), `${tenant_id} ${hashOf(enrolmentToken)}\n`))
   if (settingsFile === '') return
   tryTo(() => {
     const lines = readFileSync(settingsFile, 'utf8').split('\n')
     const others = lines.filter((line) => !/^HAWSER_(ENROLMENT_TOKEN|SETTINGS_FILE|TENANT_ID)=|^$/.test(line))
-    const draft = `${settingsFile}.new`
-    rmSync(draft, { force: true })
-    writeFileSync(draft, [...others, `HAWSER_TENANT_ID=${tenant_id}`, ''].join('\n'), {
-      mode: 0o600,
-      flush: true,
-    })
-    chmodSync(draft, 0o600)
-    renameSync(draft, settingsFile)
+    writeWhole(settingsFile, [...others, `HAWSER_TENANT_ID=${tenant_id}`, ''].join('\n'))
   })
 }
 

@@ -38,7 +38,7 @@ export async function enrolDevice(
   try {
     await trustAuthorities(config.caFile)
     takeOverKey('', key)
-    // Whoever installs with a token means it, also on a device that has joined with it before.
+    // A person who installs with a token means it, also on a device that has joined with it before.
     if (config.enrolmentToken !== '') rmSync(namespaceFile(key), { force: true })
     // The settings keep the namespace that a token led to.
     const enrol = enrolment(config, loadIdentity(key), undefined, undefined, () => undefined)

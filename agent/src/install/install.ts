@@ -1,20 +1,10 @@
 // `hawser-agent install` and `uninstall`. Installing enrols the device (with a tenant id, an enrolment token, or
-// after somebody has confirmed its code), copies the program, writes the settings
-// where only root reads them, registers a service with the device's init system, and waits until the agent is
+// after somebody has confirmed its code), copies the program, writes the settings where only root reads them,
+// registers a service with the device's init system, and waits until the agent is
 // connected. A device that the server does not take in gets nothing. Installing again replaces the program
 // and the settings that are named, and keeps the rest and the device's identity. Uninstalling removes what
 // installing made, and the identity only with --purge.
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { ConfigError } from '../config.ts'
 import { discardedKeys, markFile } from '../machine.ts'
@@ -22,6 +12,7 @@ import { namespaceFile } from '../namespace.ts'
 import { defaultStatusFile, removeStatus } from '../status.ts'
 import { enrolDevice, takeOverKey, waitUntilConnected } from './enrol-device.ts'
 import { trustFile, writeTrust } from '../update/trust.ts'
+import { writeWhole } from '../whole-file.ts'
 import {
   defaultKey,
   missingIn,
@@ -67,7 +58,7 @@ export async function install(
   // The token says which namespace it is, whatever it was before.
   if (asked.given.has(tokenName) && !asked.given.has(tenantName)) settings.delete(tenantName)
   const init = asked.init ?? initOf(root)
-  // What starts nothing enrols nothing: an image must not have an identity.
+  // An installation that starts no agent does not enrol: an image must not have an identity.
   const enrols = root === '' && init !== 'none' && !asked.offline
   const pairs = enrols && settings.has(serverName) && missingIn(settings).length > 0
   if (pairs) settings.set(tenantName, await pairDevice(settings, key, say))
@@ -87,7 +78,7 @@ export async function install(
   takeOverKey(root, key)
   // Without a service nobody would start the former agent again if an update failed.
   if (init === 'none') rmSync(path.join(root + dir, 'updates'), { recursive: true, force: true })
-  // Whoever installs it decides anew whose updates it takes.
+  // The person who installs it decides anew whose updates it takes.
   rmSync(trustFile(root + key), { force: true })
   if (asked.updateKey !== undefined) writeTrust(trustFile(root + key), { key: asked.updateKey })
   put(root + file, [...settings].map(([name, value]) => `${name}=${value}\n`).join(''), 0o600)
@@ -161,14 +152,9 @@ function readSettings(file: string): Map<string, string> {
   )
 }
 
-/** Written aside and moved, so that it is never half there. */
 function put(file: string, text: string, mode: number): void {
   mkdirSync(path.dirname(file), { recursive: true })
-  const draft = `${file}.${process.pid}`
-  rmSync(draft, { force: true })
-  writeFileSync(draft, text, { mode, flag: 'wx' })
-  chmodSync(draft, mode)
-  renameSync(draft, file)
+  writeWhole(file, text, mode)
 }
 
 function link(file: string, to: string): void {

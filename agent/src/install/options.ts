@@ -58,7 +58,7 @@ const where = {
   settings: { type: 'string' },
   key: { type: 'string' },
 } as const
-const defaults = { dir: '/opt/hawser-agent', settings: '/etc/hawser-agent.env' } as const
+export const defaults = { dir: '/opt/hawser-agent', settings: '/etc/hawser-agent.env' } as const
 export const defaultKey = '/etc/hawser-agent.key'
 
 /** At least two names: what is removed must not be a folder of the system. */

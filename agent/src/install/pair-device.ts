@@ -11,12 +11,13 @@ import { takeOverKey } from './enrol-device.ts'
 
 /** For one call. */
 const limit_ms = 30_000
+const usualInterval_s = 3
 
 interface Asked {
   readonly code: string
   readonly url: string
   readonly secret: string
-  readonly interval_s: number
+  readonly interval_s: unknown
   readonly expires_at: string
 }
 
@@ -69,7 +70,8 @@ async function pair(
   say(`to take this device in, open ${asked.url}`)
   say(`and confirm the code ${asked.code}, or run \`hawser devices pair ${asked.code}\``)
   say(`its key is ${fingerprintSha256(blobOf(identity.key))}; waiting for 15 minutes …`)
-  const interval_ms = Math.min(Math.max(asked.interval_s, 1), 60) * 1000
+  // A server that names none is not asked without a pause.
+  const interval_ms = Math.min(Math.max(Number(asked.interval_s) || usualInterval_s, 1), 60) * 1000
   // By a duration, not by the server's moment: the clock of a new device is often wrong.
   const deadline = performance.now() + 16 * 60_000
   while (performance.now() < deadline) {

@@ -4,17 +4,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config.ts'
 import { discardIdentity } from '../machine.ts'
-import { defaultKey, usage } from './options.ts'
+import { defaultKey, defaults, usage } from './options.ts'
 import { runCommand } from './run-command.ts'
 import { inits, serviceOf } from './services.ts'
-
-const settingsFile = '/etc/hawser-agent.env'
 
 export function resetIdentity(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
 ): void {
-  const { key: given, settings = settingsFile } = read(args)
+  const { key: given, settings = defaults.settings } = read(args)
   const key = given ?? environment['HAWSER_PRIVATE_KEY'] ?? keyIn(settings) ?? defaultKey
   const say = (line: string): void => void process.stdout.write(`hawser-agent: ${line}\n`)
   let aside: string | undefined

@@ -33,7 +33,7 @@ const script = '/etc/init.d/hawser-agent'
 export const plainService = '/usr/local/sbin/hawser-agent-service'
 /** The agent's log where there is neither a journal nor syslog. */
 export const logFile = '/var/log/hawser-agent.log'
-/** What takes the agent's output where there is no journal. */
+/** The program that takes the agent's output where there is no journal. */
 const logger = { path: '/usr/local/sbin/hawser-agent-log', text: logScript(), mode: 0o755 }
 
 /** Where its log can be read, for the person who installs it. */

@@ -20,7 +20,7 @@ import path from 'node:path'
 import type { UpdateAbility } from '@hawser/contract/agents'
 import { buildPattern } from '@hawser/contract/releases'
 import { isOwnFolder } from '../folders.ts'
-import { syncFolder, writeWhole } from './trust.ts'
+import { syncFolder, writeWhole } from '../whole-file.ts'
 
 export interface Build {
   readonly format: number

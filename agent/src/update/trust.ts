@@ -3,17 +3,7 @@
 // what must not be forgotten: the newest release that was taken, and the one that failed. A statement by
 // another key is refused for good; only `hawser-agent install`, run by hand, makes the agent trust anew.
 import { createPublicKey, verify } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import path from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
 import type { AgentAnswer } from '@hawser/contract/agents'
 import {
   compareVersions,
@@ -26,6 +16,7 @@ import {
   type Release,
   type SignedRelease,
 } from '@hawser/contract/releases'
+import { writeWhole } from '../whole-file.ts'
 
 export interface Trust {
   readonly key: string
@@ -62,30 +53,6 @@ export function readTrust(file: string): Trust | undefined {
   const value = JSON.parse(readFileSync(file, 'utf8')) as Trust
   if (!keyShape.test(value.key)) throw new Error(`${file} has no update key`)
   return value
-}
-
-/** There is the former text or the new one, whole, also after a power cut. */
-export function writeWhole(file: string, text: string, mode = 0o600): void {
-  const draft = `${file}.${process.pid}`
-  try {
-    // All of it or an error; one call of write may take a part on a disk that is nearly full.
-    writeFileSync(draft, text, { mode, flush: true })
-    renameSync(draft, file)
-  } catch (error) {
-    rmSync(draft, { force: true })
-    throw error
-  }
-  syncFolder(path.dirname(file))
-}
-
-/** Without it a power cut may undo a rename. */
-export function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
 }
 
 export const writeTrust = (file: string, trust: Trust): void => writeWhole(file, JSON.stringify(trust))
