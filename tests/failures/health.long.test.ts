@@ -62,9 +62,15 @@ test('another program holds the database', async () => {
   // Whoever goes on asking does not write to the log.
   const answers = await Promise.all(Array.from({ length: 100 }, async () => health(program)))
   expect(new Set(answers.map(([status]) => status))).toEqual(new Set([503]))
-  const failed = events(program)
-  expect(failed).toContain('health.failed database writes')
-  expect(new Set(failed).size).toBe(failed.length)
+  expect(events(program).length).toBeLessThan(10)
+  // The last successful write counts for a few seconds, so reads may be missed before it.
+  await vi.waitFor(
+    async () => {
+      await health(program)
+      expect(events(program)).toContain('health.failed database writes')
+    },
+    { timeout: 15_000, interval: 200 },
+  )
   holder.stdin.end()
   await once(holder, 'exit')
   await signIn
