@@ -17,48 +17,39 @@ function gcm(name: string, algorithm: Gcm, key_bytes: number): Cipher {
     iv_bytes: 12,
     needsMac: false,
     sealer({ key, iv }) {
+      const direct = openSsl()?.aead(algorithm, key, iv, 'seal')
       const nonce = ownCopy(iv)
-      const direct = openSsl()?.aead(algorithm, key, 'seal')
       return {
         block: 16,
         padsLength: false,
-        seal(packet, _, room) {
-          const parts = direct ? sealAt(direct, nonce, packet, room) : sealed(algorithm, key, nonce, packet)
-          countUp(nonce)
-          return parts
-        },
+        seal: (packet, _, room) =>
+          direct ? sealAt(direct, packet, room) : sealed(algorithm, key, nonce, packet),
         free: () => direct?.free(),
       }
     },
     opener({ key, iv }) {
+      const direct = openSsl()?.aead(algorithm, key, iv, 'open')
       const nonce = ownCopy(iv)
-      const direct = openSsl()?.aead(algorithm, key, 'open')
       return {
         tag: tag_bytes,
         block: 16,
         padsLength: false,
         length: (head) => head.readUInt32BE(0),
-        open(packet) {
-          const body = direct ? openedAt(direct, nonce, packet) : opened(algorithm, key, nonce, packet)
-          countUp(nonce)
-          return body
-        },
+        open: (packet) => (direct ? openedAt(direct, packet) : opened(algorithm, key, nonce, packet)),
         free: () => direct?.free(),
       }
     },
   }
 }
 
-function sealAt(direct: Aead, nonce: Buffer, packet: Buffer, room: Room): Buffer[] {
+function sealAt(direct: Aead, packet: Buffer, room: Room): Buffer[] {
   const whole = room(packet.length + tag_bytes)
-  packet.copy(whole, 0, 0, 4)
-  direct.seal(nonce, packet.subarray(0, 4), packet.subarray(4), whole.subarray(4))
+  direct.seal(packet, 4, whole)
   return [whole]
 }
 
-function openedAt(direct: Aead, nonce: Buffer, packet: Buffer): Buffer {
-  if (!direct.open(nonce, packet.subarray(0, 4), packet.subarray(4)))
-    throw new SshError(Reason.macError, macFailure)
+function openedAt(direct: Aead, packet: Buffer): Buffer {
+  if (!direct.open(packet, 4)) throw new SshError(Reason.macError, macFailure)
   return packet.subarray(4, packet.length - tag_bytes)
 }
 
@@ -69,6 +60,7 @@ function sealed(algorithm: Gcm, key: Buffer, nonce: Buffer, packet: Buffer): Buf
   const body = cipher.update(packet.subarray(4))
   // Returns nothing in a mode of a stream, but computes the tag.
   cipher.final()
+  countUp(nonce)
   return [length, body, cipher.getAuthTag()]
 }
 
@@ -83,6 +75,7 @@ function opened(algorithm: Gcm, key: Buffer, nonce: Buffer, packet: Buffer): Buf
   } catch (cause) {
     throw new SshError(Reason.macError, macFailure, { cause })
   }
+  countUp(nonce)
   return body
 }
 
