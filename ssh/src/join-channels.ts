@@ -154,16 +154,19 @@ class Join {
 
   async #passData(from: Side, source: Channel, target: Channel): Promise<void> {
     if (from === 'near') await this.#started.promise
-    for (;;) {
+    const silence = from === 'far' ? this.#silence : undefined
+    silence?.begin()
+    await source.readAll((chunk) => {
       // While the near side is slow to take what came, the far one is not silent: it cannot go on.
-      if (from === 'far') this.#silence?.begin()
-      const chunk = await source.read()
-      if (from === 'far') this.#silence?.end()
-      if (!chunk) break
+      silence?.end()
       const tapped = this.#tap.data?.(from, chunk)
-      if (tapped) await tapped
-      await target.write(chunk.bytes, chunk.stream)
-    }
+      const sent = tapped
+        ? tapped.then(() => target.send(chunk.bytes, chunk.stream))
+        : target.send(chunk.bytes, chunk.stream)
+      if (sent) return silence ? sent.then(() => silence.begin()) : sent
+      silence?.begin()
+    })
+    silence?.end()
   }
 
   async #passRequests(from: Side, source: Channel, target: Channel): Promise<void> {

@@ -230,16 +230,21 @@ function channelPair(type: string): LocalChannels {
       shut(undefined)
       await closed.promise
     }
+    const write = async (bytes: Uint8Array, stream = 0): Promise<void> => {
+      if (failure) throw failure
+      if (over || closing) throw new ChannelClosed('The channel is closed for writing.')
+      await writing.write({ bytes: asBuffer(bytes), stream })
+    }
     return {
       type,
       requests: asked,
       closed: closed.promise,
       read: async () => reading.read(),
-      async write(bytes, stream = 0) {
-        if (failure) throw failure
-        if (over || closing) throw new ChannelClosed('The channel is closed for writing.')
-        await writing.write({ bytes: asBuffer(bytes), stream })
+      async readAll(take) {
+        for (let chunk = await reading.read(); chunk; chunk = await reading.read()) await take(chunk)
       },
+      write,
+      send: write,
       async end() {
         if (!over && !closing) await writing.end()
       },

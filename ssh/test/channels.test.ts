@@ -123,6 +123,90 @@ test('a connection that breaks off gives out what had arrived, and then says so'
   expect(await there.requests.next()).toBeUndefined()
 })
 
+describe('whoever takes all of the data', () => {
+  async function twoEnds(window_bytes = 100_000) {
+    const two = await pair({ window_bytes })
+    const opening = two.client.open('session')
+    const there = (await two.server.channels.next())!.accept()
+    return { two, here: await opening, there }
+  }
+
+  test('gets it in order and unchanged, whether it needs time or not', async () => {
+    const { two, here, there } = await twoEnds()
+    await using _ = two
+    const sent = Buffer.alloc(700_000, 'all the way down ')
+    const writing = here.write(sent).then(async () => here.end())
+    const parts: Buffer[] = []
+    let isBusy = false
+    await there.readAll(({ bytes }) => {
+      expect(isBusy).toBe(false)
+      parts.push(Buffer.from(bytes))
+      if (parts.length % 3 !== 0) return
+      isBusy = true
+      return two.client.request('anything').then(() => {
+        isBusy = false
+      })
+    })
+    await writing
+    expect(Buffer.concat(parts).equals(sent)).toBe(true)
+  })
+
+  test('makes the peer wait while it needs time, and gets what came before as well', async () => {
+    const { two, here, there } = await twoEnds()
+    await using _ = two
+    await here.write(Buffer.from('before '))
+    expect(await two.client.request('anything')).toBeUndefined()
+    const busy = Promise.withResolvers<void>()
+    let taken_bytes = 0
+    const taking = there.readAll(({ bytes }) => {
+      taken_bytes += bytes.length
+      return busy.promise
+    })
+    expect(taken_bytes).toBe(7)
+    let isWritten = false
+    const writing = here.write(Buffer.alloc(500_000)).then(() => {
+      isWritten = true
+    })
+    expect(await two.client.request('anything')).toBeUndefined()
+    expect(isWritten).toBe(false)
+    expect(taken_bytes).toBe(7)
+    busy.resolve()
+    await writing
+    await here.end()
+    await taking
+    expect(taken_bytes).toBe(500_007)
+  })
+
+  test('is told when it fails itself, when the connection breaks off, and that it is not the only one', async () => {
+    const { two, here, there } = await twoEnds()
+    const failing = there.readAll(() => {
+      throw new Error('no room')
+    })
+    await expect(there.readAll(() => undefined)).rejects.toThrow('Only one')
+    await expect(there.read()).rejects.toThrow('Only one')
+    const failed = expect(failing).rejects.toThrow('no room')
+    await here.write(Buffer.from('x'))
+    await failed
+    const lost = expect(there.readAll(() => undefined)).rejects.toThrow('Goodbye.')
+    await two.client.end()
+    await lost
+  })
+
+  test('what can leave at once needs no promise, the rest has one', async () => {
+    const { two, here, there } = await twoEnds()
+    await using _ = two
+    expect(here.send(Buffer.alloc(60_000))).toBeUndefined()
+    const rest = here.send(Buffer.alloc(60_000))
+    expect(rest).toBeInstanceOf(Promise)
+    let taken_bytes = 0
+    const taking = there.readAll(({ bytes }) => void (taken_bytes += bytes.length))
+    await rest
+    await here.end()
+    await taking
+    expect(taken_bytes).toBe(120_000)
+  })
+})
+
 test('an abort signal ends it', async () => {
   const stop = new AbortController()
   await using two = await pair({ signal: stop.signal })

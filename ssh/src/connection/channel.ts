@@ -47,6 +47,8 @@ export interface ChannelContext {
   /** Where it is counted what waits here. */
   readonly memory: Account
   send(written: Writer): void
+  /** Data should wait. */
+  readonly congested: boolean
   /** So many bytes have reached the reader here, or left for the peer. */
   delivered(bytes: number): void
   /** Something waits in this channel. */
@@ -60,6 +62,7 @@ const mostRequests = 256
 /** A chunk that somebody waits for is not copied out of so small a buffer. */
 const small_bytes = 4_096
 const largestWindow = 0xffff_ffff
+const oneReader = 'Only one can read from a channel at a time.'
 
 /** What waits to be sent. */
 type Outgoing =
@@ -70,6 +73,13 @@ type Outgoing =
       readonly done: PromiseWithResolvers<void>
     }
   | { readonly kind: 'eof' | 'close'; readonly done: PromiseWithResolvers<void> }
+
+/** Whoever wants all of the data. */
+interface Taker extends PromiseWithResolvers<void> {
+  take(chunk: Chunk): Promise<void> | void
+  /** It is not done with the last chunk. */
+  isBusy: boolean
+}
 
 /** A request of the peer, and how its memory is released. */
 interface HeldRequest extends ChannelRequest {
@@ -95,6 +105,7 @@ class SshChannel implements ConnectionChannel {
   /** Data that nobody has read, and the one who waits for some. */
   readonly #received = new ReceivedData()
   #reader: PromiseWithResolvers<Chunk | undefined> | undefined
+  #taker: Taker | undefined
   /** What the peer may still send. */
   #credit_bytes: number
   /** Read, and no credit was given for it yet. */
@@ -141,20 +152,40 @@ class SshChannel implements ConnectionChannel {
     }
     if (this.#gotEof || this.#gotClose) return undefined
     if (this.#lost) throw this.#lost
-    if (this.#reader) throw new Error('Only one can read from a channel at a time.')
+    if (this.#reader || this.#taker) throw new Error(oneReader)
     this.#reader = Promise.withResolvers()
     return this.#reader.promise
   }
 
+  async readAll(take: Taker['take']): Promise<void> {
+    if (this.#reader || this.#taker) throw new Error(oneReader)
+    this.#lend(0)
+    this.#taker = { take, isBusy: false, ...Promise.withResolvers<void>() }
+    const { promise } = this.#taker
+    this.#handOut(this.#taker)
+    return promise
+  }
+
   async write(bytes: Uint8Array, stream = 0): Promise<void> {
+    await this.send(bytes, stream)
+  }
+
+  send(bytes: Uint8Array, stream = 0): Promise<void> | void {
     if (this.#lost) throw this.#lost
     if (this.#endWanted || this.#closeWanted || this.#gotClose)
       throw new ChannelClosed('The channel is closed for writing.')
-    if (bytes.length === 0) return
+    let rest = bytes
+    // While nothing waits nobody is overtaken.
+    while (rest.length > 0 && this.#outgoing.length === 0 && !this.#outside.congested) {
+      const size = this.#sendData(rest, stream)
+      if (size === 0) break
+      rest = rest.subarray(size)
+    }
+    if (rest.length === 0) return
     const done = Promise.withResolvers<void>()
-    this.#outgoing.push({ kind: 'data', bytes, stream, done })
+    this.#outgoing.push({ kind: 'data', bytes: rest, stream, done })
     this.#outside.ready()
-    await done.promise
+    return done.promise
   }
 
   async end(): Promise<void> {
@@ -217,6 +248,8 @@ class SshChannel implements ConnectionChannel {
     if (bytes.length === 0) return
     // Nobody will read it, but the peer must not be stuck before it hears that we close.
     if (this.#closeWanted) return this.#giveCredit(bytes.length)
+    const taker = this.#taker
+    if (taker && !taker.isBusy) return this.#handTo(taker, { bytes, stream })
     const reader = this.#reader
     if (!reader) return this.#outside.memory.hold(this.#received.push(bytes, stream))
     this.#reader = undefined
@@ -279,6 +312,7 @@ class SshChannel implements ConnectionChannel {
     if (drop) this.#dropReceived()
     this.#reader?.reject(error)
     this.#reader = undefined
+    if (this.#taker) this.#handOut(this.#taker)
     this.#dropOutgoing(error)
     this.requests.end()
     this.#outside.window.close()
@@ -289,18 +323,10 @@ class SshChannel implements ConnectionChannel {
     const item = this.#outgoing[0]
     if (!item) return false
     if (item.kind === 'data') {
-      const size = Math.min(item.bytes.length, this.#remoteWindow_bytes, this.#outside.remotePacket_bytes)
-      if (size === 0) return false
-      const isExtended = item.stream !== 0
-      const written = passingMessage(isExtended ? Message.channelExtendedData : Message.channelData)
-      written.uint32(this.#remoteId)
-      if (isExtended) written.uint32(item.stream)
-      this.#send(written.string(size === item.bytes.length ? item.bytes : item.bytes.subarray(0, size)))
-      this.#remoteWindow_bytes -= size
-      this.#outside.delivered(size)
+      const size = this.#sendData(item.bytes, item.stream)
       if (size < item.bytes.length) {
         item.bytes = item.bytes.subarray(size)
-        return this.#remoteWindow_bytes > 0
+        return size > 0 && this.#remoteWindow_bytes > 0
       }
     } else if (item.kind === 'eof') this.#send(message(Message.channelEof).uint32(this.#remoteId))
     else this.#sendClose()
@@ -317,6 +343,68 @@ class SshChannel implements ConnectionChannel {
 
   #send(written: Writer): void {
     this.#outside.send(written)
+  }
+
+  /** Sends one packet of as many of the bytes as may leave; returns how many that are. */
+  #sendData(bytes: Uint8Array, stream: number): number {
+    const size = Math.min(bytes.length, this.#remoteWindow_bytes, this.#outside.remotePacket_bytes)
+    if (size === 0) return 0
+    const isExtended = stream !== 0
+    const written = passingMessage(isExtended ? Message.channelExtendedData : Message.channelData)
+    written.uint32(this.#remoteId)
+    if (isExtended) written.uint32(stream)
+    this.#send(written.string(size === bytes.length ? bytes : bytes.subarray(0, size)))
+    this.#remoteWindow_bytes -= size
+    this.#outside.delivered(size)
+    return size
+  }
+
+  /** Gives the taker what waits, and the end if nothing does. */
+  #handOut(taker: Taker): void {
+    while (!taker.isBusy && this.#taker === taker) {
+      const chunk = this.#received.shift()
+      if (!chunk) return this.#endTaking(taker)
+      this.#outside.memory.release(chunk.held_bytes)
+      this.#handTo(taker, chunk)
+    }
+  }
+
+  #handTo(taker: Taker, chunk: Chunk): void {
+    this.#giveCredit(chunk.bytes.length)
+    this.#outside.delivered(chunk.bytes.length)
+    try {
+      const work = taker.take(chunk)
+      if (work) this.#awaitTaker(taker, chunk, work)
+    } catch (error) {
+      this.#taker = undefined
+      taker.reject(error)
+    }
+  }
+
+  #awaitTaker(taker: Taker, chunk: Chunk, work: Promise<void>): void {
+    taker.isBusy = true
+    this.#lend(heldBy(chunk.bytes))
+    this.#outside.memory.hold(this.#lent_bytes)
+    work.then(
+      () => {
+        taker.isBusy = false
+        this.#lend(0)
+        this.#handOut(taker)
+      },
+      (error: unknown) => {
+        this.#lend(0)
+        this.#taker = undefined
+        taker.reject(error)
+      },
+    )
+  }
+
+  /** If nothing more will come. */
+  #endTaking(taker: Taker): void {
+    if (!this.#gotEof && !this.#gotClose && !this.#lost) return
+    this.#taker = undefined
+    if (this.#gotEof || this.#gotClose) taker.resolve()
+    else taker.reject(this.#lost)
   }
 
   /** The peer gets credit for what was read, at once or when there is memory. */
@@ -349,6 +437,7 @@ class SshChannel implements ConnectionChannel {
   #endReading(): void {
     this.#reader?.resolve(undefined)
     this.#reader = undefined
+    if (this.#taker) this.#handOut(this.#taker)
   }
 
   async #sendLater(kind: 'eof' | 'close'): Promise<void> {

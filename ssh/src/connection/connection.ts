@@ -176,6 +176,9 @@ class SshConnection implements Connection {
       remoteWindow_bytes: remote.window_bytes,
       remotePacket_bytes: remote.packet_bytes,
       send: (written) => transport.send(written),
+      get congested() {
+        return transport.congested
+      },
       delivered: (bytes) => transport.delivered(bytes),
       ready: () => {
         this.#ready.add(inside)

@@ -30,8 +30,15 @@ export interface Channel extends AsyncIterable<Chunk>, AsyncDisposable {
   readonly requests: Queue<ChannelRequest>
   /** The next bytes; undefined after the peer's EOF. Throws if the connection broke off before it. */
   read(): Promise<Chunk | undefined>
+  /**
+   * The same for whoever wants all of it: calls `take` with one chunk after the other, and with the next one
+   * only when what `take` returned is done. The bytes are good until then. Resolves after the peer's EOF.
+   */
+  readAll(take: (chunk: Chunk) => Promise<void> | void): Promise<void>
   /** Resolves when all of it was handed to the socket. */
   write(bytes: Uint8Array, stream?: number): Promise<void>
+  /** The same without a promise, and without work for one, when the bytes could leave at once. */
+  send(bytes: Uint8Array, stream?: number): Promise<void> | void
   /** EOF after all that was written: nothing more will be. */
   end(): Promise<void>
   /** Closes after all that was written, or now without it; resolves when the peer has closed, too. */
