@@ -3,6 +3,8 @@
 // of that chunk, because one byte could otherwise keep alive the 64 KiB it came in. `held` is the real cost:
 // the memory behind the pieces.
 
+import type { Readable } from 'node:stream'
+
 const small_bytes = 4096
 
 /** A queue of bytes whose memory is in proportion to their number. */
@@ -69,4 +71,12 @@ export function compact(piece: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(piece.length)
   piece.copy(copy)
   return copy
+}
+
+/**
+ * Whether bytes may go to the listeners of 'data' as they come. `push` would do the same, and then schedule a
+ * callback that asks the stream for more, which costs more than handing on the bytes.
+ */
+export function mayEmit(stream: Readable): boolean {
+  return stream.readableFlowing === true && stream.readableLength === 0 && stream.listenerCount('data') > 0
 }

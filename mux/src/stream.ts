@@ -6,7 +6,7 @@
 import { Duplex } from 'node:stream'
 import { MuxClosed } from './errors.ts'
 import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './frames.ts'
-import { compact, ReceiveBuffer } from './receive-buffer.ts'
+import { compact, mayEmit, ReceiveBuffer } from './receive-buffer.ts'
 import { releasesBuffers } from './releases-buffers.ts'
 
 /** What a stream asks of its session. */
@@ -98,8 +98,8 @@ export class MuxStream extends Duplex {
     if (this.destroyed) return
     this.#heard = true
     this.#granted -= bytes.length
-    if (this.#wanted && this.#received.size === 0)
-      this.#wanted = this.push(this.readableFlowing ? bytes : compact(bytes))
+    if (mayEmit(this) && this.#received.size === 0) this.emit('data', bytes)
+    else if (this.#wanted && this.#received.size === 0) this.#wanted = this.push(compact(bytes))
     else {
       const before = this.#received.held
       this.#received.put(bytes)

@@ -10,7 +10,7 @@ import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { SocketLost } from '../errors.ts'
 import { Pings, type PingTimes } from '../pings.ts'
-import { compact, ReceiveBuffer } from '../receive-buffer.ts'
+import { compact, mayEmit, ReceiveBuffer } from '../receive-buffer.ts'
 import { isReleasing, releasesBuffers } from '../releases-buffers.ts'
 import { HeaderReader, mostControl_bytes, Opcode, unmask, writeHeader } from './frames.ts'
 
@@ -198,8 +198,8 @@ export class WebSocketStream extends Duplex {
   #deliver(chunk: Buffer, from: number, to: number): void {
     if (from === to || this.destroyed || this.#ended) return
     const piece = from === 0 && to === chunk.length ? chunk : chunk.subarray(from, to)
-    if (this.#wanted && this.#received.size === 0)
-      this.#wanted = this.push(this.readableFlowing ? piece : compact(piece))
+    if (mayEmit(this) && this.#received.size === 0) this.emit('data', piece)
+    else if (this.#wanted && this.#received.size === 0) this.#wanted = this.push(compact(piece))
     else this.#received.put(piece)
   }
 
