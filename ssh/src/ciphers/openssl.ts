@@ -64,7 +64,7 @@ const definitions = {
   EVP_CIPHER_CTX_free: { arguments: ['pointer'], return: 'void' },
   EVP_CIPHER_CTX_ctrl: { arguments: ['pointer', 'int32', 'int32', 'buffer'], return: 'int32' },
   EVP_CipherInit_ex: {
-    arguments: ['pointer', 'pointer', 'pointer', 'buffer', 'buffer', 'int32'],
+    arguments: ['pointer', 'pointer', 'pointer', 'pointer', 'pointer', 'int32'],
     return: 'int32',
   },
   EVP_CIPHER_CTX_get_params: { arguments: ['pointer', 'pointer'], return: 'int32' },
@@ -73,9 +73,9 @@ const definitions = {
   EVP_CipherFinal_ex: { arguments: ['pointer', 'pointer', 'pointer'], return: 'int32' },
   EVP_MAC_fetch: { arguments: ['pointer', 'string', 'pointer'], return: 'pointer' },
   EVP_MAC_CTX_new: { arguments: ['pointer'], return: 'pointer' },
-  EVP_MAC_init: { arguments: ['pointer', 'buffer', 'uint64', 'pointer'], return: 'int32' },
-  EVP_MAC_update: { arguments: ['pointer', 'buffer', 'uint64'], return: 'int32' },
-  EVP_MAC_final: { arguments: ['pointer', 'buffer', 'buffer', 'uint64'], return: 'int32' },
+  EVP_MAC_CTX_set_params: { arguments: ['pointer', 'pointer'], return: 'int32' },
+  EVP_MAC_update: { arguments: ['pointer', 'pointer', 'uint64'], return: 'int32' },
+  EVP_MAC_final: { arguments: ['pointer', 'pointer', 'pointer', 'uint64'], return: 'int32' },
 } as const satisfies Ffi.FunctionDefinitions
 
 /** Kept whole: its functions are good for as long as it is open. */
@@ -148,7 +148,7 @@ class Context {
     this.#pointer = evp().EVP_CIPHER_CTX_new()
     if (this.#pointer === none) throw new Error('OpenSSL has no memory for a cipher.')
     contexts += 1
-    if (evp().EVP_CipherInit_ex(this.#pointer, cipher, none, key, null, direction) === 1) return
+    if (evp().EVP_CipherInit_ex(this.#pointer, cipher, none, addressOf(key), none, direction) === 1) return
     this.free()
     throw new Error(`OpenSSL does not take the key for ${algorithm}.`)
   }
@@ -215,30 +215,35 @@ function aead(algorithm: Gcm, key: Buffer, iv: Buffer, direction: 'seal' | 'open
 
 function keyStream(key: Buffer): KeyStream {
   const context = new Context('chacha20', key, 32, encrypt)
+  const { EVP_CipherInit_ex, EVP_CipherUpdate } = evp()
+  const written = addressOf(shared.written)
   return {
     begin(nonce) {
       if (nonce.length !== streamNonce_bytes) throw new RangeError('This is no nonce for the cipher.')
-      must(evp().EVP_CipherInit_ex(context.pointer, none, none, null, nonce, unchanged))
+      must(EVP_CipherInit_ex(context.pointer, none, none, none, addressOf(nonce), unchanged))
     },
     run(bytes, into) {
       if (into.length < bytes.length) throw new RangeError('The memory does not fit.')
-      const [from, to, length] = [addressOf(bytes), addressOf(into), addressOf(shared.written)]
-      must(evp().EVP_CipherUpdate(context.pointer, to, length, from, bytes.length))
+      must(EVP_CipherUpdate(context.pointer, addressOf(into), written, addressOf(bytes), bytes.length))
     },
     free: () => context.free(),
   }
 }
 
-/** One context for the whole process: each packet initialises it with a key of its own. */
+/** One context for the whole process: each packet gives it a key of its own. */
 function oneTimeMac(): OneTimeMac {
   const context = evp().EVP_MAC_CTX_new(evp().EVP_MAC_fetch(none, 'POLY1305', none))
   if (context === none) throw new Error('OpenSSL has no Poly1305.')
+  const { EVP_MAC_CTX_set_params, EVP_MAC_update, EVP_MAC_final } = evp()
+  const keyParameter = new Parameter('key', Buffer.alloc(macKey_bytes))
+  const written = addressOf(shared.written)
   return (key, bytes) => {
     if (key.length !== macKey_bytes) throw new RangeError('This is no key for the MAC.')
     const mac = Buffer.allocUnsafe(tag_bytes)
-    must(evp().EVP_MAC_init(context, key, BigInt(key.length), none))
-    must(evp().EVP_MAC_update(context, bytes, BigInt(bytes.length)))
-    must(evp().EVP_MAC_final(context, mac, shared.written, BigInt(mac.length)))
+    keyParameter.pointAt(addressOf(key))
+    must(EVP_MAC_CTX_set_params(context, keyParameter.address))
+    must(EVP_MAC_update(context, addressOf(bytes), BigInt(bytes.length)))
+    must(EVP_MAC_final(context, addressOf(mac), written, BigInt(mac.length)))
     return mac
   }
 }
