@@ -33,6 +33,8 @@ const methods = ['password', 'publickey']
 const mostFailures = 6
 /** Sessions and forwarded connections together. */
 const mostChannels = 512
+/** What a gateway may send in one packet: fewer packets cost less. */
+const packet_bytes = 128 * 1024
 /** Whatever begins with `keepalive` is answered by every gateway and refreshes its session. */
 const keepalive = 'keepalive@hawser'
 
@@ -50,6 +52,7 @@ export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<vo
       methods,
       mostFailures,
       mostChannels,
+      packet_bytes,
       keepalive_ms,
       authenticate: logins.authenticate,
       channelTypes: ['session', ...forwardChannels],

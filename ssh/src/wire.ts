@@ -187,19 +187,6 @@ export function message(type: number, room = 96): Writer {
   return writer.byte(type)
 }
 
-/** Room for the largest packet of data that is ever sent, and some. */
-const shared = Buffer.allocUnsafeSlow(160 * 1024)
-
-/**
- * The same for a packet of data that is sent before anything else is written: all of them are put together in
- * one place, because memory that is taken for each costs more to collect than the packet to encrypt.
- */
-export function passingMessage(type: number): Writer {
-  const writer = new Writer(shared)
-  writer.gap(headerBytes)
-  return writer.byte(type)
-}
-
 /** The message without the room for its header. */
 export function payloadOf(written: Writer): Buffer {
   return written.bytes().subarray(headerBytes)

@@ -3,6 +3,7 @@ import { duplexPair } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { openClient } from '../src/client.ts'
+import type { Channel } from '../src/connection/channel.ts'
 import { writeTcpForward } from '../src/connection/forwarding.ts'
 import { receiveSession, startSession } from '../src/connection/session.ts'
 import { writeRequest } from '../src/connection/requests.ts'
@@ -204,6 +205,70 @@ describe('whoever takes all of the data', () => {
     await here.end()
     await taking
     expect(taken_bytes).toBe(120_000)
+  })
+})
+
+describe('data that is sent in one turn', () => {
+  async function channels(count: number) {
+    const two = await pair({ packet_bytes: 32_768 })
+    const here: Channel[] = []
+    const there: Channel[] = []
+    for (let at = 0; at < count; at += 1) {
+      const opening = two.client.open('session')
+      there.push((await two.server.channels.next())!.accept())
+      here.push(await opening)
+    }
+    /** How many packets the work sends, and the answered request after it. */
+    const packets = async (work: () => void): Promise<number> => {
+      const before = two.server.transport.received
+      work()
+      expect(await two.client.request('anything')).toBeUndefined()
+      return two.server.transport.received - before - 1
+    }
+    return { two, here, there, packets }
+  }
+
+  test('shares packets, as large as the peer takes them', async () => {
+    const { two, here, there, packets } = await channels(1)
+    await using _ = two
+    const [channel] = here
+    const pieces = Array.from({ length: 100 }, (_, at) => Buffer.alloc(1_000, at))
+    expect(await packets(() => pieces.forEach((piece) => channel!.send(piece)))).toBe(4)
+    void channel!.end()
+    expect((await all(there[0]!)).stdout.equals(Buffer.concat(pieces))).toBe(true)
+  })
+
+  test('keeps the order of channels, streams and requests', async () => {
+    const { two, here, there, packets } = await channels(2)
+    await using _ = two
+    const count = await packets(() => {
+      for (let at = 0; at < 3; at += 1) for (const channel of here) channel.send(Buffer.from(`${at}`))
+      here[0]!.send(Buffer.from('out'))
+      here[0]!.send(Buffer.from('err'), 1)
+      void here[0]!.request('between')
+      here[0]!.send(Buffer.from('after'), 1)
+    })
+    expect(count).toBe(6 + 4)
+    const chunks = [await there[0]!.read(), await there[0]!.read()]
+    expect(chunks.map((chunk) => `${chunk!.stream} ${chunk!.bytes.toString()}`)).toEqual([
+      '0 012out',
+      '1 errafter',
+    ])
+    expect((await there[0]!.requests.next())?.type).toBe('between')
+    expect((await there[1]!.read())?.bytes.toString()).toBe('012')
+  })
+
+  test('is not mixed up between connections', async () => {
+    const [one, other] = await Promise.all([channels(1), channels(1)])
+    await using _ = one.two
+    await using __ = other.two
+    const sides = [one, other].map(({ here, there }) => ({ here: here[0]!, there: there[0]! }))
+    for (let at = 0; at < 50; at += 1)
+      for (const [index, { here }] of sides.entries()) here.send(Buffer.alloc(100, index))
+    for (const [index, { here, there }] of sides.entries()) {
+      void here.end()
+      expect((await all(there)).stdout.equals(Buffer.alloc(5_000, index))).toBe(true)
+    }
   })
 })
 

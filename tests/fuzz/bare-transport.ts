@@ -49,6 +49,7 @@ export function bareTransport(): BareTransport {
       for (const payload of inbox.splice(0)) void receive(payload)
     },
     send: (_written: Writer) => undefined,
+    sendData: () => undefined,
     congested: false,
     pauseReading: () => undefined,
     resumeReading: () => undefined,

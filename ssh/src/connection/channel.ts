@@ -8,7 +8,7 @@ import { ChannelClosed, ProtocolError } from '../errors.ts'
 import { compact, heldBy, request_bytes, type Account } from '../memory.ts'
 import { Message } from '../messages.ts'
 import { queue } from '../queue.ts'
-import { message, passingMessage, type Writer } from '../wire.ts'
+import { message, type Writer } from '../wire.ts'
 import { orderedAnswers } from './answers.ts'
 import { ReceivedData } from './received-data.ts'
 import type { Channel, ChannelRequest, Chunk } from './types.ts'
@@ -47,6 +47,7 @@ export interface ChannelContext {
   /** Where it is counted what waits here. */
   readonly memory: Account
   send(written: Writer): void
+  sendData(stream: number, bytes: Uint8Array): void
   /** Data should wait. */
   readonly congested: boolean
   /** So many bytes have reached the reader here, or left for the peer. */
@@ -349,11 +350,8 @@ class SshChannel implements ConnectionChannel {
   #sendData(bytes: Uint8Array, stream: number): number {
     const size = Math.min(bytes.length, this.#remoteWindow_bytes, this.#outside.remotePacket_bytes)
     if (size === 0) return 0
-    const isExtended = stream !== 0
-    const written = passingMessage(isExtended ? Message.channelExtendedData : Message.channelData)
-    written.uint32(this.#remoteId)
-    if (isExtended) written.uint32(stream)
-    this.#send(written.string(size === bytes.length ? bytes : bytes.subarray(0, size)))
+    const part = size === bytes.length ? bytes : bytes.subarray(0, size)
+    this.#outside.sendData(stream, part)
     this.#remoteWindow_bytes -= size
     this.#outside.delivered(size)
     return size

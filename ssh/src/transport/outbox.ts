@@ -37,6 +37,8 @@ export interface Outbox {
   /** Memory for what is pushed next. */
   room(bytes: number): Buffer
   push(parts: readonly Buffer[]): void
+  /** Something will be pushed at the end of the turn. */
+  schedule(): void
   /** At once instead of at the end of the turn. */
   flush(): void
   /** How much may wait from now on. */
@@ -44,7 +46,8 @@ export interface Outbox {
   readonly congested: boolean
 }
 
-export function outbox(socket: Duplex, onRoom: () => void): Outbox {
+/** `onFlush` is told before everything leaves and may push more. */
+export function outbox(socket: Duplex, onRoom: () => void, onFlush: () => void = () => undefined): Outbox {
   const reuse = isReleasing(socket)
   let parts: Buffer[] = []
   let bytes = 0
@@ -72,6 +75,7 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
   }
 
   const flush = (): void => {
+    onFlush()
     scheduled = false
     if (parts.length === 0 || socket.destroyed || socket.writableEnded) return
     const leaving = inRuns(parts)
@@ -105,6 +109,12 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
   }
   const isCongested = (): boolean => bytes + socket.writableLength > congested_bytes
 
+  const schedule = (): void => {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(flush)
+  }
+
   socket.on('drain', () => {
     if (!isCongested()) onRoom()
   })
@@ -119,11 +129,9 @@ export function outbox(socket: Duplex, onRoom: () => void): Outbox {
       // Until the end of the turn each part is an object of its own; what the socket has was joined.
       const held_bytes = bytes + parts.length * object_bytes + socket.writableLength
       if (held_bytes > most_bytes) throw new ProtocolError('The peer does not read what it asks for.')
-      if (!scheduled) {
-        scheduled = true
-        setImmediate(flush)
-      }
+      schedule()
     },
+    schedule,
     flush,
     allow(unsent_bytes) {
       most_bytes = unsent_bytes

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { ProtocolError } from '../errors.ts'
 import { object_bytes } from '../memory.ts'
 import type { Writer } from '../wire.ts'
+import { addData, dropData, sealData, type PacketOwner } from './data-packet.ts'
 import { mostUnsent_bytes, outbox, type Outbox } from './outbox.ts'
 import { packetWriter } from './packets.ts'
 import type { KeyUsage } from './rekeying.ts'
@@ -13,23 +14,45 @@ const strangersUnsent_bytes = 64 * 1024
 const mostHeld_bytes = 1024 * 1024
 
 /** The sending half of a transport. */
-export class PacketSender {
+export class PacketSender implements PacketOwner {
   /** Seals with the keys in force. */
   readonly writer = packetWriter()
   readonly #outbox: Outbox
   /** Where it is counted what the keys are used for. */
   readonly #keyUsage: KeyUsage
+  readonly #onError: (error: unknown) => void
   /** Messages that cannot leave before our NEWKEYS, and their memory. */
   #held: Writer[] = []
   #held_bytes = 0
 
-  constructor(socket: Duplex, keyUsage: KeyUsage, onRoom: () => void) {
+  constructor(socket: Duplex, keyUsage: KeyUsage, onRoom: () => void, onError: (error: unknown) => void) {
     this.#keyUsage = keyUsage
-    this.#outbox = outbox(socket, onRoom)
+    this.#onError = onError
+    this.#outbox = outbox(socket, onRoom, () => sealData(this))
     this.#outbox.allow(strangersUnsent_bytes)
   }
 
   send(written: Writer): void {
+    sealData(this)
+    this.#seal(written)
+  }
+
+  /** Data of a channel; it is copied at once and leaves at the end of the turn at the latest. */
+  sendData(channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void {
+    addData(this, channel, stream, bytes, most_bytes)
+    this.#outbox.schedule()
+  }
+
+  sealData(written: Writer): void {
+    try {
+      this.#seal(written)
+    } catch (error) {
+      // Whoever made us seal it may be another connection.
+      this.#onError(error)
+    }
+  }
+
+  #seal(written: Writer): void {
     const sealed = this.writer.seal(written, this.#outbox.room)
     for (const part of sealed) this.#keyUsage.bytes += part.length
     this.#keyUsage.packets += 1
@@ -68,6 +91,7 @@ export class PacketSender {
 
   /** Nothing is sent after this. */
   end(): void {
+    dropData(this)
     this.#held = []
     this.writer.free()
   }

@@ -83,13 +83,15 @@ class SshTransport implements Transport {
     this.#ident = identOf(options.software)
     this.#identReader = identReader(peerOf(this.role))
     this.#established.promise.catch(() => undefined)
-    this.#sender = new PacketSender(socket, this.#keyUsage, () => {
+    const onRoom = (): void => {
       if (!this.#exchanges.holding) this.#onRoom?.()
-    })
+    }
+    const onError = (error: unknown): void => this.end(errorFrom(error))
+    this.#sender = new PacketSender(socket, this.#keyUsage, onRoom, onError)
     this.#receiver = new PacketReceiver(socket, {
       onMessage: (payload) => this.#onMessage(payload),
       onIdle: () => this.#rekeyIfDue(),
-      onError: (error) => this.end(errorFrom(error)),
+      onError,
     })
     this.#exchanges = new Exchanges({
       role: options.role,
@@ -166,6 +168,17 @@ class SshTransport implements Transport {
       if (this.#exchanges.holding) return this.#sender.hold(written)
       this.#sendExtInfo()
       this.#sender.send(written)
+      this.#rekeyIfDue()
+    } catch (error) {
+      this.end(errorFrom(error))
+    }
+  }
+
+  sendData(channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void {
+    if (this.#endedWith) return
+    try {
+      this.#sendExtInfo()
+      this.#sender.sendData(channel, stream, bytes, most_bytes)
       this.#rekeyIfDue()
     } catch (error) {
       this.end(errorFrom(error))

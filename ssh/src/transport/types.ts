@@ -47,6 +47,11 @@ export interface Transport {
    */
   takeOver(receive: (payload: Buffer) => Promise<void> | void, onRoom: () => void): void
   send(written: Writer): void
+  /**
+   * Sends data of a channel; only while it is not congested. Data of the same channel and stream that follows
+   * at once may share its packet, which holds at most so many bytes.
+   */
+  sendData(channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void
   /** True while data should wait. */
   readonly congested: boolean
   /** Nothing is taken from the peer until `resumeReading`. */
