@@ -234,6 +234,13 @@ function familyCpuOf(pid: number): number {
   }
 }
 
+/** Calls for reading and writing, of files and sockets, by all its threads so far. */
+export function readsAndWritesOf(pid: number): { reads: number; writes: number } {
+  const text = readFileSync(`/proc/${pid}/io`, 'utf8')
+  const field = (name: string): number => Number(new RegExp(`^${name}: (\\d+)$`, 'm').exec(text)?.[1])
+  return { reads: field('syscr'), writes: field('syscw') }
+}
+
 export function childrenOf(pid: number): number[] {
   const listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   return listed === '' ? [] : listed.split(' ').map(Number)
