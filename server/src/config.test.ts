@@ -76,6 +76,20 @@ describe('an address to listen on', () => {
   })
 })
 
+describe('the address of a node', () => {
+  const read = (text: string) => readConfig({ HAWSER_NODE_ADDRESS: text }).HAWSER_NODE_ADDRESS
+
+  test('is a port, or a Unix socket of this machine', () => {
+    expect(read('10.0.0.5:7400')).toEqual({ host: '10.0.0.5', port: 7400 })
+    expect(read('unix:/run/hawser/1.sock')).toEqual({ path: '/run/hawser/1.sock' })
+    expect(read('')).toBe(undefined)
+  })
+
+  test.each(['unix:', 'unix:node.sock', `unix:/${'a'.repeat(107)}`])('%s is refused', (text) => {
+    expect(() => read(text)).toThrow('an absolute path of at most 107 bytes is expected')
+  })
+})
+
 describe('a rate', () => {
   test.each([
     ['5/10', 5, 10_000],

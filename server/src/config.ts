@@ -34,6 +34,18 @@ function listen(text: string): Listen {
   return { host: match[1] ?? (match[2] || '0.0.0.0'), port }
 }
 
+/** What the address of a Unix socket has room for, without the zero at its end. */
+const longestSocketPath_bytes = 107
+
+/** A TCP port, or `unix:` and the path of a socket. */
+function nodeAddress(text: string): Listen | { readonly path: string } {
+  if (!text.startsWith('unix:')) return listen(text)
+  const socket = text.slice('unix:'.length)
+  if (!path.isAbsolute(socket) || Buffer.byteLength(socket) > longestSocketPath_bytes)
+    throw new Error(`unix: and an absolute path of at most ${longestSocketPath_bytes} bytes is expected`)
+  return { path: path.normalize(socket) }
+}
+
 function choice<const T extends string>(...allowed: readonly T[]): (text: string) => T {
   return (text) => {
     const found = allowed.find((value) => value === text)
@@ -244,10 +256,10 @@ export const settings = {
     },
   }),
   HAWSER_NODE_ADDRESS: setting({
-    doc: 'Where this node listens for the other nodes, and where they reach it: an address that they can dial, and a port.',
+    doc: 'Where this node listens for the other nodes, and where they reach it: an address that they can dial, and a port; or, where all nodes are on one machine and run as one user, `unix:` and the path of a socket, which costs less because it needs no TLS.',
     example: '10.0.0.5:7400',
     fallback: '',
-    read: (text) => (text === '' ? undefined : listen(text)),
+    read: (text) => (text === '' ? undefined : nodeAddress(text)),
   }),
   HAWSER_SECRET: setting({
     doc: 'The master key, 64 hexadecimal characters, the same on every node. `openssl rand -hex 32` makes one. Empty: made at the first start, in `master.key` in the data folder.',

@@ -27,7 +27,7 @@ export interface Neighbours {
 export interface NeighbourParts {
   bus: Bus
   masterKey: Buffer
-  listen: { readonly host: string; readonly port: number }
+  listen: PeerAddress
   /** Called with the address at which the other nodes reach this one. */
   onListening(address: PeerAddress): void
   log: Log
@@ -69,7 +69,7 @@ export async function startNeighbours({
     serve,
     onError: (err) => log.warn({ event: 'node.refused', err }),
   })
-  onListening({ host: listen.host, port: peers.port })
+  onListening(peers.address)
 
   async function ownerOf(name: string, question = ''): Promise<PeerAddress | undefined> {
     try {

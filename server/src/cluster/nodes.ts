@@ -9,6 +9,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores } from '../storage/stores.ts'
+import type { PeerAddress } from './peers.ts'
 
 const heartbeat_ms = 2_000
 const silence_ms = 10_000
@@ -110,6 +111,12 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
       await stores.nodes.leave(id).catch(parts.onError)
     },
   }
+}
+
+/** The address as the database has it. Empty with a port that the system chooses: no earlier node can have had it. */
+export function addressText(address: PeerAddress): string {
+  if ('path' in address) return `unix:${address.path}`
+  return address.port === 0 ? '' : `${address.host}:${address.port}`
 }
 
 /** Throws when another node is alive and the two cannot hear each other. */

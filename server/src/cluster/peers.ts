@@ -1,14 +1,17 @@
 // Streams between nodes: the node that has a device's tunnel opens a stream for the node on which a user
 // wants to reach the device. Two nodes share one connection. Its streams have windows of their own, so that a
-// slow reader slows its device and nobody else. The connection is TLS with a pre-shared key that both derive
-// from the installation's secret: a peer without it fails in the handshake, and there are no certificates to
-// renew.
+// slow reader slows its device and nobody else. Over TCP the connection is TLS with a pre-shared key that both
+// derive from the installation's secret: a peer without it fails in the handshake, and there are no
+// certificates to renew. Nodes of one machine may use Unix sockets instead, which only the user of the nodes
+// can open. These carry no TLS, which costs more than everything else that a byte meets between two nodes.
 //   a stream begins with: uint16 length, JSON of the request
 //   the answer: uint16 length and a sentence; length 0: the stream is open
 import { hkdfSync } from 'node:crypto'
 import { once } from 'node:events'
+import { lstatSync, rmSync } from 'node:fs'
+import net, { type AddressInfo, type Server, type Socket } from 'node:net'
 import { pipeline, type Duplex } from 'node:stream'
-import tls, { type TLSSocket } from 'node:tls'
+import tls from 'node:tls'
 import { openMux, type Mux } from '@hawser/mux'
 import { Unreachable } from '../tunnel/tunnel.ts'
 
@@ -17,13 +20,12 @@ export interface PeerRequest {
   readonly [detail: string]: string | number
 }
 
-export interface PeerAddress {
-  readonly host: string
-  readonly port: number
-}
+/** A TCP port, or a Unix socket of this machine. */
+export type PeerAddress = { readonly host: string; readonly port: number } | { readonly path: string }
 
 export interface Peers extends AsyncDisposable {
-  readonly port: number
+  /** Where other nodes reach this one. */
+  readonly address: PeerAddress
   /** A stream to what another node has. Throws Unreachable with that node's reason, or this one's. */
   open(address: PeerAddress, request: PeerRequest, signal: AbortSignal): Promise<Duplex>
 }
@@ -56,7 +58,7 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   const sessions = new Set<Mux>()
   const dialled = new Map<string, Promise<Mux>>()
 
-  const accept = (socket: TLSSocket): void => {
+  const accept = (socket: Socket): void => {
     socket.on('error', () => undefined)
     socket.setNoDelay(true)
     const mux = openMux(socket, { role: 'server', ping, ...streams })
@@ -81,26 +83,34 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
     }
   }
 
-  const server = tls.createServer(
-    { ...secrets, dhparam: 'auto', pskCallback: (_, name) => (name === identity ? psk : null) },
-    accept,
-  )
-  server.on('tlsClientError', (error) => options.onError(error))
-  server.listen(options.listen.port, options.listen.host)
-  await once(server, 'listening')
+  const server =
+    'path' in options.listen
+      ? net.createServer(accept)
+      : tls
+          .createServer(
+            { ...secrets, dhparam: 'auto', pskCallback: (_, name) => (name === identity ? psk : null) },
+            accept,
+          )
+          .on('tlsClientError', (error) => options.onError(error))
+  await listenAt(server, options.listen)
 
-  const dial = async ({ host, port }: PeerAddress): Promise<Mux> => {
+  const connect = (address: PeerAddress): { socket: Socket; ready: string } => {
+    if ('path' in address) return { socket: net.connect(address.path), ready: 'connect' }
     const socket = tls.connect({
-      host,
-      port,
+      ...address,
       ...secrets,
       pskCallback: () => ({ psk, identity }),
       // The shared key is the proof; there is no certificate whose name could be checked.
       checkServerIdentity: () => undefined,
     })
+    return { socket, ready: 'secureConnect' }
+  }
+
+  const dial = async (address: PeerAddress): Promise<Mux> => {
+    const { socket, ready } = connect(address)
     socket.setNoDelay(true)
     try {
-      await once(socket, 'secureConnect', { signal: AbortSignal.timeout(connect_ms) })
+      await once(socket, ready, { signal: AbortSignal.timeout(connect_ms) })
     } catch (cause) {
       socket.destroy()
       throw new Unreachable('The node that has the device does not answer.', { cause })
@@ -111,7 +121,7 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   }
 
   const sessionWith = (address: PeerAddress): Promise<Mux> => {
-    const key = `${address.host}:${address.port}`
+    const key = JSON.stringify(address)
     const there = dialled.get(key)
     if (there) return there
     const dialling = dial(address)
@@ -124,7 +134,10 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
   }
 
   return {
-    port: (server.address() as { port: number }).port,
+    address:
+      'path' in options.listen
+        ? options.listen
+        : { host: options.listen.host, port: (server.address() as AddressInfo).port },
     async open(address, request, signal) {
       const mux = await sessionWith(address)
       const stream = mux.open(sized(JSON.stringify(request)))
@@ -141,6 +154,30 @@ export async function startPeers(options: PeerOptions): Promise<Peers> {
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+/** Only the user of this process can open a Unix socket that is made here. */
+async function listenAt(server: Server, where: PeerAddress): Promise<void> {
+  const listening = once(server, 'listening')
+  if ('path' in where) {
+    await removeStale(where.path)
+    const before = process.umask(0o177)
+    server.listen(where.path)
+    process.umask(before)
+  } else server.listen(where)
+  await listening
+}
+
+/** Removes the socket that a killed node has left behind. Throws when another node listens at it. */
+async function removeStale(path: string): Promise<void> {
+  const socket = net.connect(path)
+  const answered = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  )
+  socket.destroy()
+  if (answered) throw new Error(`Another node listens at ${path}.`)
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path)
 }
 
 /** Pipes in both directions between a peer's stream and what it leads to on this node. */

@@ -4,6 +4,7 @@ import { mkdirSync } from 'node:fs'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus } from '../bus/bus.ts'
 import { localBus } from '../bus/local.ts'
+import type { PeerAddress } from '../cluster/peers.ts'
 import { sharedLimits } from '../cluster/shared-limits.ts'
 import { ConfigError, type Config } from '../config.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -52,7 +53,7 @@ export interface Foundation extends Setting {
   /** What is known of this node only once it listens. */
   readonly self: {
     /** Where the other nodes reach it. */
-    address?: { readonly host: string; readonly port: number }
+    address?: PeerAddress
     /** Whether it has the tunnel of this device. */
     hasTunnel?: (uid: string) => boolean
   }

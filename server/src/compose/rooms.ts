@@ -7,7 +7,7 @@ import { Failure } from '@hawser/contract/failures'
 import { version } from '@hawser/contract/version'
 import { blobOf, fingerprintMd5, fingerprintSha256, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
 import type { Bus } from '../bus/bus.ts'
-import { nodes, type Nodes } from '../cluster/nodes.ts'
+import { addressText, nodes, type Nodes } from '../cluster/nodes.ts'
 import type { Config } from '../config.ts'
 import { engine } from '../connectors/engine.ts'
 import { publicPem, type SupervisorParts } from '../connectors/supervisor.ts'
@@ -202,8 +202,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
           await nodes({
             stores,
             id: node,
-            // With a port that the system chooses no earlier node can have had the same address.
-            address: clustered ? (listen?.port ? `${listen.host}:${listen.port}` : '') : undefined,
+            address: clustered && listen ? addressText(listen) : undefined,
             async returned() {
               log.warn({
                 event: 'node.returned',
