@@ -2,7 +2,7 @@
 // together, and that a secret is never printed.
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigError, printConfig, readConfig, settings } from './config.ts'
+import { ConfigError, printConfig, readConfig, settings, publicListen } from './config.ts'
 
 function problemsOf(environment: Record<string, string>): string {
   try {
@@ -87,6 +87,27 @@ describe('the address of a node', () => {
 
   test.each(['unix:', 'unix:node.sock', `unix:/${'a'.repeat(107)}`])('%s is refused', (text) => {
     expect(() => read(text)).toThrow('an absolute path of at most 107 bytes is expected')
+  })
+})
+
+describe('a port that several nodes share', () => {
+  const where = { host: '0.0.0.0', port: 22 }
+  const nats = { HAWSER_NATS: 'nats://127.0.0.1:4222' }
+  const shared = (env: Record<string, string>, platform: NodeJS.Platform = 'linux') =>
+    publicListen(readConfig(env), where, platform)
+
+  test('is shared when that is wanted, by nodes that hear each other', () => {
+    expect(shared({})).toEqual({ ...where, reusePort: false })
+    expect(shared({ ...nats, HAWSER_REUSE_PORT: 'on' })).toEqual({ ...where, reusePort: true })
+  })
+
+  test('is refused where the kernel does not spread connections', () => {
+    for (const platform of ['darwin', 'win32', 'freebsd'] as const)
+      expect(() => shared({ ...nats, HAWSER_REUSE_PORT: 'on' }, platform)).toThrow('only Linux')
+  })
+
+  test('is refused without NATS: two servers on one database would start unnoticed', () => {
+    expect(() => shared({ HAWSER_REUSE_PORT: 'on' })).toThrow('also need HAWSER_NATS')
   })
 })
 

@@ -10,6 +10,12 @@ export interface Listen {
   readonly port: number
 }
 
+/** Where people and agents connect. */
+export interface PublicListen extends Listen {
+  /** Whether other nodes on this machine may listen there as well. */
+  readonly reusePort: boolean
+}
+
 interface Setting<T> {
   readonly doc: string
   readonly example: string
@@ -170,6 +176,12 @@ export const settings = {
     example: '0.0.0.0:22',
     fallback: '0.0.0.0:2222',
     read: listen,
+  }),
+  HAWSER_REUSE_PORT: setting({
+    doc: 'With `on`, several nodes on one machine listen on the same HAWSER_HTTP, HAWSER_HTTPS and HAWSER_SSH, and the kernel spreads new connections over them. It needs Linux, HAWSER_NATS, and the same user for all of them.',
+    example: 'on',
+    fallback: 'off',
+    read: (text) => choice('on', 'off')(text) === 'on',
   }),
   HAWSER_SSH_PUBLIC_PORT: setting({
     doc: 'The port under which people reach the SSH gateway, where a router or balancer in front of it has another; 0: the same.',
@@ -457,6 +469,27 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   if (problems.length > 0)
     throw new ConfigError(`These settings cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`)
   return Object.fromEntries(entries) as Config
+}
+
+/**
+ * Where people and agents connect. Throws when other nodes are to share the port and cannot: a second server
+ * on the same database would otherwise start unnoticed.
+ */
+export function publicListen(
+  config: Pick<Config, 'HAWSER_REUSE_PORT' | 'HAWSER_NATS'>,
+  where: Listen,
+  platform: NodeJS.Platform = process.platform,
+): PublicListen {
+  const reusePort = config.HAWSER_REUSE_PORT
+  if (reusePort && platform !== 'linux')
+    throw new ConfigError(
+      'HAWSER_REUSE_PORT: only Linux spreads connections over several nodes; put a balancer in front of them.',
+    )
+  if (reusePort && config.HAWSER_NATS === '')
+    throw new ConfigError(
+      'HAWSER_REUSE_PORT: several nodes also need HAWSER_NATS and HAWSER_DATABASE, which they share.',
+    )
+  return { ...where, reusePort }
 }
 
 /** Where the server keeps everything, also when other settings are wrong. */

@@ -5,7 +5,7 @@ import { Failure } from '@hawser/contract/failures'
 import { terminalPath } from '@hawser/contract/terminals'
 import { tunnelPaths } from '@hawser/contract/tunnel'
 import { compatibleAlgorithms, fingerprintMd5, serverAlgorithms } from '@hawser/ssh'
-import type { Config } from '../config.ts'
+import { publicListen, type Config } from '../config.ts'
 import { connectorSupervisor } from '../connectors/supervisor.ts'
 import { sessionName } from '../domain/sessions/live-sessions.ts'
 import { parseTarget } from '../domain/access/logins.ts'
@@ -162,7 +162,7 @@ export async function openReach(rooms: Rooms, config: Config, log: Log): Promise
     rate: config.HAWSER_SSH_RATE_LIMIT,
   })
   const gateway = await startGateway({
-    listen: config.HAWSER_SSH,
+    listen: publicListen(config, config.HAWSER_SSH),
     hostKeys: await hostKeys({
       kept: stores.hostKeys,
       vault: rooms.vault,

@@ -5,6 +5,7 @@ import { version } from '@hawser/contract/version'
 import { metrics } from '../http/metrics.ts'
 import { metricsServer, servePages } from '../http/pages.ts'
 import { httpServer } from '../http/serve.ts'
+import { publicListen } from '../config.ts'
 import { second_ms } from '../kit/clock.ts'
 import { watchRooms, watchTls } from './gauges.ts'
 import { openReach, type Reach } from './reach.ts'
@@ -23,6 +24,7 @@ export interface ServedFolders {
 export async function startServer(options: ServerOptions & ServedFolders) {
   const { config, log } = options
   const source = tlsSource(config)
+  const listen = publicListen(config, config.HAWSER_HTTP)
   const rooms = await openRooms({ ...options, serving: true })
   let reach: Reach
   try {
@@ -62,19 +64,16 @@ export async function startServer(options: ServerOptions & ServedFolders) {
     challenge: async (token) => tls?.answer?.(token),
   })
   reach.serveWith(app.server)
-  const listeners = [app]
+  const own = config.HAWSER_METRICS && metricsServer(figures)
+  const listeners = own ? [app, own] : [app]
   try {
     // Every line of the log has an event, so this replaces Fastify's own text; our line comes below.
     await app.listen({
-      ...config.HAWSER_HTTP,
+      ...listen,
       listenTextResolver: (address) => ({ event: 'http.bound', address }) as never,
     })
     tls = source && (await openTls(source, rooms, config, log, app.server))
-    if (config.HAWSER_METRICS) {
-      const own = metricsServer(figures)
-      await own.listen(config.HAWSER_METRICS)
-      listeners.push(own)
-    }
+    await own?.listen(config.HAWSER_METRICS)
   } catch (error) {
     for (const listener of listeners) await listener.close()
     await tls?.close()
@@ -102,6 +101,9 @@ export async function startServer(options: ServerOptions & ServedFolders) {
     /** Accepts no more requests, finishes those under way, writes what waits, closes. */
     async [Symbol.asyncDispose]() {
       rooms.drain()
+      const closePorts = () => Promise.all([app.close(), tls?.close()])
+      // A balancer sees at the health check that this node stops. The kernel sees it when the ports close.
+      const closing = listen.reusePort ? closePorts() : undefined
       await reach.stop()
       // Node has no time limit for requests once its server closes: without this, half a request would block
       // the stop for ever.
@@ -113,7 +115,8 @@ export async function startServer(options: ServerOptions & ServedFolders) {
       const idle = setInterval(() => {
         for (const listener of listeners) listener.server.closeIdleConnections()
       }, 50)
-      await Promise.all([...listeners.map((listener) => listener.close()), tls?.close()])
+      await (closing ?? closePorts())
+      await own?.close()
       clearInterval(idle)
       clearTimeout(deadline)
       await rooms[Symbol.asyncDispose]()

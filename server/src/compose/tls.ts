@@ -2,7 +2,7 @@
 // HTTP server, so that everything is served on both ports by the same code.
 import type { Server } from 'node:http'
 import { isIP } from 'node:net'
-import { ConfigError, type Config } from '../config.ts'
+import { ConfigError, publicListen, type Config } from '../config.ts'
 import type { HttpsParts } from '../http/plain-requests.ts'
 import { iso } from '../kit/clock.ts'
 import { newUuid } from '../kit/ids.ts'
@@ -68,7 +68,7 @@ export async function openTls(
       message: 'HAWSER_URL begins with http:// although the server speaks TLS: links in e-mails will, too.',
     })
   const listener = await listenTls({
-    listen: config.HAWSER_HTTPS,
+    listen: publicListen(config, config.HAWSER_HTTPS),
     handshakes: handshakes(limiter(clock, config.HAWSER_TLS_RATE_LIMIT)),
     trusted: config.HAWSER_TRUSTED_PROXIES,
     onConnection: (socket) => void http.emit('connection', socket),

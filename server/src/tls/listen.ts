@@ -79,7 +79,7 @@ export async function listenTls(parts: TlsServerParts): Promise<TlsServer> {
     socket.on('error', () => undefined)
     secure.emit('connection', socket)
   })
-  server.listen(parts.listen.port, parts.listen.host)
+  server.listen(parts.listen)
   await once(server, 'listening')
 
   return {
