@@ -2,50 +2,34 @@
 // through another node. Three nodes on a real PostgreSQL and a real NATS server, all on this machine, which
 // has to serve all of them. Also: how many devices a second are looked up on NATS, how many heartbeats a
 // second PostgreSQL's node takes, how long it takes until all is back when something was lost
-// (bench/cluster-losses.ts), and a simulation of 100,000 agents (bench/simulation.ts).
-//   npm run bench -- cluster setup transfer directory heartbeats losses return simulation     parts, all unless stated
+// (bench/cluster-losses.ts), a simulation of 100,000 agents (bench/simulation.ts), and what one and two nodes on
+// one port give together (bench/cluster-cores.ts).
+//   npm run bench -- cluster setup transfer cores directory heartbeats losses return simulation     parts, all unless stated
 //   npm run bench -- cluster size=64 rounds=3 setups=20 agents=10000 rate=200     MiB, turns, logins, agents, tunnels a second and node
-import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
-import { promisify } from 'node:util'
-import { client } from '@hawser/contract/client'
-import type { Architecture } from '../packages/registry.ts'
-import { writeAgent } from '../packages/tarball.ts'
 import { natsBus } from '../server/src/bus/nats.ts'
-import { startNats } from '../tests/harness/nats.ts'
-import { startPostgres } from '../tests/harness/postgres.ts'
-import { authBody, owner, tenant_id } from './fleet.ts'
-import {
-  fullRestart,
-  lostDatabase,
-  lostNats,
-  lostNode,
-  type BenchNode,
-  type LossParts,
-} from './cluster-losses.ts'
+import { cores } from './cluster-cores.ts'
+import { fullRestart, lostDatabase, lostNats, lostNode } from './cluster-losses.ts'
+import { openWorld, type Link, type World } from './cluster-world.ts'
+import { authBody, tenant_id } from './fleet.ts'
 import { atLeast, compare, inTurns, line, measure, single, table, type Row } from './kit.ts'
-import {
-  clientArgs,
-  makeKey,
-  openMaster,
-  plainLogin,
-  runClient,
-  user,
-  zeros,
-  type Destination,
-  type Master,
-} from './openssh.ts'
-import { freePort, root, startHawser, startProcess, type Program } from './programs.ts'
+import { clientArgs, openMaster, runClient, zeros, type Destination, type Master } from './openssh.ts'
 import { simulate, type Simulated } from './simulation.ts'
 
 const mib = 1024 * 1024
 const cipher = 'aes128-gcm@openssh.com'
+const links: Readonly<Record<Link, string>> = { tls: 'TLS', unix: 'Unix socket' }
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
-const parts = ['setup', 'transfer', 'directory', 'heartbeats', 'losses', 'return', 'simulation'] as const
+const parts = [
+  'setup',
+  'transfer',
+  'cores',
+  'directory',
+  'heartbeats',
+  'losses',
+  'return',
+  'simulation',
+] as const
 type Part = (typeof parts)[number]
 
 export default async function cluster(...words: string[]): Promise<void> {
@@ -55,15 +39,18 @@ export default async function cluster(...words: string[]): Promise<void> {
   const wants = (part: Part): boolean => wanted.length === 0 || wanted.includes(part)
   const rate = number('rate', 200)
   const rows: Row[] = []
-  if (parts.some((part) => part !== 'simulation' && wants(part))) {
-    await using world = await openWorld(rate)
+  const [size, rounds] = [number('size', 128), number('rounds', 3)]
+  if (wants('transfer')) {
+    await using world = await openWorld({ rate, count: 2, link: 'unix' })
+    rows.push(...(await transfers(world, 'unix', size, rounds)))
+  }
+  if (wants('cores')) rows.push(...(await cores({ rate, size, rounds, devices: number('devices', 4) })))
+  if (parts.some((part) => part !== 'simulation' && part !== 'cores' && wants(part))) {
+    await using world = await openWorld({ rate, count: 3, link: 'tls' })
     const [first, second] = world.nodes
     if (wants('setup'))
       rows.push(...(await setups(world.to(second!.ssh), world.to(first!.ssh), number('setups', 30))))
-    if (wants('transfer')) {
-      const [size, rounds] = [number('size', 128), number('rounds', 3)]
-      rows.push(...(await transfers(world.folder, world.to(second!.ssh), world.to(first!.ssh), size, rounds)))
-    }
+    if (wants('transfer')) rows.push(...(await transfers(world, 'tls', size, rounds)))
     if (wants('directory')) rows.push(await lookUps(world.nats.url))
     if (wants('heartbeats')) rows.push(await heartbeats(`http://127.0.0.1:${first!.port}`))
     if (wants('losses')) {
@@ -80,85 +67,6 @@ export default async function cluster(...words: string[]): Promise<void> {
     rows.push(...(await simulated({ agents: 100_000, nodes: 6, rate: 500, lost: 1, down_s: 600 })))
   }
   table(rows)
-}
-
-interface World extends LossParts, AsyncDisposable {}
-
-async function openWorld(rate: number): Promise<World> {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-bench-'))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-  await using opened = new AsyncDisposableStack()
-  const postgres = opened.use(await startPostgres())
-  const nats = opened.use(await startNats())
-  const shared = {
-    HAWSER_DATABASE: await postgres.url('bench'),
-    HAWSER_NATS: nats.url,
-    HAWSER_SECRET: randomBytes(32).toString('hex'),
-    HAWSER_TRUSTED_PROXIES: 'none',
-    HAWSER_SSH_PER_SOURCE: '100000',
-    HAWSER_SSH_RATE_LIMIT: '0/10',
-    HAWSER_TUNNEL_RATE_LIMIT: `${rate}/1`,
-    HAWSER_DRAIN: '1',
-  }
-  const node = async (name: string): Promise<BenchNode> => {
-    const [ssh, port] = [await freePort(), await freePort()]
-    const env = {
-      ...shared,
-      HAWSER_NODE_ADDRESS: `127.0.0.1:${await freePort()}`,
-      HAWSER_SSH: `127.0.0.1:${ssh}`,
-    }
-    const start = (): Promise<Program> => startHawser(path.join(folder, name), { port, env })
-    const one: BenchNode = {
-      ssh,
-      port,
-      program: await start(),
-      start: async () => void (one.program = await start()),
-    }
-    opened.defer(() => one.program[Symbol.asyncDispose]())
-    return one
-  }
-  const nodes = [await node('first'), await node('second'), await node('third')]
-  const admin = (...args: string[]) =>
-    promisify(execFile)(process.execPath, ['hawser.ts', 'admin', ...args], {
-      cwd: root,
-      env: {
-        PATH: process.env['PATH'],
-        ...shared,
-        HAWSER_NODE_ADDRESS: '127.0.0.1:0',
-        HAWSER_DATA: path.join(folder, 'first'),
-      },
-    })
-  await admin('user', 'create', owner.username, owner.password, 'olga@example.com')
-  await admin('namespace', 'create', 'harbour', owner.username, tenant_id)
-  const url = `http://127.0.0.1:${nodes[0]!.port}`
-  const { body } = await client({ url }).users.login({
-    body: { username: owner.username, password: owner.password },
-  })
-  const api = client({ url, token: body.token })
-  const keys = makeKey(folder, 'client_key')
-  await api.publicKeys.create({
-    body: {
-      data: Buffer.from(keys.line).toString('base64'),
-      name: 'bench',
-      username: '.*',
-      filter: { hostname: '.*' },
-    },
-  })
-  const main = await writeAgent(path.join(folder, 'agent'), process.arch as Architecture)
-  const agent = opened.use(
-    startProcess([...plainLogin(folder), process.execPath, main], {
-      HAWSER_SERVER_ADDRESS: url,
-      HAWSER_TENANT_ID: tenant_id,
-      HAWSER_PRIVATE_KEY: path.join(folder, 'device.key'),
-      HAWSER_PREFERRED_HOSTNAME: 'gantry',
-      HAWSER_PREFERRED_IDENTITY: 'gantry',
-      ...(process.getuid?.() === 0 ? {} : { HAWSER_SINGLE_USER_PASSWORD: '$6$bench$no-password-fits-this' }),
-    }),
-  )
-  await api.devices.accept({ params: { uid: await agent.printed(/"tunnel\.up","uid":"([0-9a-f]+)"/) } })
-  const to = (port: number): Destination => ({ port, user: `${user}@harbour.gantry`, keys })
-  const whole = opened.move()
-  return { folder, nodes, api, postgres, nats, to, say, [Symbol.asyncDispose]: () => whole.disposeAsync() }
 }
 
 async function simulated(options: Simulated): Promise<Row[]> {
@@ -189,28 +97,43 @@ async function setups(across: Destination, here: Destination, count: number): Pr
   return [line('set-up through another node, median', 'ms', compare(figures.across, figures.here))]
 }
 
+/**
+ * Throughput through another node and through the one that has the tunnel, and the processor time that all
+ * nodes together need for a MiB of it: that is the same whatever else the machine does.
+ */
 async function transfers(
-  folder: string,
-  across: Destination,
-  here: Destination,
+  { folder, nodes, to }: World,
+  link: Link,
   size: number,
   rounds: number,
 ): Promise<Row[]> {
+  const [first, second] = nodes
   const rows: Row[] = []
-  await using one = await openMaster(folder, across, cipher)
-  await using other = await openMaster(folder, here, cipher)
+  await using one = await openMaster(folder, to(second!.ssh), cipher)
+  await using other = await openMaster(folder, to(first!.ssh), cipher)
+  const cpu_ms = (): number => nodes.reduce((sum, { program }) => sum + program.cpu_s(), 0) * 1000
   for (const way of ['download', 'upload'] as const) {
-    say(`transferring ${size} MiB: ${way}`)
+    say(`transferring ${size} MiB: ${way}, ${links[link]}`)
+    const spent: Record<'across' | 'here', number[]> = { across: [], here: [] }
     const run = async (over: Master, mibs: number): Promise<number> => {
       const took_ms = await (way === 'download'
         ? over.run(`head -c ${mibs * mib} /dev/zero`)
         : over.run('cat > /dev/null', zeros(folder, mibs * mib)))
       return mibs / (took_ms / 1000)
     }
+    const measured = (side: 'across' | 'here', over: Master) => async () => {
+      const before_ms = cpu_ms()
+      const perSecond = await run(over, size)
+      spent[side].push((cpu_ms() - before_ms) / size)
+      return perSecond
+    }
     for (const over of [one, other]) await run(over, Math.ceil(size / 4))
-    const figures = await inTurns({ across: () => run(one, size), here: () => run(other, size) }, rounds)
+    const figures = await inTurns({ across: measured('across', one), here: measured('here', other) }, rounds)
     const compared = compare(figures.across, figures.here)
-    rows.push(line(`${way} through another node`, 'MiB/s', compared, atLeast(0.7, compared.ratio)))
+    rows.push(
+      line(`${way} through another node, ${links[link]}`, 'MiB/s', compared, atLeast(0.8, compared.ratio)),
+    )
+    rows.push(line('  processor time of all nodes', 'ms/MiB', compare(spent.across, spent.here)))
   }
   return rows
 }
