@@ -60,14 +60,14 @@ export async function runAgent(
     | Promise<Pick<SshdOptions, 'hostKeys' | 'approveKey'> & { serveOne: ServedDevice['serve'] }>
     | undefined
   const load = async () => {
-    const [{ keyApproval }, { privateKeyFrom }, serveOne] = await Promise.all([
+    const [{ keyApproval }, { hostKeysOf }, serveOne] = await Promise.all([
       import('./key-approval.ts'),
-      import('@hawser/ssh'),
+      import('./host-keys.ts'),
       served ? served.serve : thisMachine(config, log),
     ])
     return {
       serveOne,
-      hostKeys: [privateKeyFrom(identity.key)],
+      hostKeys: await hostKeysOf(identity.key),
       approveKey: keyApproval(config.server, () => device!),
     }
   }

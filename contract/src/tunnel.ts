@@ -51,6 +51,18 @@ export function proofText(uid: string, nonce: string): string {
   return `hawser tunnel proof 1\n${uid}\n${nonce}\n`
 }
 
+/**
+ * The host name in the certificate that our own agent signs with the device's key for the host key of its SSH
+ * server. The device's key is RSA, whose signatures take a small device up to 30 ms each; the certified key is
+ * Ed25519 and lives as long as the agent's process. A gateway that offers this algorithm gets the certificate,
+ * every other gateway the device's key itself. An agent that has one also accepts an Ed25519 key from the
+ * gateway in `auth.ssh`, where agents in the field know only RSA.
+ */
+export const hostCertificate = {
+  algorithm: 'ssh-ed25519-cert-v01@openssh.com',
+  principal: 'device.hawser',
+} as const
+
 /** Lines of a version 1 tunnel. */
 export type TunnelMessage =
   | { readonly command: 'keep-alive' }

@@ -1,4 +1,5 @@
-// A key in ssh-agent, with a certificate: the client logs in with it, and the server judges it. Needs the
+// A key in ssh-agent, with a certificate: the client logs in with it, and the server judges it. The server has a
+// certificate for its host key, too, which the client trusts by the key of its authority. Needs the
 // programs ssh-keygen, ssh-add and ssh-agent.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -10,8 +11,11 @@ import {
   acceptConnection,
   AgentFailure,
   agentKeys,
+  certifyHostKey,
+  clientAlgorithms,
   connect,
   generatePrivateKey,
+  isCertifiedHostKey,
   judgeCertificate,
   parseCertificate,
   parsePublicKeyLine,
@@ -40,7 +44,8 @@ try {
   const trusted = parsePublicKeyLine(readFileSync(`${authority}.pub`, 'utf8')).blob
   const use = { kind: 'user', authorities: [trusted], principal: 'olga', now: new Date() } as const
 
-  const hostKey = generatePrivateKey()
+  const known = generatePrivateKey('rsa')
+  const hostKey = await certifyHostKey(generatePrivateKey(), known, 'example')
   const [near, far] = await socketPair()
   const accepting = acceptConnection(far, {
     hostKeys: [hostKey],
@@ -53,7 +58,8 @@ try {
   const client = await connect(near, {
     user: 'olga',
     proofs: [{ method: 'publickey', key: certified }],
-    checkHostKey: (blob) => blob.equals(hostKey.blob),
+    algorithms: { ...clientAlgorithms, hostKey: hostKey.algorithms },
+    checkHostKey: (blob) => isCertifiedHostKey(blob, known.blob, 'example'),
   })
   assert.equal((await accepting).user, 'olga')
   await client.end()

@@ -13,6 +13,7 @@ import { ecdhP256, ecdhP384, ecdhP521 } from './kex/ecdh.ts'
 import { groupExchange } from './kex/group-exchange.ts'
 import type { KexMethod } from './kex/method.ts'
 import { mlkem768x25519 } from './kex/mlkem768x25519.ts'
+import { certificateName } from './keys/certified-key.ts'
 
 function byName<T extends { readonly name: string }>(list: readonly T[]): ReadonlyMap<string, T> {
   return new Map(list.map((item) => [item.name, item]))
@@ -67,7 +68,8 @@ export const allAlgorithms: Algorithms = {
 /** What a server offers unless it is told otherwise: nothing that an audit objects to. */
 export const serverAlgorithms: Algorithms = {
   kex: [mlkem768x25519.name, curve25519.name, curve25519Libssh.name, dhGroup16.name],
-  hostKey: ['ssh-ed25519', 'rsa-sha2-512', 'rsa-sha2-256'],
+  // The first is for servers that have such a certificate.
+  hostKey: [certificateName('ssh-ed25519'), 'ssh-ed25519', 'rsa-sha2-512', 'rsa-sha2-256'],
   ciphers: allAlgorithms.ciphers,
   macs: [hmacSha256Etm.name, hmacSha512Etm.name],
 }

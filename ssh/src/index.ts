@@ -46,6 +46,7 @@ export type { AgentKey } from './keys/agent.ts'
 export { blobOf, knownKey } from './keys/key-object.ts'
 export type { KnownKey } from './keys/key-object.ts'
 export { judgeCertificate, parseCertificate } from './keys/certificate.ts'
+export { certifyHostKey, isCertifiedHostKey } from './keys/host-certificate.ts'
 export type { Certificate, CertificateResult, CertificateUse } from './keys/certificate.ts'
 export {
   generatePrivateKey,

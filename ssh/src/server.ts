@@ -6,6 +6,7 @@ import { serverAlgorithms } from './algorithms.ts'
 import { authenticateClient, type ServerAuthOptions } from './auth/server.ts'
 import { openConnection, type Connection } from './connection/connection.ts'
 import { hostKeyProofs, hostKeysName, proveName, writeHostKeys } from './connection/host-keys.ts'
+import { isCertificate } from './keys/certificate.ts'
 import type { PrivateKey } from './keys/private-key.ts'
 import { defaults, disableNagle, endOnAbort, withTimeout, type CommonOptions } from './options.ts'
 import { openTransport } from './transport/transport.ts'
@@ -31,13 +32,15 @@ export async function acceptConnection(socket: Duplex, options: ServerOptions): 
   return withTimeout(transport, settings.handshake_ms, async () => {
     await transport.established
     const user = await authenticateClient(transport, settings)
-    const prove = hostKeyProofs(options.hostKeys, transport.sessionId)
+    // Clients learn plain keys; who trusts an authority needs no list of its certificates.
+    const plainKeys = options.hostKeys.filter(({ blob }) => !isCertificate(blob))
+    const prove = hostKeyProofs(plainKeys, transport.sessionId)
     const connection = openConnection(transport, {
       ...settings,
       answer: (name, payload) =>
         name === proveName ? prove(payload, transport.negotiated.hostKey) : undefined,
     })
-    connection.tell(hostKeysName, writeHostKeys(options.hostKeys))
+    connection.tell(hostKeysName, writeHostKeys(plainKeys))
     return Object.assign(connection, { user })
   })
 }

@@ -22,6 +22,7 @@ import {
   serveSftp,
   localFiles,
   type Opening,
+  type PrivateKey,
   type ServerConnection,
   type Session,
 } from '@hawser/ssh'
@@ -37,6 +38,8 @@ export interface OldAgentOptions {
   key?: KeyObject
   /** The one password, for every user. */
   password?: string
+  /** Instead of the device's key, which is what real ones show. */
+  hostKeys?: readonly PrivateKey[]
   /** Of a device that is impersonated: what it enrolled with, and the token that somebody got for it. */
   publicKey?: string
   token?: string
@@ -159,7 +162,7 @@ export async function startOldAgent(
     const approved = new Map<string, boolean>()
     const connection = await acceptConnection(stream, {
       software: 'Go',
-      hostKeys: [privateKeyFrom(key)],
+      hostKeys: options.hostKeys ?? [privateKeyFrom(key)],
       methods: ['password', 'publickey'],
       channelTypes: ['session', 'direct-tcpip'],
       async authenticate(attempt) {

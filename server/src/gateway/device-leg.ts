@@ -2,20 +2,25 @@
 // tunnel. The agent must prove with its host key that it is the device before it gets a password. Wrong
 // passwords do not end the leg, so that the next attempt costs no new key exchange. For a login by public key
 // the gateway logs in with a key of its own, which lives in memory: the agent asks the server whether that
-// key is making this login (see domain/access/signer.ts), and the client's key never leaves the client. A
-// device without an agent has its own SSH server; there the gateway logs in with the login key of the
-// namespace.
+// key is making this login (see domain/access/signer.ts), and the client's key never leaves the client. Agents
+// in the field have RSA host keys and support only RSA here. Hawser's own has a certificate by the device's key
+// for an Ed25519 key, and gets an Ed25519 key from us: three RSA signatures less for each login. A device
+// without an agent has its own SSH server; there the gateway logs in with the login key of the namespace.
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
+import { hostCertificate } from '@hawser/contract/tunnel'
 import {
   blobOf,
   ChannelClosed,
+  clientAlgorithms,
   fingerprintMd5,
+  isCertifiedHostKey,
   openClient,
   privateKeyFrom,
   Reason,
   SshError,
   startSession,
+  type Algorithms,
   type Answer,
   type Connection,
   type PrivateKey,
@@ -44,11 +49,14 @@ export interface DeviceLeg {
 export interface DeviceLegParts {
   findTunnel: FindTunnel
   signer: Signer
-  /** The gateway's own key for logins by public key. */
-  gatewayKey(): Promise<PrivateKey>
+  /** The gateway's own key of this type for logins by public key. */
+  gatewayKey(type: GatewayKeyType): Promise<PrivateKey>
   /** The key of a namespace for devices without an agent. */
   loginKey(tenant_id: string): Promise<KeyObject>
 }
+
+/** What the gateway proves itself with to an agent: RSA unless the agent is known to support the other. */
+export type GatewayKeyType = 'ed25519' | 'rsa'
 
 /** The device has no tunnel, does not answer in it, or has another host key. */
 export class DeviceUnreachable extends Error {
@@ -66,6 +74,11 @@ const dial_ms = 30_000
 const fromDevice = ['forwarded-tcpip', 'forwarded-streamlocal@openssh.com', 'auth-agent@openssh.com']
 /** Large packets cost less, and both ends of the leg are often Hawser. */
 const packet_bytes = 128 * 1024
+/** For agents: Hawser's own answers with its certificate, all others with the device's key. */
+const agentAlgorithms: Algorithms = {
+  ...clientAlgorithms,
+  hostKey: [hostCertificate.algorithm, ...clientAlgorithms.hostKey],
+}
 
 export function deviceLeg(
   parts: DeviceLegParts,
@@ -75,6 +88,7 @@ export function deviceLeg(
 ): DeviceLeg {
   let dialled: Promise<Unauthenticated> | undefined
   let connection: Connection | undefined
+  const hasAgent = device.enrolment_key === null
 
   async function dial(): Promise<Unauthenticated> {
     const tunnel = await parts.findTunnel(device)
@@ -82,11 +96,15 @@ export function deviceLeg(
     let same = true
     try {
       const expected = blobOf(createPublicKey(device.public_key))
+      const isDevice = async (key: Buffer): Promise<boolean> =>
+        key.equals(expected) ||
+        (hasAgent && (await isCertifiedHostKey(key, expected, hostCertificate.principal)))
       const stream = await tunnel.openSsh(id, AbortSignal.any([signal, AbortSignal.timeout(dial_ms)]))
       return await openClient(stream, {
         speakSecond: true,
         handshake_ms: dial_ms,
-        checkHostKey: (key) => (same = key.equals(expected)),
+        ...(hasAgent ? { algorithms: agentAlgorithms } : {}),
+        checkHostKey: async (key) => (same = await isDevice(key)),
         channelTypes: fromDevice,
         packet_bytes,
         signal,
@@ -142,13 +160,14 @@ export function deviceLeg(
     prepare: () => void leg().catch(() => undefined),
     password,
     async publicKey(username) {
-      if (device.enrolment_key !== null) {
+      if (!hasAgent) {
         const own = privateKeyFrom(await parts.loginKey(device.tenant_id))
         return (await attempt(username, { method: 'publickey', key: own })).accepted
       }
-      const key = await parts.gatewayKey()
       // Connects first, because the login stays pending for some seconds only, which the agent needs to ask.
-      await leg()
+      const { transport } = await leg()
+      const certified = transport.negotiated.hostKey === hostCertificate.algorithm
+      const key = await parts.gatewayKey(certified ? 'ed25519' : 'rsa')
       const login = parts.signer.open({
         tenant_id: device.tenant_id,
         device_uid: device.uid,
@@ -215,21 +234,22 @@ async function hasAccount(connection: Connection): Promise<boolean> {
 }
 
 /**
- * Makes the gateway's key for logins by public key, and a new one every hour. Agents support only RSA here.
- * One key serves all logins of that time; the signer limits what each login allows.
+ * Makes the gateway's keys for logins by public key, and new ones every hour. One key of a type serves all
+ * logins of that time; the signer limits what each login allows.
  */
-export function gatewayKeys(): () => Promise<PrivateKey> {
+export function gatewayKeys(): (type: GatewayKeyType) => Promise<PrivateKey> {
   const renew_ms = 3_600_000
-  let made_at = -Infinity
-  let made: Promise<PrivateKey> | undefined
-  return () => {
-    if (!made || performance.now() - made_at > renew_ms) {
-      made_at = performance.now()
-      made = promisify(generateKeyPair)('rsa', { modulusLength: 2048 }).then(({ privateKey }) =>
-        privateKeyFrom(privateKey),
-      )
-      made.catch(() => (made = undefined))
-    }
-    return made
+  const made = new Map<GatewayKeyType, { readonly at: number; readonly key: Promise<PrivateKey> }>()
+  return (type) => {
+    const known = made.get(type)
+    if (known && performance.now() - known.at <= renew_ms) return known.key
+    const key = (
+      type === 'rsa'
+        ? promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
+        : promisify(generateKeyPair)('ed25519')
+    ).then(({ privateKey }) => privateKeyFrom(privateKey))
+    made.set(type, { at: performance.now(), key })
+    key.catch(() => made.delete(type))
+    return key
   }
 }

@@ -1,7 +1,7 @@
 // Authentication, seen from the client (RFC 4252, 4256): one proof at a time, as many as the server puts up
 // with, on one connection. What a refused proof leaves open is said in the answer.
 import { ProtocolError } from '../errors.ts'
-import { plainName } from '../keys/certificate.ts'
+import { plainName } from '../keys/certified-key.ts'
 import type { Signer } from '../keys/signer.ts'
 import { Message } from '../messages.ts'
 import type { Transport } from '../transport/transport.ts'

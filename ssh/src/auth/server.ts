@@ -4,7 +4,8 @@
 // attempts, so that they cannot be mixed up. Guarded here: proofs are verified before anyone hears of them,
 // attempts are counted, messages are taken in order.
 import { ProtocolError, Reason, SshError } from '../errors.ts'
-import { isCertificate, parseCertificate, plainName, type Certificate } from '../keys/certificate.ts'
+import { isCertificate, parseCertificate, type Certificate } from '../keys/certificate.ts'
+import { plainName } from '../keys/certified-key.ts'
 import { knownKey } from '../keys/key-object.ts'
 import { KeyFormatError } from '../keys/public-key.ts'
 import { verifySignature } from '../keys/signature.ts'

@@ -7,7 +7,7 @@
 import { connect } from 'node:net'
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
-import { certificateName, plainName } from './certificate.ts'
+import { certificateName, plainName } from './certified-key.ts'
 import { algorithmsOf } from './signature.ts'
 import type { Signer } from './signer.ts'
 

@@ -6,8 +6,9 @@
 //   string extensions (pairs of strings), string reserved, string authority's key, string signature over all before it
 import { BlockList, isIP } from 'node:net'
 import { ProtocolError } from '../errors.ts'
-import { Reader, Writer } from '../wire.ts'
-import { KeyFormatError, parsePublicKeyBlob } from './public-key.ts'
+import { Reader } from '../wire.ts'
+import { plainName, readCertifiedKey } from './certified-key.ts'
+import { KeyFormatError } from './public-key.ts'
 import { signatureAlgorithms, verifySignature } from './signature.ts'
 
 /** A certificate of OpenSSH, signed by the authority that it names. */
@@ -27,31 +28,7 @@ export interface Certificate {
   readonly authority: Buffer
 }
 
-const suffix = /-cert-v01@openssh\.com$/
-/** Strings between the nonce and the serial; all but the last of them are the same as in the plain key. */
-const keyFields: Readonly<Record<string, number>> = {
-  'ssh-rsa': 2,
-  'ssh-ed25519': 1,
-  'ecdsa-sha2-nistp256': 2,
-  'ecdsa-sha2-nistp384': 2,
-  'ecdsa-sha2-nistp521': 2,
-  'sk-ssh-ed25519@openssh.com': 2,
-  'sk-ecdsa-sha2-nistp256@openssh.com': 3,
-}
 const mostPrincipals = 256
-
-/**
- * `ssh-ed25519-cert-v01@openssh.com` is about `ssh-ed25519`; undefined for anything that is no certificate's
- * name.
- */
-export function plainName(name: string): string | undefined {
-  if (!suffix.test(name)) return undefined
-  return name.startsWith('sk-') ? name.replace(suffix, '@openssh.com') : name.replace(suffix, '')
-}
-
-export function certificateName(plain: string): string {
-  return `${plain.replace(/@openssh\.com$/, '')}-cert-v01@openssh.com`
-}
 
 export function isCertificate(blob: Buffer): boolean {
   try {
@@ -74,15 +51,7 @@ export async function parseCertificate(blob: Buffer): Promise<Certificate> {
 
 async function parse(blob: Buffer): Promise<Certificate> {
   const reader = new Reader(blob)
-  const type = plainName(reader.text())
-  const fields = type === undefined ? undefined : keyFields[type]
-  if (type === undefined || fields === undefined)
-    throw new KeyFormatError('Certificates of this type are not supported.')
-  reader.string()
-  const key = new Writer(blob.length).string(type)
-  for (let field = 0; field < fields; field += 1) key.string(reader.string())
-  parsePublicKeyBlob(key.bytes())
-
+  const key = readCertifiedKey(reader)
   const serial = reader.uint64()
   const kind = reader.uint32()
   const id = reader.text()
@@ -108,7 +77,7 @@ async function parse(blob: Buffer): Promise<Certificate> {
     throw new KeyFormatError('The certificate is not signed by the authority that it names.')
   }
   return {
-    key: Buffer.from(key.bytes()),
+    key,
     kind: kind === 1 ? 'user' : 'host',
     serial,
     id,

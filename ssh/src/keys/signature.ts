@@ -19,6 +19,7 @@ import {
 import { promisify } from 'node:util'
 import { ProtocolError } from '../errors.ts'
 import { Reader, Writer } from '../wire.ts'
+import { plainName, readCertifiedKey } from './certified-key.ts'
 import { knownKey, type KnownKey } from './key-object.ts'
 import { KeyFormatError } from './public-key.ts'
 
@@ -66,7 +67,10 @@ export async function signData(key: KeyObject, algorithm: string, data: Buffer):
   return made.string(new Writer(160).mpint(pair.subarray(0, half)).mpint(pair.subarray(half)).bytes()).bytes()
 }
 
-/** Whether this is a signature of the data by the key with the algorithm; anything malformed is not. */
+/**
+ * Whether this is a signature of the data by the key with the algorithm; anything malformed is not. For a
+ * certificate and its name of an algorithm: by the key that the certificate is for, whoever signed that.
+ */
 export async function verifySignature(
   blob: Buffer,
   algorithm: string,
@@ -74,15 +78,19 @@ export async function verifySignature(
   signature: Buffer,
 ): Promise<boolean> {
   try {
-    const key = knownKey(blob)
-    if (!algorithmsOf(key.type).includes(algorithm)) return false
+    const plain = plainName(algorithm)
+    const [key, signs] =
+      plain === undefined
+        ? [knownKey(blob), algorithm]
+        : [knownKey(readCertifiedKey(new Reader(blob))), plain]
+    if (!algorithmsOf(key.type).includes(signs)) return false
     const reader = new Reader(signature)
     // The name inside must be the one that was negotiated, or an attacker could choose a weaker one.
-    if (reader.text() !== algorithm) return false
+    if (reader.text() !== signs) return false
     const bytes = reader.string()
     const good = await (key.application
       ? verifySecurityKey(key, bytes, data, reader)
-      : verifyPlain(key, algorithm, bytes, data))
+      : verifyPlain(key, signs, bytes, data))
     return good && reader.done
   } catch (error) {
     if (error instanceof ProtocolError || error instanceof KeyFormatError) return false

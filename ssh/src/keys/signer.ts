@@ -1,6 +1,6 @@
 // Whatever can sign for a public key: a private key in memory, a key in an agent, or either with a
 // certificate. A client that authenticates needs no more than this.
-import { certificateName, plainName } from './certificate.ts'
+import { certificateName, plainName } from './certified-key.ts'
 import { KeyFormatError } from './public-key.ts'
 
 /** Whatever can sign for a public key. */

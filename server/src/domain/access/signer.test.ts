@@ -1,5 +1,5 @@
 // The signing call signs for one login on one device, once, and only while that login is going on.
-import { createVerify, generateKeyPairSync } from 'node:crypto'
+import { createVerify, generateKeyPairSync, verify } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
 import { localBus } from '../../bus/local.ts'
@@ -43,6 +43,14 @@ test('an agent verifies the signature with SHA-256 and the key of the login', as
   const signature = await signing.sign(device, fingerprint, data)
   expect(createVerify('sha256').update(data).verify(pair.publicKey, signature, 'base64')).toBe(true)
   expect(createVerify('sha256').update(`${data} `).verify(pair.publicKey, signature, 'base64')).toBe(false)
+})
+
+test('with an Ed25519 key, the signature is one of Ed25519', async () => {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  using _ = signing.open({ ...login, privateKey })
+  const signature = Buffer.from(await signing.sign(device, fingerprint, data), 'base64')
+  expect(verify(null, Buffer.from(data), publicKey, signature)).toBe(true)
+  expect(verify(null, Buffer.from(`${data} `), publicKey, signature)).toBe(false)
 })
 
 test('without an open login nothing is signed', async () => expect(await signs()).toBe(false))

@@ -32,7 +32,7 @@ export interface Signer {
 }
 
 const login_ms = 30_000
-const mostKeys = 3
+const mostKeys = 6
 /**
  * Refusals of one device: real agents ask only for pending logins. After so many the node does not ask the
  * other nodes any more.
@@ -74,7 +74,8 @@ export function signer(
   /** Answers other nodes that ask for a signature by this key. */
   function register(fingerprint: string): void {
     if (registered.has(fingerprint)) return
-    // The gateway renews its key about every hour; keys before the last two make no logins any more.
+    // The gateway has a key of each of two types and renews them about every hour. Keys before the last two of
+    // a type make no logins any more.
     for (const [old, name] of registered) {
       if (registered.size < mostKeys) break
       name[Symbol.dispose]()
@@ -87,7 +88,7 @@ export function signer(
     registered.set(fingerprint, bus.hold(nameOf(fingerprint), answer))
   }
 
-  /** Counts the login as used before another thread makes the signature. */
+  /** Counts the login as used before the signature is made: of RSA by another thread. */
   async function signHere(
     { uid, tenant_id }: Question['caller'],
     fingerprint: string,
@@ -102,7 +103,11 @@ export function signer(
     if (same.left === 0) return undefined
     same.left -= 1
     const signing = typeof same.privateKey === 'string' ? createPrivateKey(same.privateKey) : same.privateKey
-    return (await promisify(sign)('sha256', Buffer.from(data), signing)).toString('base64')
+    const signature =
+      signing.asymmetricKeyType === 'ed25519'
+        ? sign(null, Buffer.from(data), signing)
+        : await promisify(sign)('sha256', Buffer.from(data), signing)
+    return signature.toString('base64')
   }
 
   function close(key: string, same: IdenticalLogins, login: { readonly expires_at: number }): void {
