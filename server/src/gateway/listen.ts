@@ -82,10 +82,13 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     return family !== 0 && parts.trusted.check(address, family === 6 ? 'ipv6' : 'ipv4')
   }
 
-  const isThere = async (uid: string): Promise<boolean> => (await parts.logins.find(uid)) !== undefined
-
   const refused = refusals(log)
-  const sessionParts = { open, idle_ms: parts.idle_ms, isThere, recording: parts.recording }
+  const sessionParts = {
+    open,
+    idle_ms: parts.idle_ms,
+    isThere: parts.logins.isThere,
+    recording: parts.recording,
+  }
   let stopping = false
 
   async function terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal> {

@@ -30,7 +30,7 @@ export interface SessionParts {
   /** A session ends after so long without a byte in either direction; 0: never. */
   idle_ms: number
   /** Whether the device may still be reached. */
-  isThere(device_uid: string): Promise<boolean>
+  isThere(device: LoggedIn['to']['device']): Promise<boolean>
   recording: Recording
 }
 
@@ -77,7 +77,7 @@ export async function runSession(
   })
   try {
     // The device may have been removed between the login and now, when the news could not reach this session.
-    if (!(await parts.isThere(to.device.uid))) end('The device is no longer available.')
+    if (!(await parts.isThere(to.device))) end('The device is no longer available.')
     // Asked again, because the setting may have changed since the login. Without the database the login's
     // value counts.
     const { session_record, continue_unrecorded } = to.namespace

@@ -72,6 +72,8 @@ export interface LoginLimits {
 
 export interface Logins {
   find(data: string): Promise<Reachable | undefined>
+  /** Whether a device that was found is still there and accepted. */
+  isThere(device: Pick<DeviceRow, 'tenant_id' | 'uid'>): Promise<boolean>
   firewall(to: Reachable, username: string, source: string): Promise<FirewallDecision>
   /**
    * Whether the namespace has no more devices than it may have. After a subscription ends the owner has to
@@ -174,6 +176,9 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
 
   return {
     find: (data) => (data.includes('.') ? byName(data) : byUid(data)),
+
+    isThere: async ({ tenant_id, uid }) =>
+      (await stores.of(tenant_id).devices.find(uid))?.status === 'accepted',
 
     async firewall({ device }, username, source) {
       // The rules are read each time, so that a new one counts from the next attempt on, on every node.

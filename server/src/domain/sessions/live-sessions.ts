@@ -1,7 +1,8 @@
 // The record of a session while it runs. It is created when a user is authenticated on a device, never
 // before, and ends with the connection whatever happens: changes that failed while the database was
-// unreachable are written when it is back, and the sweeps close sessions that a crash left open. `last_seen`
-// is written for all sessions together.
+// unreachable are written when it is back, and the sweeps close sessions that a crash left open. A commit waits
+// for the disk, and on SQLite everybody waits with it. So a login commits once, before the user gets in; what
+// becomes known after that is collected for a moment and written for all sessions together, `last_seen` too.
 import { Failure } from '@hawser/contract/failures'
 import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import { Counter } from '../../kit/counter.ts'
@@ -37,6 +38,8 @@ export interface LiveSessions extends AsyncDisposable {
 }
 
 const touch_every_ms = 30_000
+/** Changes of so long are written together. A session that is shorter has one for all that becomes of it. */
+const collect_ms = 100
 /** A session that no gateway has touched for so long is over. */
 export const stale_ms = 5 * minute_ms
 const batch = 500
@@ -76,32 +79,57 @@ export function liveSessions({ stores, clock, node, register, onError }: LiveSes
     session.typed = true
     types.add(type)
   }
+  /** Sessions with a change that is not written. */
+  const changed = new Set<string>()
+  let collecting: NodeJS.Timeout | undefined
   /** Resolves when all writes so far are done: one runs at a time, each with the newest state. */
   let writing = Promise.resolve()
 
-  async function write(uid: string): Promise<void> {
-    const session = entries.get(uid)
-    const change = session?.change
-    if (!session || !change) return
-    session.change = undefined
+  /** Writes the changes of these sessions in one commit; they are kept if it fails. */
+  async function write(uids: readonly string[]): Promise<void> {
+    const changes = uids.flatMap((uid) => {
+      const session = entries.get(uid)
+      const change = session?.change
+      changed.delete(uid)
+      if (!session || !change) return []
+      session.change = undefined
+      return [{ uid, session, change }]
+    })
     try {
-      await stores.of(session.tenant_id).sessions.save(uid, change)
-      if (session.over && !session.change) entries.delete(uid)
+      const save = async (inside: Pick<Stores, 'of'>): Promise<void> => {
+        for (const { uid, session, change } of changes)
+          await inside.of(session.tenant_id).sessions.save(uid, change)
+      }
+      // One statement commits by itself.
+      await (changes.length > 1 ? stores.transaction(save) : save(stores))
+      for (const { uid, session } of changes) if (session.over && !session.change) entries.delete(uid)
     } catch (error) {
-      session.change = { ...change, ...(session.change as Change | undefined) }
+      for (const { uid, session, change } of changes) {
+        session.change = { ...change, ...session.change }
+        changed.add(uid)
+      }
       onError(error)
     }
+  }
+
+  async function writeChanged(): Promise<void> {
+    const uids = [...changed]
+    for (let start = 0; start < uids.length; start += batch) await write(uids.slice(start, start + batch))
   }
 
   const note = (uid: string, change: Change): void => {
     const session = entries.get(uid)
     if (!session) return
     session.change = { ...session.change, ...change }
-    writing = writing.then(() => write(uid))
+    changed.add(uid)
+    collecting ??= setTimeout(() => {
+      collecting = undefined
+      writing = writing.then(writeChanged)
+    }, collect_ms).unref()
   }
 
   async function touch(): Promise<void> {
-    for (const [uid, session] of entries) if (session.change) await write(uid)
+    await writeChanged()
     const alive = [...entries].flatMap(([uid, session]) => (session.over ? [] : [uid]))
     for (let start = 0; start < alive.length; start += batch)
       await stores.liveSessions.touch(alive.slice(start, start + batch), iso(clock.now()))
@@ -165,8 +193,9 @@ export function liveSessions({ stores, clock, node, register, onError }: LiveSes
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)
+      clearTimeout(collecting)
       await writing
-      for (const uid of entries.keys()) await write(uid)
+      await writeChanged()
     },
   }
 }
