@@ -163,8 +163,8 @@ class Join {
       const sent = tapped
         ? tapped.then(() => target.send(chunk.bytes, chunk.stream))
         : target.send(chunk.bytes, chunk.stream)
-      if (sent) return silence ? sent.then(() => silence.begin()) : sent
-      silence?.begin()
+      if (!sent) return silence?.begin()
+      return silence ? sent.then(() => silence.begin()) : sent
     })
     silence?.end()
   }

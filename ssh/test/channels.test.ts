@@ -142,8 +142,8 @@ describe('whoever takes all of the data', () => {
     await there.readAll(({ bytes }) => {
       expect(isBusy).toBe(false)
       parts.push(Buffer.from(bytes))
-      if (parts.length % 3 !== 0) return
-      isBusy = true
+      isBusy = parts.length % 3 === 0
+      if (!isBusy) return undefined
       return two.client.request('anything').then(() => {
         isBusy = false
       })
@@ -185,12 +185,11 @@ describe('whoever takes all of the data', () => {
     })
     await expect(there.readAll(() => undefined)).rejects.toThrow('Only one')
     await expect(there.read()).rejects.toThrow('Only one')
-    const failed = expect(failing).rejects.toThrow('no room')
-    await here.write(Buffer.from('x'))
-    await failed
-    const lost = expect(there.readAll(() => undefined)).rejects.toThrow('Goodbye.')
-    await two.client.end()
-    await lost
+    void here.write(Buffer.from('x'))
+    await expect(failing).rejects.toThrow('no room')
+    const lost = there.readAll(() => undefined)
+    void two.client.end()
+    await expect(lost).rejects.toThrow('Goodbye.')
   })
 
   test('what can leave at once needs no promise, the rest has one', async () => {
@@ -233,7 +232,7 @@ describe('data that is sent in one turn', () => {
     await using _ = two
     const [channel] = here
     const pieces = Array.from({ length: 100 }, (_, at) => Buffer.alloc(1_000, at))
-    expect(await packets(() => pieces.forEach((piece) => channel!.send(piece)))).toBe(4)
+    expect(await packets(() => pieces.forEach((piece) => void channel!.send(piece)))).toBe(4)
     void channel!.end()
     expect((await all(there[0]!)).stdout.equals(Buffer.concat(pieces))).toBe(true)
   })
@@ -242,11 +241,11 @@ describe('data that is sent in one turn', () => {
     const { two, here, there, packets } = await channels(2)
     await using _ = two
     const count = await packets(() => {
-      for (let at = 0; at < 3; at += 1) for (const channel of here) channel.send(Buffer.from(`${at}`))
-      here[0]!.send(Buffer.from('out'))
-      here[0]!.send(Buffer.from('err'), 1)
+      for (let at = 0; at < 3; at += 1) for (const channel of here) void channel.send(Buffer.from(`${at}`))
+      void here[0]!.send(Buffer.from('out'))
+      void here[0]!.send(Buffer.from('err'), 1)
       void here[0]!.request('between')
-      here[0]!.send(Buffer.from('after'), 1)
+      void here[0]!.send(Buffer.from('after'), 1)
     })
     expect(count).toBe(6 + 4)
     const chunks = [await there[0]!.read(), await there[0]!.read()]
@@ -260,11 +259,11 @@ describe('data that is sent in one turn', () => {
 
   test('is not mixed up between connections', async () => {
     const [one, other] = await Promise.all([channels(1), channels(1)])
-    await using _ = one.two
-    await using __ = other.two
+    await using ending = new AsyncDisposableStack()
+    for (const { two } of [one, other]) ending.use(two)
     const sides = [one, other].map(({ here, there }) => ({ here: here[0]!, there: there[0]! }))
     for (let at = 0; at < 50; at += 1)
-      for (const [index, { here }] of sides.entries()) here.send(Buffer.alloc(100, index))
+      for (const [index, { here }] of sides.entries()) void here.send(Buffer.alloc(100, index))
     for (const [index, { here, there }] of sides.entries()) {
       void here.end()
       expect((await all(there)).stdout.equals(Buffer.alloc(5_000, index))).toBe(true)
