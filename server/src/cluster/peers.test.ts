@@ -1,7 +1,7 @@
 // Streams between two nodes, over TCP and over Unix sockets: bytes pass at the reader's pace, and a refusal is
 // told with its reason. Over TCP whoever does not have the secret gets no further than the handshake; a Unix
 // socket opens for nobody but the user of the nodes.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -157,4 +157,38 @@ test('a file that is no socket is left alone', async () => {
   writeFileSync(file, 'dear Olga')
   await expect(node(nothing, { path: file })).rejects.toThrow('EADDRINUSE')
   expect(readFileSync(file, 'utf8')).toBe('dear Olga')
+})
+
+test('the socket of a node that is too busy to accept is left alone', async () => {
+  const where = onUnix()
+  const { path: file } = where as { path: string }
+  const busy = spawn(
+    process.execPath,
+    [
+      '-e',
+      `require('node:net').createServer().listen({ path: ${JSON.stringify(file)}, backlog: 1 }, () => {
+         console.log('listening')
+         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+       })`,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const waiting: net.Socket[] = []
+  try {
+    await once(busy.stdout, 'data')
+    for (let full = false; !full;) {
+      const socket = net.connect(file)
+      waiting.push(socket)
+      full = await once(socket, 'connect').then(
+        () => false,
+        () => true,
+      )
+      expect(waiting.length).toBeLessThan(100)
+    }
+    await expect(node(nothing, where)).rejects.toThrow(`Another node listens at ${file}.`)
+    expect(existsSync(file)).toBe(true)
+  } finally {
+    for (const socket of waiting) socket.destroy()
+    busy.kill('SIGKILL')
+  }
 })

@@ -171,12 +171,15 @@ async function listenAt(server: Server, where: PeerAddress): Promise<void> {
 /** Removes the socket that a killed node has left behind. Throws when another node listens at it. */
 async function removeStale(path: string): Promise<void> {
   const socket = net.connect(path)
-  const answered = await once(socket, 'connect').then(
-    () => true,
-    () => false,
+  const refused = await once(socket, 'connect').then(
+    () => undefined,
+    (error: NodeJS.ErrnoException) => error,
   )
   socket.destroy()
-  if (answered) throw new Error(`Another node listens at ${path}.`)
+  if (refused?.code === 'ENOENT') return
+  // A node that is busy answers EAGAIN, one of another user EACCES.
+  if (refused?.code !== 'ECONNREFUSED')
+    throw new Error(`Another node listens at ${path}.`, { cause: refused })
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path)
 }
 
