@@ -1,6 +1,8 @@
 // Two nodes on one machine that listen on the same ports, with Unix sockets between them: the kernel sends a
 // connection to either, and every device is there. A node that stops takes no new connection, while its
 // sessions get their time to end.
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Client } from '@hawser/contract/client'
 import { sample } from '@hawser/contract/examples'
@@ -96,17 +98,12 @@ test('a node that stops leaves new connections to the other, and lets its sessio
 })
 
 /** What the port says to ten new connections. A node that is stopping and still listens would say 503. */
-const health = (): Promise<number[]> =>
+const health = (): Promise<(number | undefined)[]> =>
   Promise.all(
     Array.from({ length: 10 }, async () => {
-      const { stdout } = await run('curl', [
-        '-s',
-        '-o',
-        '/dev/null',
-        '-w',
-        '%{http_code}',
-        `${second.url}/healthcheck`,
-      ])
-      return Number(stdout.toString())
+      const request = get(`${second.url}/healthcheck`, { agent: false })
+      const [response] = (await once(request, 'response')) as [IncomingMessage]
+      response.resume()
+      return response.statusCode
     }),
   )

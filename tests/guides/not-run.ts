@@ -70,6 +70,26 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
     'it would stop the service of an agent on this machine',
   ],
   [
+    'docs/guides/many-cores.md',
+    'apt-get install postgresql nats-server',
+    'it installs services on this machine',
+  ],
+  [
+    'docs/guides/many-cores.md',
+    'cp deploy/systemd/hawser@.service /etc/systemd/system/',
+    'tests/packages/nodes-systemd-nats.long.test.ts does it, under a systemd of its own',
+  ],
+  [
+    'docs/guides/many-cores.md',
+    'for node in 1 2; do',
+    'tests/packages/nodes-systemd-nats.long.test.ts does it, under a systemd of its own',
+  ],
+  [
+    'docs/guides/many-cores.md',
+    'echo net.ipv4.tcp_migrate_req=1 > /etc/sysctl.d/50-hawser.conf',
+    "it changes the kernel's settings",
+  ],
+  [
     'docs/guides/mosh-and-x11.md',
     'ssh -t gantry tmux new-session -A -s work',
     'tests/clients/mosh-tmux-x11-openssh.long.test.ts does it on a terminal',
@@ -163,5 +183,6 @@ export const notRun: readonly (readonly [page: string, line: string, reason: str
 
 /** Pages that a test of their own follows, because it has the other side that they speak of. */
 export const followedElsewhere: Readonly<Record<string, string>> = {
+  'many-cores.md': 'tests/guides/many-cores-nats-openssh.long.test.ts',
   'moving-from-shellhub.md': 'tests/import/guide.long.test.ts',
 }
