@@ -16,16 +16,33 @@ export interface Call {
   readonly method: 'GET' | 'POST'
   readonly url: string
   readonly token?: string | undefined
-  readonly body?: object
+  readonly body?: object | undefined
   readonly signal?: AbortSignal | undefined
+  /** Connections to use again; without it, a call has one of its own. */
+  readonly connections?: Connections | undefined
+}
+
+/** Connections that stay open for a while, for calls that somebody waits for. */
+export interface Connections {
+  readonly http: http.Agent
+  readonly https: https.Agent
+}
+
+/** How long a connection stays open without a call, and how many do. */
+const idle = { keepAlive: true, timeout: 10_000, maxFreeSockets: 2 }
+
+export function keptConnections(): Connections {
+  return { http: new http.Agent(idle), https: new https.Agent(idle) }
 }
 
 const limit_ms = 30_000
 const largest_bytes = 256 * 1024
 
-export function call({ method, url, token, body, signal }: Call): Promise<Answer> {
+export function call({ method, url, token, body, signal, connections }: Call): Promise<Answer> {
   const text = body === undefined ? '' : JSON.stringify(body)
-  const { request } = url.startsWith('https:') ? https : http
+  const secure = url.startsWith('https:')
+  const { request } = secure ? https : http
+  const agent = (secure ? connections?.https : connections?.http) ?? false
   return new Promise((resolve, reject) => {
     const headers = {
       accept: 'application/json',
@@ -36,7 +53,7 @@ export function call({ method, url, token, body, signal }: Call): Promise<Answer
         : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
     }
     const limits = AbortSignal.any([AbortSignal.timeout(limit_ms), ...(signal ? [signal] : [])])
-    const asked = request(url, { method, headers, signal: limits, agent: false }, (response) => {
+    const asked = request(url, { method, headers, signal: limits, agent }, (response) => {
       const parts: Buffer[] = []
       let bytes = 0
       response.on('data', (part: Buffer) => {
@@ -57,6 +74,10 @@ export function call({ method, url, token, body, signal }: Call): Promise<Answer
     })
     asked.on('error', (error) => {
       if (signal?.aborted) return reject(error)
+      // The server closed the connection while it was idle, and the call never reached it.
+      const { code } = error as NodeJS.ErrnoException
+      if (asked.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE'))
+        return resolve(call({ method, url, token, body, signal }))
       void import('./connection-errors.ts').then(async ({ explained }) => reject(await explained(error, url)))
     })
     asked.end(text)

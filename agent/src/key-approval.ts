@@ -4,7 +4,7 @@
 import { verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import { fingerprintMd5, knownKey } from '@hawser/ssh'
-import { call } from './call.ts'
+import { call, keptConnections } from './call.ts'
 
 export interface KeyLogin {
   readonly user: string
@@ -20,6 +20,8 @@ export function keyApproval(
   server: string,
   device: () => { readonly token: string; readonly name: string },
 ): ApproveKey {
+  // People log in several times in a row, and over TLS a new connection costs more than the question.
+  const connections = keptConnections()
   return async ({ user, blob }, signal) => {
     const { token, name } = device()
     const data = JSON.stringify({ Username: user, Namespace: name })
@@ -29,6 +31,7 @@ export function keyApproval(
       token,
       body: { fingerprint: fingerprintMd5(blob), data },
       signal,
+      connections,
     })
     const { signature } = (answer.body ?? {}) as { signature?: unknown }
     if (answer.status !== 200 || typeof signature !== 'string') return false
