@@ -1,62 +1,165 @@
-// Passes the output of a program to its reader, one piece at a time: the next piece is read when the one
-// before has been sent, so that a slow reader slows the program and nothing piles up here. Everything that
-// the program has written is passed on, also after it ended. Processes that it left behind may hold its
-// output open for ever. sshd waits for them. We wait while output keeps coming, for at most as much as a pipe
-// can hold: the program's own last output is no more than what lies in the pipe when it ends.
+// Passes the output of a program to its reader as it is read. All outputs are read into the same memory, so
+// that the many that are silent hold none: a new buffer for each read costs the agent more than the read. The
+// bytes of a read are copied before the next read; the copies live in memory that is used again. Reading
+// stops while two pieces wait for the reader, so that a slow reader slows the program and nothing piles up
+// here. Everything that the program has written is passed on, also after it ended. Processes that it left
+// behind may hold its output open for ever. sshd waits for them. We wait while output keeps coming, for at
+// most as much as a pipe can hold: the program's own last output is no more than what lies in the pipe when
+// it ends.
+import type { OnReadOpts } from 'node:net'
 import type { Readable } from 'node:stream'
 
 /** Silence after the end of the program, not counting the time that the reader takes. */
 const silence_ms = 1_000
 /** The most that the kernel lets a pipe hold (fs.pipe-max-size). */
 const leftover_bytes = 1024 * 1024
+/** The pieces that may wait for the reader. One is written while the next is read. */
+const mostWaiting = 2
+/** The most that one read takes. */
+export const read_bytes = 64 * 1024
+/** Copies that are kept to be used again: enough for a transfer or two. */
+const mostSpare = 4
 
-/** Resolves when there is no more; rejects when the reader is gone. Either way the output is closed. */
-export async function passOutput(
-  output: Readable,
-  ended: Promise<unknown>,
-  write: (bytes: Buffer) => Promise<void>,
-): Promise<void> {
-  let over = false
-  let waiting = false
-  let left_bytes = leftover_bytes
-  let silence: NodeJS.Timeout | undefined
-  const watch = (): void => {
-    clearTimeout(silence)
-    if (over && waiting) silence = setTimeout(() => output.destroy(), silence_ms)
+/** Where every output is read. What lies here is copied before anything else is read. */
+const shared = Buffer.allocUnsafeSlow(read_bytes)
+const spare: Buffer[] = []
+
+/** An output of a program. Nothing is read before somebody takes it. */
+export class Output {
+  readonly #stream: Readable
+  #take: (bytes: Buffer) => boolean = () => false
+
+  /** `open` opens the stream: a socket with these options, or one of Node's own where there is no other. */
+  constructor(open: (onread: OnReadOpts) => Readable) {
+    const callback = (count: number): boolean => this.#take(shared.subarray(0, count))
+    // A socket begins to read when it is made.
+    this.#stream = open({ buffer: shared, callback }).pause()
+    // A terminal whose last program is gone gives an error (EIO) instead of an end. `close` comes after both.
+    this.#stream.on('error', () => undefined)
   }
-  void ended.then(() => {
-    over = true
-    watch()
-  })
-  // Told to the iterator as well, which may have gone by then.
-  output.on('error', () => undefined)
-  const pieces = (output as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
-  try {
-    while (left_bytes > 0) {
-      waiting = true
-      watch()
-      const piece = await nextOf(pieces)
-      waiting = false
-      clearTimeout(silence)
-      if (!piece) return
-      if (over) left_bytes -= piece.length
-      await write(piece)
-    }
-  } finally {
-    clearTimeout(silence)
-    output.destroy()
+
+  /**
+   * Begins to read. `take` gets bytes that are good until it returns. When it returns false, nothing is read
+   * until `resume`. `onEnd` is called once, after the last bytes.
+   */
+  read(take: (bytes: Buffer) => boolean, onEnd: () => void): void {
+    if (this.#stream.destroyed) return onEnd()
+    this.#take = take
+    this.#stream.once('close', onEnd)
+    // Only of streams that do not read into the shared memory.
+    this.#stream.on('data', (bytes: Buffer) => {
+      if (!take(bytes)) this.#stream.pause()
+    })
+    this.#stream.resume()
+  }
+
+  resume(): void {
+    this.#stream.resume()
+  }
+
+  close(): void {
+    this.#stream.destroy()
   }
 }
 
-/**
- * A terminal whose last program is gone gives an error (EIO) instead of an end, and so does an output that we
- * closed.
- */
-async function nextOf(pieces: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
-  try {
-    const piece = await pieces.next()
-    return piece.done ? undefined : piece.value
-  } catch {
-    return undefined
+/** Resolves when there is no more; rejects when the reader is gone. Either way the output is closed. */
+export function passOutput(
+  output: Output,
+  ended: Promise<unknown>,
+  write: (bytes: Buffer) => Promise<void>,
+): Promise<void> {
+  const passing = new Passing(output, write)
+  void ended.then(() => passing.onProgramEnded())
+  return passing.done
+}
+
+/** One output on its way to its reader. */
+class Passing {
+  readonly #output: Output
+  readonly #write: (bytes: Buffer) => Promise<void>
+  readonly #done = Promise.withResolvers<void>()
+  /** Pieces that were handed to the reader and that it has not taken yet. */
+  #waiting = 0
+  /** Reading has stopped because so many wait. */
+  #stopped = false
+  /** Nothing more will be read. */
+  #ended = false
+  /** The program has ended; since then, how much more is passed on. */
+  #over = false
+  #left_bytes = leftover_bytes
+  /** Ends the reading when nothing comes any more after the end of the program. */
+  #silence: NodeJS.Timeout | undefined
+
+  constructor(output: Output, write: (bytes: Buffer) => Promise<void>) {
+    this.#output = output
+    this.#write = write
+    output.read(
+      (bytes) => this.#take(bytes),
+      () => this.#onEnd(),
+    )
   }
+
+  get done(): Promise<void> {
+    return this.#done.promise
+  }
+
+  onProgramEnded(): void {
+    this.#over = true
+    this.#watchSilence()
+  }
+
+  #take(bytes: Buffer): boolean {
+    const copy = copyOf(bytes)
+    this.#waiting += 1
+    this.#write(copy.subarray(0, bytes.length)).then(
+      () => this.#onTaken(copy),
+      (error: unknown) => this.#onGone(error),
+    )
+    if (this.#over) {
+      clearTimeout(this.#silence)
+      this.#left_bytes -= bytes.length
+      if (this.#left_bytes <= 0) this.#output.close()
+    }
+    this.#stopped = this.#waiting >= mostWaiting
+    return !this.#stopped
+  }
+
+  /** The reader has taken a piece. */
+  #onTaken(copy: Buffer): void {
+    if (spare.length < mostSpare) spare.push(copy)
+    this.#waiting -= 1
+    if (this.#ended) return this.#finish()
+    if (this.#stopped) this.#output.resume()
+    this.#stopped = false
+    if (this.#over) this.#watchSilence()
+  }
+
+  /** The reader is gone. */
+  #onGone(error: unknown): void {
+    this.#done.reject(error)
+    this.#output.close()
+  }
+
+  #onEnd(): void {
+    this.#ended = true
+    clearTimeout(this.#silence)
+    this.#finish()
+  }
+
+  #finish(): void {
+    if (this.#waiting === 0) this.#done.resolve()
+  }
+
+  #watchSilence(): void {
+    clearTimeout(this.#silence)
+    if (this.#waiting === 0 && !this.#ended)
+      this.#silence = setTimeout(() => this.#output.close(), silence_ms)
+  }
+}
+
+/** The bytes in memory that stays theirs until it is spare again. */
+function copyOf(bytes: Buffer): Buffer {
+  const copy = spare.pop() ?? Buffer.allocUnsafeSlow(Math.max(read_bytes, bytes.length))
+  bytes.copy(copy)
+  return copy
 }

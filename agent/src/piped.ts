@@ -1,7 +1,8 @@
 // A program on pipes: standard output and errors apart, input with the program's own pace, and no terminal.
-import type { Readable, Writable } from 'node:stream'
+import type { Writable } from 'node:stream'
 import { start } from './children.ts'
 import { makePipes } from './native/pipes.ts'
+import { Output } from './outputs.ts'
 import { signalsFor, type Command, type RunningProgram } from './program.ts'
 import { credentialsFor } from './privileges.ts'
 import type { Account } from './users.ts'
@@ -17,9 +18,13 @@ export async function startOnPipes(
     const { child, pid, ended } = await start(command, env, account, () =>
       pipes ? [...pipes.program] : ['pipe', 'pipe', 'pipe'],
     )
-    const { stdin, stdout, stderr }: { stdin: Writable; stdout: Readable; stderr: Readable } = pipes
+    const { stdin, stdout, stderr }: { stdin: Writable; stdout: Output; stderr: Output } = pipes
       ? pipes.open()
-      : { stdin: child.stdin!, stdout: child.stdout!, stderr: child.stderr! }
+      : {
+          stdin: child.stdin!,
+          stdout: new Output(() => child.stdout!),
+          stderr: new Output(() => child.stderr!),
+        }
     // A program need not read what it is given.
     stdin.on('error', () => undefined)
     return {

@@ -1,8 +1,8 @@
 // The programs that sessions run: one interface for those on a pseudo-terminal and those on pipes, and the
 // code that both share.
 import { constants } from 'node:os'
-import type { Readable } from 'node:stream'
 import type { Exit, Size } from '@hawser/ssh'
+import type { Output } from './outputs.ts'
 
 /** A program to start. */
 export interface Command {
@@ -16,8 +16,8 @@ export interface RunningProgram {
   readonly pid: number
   /** The terminal's device. */
   readonly terminal: string | undefined
-  readonly stdout: Readable
-  readonly stderr: Readable | undefined
+  readonly stdout: Output
+  readonly stderr: Output | undefined
   /**
    * How the program itself ended; processes that it left behind may still hold its outputs. Never rejects.
    */

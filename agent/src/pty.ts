@@ -9,6 +9,7 @@ import { ReadStream } from 'node:tty'
 import { requireBinary, type NativePty } from '@lydell/node-pty/requireBinary.js'
 import type { Pty, Size } from '@hawser/ssh'
 import { hideFromChildren, start } from './children.ts'
+import { Output } from './outputs.ts'
 import { signalsFor, type Command, type RunningProgram } from './program.ts'
 import { credentialsFor } from './privileges.ts'
 import { sttyWords } from './terminal-modes.ts'
@@ -38,12 +39,13 @@ export async function startOnPty(
   pty: Pty,
 ): Promise<RunningProgram> {
   const { device, master, slave, native, forget } = openTerminal(pty, account)
-  const stdout = new ReadStream(master)
   let open = true
-  stdout.once('close', () => {
-    open = false
-    forget()
-  })
+  const stdout = new Output((onread) =>
+    new ReadStream(master, { onread }).once('close', () => {
+      open = false
+      forget()
+    }),
+  )
   try {
     await setModes(device, pty.modes)
     const { pid, ended } = await start(command, { ...env, SSH_TTY: device }, account, () => [
@@ -86,11 +88,11 @@ export async function startOnPty(
       hangUp() {
         hangUp()
         // Closing the master makes the kernel hang up the terminal for all who use it.
-        stdout.destroy()
+        stdout.close()
       },
     }
   } catch (error) {
-    stdout.destroy()
+    stdout.close()
     throw error
   } finally {
     closeSync(slave)

@@ -145,9 +145,9 @@ async function follow(session: Session, running: RunningProgram): Promise<Exit> 
   const inputs = passInput(channel, running)
   const events = passEvents(session, running)
   const outputs = [
-    passOutput(running.stdout, running.ended, async (bytes) => channel.write(bytes)),
+    passOutput(running.stdout, running.ended, (bytes) => channel.write(bytes)),
     ...(running.stderr
-      ? [passOutput(running.stderr, running.ended, async (bytes) => channel.write(bytes, 1))]
+      ? [passOutput(running.stderr, running.ended, (bytes) => channel.write(bytes, 1))]
       : []),
   ]
   // A reader that is gone is no failure; the channel reports it.

@@ -3,6 +3,7 @@
 import { openSync, closeSync, readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { hideFromChildren, start } from '../src/children.ts'
+import type { Output } from '../src/outputs.ts'
 import { startOnPipes } from '../src/piped.ts'
 import { commandAs, parseCredentials, formatCredentials } from '../src/privileges.ts'
 import { ownAccount } from '../src/users.ts'
@@ -15,10 +16,11 @@ const sh = (command: string) => ({ file: '/bin/sh', args: ['-c', command] })
 async function outputOf(command: { file: string; args: readonly string[] }): Promise<[string, unknown]> {
   const program = await startOnPipes(command, env, ownAccount())
   program.endInput()
-  program.stderr!.resume()
-  let text = ''
-  for await (const chunk of program.stdout as AsyncIterable<Buffer>) text += chunk.toString()
-  return [text, await program.ended]
+  const text: string[] = []
+  const read = (output: Output | undefined, kept: string[]): Promise<void> =>
+    new Promise((resolve) => output?.read((bytes) => kept.push(bytes.toString()) > 0, resolve))
+  await Promise.all([read(program.stdout, text), read(program.stderr, [])])
+  return [text.join(''), await program.ended]
 }
 
 test('nothing is left open by programs that have ended', async () => {

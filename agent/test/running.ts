@@ -1,5 +1,6 @@
 // For tests: whether a process of this machine still runs, and the real client on a terminal of its own.
 import { readFileSync } from 'node:fs'
+import { StringDecoder } from 'node:string_decoder'
 import { expect, vi } from 'vitest'
 import { startOnPty } from '../src/pty.ts'
 import type { RunningProgram } from '../src/program.ts'
@@ -45,8 +46,14 @@ export async function onTerminal(
     },
   )
   let shown = ''
-  program.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text))
-  program.stdout.on('error', () => undefined)
+  const decoder = new StringDecoder('utf8')
+  program.stdout.read(
+    (bytes) => {
+      shown += decoder.write(bytes)
+      return true
+    },
+    () => undefined,
+  )
   return {
     program,
     shown: () => shown,

@@ -31,9 +31,14 @@ test('what is written at one end is read at the other, and the end of it is seen
   execFileSync(process.execPath, ['-e', script], { stdio: [input, output, 'ignore'] })
   made.close()
   let read = ''
-  for await (const bytes of stdout as AsyncIterable<Buffer>) read += bytes.toString()
+  await new Promise<void>((resolve) =>
+    stdout.read((bytes) => {
+      read += bytes.toString()
+      return true
+    }, resolve),
+  )
   expect(read).toBe('rope')
-  stderr.destroy()
+  stderr.close()
 })
 
 test('closing leaves nothing open', () => {

@@ -6,13 +6,14 @@
 import { closeSync, fchownSync } from 'node:fs'
 import type * as Ffi from 'node:ffi'
 import { Socket } from 'node:net'
+import { Output } from '../outputs.ts'
 import type { Credentials } from '../privileges.ts'
 
 export interface Pipes {
   /** The program's ends, to be closed here once it has them. */
   readonly program: readonly [stdin: number, stdout: number, stderr: number]
   /** Our ends. */
-  open(): { readonly stdin: Socket; readonly stdout: Socket; readonly stderr: Socket }
+  open(): { readonly stdin: Socket; readonly stdout: Output; readonly stderr: Output }
   /** Closes the program's ends, and ours unless they were opened. */
   close(): void
 }
@@ -63,8 +64,8 @@ export function makePipes(owner: Credentials | undefined): Pipes | undefined {
         // A socket makes its end non-blocking; the program's end stays as programs expect it.
         return {
           stdin: new Socket({ fd: stdin.write, readable: false, writable: true }),
-          stdout: new Socket({ fd: stdout.read, readable: true, writable: false }),
-          stderr: new Socket({ fd: stderr.read, readable: true, writable: false }),
+          stdout: outputOf(stdout),
+          stderr: outputOf(stderr),
         }
       },
       close,
@@ -73,6 +74,10 @@ export function makePipes(owner: Credentials | undefined): Pipes | undefined {
     close()
     return undefined
   }
+}
+
+function outputOf({ read }: Pipe): Output {
+  return new Output((onread) => new Socket({ fd: read, readable: true, writable: false, onread }))
 }
 
 function makePipe(): Pipe {

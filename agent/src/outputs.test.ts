@@ -1,0 +1,136 @@
+// Outputs of real programs on pipes and terminals, which are all read into the same memory.
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, expect, test, vi } from 'vitest'
+import { passOutput } from './outputs.ts'
+import { startOnPipes } from './piped.ts'
+import type { RunningProgram } from './program.ts'
+import { startOnPty } from './pty.ts'
+import { ownAccount } from './users.ts'
+
+const env = { PATH: process.env.PATH ?? '', HOME: '/nonexistent' }
+const mib = 1024 * 1024
+
+async function onPipes(command: string): Promise<RunningProgram> {
+  const program = await startOnPipes({ file: '/bin/sh', args: ['-c', command] }, env, ownAccount())
+  program.endInput()
+  return program
+}
+
+async function onTerminal(command: string): Promise<RunningProgram> {
+  const opening = 'exec 0<>"$SSH_TTY" 1>&0 2>&0; stty raw;'
+  return startOnPty({ file: '/bin/sh', args: ['-c', `${opening} ${command}`] }, env, ownAccount(), {
+    terminal: 'xterm',
+    modes: new Map(),
+    columns: 80,
+    rows: 24,
+    width: 0,
+    height: 0,
+  })
+}
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-outputs-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** A command that prints so many random bytes, and what comes of it. */
+function random(bytes: number): { readonly command: string; readonly all: Passed } {
+  const file = path.join(folder, randomUUID())
+  const content = randomBytes(bytes)
+  writeFileSync(file, content)
+  return { command: `cat ${file}`, all: { bytes, hash: createHash('sha256').update(content).digest('hex') } }
+}
+
+interface Passed {
+  readonly bytes: number
+  readonly hash: string
+}
+
+/** All of an output; the reader does with each piece what `read` does before it looks at it. */
+async function passed(
+  program: RunningProgram,
+  read: () => Promise<unknown> = () => Promise.resolve(),
+): Promise<Passed> {
+  const hash = createHash('sha256')
+  let bytes = 0
+  await passOutput(program.stdout, program.ended, async (piece) => {
+    await read()
+    hash.update(piece)
+    bytes += piece.length
+  })
+  return { bytes, hash: hash.digest('hex') }
+}
+
+test.each([
+  ['pipes', onPipes, 8 * mib],
+  ['a terminal', onTerminal, mib],
+])('two programs at once on %s: no byte of one comes to the other', async (_, start, size) => {
+  const [one, other] = [random(size), random(size)]
+  // One reader is slower than the other, so that pieces of it wait while others are read.
+  const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+  const both = await Promise.all([
+    start(one.command).then((program) => passed(program)),
+    start(other.command).then((program) => passed(program, turn)),
+  ])
+  expect(both).toEqual([one.all, other.all])
+})
+
+test('a program waits for a reader that does not read, and the reader gets everything then', async () => {
+  const { command, all } = random(4 * mib)
+  const program = await onPipes(`exec ${command}`)
+  const reading = Promise.withResolvers<void>()
+  let asked = 0
+  const passing = passed(program, () => {
+    asked += 1
+    return reading.promise
+  })
+  let before = -1
+  await vi.waitFor(
+    () => {
+      const now = asked
+      const stands = now === before && now > 0
+      before = now
+      expect(stands).toBe(true)
+    },
+    { timeout: 10_000, interval: 200 },
+  )
+  // Two reads wait for the reader, and the pipe holds a third.
+  expect(asked).toBe(2)
+  expect(Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${program.pid}/io`, 'latin1'))?.[1])).toBeLessThan(
+    mib,
+  )
+  reading.resolve()
+  expect(await passing).toEqual(all)
+})
+
+test.each([
+  ['pipes', onPipes],
+  ['a terminal', onTerminal],
+])('a program on %s that ended before anybody read loses nothing', async (_, start) => {
+  const program = await start('head -c 3000 /dev/zero; exit 3')
+  await program.ended
+  await sleep(10)
+  expect((await passed(program)).bytes).toBe(3000)
+})
+
+test('what lies in the pipe at the end of the program reaches a reader that takes its time', async () => {
+  const program = await onPipes('head -c 60000 /dev/zero')
+  const late = passed(program, () => program.ended.then(() => sleep(50)))
+  expect((await late).bytes).toBe(60_000)
+})
+
+test('a process that is left behind and writes on is read for as much as a pipe can hold', async () => {
+  const program = await onPipes('yes & exit 0')
+  const { bytes } = await passed(program, () => program.ended)
+  expect(bytes).toBeGreaterThanOrEqual(mib)
+  expect(bytes).toBeLessThan(2 * mib)
+})
+
+test('a reader that is gone closes the output, and the program learns it', async () => {
+  const program = await onPipes('exec yes')
+  const passing = passOutput(program.stdout, program.ended, () => Promise.reject(new Error('gone')))
+  await expect(passing).rejects.toThrow('gone')
+  expect(await program.ended).toMatchObject({ type: 'exit-signal', signal: 'PIPE' })
+})
