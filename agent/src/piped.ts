@@ -33,7 +33,7 @@ export async function startOnPipes(
       stdout,
       stderr,
       ended,
-      write: async (bytes) => writeTo(stdin, bytes),
+      write: (bytes) => writeTo(stdin, bytes),
       endInput() {
         // What was written has been taken already. `end` would want to shut down a socket, which a pipe is
         // not.
@@ -48,14 +48,18 @@ export async function startOnPipes(
   }
 }
 
-async function writeTo(stdin: Writable, bytes: Buffer): Promise<boolean> {
+/** Waits only for what the pipe does not take at once. */
+function writeTo(stdin: Writable, bytes: Buffer): boolean | Promise<boolean> {
   if (stdin.destroyed) return false
+  let settle: ((taken: boolean) => void) | undefined
+  stdin.write(bytes, (error) => settle?.(!error))
+  if (stdin.writableLength === 0) return true
   return new Promise((resolve) => {
     const gone = (): void => resolve(false)
     stdin.once('close', gone)
-    stdin.write(bytes, (error) => {
+    settle = (taken) => {
       stdin.off('close', gone)
-      resolve(!error)
-    })
+      resolve(taken)
+    }
   })
 }

@@ -22,8 +22,8 @@ export interface RunningProgram {
    * How the program itself ended; processes that it left behind may still hold its outputs. Never rejects.
    */
   readonly ended: Promise<Exit>
-  /** Resolves when the program can take more; false once it takes nothing any more. */
-  write(bytes: Buffer): Promise<boolean>
+  /** When the program can take more, at once or later; false once it takes nothing any more. */
+  write(bytes: Buffer): boolean | Promise<boolean>
   /** Ends the input. Does nothing on a terminal, where a character ends it. */
   endInput(): void
   resize(size: Size): void

@@ -162,8 +162,11 @@ async function passInput(channel: Channel, running: RunningProgram): Promise<voi
   let wanted = true
   try {
     // Input that the program does not read is dropped, or the client would wait for ever.
-    for await (const { bytes, stream } of channel)
-      if (stream === 0 && wanted) wanted = await running.write(bytes)
+    for (let chunk = await channel.read(); chunk; chunk = await channel.read()) {
+      if (chunk.stream !== 0 || !wanted) continue
+      const taken = running.write(chunk.bytes)
+      wanted = typeof taken === 'boolean' ? taken : await taken
+    }
   } catch {
     // The connection broke off; the program is being hung up.
   }
