@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, test, vi } from 'vitest'
-import { passOutput } from './outputs.ts'
+import { passOutput, type OutputReader } from './outputs.ts'
 import { startOnPipes } from './piped.ts'
 import type { RunningProgram } from './program.ts'
 import { startOnPty } from './pty.ts'
@@ -48,17 +48,31 @@ interface Passed {
   readonly hash: string
 }
 
-/** All of an output; the reader does with each piece what `read` does before it looks at it. */
+/**
+ * All of an output; the reader takes a part of each piece at once, none unless stated, and does what `read`
+ * does before it looks at the rest.
+ */
 async function passed(
   program: RunningProgram,
   read: () => Promise<unknown> = () => Promise.resolve(),
+  now = 0,
 ): Promise<Passed> {
   const hash = createHash('sha256')
   let bytes = 0
-  await passOutput(program.stdout, program.ended, async (piece) => {
-    await read()
+  const look = (piece: Buffer): void => {
     hash.update(piece)
     bytes += piece.length
+  }
+  await passOutput(program.stdout, program.ended, {
+    takeNow(piece) {
+      const taken = Math.floor(piece.length * now)
+      look(piece.subarray(0, taken))
+      return taken
+    },
+    async take(piece) {
+      await read()
+      look(piece)
+    },
   })
   return { bytes, hash: hash.digest('hex') }
 }
@@ -66,15 +80,17 @@ async function passed(
 test.each([
   ['pipes', onPipes, 8 * mib],
   ['a terminal', onTerminal, mib],
-])('two programs at once on %s: no byte of one comes to the other', async (_, start, size) => {
-  const [one, other] = [random(size), random(size)]
-  // One reader is slower than the other, so that pieces of it wait while others are read.
+])('programs at once on %s: no byte of one comes to another', async (_, start, size) => {
+  const [one, other, third, last] = [random(size), random(size), random(size), random(size)]
+  // Readers are not equally slow, and take different parts at once: pieces of one wait while others are read.
   const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
-  const both = await Promise.all([
+  const all = await Promise.all([
     start(one.command).then((program) => passed(program)),
     start(other.command).then((program) => passed(program, turn)),
+    start(third.command).then((program) => passed(program, turn, 0.6)),
+    start(last.command).then((program) => passed(program, turn, 1)),
   ])
-  expect(both).toEqual([one.all, other.all])
+  expect(all).toEqual([one.all, other.all, third.all, last.all])
 })
 
 test('a program waits for a reader that does not read, and the reader gets everything then', async () => {
@@ -128,9 +144,25 @@ test('a process that is left behind and writes on is read for as much as a pipe 
   expect(bytes).toBeLessThan(2 * mib)
 })
 
-test('a reader that is gone closes the output, and the program learns it', async () => {
-  const program = await onPipes('exec yes')
-  const passing = passOutput(program.stdout, program.ended, () => Promise.reject(new Error('gone')))
-  await expect(passing).rejects.toThrow('gone')
-  expect(await program.ended).toMatchObject({ type: 'exit-signal', signal: 'PIPE' })
-})
+const gone = new Error('gone')
+
+test.each<[string, OutputReader]>([
+  [
+    'at once',
+    {
+      takeNow() {
+        throw gone
+      },
+      take: () => Promise.resolve(),
+    },
+  ],
+  ['later', { takeNow: () => 0, take: () => Promise.reject(gone) }],
+])(
+  'a reader that is gone, which is known %s, closes the output, and the program learns it',
+  async (_, reader) => {
+    const program = await onPipes('exec yes')
+    const passing = passOutput(program.stdout, program.ended, reader)
+    await expect(passing).rejects.toThrow('gone')
+    expect(await program.ended).toMatchObject({ type: 'exit-signal', signal: 'PIPE' })
+  },
+)

@@ -1,6 +1,6 @@
 // Passes the output of a program to its reader as it is read. All outputs are read into the same memory, so
-// that the many that are silent hold none: a new buffer for each read costs the agent more than the read. The
-// bytes of a read are copied before the next read; the copies live in memory that is used again. Reading
+// that the many that are silent hold none: a new buffer for each read costs the agent more than the read. What
+// the reader does not take at once is copied before the next read, into memory that is used again. Reading
 // stops while two pieces wait for the reader, so that a slow reader slows the program and nothing piles up
 // here. Everything that the program has written is passed on, also after it ended. Processes that it left
 // behind may hold its output open for ever. sshd waits for them. We wait while output keeps coming, for at
@@ -62,13 +62,17 @@ export class Output {
   }
 }
 
+/** Who gets an output. Both functions throw, or reject, when the reader is gone. */
+export interface OutputReader {
+  /** Takes as many of the bytes as it can at once, and returns how many. */
+  takeNow(bytes: Buffer): number
+  /** Resolves when it has taken all of them. */
+  take(bytes: Buffer): Promise<void>
+}
+
 /** Resolves when there is no more; rejects when the reader is gone. Either way the output is closed. */
-export function passOutput(
-  output: Output,
-  ended: Promise<unknown>,
-  write: (bytes: Buffer) => Promise<void>,
-): Promise<void> {
-  const passing = new Passing(output, write)
+export function passOutput(output: Output, ended: Promise<unknown>, reader: OutputReader): Promise<void> {
+  const passing = new Passing(output, reader)
   void ended.then(() => passing.onProgramEnded())
   return passing.done
 }
@@ -76,7 +80,7 @@ export function passOutput(
 /** One output on its way to its reader. */
 class Passing {
   readonly #output: Output
-  readonly #write: (bytes: Buffer) => Promise<void>
+  readonly #reader: OutputReader
   readonly #done = Promise.withResolvers<void>()
   /** Pieces that were handed to the reader and that it has not taken yet. */
   #waiting = 0
@@ -90,9 +94,9 @@ class Passing {
   /** Ends the reading when nothing comes any more after the end of the program. */
   #silence: NodeJS.Timeout | undefined
 
-  constructor(output: Output, write: (bytes: Buffer) => Promise<void>) {
+  constructor(output: Output, reader: OutputReader) {
     this.#output = output
-    this.#write = write
+    this.#reader = reader
     output.read(
       (bytes) => this.#take(bytes),
       () => this.#onEnd(),
@@ -109,19 +113,29 @@ class Passing {
   }
 
   #take(bytes: Buffer): boolean {
-    const copy = copyOf(bytes)
-    this.#waiting += 1
-    this.#write(copy.subarray(0, bytes.length)).then(
-      () => this.#onTaken(copy),
-      (error: unknown) => this.#onGone(error),
-    )
+    try {
+      const taken = this.#waiting === 0 ? this.#reader.takeNow(bytes) : 0
+      if (taken < bytes.length) this.#handCopy(bytes.subarray(taken))
+    } catch (error) {
+      this.#onGone(error)
+      return false
+    }
     if (this.#over) {
-      clearTimeout(this.#silence)
+      this.#watchSilence()
       this.#left_bytes -= bytes.length
       if (this.#left_bytes <= 0) this.#output.close()
     }
     this.#stopped = this.#waiting >= mostWaiting
     return !this.#stopped
+  }
+
+  #handCopy(bytes: Buffer): void {
+    const copy = copyOf(bytes)
+    this.#waiting += 1
+    this.#reader.take(copy.subarray(0, bytes.length)).then(
+      () => this.#onTaken(copy),
+      (error: unknown) => this.#onGone(error),
+    )
   }
 
   /** The reader has taken a piece. */

@@ -12,7 +12,7 @@ import {
 } from '@hawser/ssh'
 import { deviceVariables, environmentOf, mayPass, readEndpoint, type Endpoint } from './environment.ts'
 import { compileCache } from './folders.ts'
-import { passOutput } from './outputs.ts'
+import { passOutput, type OutputReader } from './outputs.ts'
 import { startOnPipes } from './piped.ts'
 import type { RunningProgram } from './program.ts'
 import { startOnPty } from './pty.ts'
@@ -145,10 +145,8 @@ async function follow(session: Session, running: RunningProgram): Promise<Exit> 
   const inputs = passInput(channel, running)
   const events = passEvents(session, running)
   const outputs = [
-    passOutput(running.stdout, running.ended, (bytes) => channel.write(bytes)),
-    ...(running.stderr
-      ? [passOutput(running.stderr, running.ended, (bytes) => channel.write(bytes, 1))]
-      : []),
+    passOutput(running.stdout, running.ended, readerOf(channel, 0)),
+    ...(running.stderr ? [passOutput(running.stderr, running.ended, readerOf(channel, 1))] : []),
   ]
   // A reader that is gone is no failure; the channel reports it.
   await Promise.all(outputs.map(async (output) => output.catch(() => undefined)))
@@ -157,6 +155,11 @@ async function follow(session: Session, running: RunningProgram): Promise<Exit> 
   await Promise.all([inputs, events])
   return exit
 }
+
+const readerOf = (channel: Channel, stream: number): OutputReader => ({
+  takeNow: (bytes) => channel.sendNow(bytes, stream),
+  take: (bytes) => channel.write(bytes, stream),
+})
 
 async function passInput(channel: Channel, running: RunningProgram): Promise<void> {
   let wanted = true

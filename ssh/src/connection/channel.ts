@@ -172,21 +172,26 @@ class SshChannel implements ConnectionChannel {
   }
 
   send(bytes: Uint8Array, stream = 0): Promise<void> | void {
+    const sent = this.sendNow(bytes, stream)
+    if (sent === bytes.length) return undefined
+    const done = Promise.withResolvers<void>()
+    this.#outgoing.push({ kind: 'data', bytes: bytes.subarray(sent), stream, done })
+    this.#outside.ready()
+    return done.promise
+  }
+
+  sendNow(bytes: Uint8Array, stream = 0): number {
     if (this.#lost) throw this.#lost
     if (this.#endWanted || this.#closeWanted || this.#gotClose)
       throw new ChannelClosed('The channel is closed for writing.')
-    let rest = bytes
+    let sent = 0
     // While nothing waits nobody is overtaken.
-    while (rest.length > 0 && this.#outgoing.length === 0 && !this.#outside.congested) {
-      const size = this.#sendData(rest, stream)
+    while (sent < bytes.length && this.#outgoing.length === 0 && !this.#outside.congested) {
+      const size = this.#sendData(sent === 0 ? bytes : bytes.subarray(sent), stream)
       if (size === 0) break
-      rest = rest.subarray(size)
+      sent += size
     }
-    if (rest.length === 0) return
-    const done = Promise.withResolvers<void>()
-    this.#outgoing.push({ kind: 'data', bytes: rest, stream, done })
-    this.#outside.ready()
-    return done.promise
+    return sent
   }
 
   async end(): Promise<void> {

@@ -39,6 +39,8 @@ export interface Channel extends AsyncIterable<Chunk>, AsyncDisposable {
   write(bytes: Uint8Array, stream?: number): Promise<void>
   /** The same without a promise, and without work for one, when the bytes could leave at once. */
   send(bytes: Uint8Array, stream?: number): Promise<void> | void
+  /** Sends as many of the bytes as can leave at once, and returns how many that are: their memory is free. */
+  sendNow(bytes: Uint8Array, stream?: number): number
   /** EOF after all that was written: nothing more will be. */
   end(): Promise<void>
   /** Closes after all that was written, or now without it; resolves when the peer has closed, too. */
