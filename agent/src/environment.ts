@@ -100,12 +100,15 @@ export async function deviceVariables(
   paths: string = pathFile,
 ): Promise<DeviceVariables> {
   const text = async (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '')
+  const distinct = [...new Set([...files, paths])]
+  const read = await Promise.all(distinct.map(async (file) => [file, assignments(await text(file))] as const))
+  const assigned = new Map(read)
   const found: Record<string, string> = {}
   for (const file of files) {
-    for (const [name, value] of assignments(await text(file)))
+    for (const [name, value] of assigned.get(file) ?? [])
       if (language.test(name) && harmless.test(value)) found[name] ??= value
   }
-  const path = assignments(await text(paths)).find(([name]) => name === 'PATH')?.[1]
+  const path = assigned.get(paths)?.find(([name]) => name === 'PATH')?.[1]
   return { language: Object.keys(found).length === 0 ? { LANG: 'C.UTF-8' } : found, path: path || undefined }
 }
 
