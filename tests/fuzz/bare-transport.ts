@@ -50,6 +50,7 @@ export function bareTransport(): BareTransport {
     },
     send: (_written: Writer) => undefined,
     sendData: () => undefined,
+    releaseMessage: () => undefined,
     congested: false,
     pauseReading: () => undefined,
     resumeReading: () => undefined,

@@ -48,6 +48,8 @@ export interface ChannelContext {
   readonly memory: Account
   send(written: Writer): void
   sendData(stream: number, bytes: Uint8Array): void
+  /** Nobody has kept anything of the message that came last. */
+  releaseMessage(): void
   /** Data should wait. */
   readonly congested: boolean
   /** So many bytes have reached the reader here, or left for the peer. */
@@ -255,7 +257,11 @@ class SshChannel implements ConnectionChannel {
     // Nobody will read it, but the peer must not be stuck before it hears that we close.
     if (this.#closeWanted) return this.#giveCredit(bytes.length)
     const taker = this.#taker
-    if (taker && !taker.isBusy) return this.#handTo(taker, { bytes, stream })
+    if (taker && !taker.isBusy) {
+      this.#handTo(taker, { bytes, stream })
+      if (!taker.isBusy) this.#outside.releaseMessage()
+      return
+    }
     const reader = this.#reader
     if (!reader) return this.#outside.memory.hold(this.#received.push(bytes, stream))
     this.#reader = undefined

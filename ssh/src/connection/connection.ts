@@ -176,6 +176,7 @@ class SshConnection implements Connection {
       remoteWindow_bytes: remote.window_bytes,
       remotePacket_bytes: remote.packet_bytes,
       send: (written) => transport.send(written),
+      releaseMessage: () => transport.releaseMessage(),
       sendData: (stream, bytes) => transport.sendData(remote.id, stream, bytes, remote.packet_bytes),
       get congested() {
         return transport.congested

@@ -53,6 +53,41 @@ describe.each(['none', ...suites])('%s', (name) => {
   })
 })
 
+describe('memory of large packets that span chunks', () => {
+  /** Packets of random bytes, read in pieces; `keep` says whether a payload is kept or given back. */
+  function read(keep: (count: number) => boolean): { same: boolean; memories: number } {
+    const { writer, reader } = ends('aes128-gcm@openssh.com')
+    reader.allow(256 * 1024)
+    const sent = Array.from({ length: 24 }, (_, at) => randomBytes(at % 2 === 0 ? 100_000 : 33_000))
+    const wire = Buffer.concat(sent.flatMap((bytes) => writer.seal(message(94, bytes.length).raw(bytes))))
+    const kept: { readonly payload: Buffer; readonly at: number }[] = []
+    const memories = new Set<ArrayBufferLike>()
+    let [count, same] = [0, true]
+    for (let at = 0; at < wire.length;) {
+      reader.push(Buffer.from(wire.subarray(at, (at += 30_000))))
+      for (let payload = reader.next(); payload; payload = reader.next()) {
+        same &&= payload.subarray(1).equals(sent[count]!)
+        memories.add(payload.buffer)
+        if (keep(count)) kept.push({ payload, at: count })
+        else reader.release()
+        count += 1
+      }
+    }
+    same &&= kept.every(({ payload, at }) => payload.subarray(1).equals(sent[at]!))
+    return { same: same && count === sent.length, memories: memories.size }
+  }
+
+  test('is used again when nobody kept them', () => {
+    const { same, memories } = read(() => false)
+    expect(same).toBe(true)
+    expect(memories).toBeLessThan(10)
+  })
+
+  test.each([1, 2, 3, 5])('is not when somebody did: every payload but each %i. is kept', (every) => {
+    expect(read((count) => count % every !== 0).same).toBe(true)
+  })
+})
+
 describe.each(suites)('%s', (name) => {
   test('a changed, repeated or missing packet is noticed', () => {
     const seal = (writer: ReturnType<typeof packetWriter>, text: string): Buffer =>

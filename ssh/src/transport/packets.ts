@@ -3,8 +3,9 @@
 //   byte   padding_length   at least 4
 //   payload, padding, MAC
 // Incoming bytes are used, and decrypted, where they lie, so that a chunk that was pushed belongs to the
-// reader: only a packet that spans chunks is put together in a buffer of its size. Padding comes from a pool
-// of random bytes, because asking for a few at a time costs more than encrypting them.
+// reader: only a packet that spans chunks is put together in memory of its own, which is used again if nobody
+// kept anything of it. Padding comes from a pool of random bytes, because asking for a few at a time costs more
+// than encrypting them.
 import { randomFillSync } from 'node:crypto'
 import { plainOpener, plainSealer } from '../ciphers/none.ts'
 import type { Opener, Room, Sealer } from '../ciphers/cipher.ts'
@@ -19,6 +20,27 @@ const shortestPadding_bytes = 4
 const nothing = Buffer.alloc(0)
 const pool = Buffer.alloc(16_384)
 let poolAt = pool.length
+
+/** Memory in which large packets were put together, to be used again by any connection; the newest last. */
+const spare: Buffer[] = []
+const mostSpare = 8
+/** Smaller packets are not worth it. */
+const large_bytes = 16 * 1024
+
+/** Not a part of a larger buffer: half a packet may wait for long. */
+function memoryFor(count: number): Buffer {
+  if (count < large_bytes) return Buffer.allocUnsafeSlow(count)
+  const at = spare.findLastIndex(({ length }) => length >= count && length < 2 * count)
+  return (
+    spare.splice(at, at < 0 ? 0 : 1)[0] ??
+    Buffer.allocUnsafeSlow(Math.ceil(count / large_bytes) * large_bytes)
+  )
+}
+
+function giveBack(memory: Buffer): void {
+  spare.push(memory)
+  if (spare.length > mostSpare) spare.shift()
+}
 
 function pad(gap: Buffer): void {
   if (poolAt + gap.length > pool.length) {
@@ -73,6 +95,8 @@ export interface PacketReader {
   push(chunk: Buffer): void
   /** The payload of the next whole packet. */
   next(): Buffer | undefined
+  /** Nobody has kept anything of the payload that `next` returned last. Its memory may be used again. */
+  release(): void
   /** Packets are opened by this one from now on; the one before is freed. */
   use(opener: Opener, resetSequence: boolean): void
   /** Frees the keys. Nothing is opened after it. */
@@ -89,9 +113,11 @@ export function packetReader(): PacketReader {
   let largest_bytes = strangersPacket_bytes
   /** What is left of the last chunk. */
   let chunk: Buffer = nothing
-  /** A packet that spans chunks, and how much of it is here. */
+  /** The memory of a packet that spans chunks, and how much of the packet is here. */
   let partial: Buffer | undefined
   let filled = 0
+  /** The memory of the last payload, if it is large and of our own. */
+  let lent: Buffer | undefined
   /** Bytes of the packet at hand with its MAC, once its length is known. */
   let whole = 0
 
@@ -105,23 +131,24 @@ export function packetReader(): PacketReader {
     if (!partial) {
       if (chunk.length >= count) return chunk.subarray(0, count)
       if (chunk.length === 0) return undefined
-      // Not a part of a larger buffer: half a packet may wait for long.
-      partial = Buffer.allocUnsafeSlow(count)
+      partial = memoryFor(count)
       filled = 0
     } else if (partial.length < count) {
-      const larger = Buffer.allocUnsafeSlow(count)
+      const larger = memoryFor(count)
       partial.copy(larger, 0, 0, filled)
       partial = larger
     }
     const copied = chunk.copy(partial, filled, 0, count - filled)
     filled += copied
     skip(copied)
-    return filled === count ? partial : undefined
+    return filled === count ? partial.subarray(0, count) : undefined
   }
 
   const consume = (count: number): void => {
-    if (partial) partial = undefined
-    else skip(count)
+    if (partial) {
+      if (partial.length >= large_bytes) lent = partial
+      partial = undefined
+    } else skip(count)
     whole = 0
   }
 
@@ -130,6 +157,7 @@ export function packetReader(): PacketReader {
       chunk = chunk.length === 0 ? more : Buffer.concat([chunk, more])
     },
     next() {
+      lent = undefined
       if (whole === 0) {
         const head = gather(4)
         if (!head) return undefined
@@ -150,6 +178,10 @@ export function packetReader(): PacketReader {
         throw new ProtocolError('A packet has an impossible padding.')
       sequence = (sequence + 1) >>> 0
       return body.subarray(1, body.length - padding)
+    },
+    release() {
+      if (lent) giveBack(lent)
+      lent = undefined
     },
     use(next, resetSequence) {
       opener.free()

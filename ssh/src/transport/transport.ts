@@ -162,6 +162,10 @@ class SshTransport implements Transport {
     if (this.#rekeyAfterLogin) this.rekey()
   }
 
+  releaseMessage(): void {
+    this.#receiver.reader.release()
+  }
+
   send(written: Writer): void {
     if (this.#endedWith) return
     try {

@@ -46,6 +46,8 @@ export interface Transport {
    * large packets. When it returns a promise the messages after it wait.
    */
   takeOver(receive: (payload: Buffer) => Promise<void> | void, onRoom: () => void): void
+  /** Nobody has kept anything of the message that came last. */
+  releaseMessage(): void
   send(written: Writer): void
   /**
    * Sends data of a channel; only while it is not congested. Data of the same channel and stream that follows
