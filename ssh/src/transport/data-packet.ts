@@ -8,58 +8,61 @@ import { headerBytes, Writer } from '../wire.ts'
 /** Room for the largest packet of data that is ever sent, and some. */
 const memory = Buffer.allocUnsafeSlow(160 * 1024)
 
-/** Whose it is, and how it is sealed. */
+/** The connection whose packet it is. */
 export interface PacketOwner {
+  /** Seals the packet. Must not throw: another connection may have asked for it. */
   sealData(written: Writer): void
 }
 
-let owner: PacketOwner | undefined
-let written = new Writer(memory)
-let channel = 0
-let stream = 0
-let data_bytes = 0
+class DataPacket {
+  /** Undefined while there is no packet. */
+  #owner: PacketOwner | undefined
+  #written = new Writer(memory)
+  /** The peer's number of the channel, and the stream: 0 for data, else that of extended data. */
+  #channel = 0
+  #stream = 0
+  #data_bytes = 0
 
-/** Adds data to the packet, or to a new one where it does not belong into this one; `most_bytes` fit into one. */
-export function addData(
-  by: PacketOwner,
-  to: number,
-  on: number,
-  bytes: Uint8Array,
-  most_bytes: number,
-): void {
-  const fits = owner === by && channel === to && stream === on && data_bytes + bytes.length <= most_bytes
-  if (!fits) {
-    if (owner) sealData(owner)
-    begin(by, to, on)
+  /** Adds data, to a new packet if it does not belong into this one. A packet holds at most `most_bytes`. */
+  add(owner: PacketOwner, channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void {
+    const isSame = this.#owner === owner && this.#channel === channel && this.#stream === stream
+    if (!isSame || this.#data_bytes + bytes.length > most_bytes) {
+      if (this.#owner) this.seal(this.#owner)
+      this.#begin(owner, channel, stream)
+    }
+    this.#written.raw(bytes)
+    this.#data_bytes += bytes.length
+    if (this.#data_bytes === most_bytes) this.seal(owner)
   }
-  written.raw(bytes)
-  data_bytes += bytes.length
-  if (data_bytes === most_bytes) sealData(by)
+
+  /** Seals the packet if it belongs to this owner. */
+  seal(owner: PacketOwner): void {
+    if (this.#owner !== owner) return
+    this.#owner = undefined
+    const length_at = this.#written.length - this.#data_bytes - 4
+    this.#written.bytes().writeUInt32BE(this.#data_bytes, length_at)
+    owner.sealData(this.#written)
+  }
+
+  /** Forgets the packet if it belongs to this owner. */
+  drop(owner: PacketOwner): void {
+    if (this.#owner === owner) this.#owner = undefined
+  }
+
+  #begin(owner: PacketOwner, channel: number, stream: number): void {
+    this.#owner = owner
+    this.#channel = channel
+    this.#stream = stream
+    this.#data_bytes = 0
+    const written = new Writer(memory)
+    written.gap(headerBytes)
+    written.byte(stream === 0 ? Message.channelData : Message.channelExtendedData).uint32(channel)
+    if (stream !== 0) written.uint32(stream)
+    // The length of the data, once it is known.
+    written.uint32(0)
+    this.#written = written
+  }
 }
 
-/** Has the packet sealed if it is of this owner. */
-export function sealData(by: PacketOwner): void {
-  if (owner !== by) return
-  owner = undefined
-  const length_at = written.length - data_bytes - 4
-  written.bytes().writeUInt32BE(data_bytes, length_at)
-  by.sealData(written)
-}
-
-/** Forgets the packet if it is of this owner. */
-export function dropData(by: PacketOwner): void {
-  if (owner === by) owner = undefined
-}
-
-function begin(by: PacketOwner, to: number, on: number): void {
-  owner = by
-  channel = to
-  stream = on
-  data_bytes = 0
-  written = new Writer(memory)
-  written.gap(headerBytes)
-  written.byte(on === 0 ? Message.channelData : Message.channelExtendedData).uint32(to)
-  if (on !== 0) written.uint32(on)
-  // For the length of the data, once it is known.
-  written.uint32(0)
-}
+/** The one of this process. */
+export const dataPacket = new DataPacket()

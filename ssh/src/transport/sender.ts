@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { ProtocolError } from '../errors.ts'
 import { object_bytes } from '../memory.ts'
 import type { Writer } from '../wire.ts'
-import { addData, dropData, sealData, type PacketOwner } from './data-packet.ts'
+import { dataPacket, type PacketOwner } from './data-packet.ts'
 import { mostUnsent_bytes, outbox, type Outbox } from './outbox.ts'
 import { packetWriter } from './packets.ts'
 import type { KeyUsage } from './rekeying.ts'
@@ -28,18 +28,18 @@ export class PacketSender implements PacketOwner {
   constructor(socket: Duplex, keyUsage: KeyUsage, onRoom: () => void, onError: (error: unknown) => void) {
     this.#keyUsage = keyUsage
     this.#onError = onError
-    this.#outbox = outbox(socket, onRoom, () => sealData(this))
+    this.#outbox = outbox(socket, onRoom, () => dataPacket.seal(this))
     this.#outbox.allow(strangersUnsent_bytes)
   }
 
   send(written: Writer): void {
-    sealData(this)
+    dataPacket.seal(this)
     this.#seal(written)
   }
 
   /** Data of a channel; it is copied at once and leaves at the end of the turn at the latest. */
   sendData(channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void {
-    addData(this, channel, stream, bytes, most_bytes)
+    dataPacket.add(this, channel, stream, bytes, most_bytes)
     this.#outbox.schedule()
   }
 
@@ -91,7 +91,7 @@ export class PacketSender implements PacketOwner {
 
   /** Nothing is sent after this. */
   end(): void {
-    dropData(this)
+    dataPacket.drop(this)
     this.#held = []
     this.writer.free()
   }
