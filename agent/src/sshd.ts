@@ -33,7 +33,7 @@ const methods = ['password', 'publickey']
 const mostFailures = 6
 /** Sessions and forwarded connections together. */
 const mostChannels = 512
-/** What a gateway may send in one packet: fewer packets cost less. */
+/** The largest packet that a gateway may send: fewer packets cost less. */
 const packet_bytes = 128 * 1024
 /** Whatever begins with `keepalive` is answered by every gateway and refreshes its session. */
 const keepalive = 'keepalive@hawser'

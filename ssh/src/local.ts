@@ -245,7 +245,7 @@ function channelPair(type: string): LocalChannels {
       },
       write,
       send: write,
-      // What is written waits here until the other end takes it.
+      // Bytes wait here until the other end takes them.
       sendNow: () => 0,
       async end() {
         if (!over && !closing) await writing.end()

@@ -94,7 +94,7 @@ let addressOf: typeof Ffi.getRawPointer
 class Parameter {
   readonly address: bigint
   readonly #words = new BigUint64Array(10)
-  /** What the words point at must not be collected. */
+  /** Keeps what the words point at from being collected. */
   readonly #kept: Buffer[]
 
   constructor(name: string, bytes: Buffer) {
@@ -110,7 +110,7 @@ class Parameter {
   }
 }
 
-/** What all contexts use, because no use of it lasts longer than a packet. */
+/** Memory that all contexts share: no use of it lasts longer than a packet. */
 interface Shared {
   /** Where OpenSSL says how much it wrote, which we know. */
   readonly written: Buffer

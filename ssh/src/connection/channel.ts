@@ -77,7 +77,7 @@ type Outgoing =
     }
   | { readonly kind: 'eof' | 'close'; readonly done: PromiseWithResolvers<void> }
 
-/** Whoever wants all of the data. */
+/** The one reader that takes all of the data. */
 interface Taker extends PromiseWithResolvers<void> {
   take(chunk: Chunk): Promise<void> | void
   /** It is not done with the last chunk. */

@@ -47,7 +47,7 @@ export class PacketSender implements PacketOwner {
     try {
       this.#seal(written)
     } catch (error) {
-      // Whoever made us seal it may be another connection.
+      // Another connection may have made us seal it.
       this.#onError(error)
     }
   }
