@@ -39,7 +39,7 @@ export interface LiveSessions extends AsyncDisposable {
 
 const touch_every_ms = 30_000
 /** Changes of so long are written together. A session that is shorter has one for all that becomes of it. */
-const collect_ms = 100
+const collect_ms = 20
 /** A session that no gateway has touched for so long is over. */
 export const stale_ms = 5 * minute_ms
 const batch = 500
