@@ -160,7 +160,7 @@ test('stopped and started again', { timeout: 240_000 }, async () => {
   }
   const callers = Array.from({ length: 6 }, (_, number) => caller(number))
   try {
-    await expect.poll(() => seen.has(200)).toBe(true)
+    await expect.poll(() => seen.has(200), { timeout: 30_000 }).toBe(true)
     await machine.stop()
     await expect.poll(() => seen.has(503), { timeout: 30_000 }).toBe(true)
   } finally {
