@@ -65,7 +65,7 @@ test('both sides offer first what is cheap, and last what is not', () => {
     expect(kex.filter((name) => name.startsWith('diffie-hellman'))).toEqual(
       kex.slice(kex.findIndex((name) => name.startsWith('diffie-hellman'))),
     )
-    expect(hostKey[0]).toBe('ssh-ed25519')
+    expect(hostKey[0]).toMatch(/^ssh-ed25519/)
     expect(hostKey.slice(-2)).toEqual(['rsa-sha2-512', 'rsa-sha2-256'])
   }
   expect(serverAlgorithms.kex.at(-1)).toBe('diffie-hellman-group16-sha512')

@@ -8,15 +8,15 @@ import { headerBytes, Writer } from '../wire.ts'
 /** Room for the largest packet of data that is ever sent, and some. */
 const memory = Buffer.allocUnsafeSlow(160 * 1024)
 
-/** The connection whose packet it is. */
-export interface PacketOwner {
+/** The sender whose packet it is. */
+export interface DataSealer {
   /** Seals the packet. Must not throw: another connection may have asked for it. */
   sealData(written: Writer): void
 }
 
 class DataPacket {
   /** Undefined while there is no packet. */
-  #owner: PacketOwner | undefined
+  #owner: DataSealer | undefined
   #written = new Writer(memory)
   /** The peer's number of the channel, and the stream: 0 for data, else that of extended data. */
   #channel = 0
@@ -24,7 +24,7 @@ class DataPacket {
   #data_bytes = 0
 
   /** Adds data, to a new packet if it does not belong into this one. A packet holds at most `most_bytes`. */
-  add(owner: PacketOwner, channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void {
+  add(owner: DataSealer, channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void {
     const isSame = this.#owner === owner && this.#channel === channel && this.#stream === stream
     if (!isSame || this.#data_bytes + bytes.length > most_bytes) {
       if (this.#owner) this.seal(this.#owner)
@@ -36,7 +36,7 @@ class DataPacket {
   }
 
   /** Seals the packet if it belongs to this owner. */
-  seal(owner: PacketOwner): void {
+  seal(owner: DataSealer): void {
     if (this.#owner !== owner) return
     this.#owner = undefined
     const length_at = this.#written.length - this.#data_bytes - 4
@@ -45,11 +45,11 @@ class DataPacket {
   }
 
   /** Forgets the packet if it belongs to this owner. */
-  drop(owner: PacketOwner): void {
+  drop(owner: DataSealer): void {
     if (this.#owner === owner) this.#owner = undefined
   }
 
-  #begin(owner: PacketOwner, channel: number, stream: number): void {
+  #begin(owner: DataSealer, channel: number, stream: number): void {
     this.#owner = owner
     this.#channel = channel
     this.#stream = stream

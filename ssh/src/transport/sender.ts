@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { ProtocolError } from '../errors.ts'
 import { object_bytes } from '../memory.ts'
 import type { Writer } from '../wire.ts'
-import { dataPacket, type PacketOwner } from './data-packet.ts'
+import { dataPacket, type DataSealer } from './data-packet.ts'
 import { mostUnsent_bytes, outbox, type Outbox } from './outbox.ts'
 import { packetWriter } from './packets.ts'
 import type { KeyUsage } from './rekeying.ts'
@@ -14,7 +14,7 @@ const strangersUnsent_bytes = 64 * 1024
 const mostHeld_bytes = 1024 * 1024
 
 /** The sending half of a transport. */
-export class PacketSender implements PacketOwner {
+export class PacketSender implements DataSealer {
   /** Seals with the keys in force. */
   readonly writer = packetWriter()
   readonly #outbox: Outbox
