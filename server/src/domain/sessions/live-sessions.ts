@@ -39,7 +39,7 @@ export interface LiveSessions extends AsyncDisposable {
 
 const touch_every_ms = 30_000
 /** Changes of so long are written together. A session that is shorter has one for all that becomes of it. */
-const collect_ms = 20
+const collect_ms = 50
 /** A session that no gateway has touched for so long is over. */
 export const stale_ms = 5 * minute_ms
 const batch = 500
@@ -122,10 +122,13 @@ export function liveSessions({ stores, clock, node, register, onError }: LiveSes
     if (!session) return
     session.change = { ...session.change, ...change }
     changed.add(uid)
-    collecting ??= setTimeout(() => {
-      collecting = undefined
-      writing = writing.then(writeChanged)
-    }, collect_ms).unref()
+    collecting ??= setTimeout(writeSoon, collect_ms).unref()
+  }
+
+  function writeSoon(): void {
+    clearTimeout(collecting)
+    collecting = undefined
+    writing = writing.then(writeChanged)
   }
 
   async function touch(): Promise<void> {
@@ -183,6 +186,8 @@ export function liveSessions({ stores, clock, node, register, onError }: LiveSes
           typed(session, 'none')
           session.name[Symbol.dispose]()
           note(uid, { active: 0, last_seen: iso(clock.now()) })
+          // Whoever lists sessions next sees that this one is over.
+          writeSoon()
         },
       }
     },
