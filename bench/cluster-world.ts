@@ -17,7 +17,7 @@ import type { BenchNode, LossParts } from './cluster-losses.ts'
 import { makeKey, plainLogin, user, type Destination } from './openssh.ts'
 import { freePort, root, startHawser, startProcess, type Program, type Running } from './programs.ts'
 
-/** What carries streams from node to node. */
+/** The link that carries streams from node to node. */
 export type Link = 'tls' | 'unix'
 
 export interface WorldOptions {

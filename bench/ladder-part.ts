@@ -21,7 +21,7 @@ export type LadderOrder =
   | { readonly do: 'move'; readonly rung: Rung; readonly way: 'down' | 'up'; readonly mibs: number }
   | { readonly do: 'begin' | 'count' }
 
-/** What a process has used since the order to begin. */
+/** The use of a process since the order to begin. */
 export interface Costs {
   readonly cpu_ms: number
   readonly heap_bytes: number

@@ -138,7 +138,7 @@ async function sshdPath(folder: string, cleanUp: AsyncDisposableStack): Promise<
 
 const family = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(family)]
 
-/** Of a process with one thread, to the nanosecond. */
+/** Processor time of a process with one thread, to the nanosecond. */
 function cpuOf_ms(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
 }

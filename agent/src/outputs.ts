@@ -140,7 +140,7 @@ class Passing {
 
   /** The reader has taken a piece. */
   #onTaken(copy: Buffer): void {
-    if (spare.length < mostSpare) spare.push(copy)
+    if (copy.length === read_bytes && spare.length < mostSpare) spare.push(copy)
     this.#waiting -= 1
     if (this.#ended) return this.#finish()
     if (this.#stopped) this.#output.resume()
@@ -171,9 +171,14 @@ class Passing {
   }
 }
 
-/** The bytes in memory that stays theirs until it is spare again. */
+/**
+ * The bytes in memory that stays theirs until it is spare again. Few bytes get memory of their own size: many
+ * sessions may wait with a line each.
+ */
 function copyOf(bytes: Buffer): Buffer {
-  const copy = spare.pop() ?? Buffer.allocUnsafeSlow(Math.max(read_bytes, bytes.length))
+  const isLarge = bytes.length * 2 >= read_bytes && bytes.length <= read_bytes
+  const copy =
+    (isLarge ? spare.pop() : undefined) ?? Buffer.allocUnsafeSlow(isLarge ? read_bytes : bytes.length)
   bytes.copy(copy)
   return copy
 }

@@ -40,7 +40,7 @@ function listen(text: string): Listen {
   return { host: match[1] ?? (match[2] || '0.0.0.0'), port }
 }
 
-/** What the address of a Unix socket has room for, without the zero at its end. */
+/** The longest path of a Unix socket, without the zero at its end. */
 const longestSocketPath_bytes = 107
 
 /** A TCP port, or `unix:` and the path of a socket. */
