@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { duplexPair } from 'node:stream'
-import { ConnectionLost, openMux, ProtocolError, StreamEvicted, StreamReset } from '@hawser/mux'
+import { ConnectionLost, liveness, openMux, ProtocolError, StreamEvicted, StreamReset } from '@hawser/mux'
 
 // The peer resets a stream: no other stream is concerned.
 {
@@ -50,4 +50,14 @@ import { ConnectionLost, openMux, ProtocolError, StreamEvicted, StreamReset } fr
   near.destroy()
   await once(near, 'close')
   assert.ok((await mux.ended) instanceof ConnectionLost)
+}
+
+// The peer is gone without a word: whoever waits for it in vain has it checked.
+{
+  const [near] = duplexPair()
+  using mux = openMux(near, { role: 'client' })
+  const peer = liveness(near, mux, 10)
+  const checking = setInterval(() => peer.check(), 1)
+  assert.ok((await mux.ended) instanceof ConnectionLost)
+  clearInterval(checking)
 }

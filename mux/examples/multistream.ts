@@ -1,10 +1,11 @@
-// The protocol of a stream, said at its beginning (multistream-select 1.0.0). The client need not wait for the
-// answer: its proposal and what follows can leave together.
+// The protocol of a stream, said at its beginning (multistream-select 1.0.0). The client need not wait for
+// the answer: its proposal and what follows can leave together.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { duplexPair } from 'node:stream'
-import { multistream, NegotiationFailed } from '@hawser/mux'
+import { multistream, NegotiationFailed, openMux } from '@hawser/mux'
 
-const { negotiate, propose, readLine, readReply, token } = multistream
+const { agreement, negotiate, propose, readLine, readReply, token } = multistream
 
 // Both know the protocol.
 {
@@ -14,6 +15,20 @@ const { negotiate, propose, readLine, readReply, token } = multistream
   assert.equal(protocol, '/echo/1.0.0')
   assert.equal(await readLine(server, 1024), 'a line')
   assert.equal(await readReply(client, '/echo/1.0.0'), true)
+}
+
+// What a server that knows the protocol answers is known before, so a mux can take it off the stream.
+{
+  const [near, far] = duplexPair()
+  using client = openMux(near, { role: 'client' })
+  using server = openMux(far, { role: 'server' })
+  const stream = client.open(propose('/echo/1.0.0'), agreement('/echo/1.0.0'))
+  for await (const accepted of server.incoming) {
+    await negotiate(accepted, ['/echo/1.0.0'])
+    accepted.write('hello')
+    break
+  }
+  assert.equal(String((await once(stream, 'data'))[0]), 'hello')
 }
 
 // The server does not, and goes on with another proposal.

@@ -29,6 +29,12 @@ export class ProtocolError extends Error {
 /** The connection under a session is gone without having been closed, or did not answer a ping in time. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost'
+  /** The peer had said nothing for too long; else the connection was cut. */
+  readonly silent: boolean
+  constructor(message: string, options: { readonly cause?: unknown; readonly silent?: boolean } = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.silent = options.silent === true
+  }
 }
 
 /** The session was closed, by us or by the peer in good order, while a stream was open. */
@@ -49,6 +55,11 @@ export class StreamRefused extends Error {
 /** The session's streams held too much that nobody read, and this one held the most. */
 export class StreamEvicted extends Error {
   override readonly name = 'StreamEvicted'
+}
+
+/** A stream that outlives its carriers was given up: no next carrier came in time, or the peer is another. */
+export class StreamLost extends Error {
+  override readonly name = 'StreamLost'
 }
 
 /** A WebSocket broke a rule, or ended without a close frame. */

@@ -1,9 +1,9 @@
 // How a stream is named, from both sides, and that nothing that follows is lost.
-import { duplexPair } from 'node:stream'
+import { duplexPair, type Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
 import { accept, muxPair, takeAll, takeBytes } from '../test/pairs.ts'
 import { NegotiationFailed } from './errors.ts'
-import { negotiate, propose, readLine, readReply, token } from './multistream.ts'
+import { agreement, negotiate, propose, readLine, readReply, token } from './multistream.ts'
 
 const ssh = '/ssh/open/1.0.0'
 const hello = '\x13/multistream/1.0.0\n'
@@ -111,6 +111,33 @@ test('opening, proposing and the first line need no round trip', async () => {
   expect(await readReply(opened, ssh)).toBe(true)
   expect((await takeAll(opened)).toString()).toBe('SSH-2.0-Test\r\n')
 })
+
+test.each([
+  ['in one piece', (stream: Duplex, text: string) => stream.write(text)],
+  ['byte by byte', (stream: Duplex, text: string) => [...text].forEach((byte) => stream.write(byte))],
+])('a reply that is expected is taken off the stream, %s', async (_, say) => {
+  const { client, server } = muxPair()
+  const opened = client.open(propose(ssh), agreement(ssh))
+  opened.write('the client speaks at once')
+  const accepted = await accept(server)
+  say(accepted, `${agreement(ssh).toString('latin1')}SSH`)
+  accepted.end()
+  expect((await takeAll(opened)).toString()).toBe('SSH')
+})
+
+test.each([token('na').toString('latin1'), 'something else entirely, longer than the reply would be'])(
+  'a peer that replies otherwise gets the stream reset: %j',
+  async (reply) => {
+    const { client, server } = muxPair()
+    const opened = client.open(propose(ssh), agreement(ssh))
+    const accepted = await accept(server)
+    accepted.on('error', () => undefined)
+    accepted.write(token('/multistream/1.0.0'))
+    accepted.write(reply)
+    await expect(takeAll(opened)).rejects.toThrow(NegotiationFailed)
+    expect(client.streams).toBe(0)
+  },
+)
 
 test('whoever waits for a reply learns that the stream is gone', async () => {
   const { client, server } = muxPair()

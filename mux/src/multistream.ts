@@ -1,7 +1,7 @@
 // multistream-select 1.0.0: what a stream is to be used for, said at its beginning. A token is an unsigned
 // varint (the length of what follows), a text and a newline. Both sides begin with the header token; then the
-// client proposes, and the server repeats the proposal or says `na` and waits for another. Whatever came after
-// the tokens is put back on the stream.
+// client proposes, and the server repeats the proposal or says `na` and waits for another. Whatever came
+// after the tokens is put back on the stream.
 import type { Duplex } from 'node:stream'
 import { NegotiationFailed } from './errors.ts'
 import { compact } from './receive-buffer.ts'
@@ -20,10 +20,16 @@ export function token(text: string): Buffer {
 }
 
 /**
- * The client's two tokens, header and proposal, to be sent together with what follows: the server's answer need not be awaited.
+ * The client's two tokens, header and proposal, to be sent together with what follows: the server's answer
+ * need not be awaited.
  */
 export function propose(protocol: string): Buffer {
   return Buffer.concat([token(header), token(protocol)])
+}
+
+/** What a server answers that supports the protocol. */
+export function agreement(protocol: string): Buffer {
+  return propose(protocol)
 }
 
 /** The server's two tokens are taken off the stream. False when it does not know the protocol. */

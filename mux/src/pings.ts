@@ -1,8 +1,8 @@
 // Pings of one session: those that measure the round trip, and those that tell whether the peer is still
-// there. A peer is gone when it has said nothing at all for the time limit after a ping: an answer can be late
-// because it stands behind many bytes, but then the bytes come. There is one timer, and none without
-// `PingTimes`.
-import { performance } from 'node:perf_hooks'
+// there. A peer is gone when it has said nothing at all for the time limit after a ping: an answer can be
+// late because it stands behind many bytes, but then the bytes come. There is one timer, and none without
+// `PingTimes`, which may change while the session lives. Each answer tells how long the connection was idle
+// before its ping, so that the caller learns what the path bears.
 import { ConnectionLost, StreamRefused } from './errors.ts'
 
 /** How often to ping, and how long a peer may say nothing at all after a ping. */
@@ -22,6 +22,8 @@ const mostMeasures = 64
 export class Pings {
   readonly #send: (id: number) => void
   readonly #lost: (error: Error) => void
+  /** Undefined: nobody is asked. */
+  #times: PingTimes | undefined
   #nextId = 0
   /** Round trips that are being measured, by id. */
   #measures: Map<number, Measure> | undefined
@@ -29,17 +31,43 @@ export class Pings {
   #awaited: number | undefined
   /** Something came since then. */
   #heard = false
+  /** The timer runs until the next ping, not until the limit of the last one. */
+  #pausing = false
   #timer: NodeJS.Timeout | undefined
+  /** When something last came or left, beside the pings that tell whether the peer is there. */
+  #active_at = performance.now()
+  /** How long nothing had come or left when the last of these pings was sent. */
+  #idle_ms = 0
 
   constructor(send: (id: number) => void, lost: (error: Error) => void, times: PingTimes | undefined) {
     this.#send = send
     this.#lost = lost
+    this.#times = times
     // Spread: after a restart thousands of sessions begin in the same second.
-    if (times) this.#after(times.every_ms * (0.5 + Math.random() / 2), () => this.#ask(times))
+    if (times) this.#pause(times.every_ms * (0.5 + Math.random() / 2))
   }
 
   heard(): void {
     this.#heard = true
+    if (this.#times) this.#active_at = performance.now()
+  }
+
+  /** Something leaves. */
+  sent(): void {
+    if (this.#times) this.#active_at = performance.now()
+  }
+
+  /** Pings at these times from now on. A ping that is under way keeps its time limit. */
+  pace(times: PingTimes): void {
+    const before = this.#times
+    this.#times = times
+    if (before && !this.#pausing) return
+    if (before?.every_ms !== times.every_ms) this.#pause(times.every_ms)
+  }
+
+  /** How long nothing has come or left; with a ping under way, how long that was before it. */
+  get idle_ms(): number {
+    return this.#awaited === undefined ? performance.now() - this.#active_at : this.#idle_ms
   }
 
   measure(): Promise<number> {
@@ -53,17 +81,20 @@ export class Pings {
     return promise
   }
 
-  /** False for an answer to what was not asked. */
-  answered(id: number): boolean {
+  /**
+   * How long the connection was idle before the ping that this answers; undefined for an answer to
+   * what was not asked.
+   */
+  answered(id: number): number | undefined {
     const measure = this.#measures?.get(id)
     if (measure) {
       this.#measures?.delete(id)
       measure.resolve(performance.now() - measure.sent)
-      return true
+      return 0
     }
-    if (id !== this.#awaited) return false
+    if (id !== this.#awaited) return undefined
     this.#awaited = undefined
-    return true
+    return this.#idle_ms
   }
 
   end(error: Error): void {
@@ -78,23 +109,34 @@ export class Pings {
     return id
   }
 
-  #ask(times: PingTimes): void {
+  #pause(delay_ms: number): void {
+    this.#after(delay_ms, () => this.#ask())
+    this.#pausing = true
+  }
+
+  #ask(): void {
+    if (!this.#times) return
+    this.#idle_ms = performance.now() - this.#active_at
     this.#awaited = this.#id()
     this.#heard = false
     // The timer first: sending can end the session, which ends the timer.
-    this.#after(times.timeout_ms, () => this.#check(times))
+    this.#after(this.#times.timeout_ms, () => this.#check())
     this.#send(this.#awaited)
   }
 
-  #check(times: PingTimes): void {
-    if (!this.#heard) return this.#lost(new ConnectionLost('The peer did not answer a ping.'))
-    if (this.#awaited === undefined)
-      return this.#after(Math.max(0, times.every_ms - times.timeout_ms), () => this.#ask(times))
+  #check(): void {
+    if (!this.#times) return
+    if (!this.#heard)
+      return this.#lost(new ConnectionLost('The peer did not answer a ping.', { silent: true }))
+    const { every_ms, timeout_ms } = this.#times
+    if (this.#awaited === undefined) return this.#pause(Math.max(0, every_ms - timeout_ms))
     this.#heard = false
-    this.#after(times.timeout_ms, () => this.#check(times))
+    this.#after(timeout_ms, () => this.#check())
   }
 
   #after(delay_ms: number, act: () => void): void {
+    this.#pausing = false
+    clearTimeout(this.#timer)
     this.#timer = setTimeout(act, delay_ms)
     this.#timer.unref()
   }

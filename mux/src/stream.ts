@@ -4,7 +4,7 @@
 // is that of the peer's window and of the carrier, and its memory is the writer's again. The session decides
 // whose turn it is to send.
 import { Duplex } from 'node:stream'
-import { MuxClosed } from './errors.ts'
+import { MuxClosed, NegotiationFailed } from './errors.ts'
 import { Flag, frame, initialWindow_bytes, mostPayload_bytes, Type } from './frames.ts'
 import { compact, mayEmit, ReceiveBuffer } from './receive-buffer.ts'
 import { releasesBuffers } from './releases-buffers.ts'
@@ -41,6 +41,8 @@ export class MuxStream extends Duplex {
   #granted = initialWindow_bytes
   readonly #received = new ReceiveBuffer()
   #wanted = false
+  /** What the peer must send first; nobody else sees it. Undefined when it has come. */
+  #expected: Uint8Array | undefined
   /** What we may still send. */
   #credit = initialWindow_bytes
 
@@ -98,6 +100,29 @@ export class MuxStream extends Duplex {
     if (this.destroyed) return
     this.#heard = true
     this.#granted -= bytes.length
+    if (this.#expected) {
+      const rest = this.#takeExpected(bytes, this.#expected)
+      if (rest.length > 0) this.#pass(rest)
+    } else this.#pass(bytes)
+    this.#giveCredit()
+  }
+
+  /** The peer must begin with these bytes. They are taken off the stream; others reset it. */
+  expect(bytes: Uint8Array): void {
+    this.#expected = bytes
+  }
+
+  /** What follows the expected bytes. */
+  #takeExpected(bytes: Buffer, expected: Uint8Array): Buffer {
+    const length = Math.min(bytes.length, expected.length)
+    const isSame = bytes.subarray(0, length).equals(expected.subarray(0, length))
+    this.#expected = length < expected.length ? expected.subarray(length) : undefined
+    if (isSame) return bytes.subarray(length)
+    this.destroy(new NegotiationFailed('The peer does not begin as it should.'))
+    return Buffer.alloc(0)
+  }
+
+  #pass(bytes: Buffer): void {
     if (mayEmit(this) && this.#received.size === 0) this.emit('data', bytes)
     else if (this.#wanted && this.#received.size === 0) this.#wanted = this.push(compact(bytes))
     else {
@@ -105,7 +130,6 @@ export class MuxStream extends Duplex {
       this.#received.put(bytes)
       this.#host.holds(this, this.#received.held - before)
     }
-    this.#giveCredit()
   }
 
   /** False when the sum is more than a window can be. */

@@ -2,8 +2,8 @@
 // waits here without a bound (what comes is bounded by windows, by the number of streams and by the memory
 // that all of them hold, what goes by the carrier's own limit, `mostControl_bytes` and `mostAnswers_bytes`);
 // streams that want to send get a frame each in turn; the carrier is always read, so that no stream can stop
-// another; a peer that breaks a rule ends the session and nothing else. One timer per session, and only if it
-// is told to ping.
+// another; a peer that breaks a rule ends the session and nothing else. A session that is told to ping has
+// one timer, and one that is told to watch for silence has another.
 import type { Duplex } from 'node:stream'
 import {
   ConnectionLost,
@@ -26,8 +26,9 @@ import {
   writeHeader,
   type FrameSink,
 } from './frames.ts'
-import { Pings } from './pings.ts'
+import { Pings, type PingTimes } from './pings.ts'
 import { isReleasing, releasesBuffers } from './releases-buffers.ts'
+import { Silence } from './silence.ts'
 import { MuxStream, type StreamHost } from './stream.ts'
 
 /** The role and the limits of a session. */
@@ -48,18 +49,21 @@ export interface MuxOptions {
    */
   readonly mostUnread_bytes?: number
   /** Whoever has said nothing at all `timeout_ms` after a ping is gone. */
-  readonly ping?: { readonly every_ms: number; readonly timeout_ms: number }
-  /** A ping of ours was answered. */
-  readonly onPong?: () => void
+  readonly ping?: PingTimes
+  /** A ping of ours was answered. `idle_ms`: how long nothing had come or left before it. */
+  readonly onPong?: (idle_ms: number) => void
+  /** The peer has sent a ping, which is answered. */
+  readonly onPing?: () => void
 }
 
 /** A session of yamux: opens streams, and takes those that the peer opens. */
 export interface Mux extends Disposable {
   /**
    * Opens a stream; the opening and `first` leave in one write. When that cannot be, the stream that is
-   * returned fails with the reason: whoever uses it has one way to learn of failure.
+   * returned fails with the reason: whoever uses it has one way to learn of failure. The peer must begin with
+   * the bytes that are `expected`, if any: they are taken off the stream, and others reset it.
    */
-  open(first?: Uint8Array): Duplex
+  open(first?: Uint8Array, expected?: Uint8Array): Duplex
   /** Streams that the peer opens. For one taker; it ends when the session does. */
   readonly incoming: AsyncIterable<Duplex>
   /** Resolves when the session is over, with the reason unless it was closed in good order. */
@@ -68,6 +72,17 @@ export interface Mux extends Disposable {
   readonly streams: number
   /** The time to the peer and back in milliseconds. Rejects when the session ends. */
   ping(): Promise<number>
+  /** Changes how often to ping, or begins to. */
+  pace(times: PingTimes): void
+  /** Ends the session when the peer, which pings, has said nothing at all for so long. */
+  allowSilence(silence_ms: number): void
+  /** Ends the session unless the peer says something within this time, such as an answer. */
+  expectWord(within_ms: number): void
+  /**
+   * How long nothing has come or left, in a session that pings. With a ping under way, or unanswered at the
+   * end of the session: how long that was before the ping.
+   */
+  readonly idle_ms: number
   /** Tells the peer to open no more streams. */
   goAway(): void
   /** Ends the session and its streams at once. */
@@ -96,11 +111,13 @@ class Session implements Mux, StreamHost, FrameSink {
   readonly #window: number
   readonly #mostStreams: number
   readonly #mostIncoming: number
-  readonly #onPong: (() => void) | undefined
+  readonly #onPong: ((idle_ms: number) => void) | undefined
+  readonly #onPing: (() => void) | undefined
   readonly #resolveEnded: (reason: Error | undefined) => void
   readonly #reader = new FrameReader()
   readonly #streams = new Map<number, MuxStream>()
   readonly #pings: Pings
+  readonly #silence: Silence
 
   /** Of the stream that we open next. */
   #nextId: number
@@ -137,8 +154,9 @@ class Session implements Mux, StreamHost, FrameSink {
   /** Which of the two has sent GO AWAY. */
   #weGoAway = false
   #peerGoesAway = false
-  /** The session has ended. */
+  /** The session has ended, and how long it was idle then. */
   #over = false
+  #idleAtEnd_ms: number | undefined
 
   constructor(carrier: Duplex, options: MuxOptions) {
     this.#carrier = carrier
@@ -148,6 +166,7 @@ class Session implements Mux, StreamHost, FrameSink {
     this.#mostIncoming = options.mostIncoming ?? this.#mostStreams
     this.#mostUnread_bytes = options.mostUnread_bytes ?? 32 * 1024 * 1024
     this.#onPong = options.onPong
+    this.#onPing = options.onPing
     this.#nextId = options.role === 'client' ? 1 : 2
     const { promise, resolve } = Promise.withResolvers<Error | undefined>()
     this.ended = promise
@@ -157,9 +176,11 @@ class Session implements Mux, StreamHost, FrameSink {
       (error) => this.#end(error, GoAway.normal),
       options.ping,
     )
+    this.#silence = new Silence((error) => this.#end(error, GoAway.normal))
     carrier.on('data', (chunk: Buffer) => {
       if (this.#over) return
       this.#pings.heard()
+      this.#silence.heard()
       this.#reader.take(chunk, this)
       this.#sendAnswers()
     })
@@ -189,13 +210,14 @@ class Session implements Mux, StreamHost, FrameSink {
     return this.#accept()
   }
 
-  open(first?: Uint8Array): Duplex {
+  open(first?: Uint8Array, expected?: Uint8Array): Duplex {
     const refusal = this.#whyNotOpen(first?.length ?? 0)
     const stream = new MuxStream(this.#nextId, this, this.#window)
     if (refusal) {
       stream.cut(refusal)
       return stream
     }
+    if (expected) stream.expect(expected)
     this.#nextId += 2
     this.#streams.set(stream.id, stream)
     const now = first?.subarray(0, mostPayload_bytes)
@@ -213,6 +235,22 @@ class Session implements Mux, StreamHost, FrameSink {
 
   ping(): Promise<number> {
     return this.#over ? Promise.reject(new MuxClosed('The session is over.')) : this.#pings.measure()
+  }
+
+  pace(times: PingTimes): void {
+    if (!this.#over) this.#pings.pace(times)
+  }
+
+  allowSilence(silence_ms: number): void {
+    if (!this.#over) this.#silence.allow(silence_ms)
+  }
+
+  expectWord(within_ms: number): void {
+    if (!this.#over) this.#silence.expect(within_ms)
+  }
+
+  get idle_ms(): number {
+    return this.#idleAtEnd_ms ?? this.#pings.idle_ms
   }
 
   goAway(): void {
@@ -373,8 +411,13 @@ class Session implements Mux, StreamHost, FrameSink {
   }
 
   #pinged(flags: number, id: number): boolean {
-    if (flags & Flag.syn) this.#answer(Type.ping, Flag.ack, 0, id)
-    else if (this.#pings.answered(id)) this.#onPong?.()
+    if (flags & Flag.syn) {
+      this.#answer(Type.ping, Flag.ack, 0, id)
+      this.#onPing?.()
+      return !this.#over
+    }
+    const idle_ms = this.#pings.answered(id)
+    if (idle_ms !== undefined) this.#onPong?.(idle_ms)
     return !this.#over
   }
 
@@ -428,6 +471,7 @@ class Session implements Mux, StreamHost, FrameSink {
   }
 
   #write(bytes: Buffer, done?: (error?: Error | null) => void): void {
+    this.#pings.sent()
     if (!this.#carrier.write(bytes, done)) this.#congested = true
   }
 
@@ -461,9 +505,11 @@ class Session implements Mux, StreamHost, FrameSink {
 
   #end(reason: Error | undefined, code?: number): void {
     if (this.#over) return
+    this.#idleAtEnd_ms = this.#pings.idle_ms
     this.#over = true
     const why = reason ?? new MuxClosed('The session is over.')
     this.#pings.end(why)
+    this.#silence.end()
     const streams = [...this.#streams.values()]
     this.#streams.clear()
     for (const stream of streams) stream.cut(why)

@@ -84,6 +84,122 @@ test('an idle session has one timer when it pings and none when it does not', as
   }
 })
 
+/** Runs in a time of its own. */
+async function inFakeTime(act: () => Promise<void>): Promise<void> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  try {
+    await act()
+  } finally {
+    vi.useRealTimers()
+  }
+}
+
+test('the pace of pings can change, and every answer says how long the session was idle', () =>
+  inFakeTime(async () => {
+    const idle: number[] = []
+    const peer = rudePeer({
+      role: 'server',
+      ping: { every_ms: 1_000, timeout_ms: 500 },
+      onPong: (idle_ms) => void idle.push(idle_ms),
+    })
+    vi.advanceTimersByTime(1_000)
+    await peer.hear(12)
+    peer.say('000200020000000000000000')
+    await turns()
+    // The answer is here: the new pace counts from the ping on.
+    peer.mux.pace({ every_ms: 60_000, timeout_ms: 500 })
+    vi.advanceTimersByTime(59_999)
+    expect(peer.mux.idle_ms).toBeGreaterThan(58_000)
+    vi.advanceTimersByTime(1)
+    expect(await peer.hear(12)).toBe('000200010000000000000001')
+    peer.say('000200020000000000000001')
+    await turns()
+    expect(idle[1]).toBeGreaterThan(58_000)
+    // Between two pings a new pace counts from now on.
+    vi.advanceTimersByTime(500)
+    peer.mux.pace({ every_ms: 5_000, timeout_ms: 500 })
+    vi.advanceTimersByTime(5_000)
+    expect(await peer.hear(12)).toBe('000200010000000000000002')
+    vi.advanceTimersByTime(500)
+    expect(await peer.mux.ended).toBeInstanceOf(ConnectionLost)
+    // How long it was idle before the ping that nobody answered.
+    expect(peer.mux.idle_ms).toBe(5_500)
+  }))
+
+test('bytes that pass between two pings are no idle time', () =>
+  inFakeTime(async () => {
+    const idle: number[] = []
+    const peer = rudePeer({ role: 'server', onPong: (idle_ms) => void idle.push(idle_ms) })
+    peer.mux.pace({ every_ms: 10_000, timeout_ms: 500 })
+    vi.advanceTimersByTime(10_000)
+    await peer.hear(12)
+    peer.say('000200020000000000000000')
+    await turns()
+    vi.advanceTimersByTime(6_000)
+    peer.mux.open()
+    await peer.hear(12)
+    vi.advanceTimersByTime(4_000)
+    await peer.hear(12)
+    peer.say('000200020000000000000001')
+    await turns()
+    expect(idle).toEqual([10_000, 4_000])
+  }))
+
+test('a session that is pinged ends when the pings stay away, and its peer is not asked', () =>
+  inFakeTime(async () => {
+    let pings = 0
+    const peer = rudePeer({ role: 'server', onPing: () => pings++ })
+    peer.mux.allowSilence(1_000)
+    for (let count = 0; count < 5; count++) {
+      vi.advanceTimersByTime(900)
+      peer.say('00020001000000000000002a')
+      expect(await peer.hear(12)).toBe('00020002000000000000002a')
+    }
+    expect(pings).toBe(5)
+    peer.mux.allowSilence(5_000)
+    vi.advanceTimersByTime(4_999)
+    await turns()
+    peer.say('00020001000000000000002a')
+    await peer.hear(12)
+    vi.advanceTimersByTime(5_000)
+    expect(await peer.mux.ended).toBeInstanceOf(ConnectionLost)
+  }))
+
+test('what wants an answer has to get one in time, or anything else', () =>
+  inFakeTime(async () => {
+    const peer = rudePeer({ role: 'client' })
+    peer.mux.allowSilence(600_000)
+    peer.mux.expectWord(1_000)
+    vi.advanceTimersByTime(999)
+    peer.say('00020001000000000000002a')
+    await peer.hear(12)
+    vi.advanceTimersByTime(10_000)
+    await turns()
+    peer.mux.expectWord(1_000)
+    vi.advanceTimersByTime(1_000)
+    expect(await peer.mux.ended).toBeInstanceOf(ConnectionLost)
+    expect(vi.getTimerCount()).toBe(1)
+  }))
+
+test('a peer that was silent as it may is not lost when less silence is allowed', () =>
+  inFakeTime(async () => {
+    const peer = rudePeer({ role: 'client' })
+    peer.mux.allowSilence(600_000)
+    vi.advanceTimersByTime(300_000)
+    let isOver = false
+    void peer.mux.ended.then(() => (isOver = true))
+    // As when somebody logs in.
+    peer.mux.expectWord(15_000)
+    peer.mux.allowSilence(65_000)
+    vi.advanceTimersByTime(14_000)
+    await turns()
+    expect(isOver).toBe(false)
+    peer.say('00020001000000000000002a')
+    await peer.hear(12)
+    vi.advanceTimersByTime(65_000)
+    expect(await peer.mux.ended).toBeInstanceOf(ConnectionLost)
+  }))
+
 test('a session over a socket whose other end went silent ends', async () => {
   await using pair = await bytePair()
   // TCP takes the bytes, nobody answers.

@@ -1,11 +1,11 @@
-// A WebSocket (RFC 6455) that carries nothing but bytes, straight on the socket: the tunnel of a device is one.
-// `ws` puts every message together before it hands it over, copies every payload that is larger than a read,
-// and unmasks byte by byte; on a tunnel, where the borders of messages mean nothing, that costs as much as all
-// the rest. Here the payloads of a read are moved together and unmasked in the memory they came in, and handed
-// on as one piece: agents in the field send frames of 4 KiB, and each would cost as much as the whole read.
-// What is written leaves as it is, behind its header, with everything else that waits. One promise about
-// messages, because agents of version 1 need it: a chunk that is written while nothing else waits is a message
-// of its own, and nothing that is written after its callback shares a message with it.
+// A WebSocket (RFC 6455) that carries nothing but bytes, straight on the socket: the tunnel of a device is
+// one. `ws` puts every message together before it hands it over, copies every payload that is larger than a
+// read, and unmasks byte by byte; on a tunnel, where the borders of messages mean nothing, that costs as much
+// as all the rest. Here the payloads of a read are moved together and unmasked in the memory they came in,
+// and handed on as one piece: agents in the field send frames of 4 KiB, and each would cost as much as the
+// whole read. What is written leaves as it is, behind its header, with everything else that waits. One
+// promise about messages, because agents of version 1 need it: a chunk that is written while nothing else
+// waits is a message of its own, and nothing that is written after its callback shares a message with it.
 import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { SocketLost } from '../errors.ts'
@@ -235,7 +235,8 @@ export class WebSocketStream extends Duplex {
     if (this.#opcode === Opcode.ping) this.#unanswered = Buffer.from(payload)
     else if (this.#opcode === Opcode.close)
       this.#closeCode = payload.length >= 2 ? payload.readUInt16BE(0) : 1005
-    else if (payload.length === 4 && this.#pings?.answered(payload.readUInt32BE(0))) this.#onPong?.()
+    else if (payload.length === 4 && this.#pings?.answered(payload.readUInt32BE(0)) !== undefined)
+      this.#onPong?.()
   }
 
   /** One answer for all pings of a read, and none while the peer does not take what was written already. */

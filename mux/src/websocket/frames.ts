@@ -24,7 +24,9 @@ export class HeaderReader {
   #have = 0
   #need = 2
 
-  /** Takes what it can of a header and returns where it stopped; `isWhole` says whether that was all of it. */
+  /**
+   * Takes what it can of a header and returns where it stopped; `isWhole` says whether that was all of it.
+   */
   take(chunk: Buffer, from: number): number {
     let at = from
     while (this.#have < this.#need && at < chunk.length) {

@@ -1,6 +1,6 @@
 // The opening handshake of a WebSocket that carries bytes (RFC 6455 section 4), in both roles.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import http, { type IncomingMessage } from 'node:http'
+import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { Duplex } from 'node:stream'
 import { UpgradeFailed } from '../errors.ts'
@@ -21,6 +21,16 @@ export interface DialOptions {
   readonly signal?: AbortSignal
   /** Certificates to trust instead of the system's, in PEM. */
   readonly ca?: string | readonly string[]
+  /** For wss: it makes the connection, and may resume a TLS session. Default: nothing is remembered. */
+  readonly agent?: https.Agent
+  /** The headers of the answer that opened the WebSocket, before anything is read from it. */
+  readonly onHeaders?: (headers: IncomingHttpHeaders) => void
+}
+
+/** How a WebSocket is answered by a server. */
+export interface AcceptOptions extends BytesOptions {
+  /** More headers of the answer. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /**
@@ -31,7 +41,7 @@ export function acceptBytes(
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-  options: BytesOptions = {},
+  { headers = {}, ...options }: AcceptOptions = {},
 ): Duplex {
   const { 'sec-websocket-key': key = '', 'sec-websocket-version': version, upgrade = '' } = request.headers
   if (
@@ -42,8 +52,9 @@ export function acceptBytes(
   )
     throw new UpgradeFailed('This is no request for a WebSocket of version 13.', { status: 400 })
   if (socket.destroyed) throw new UpgradeFailed('The connection is gone.')
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(
-    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${acceptOf(key)}\r\n\r\n`,
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${acceptOf(key)}\r\n${lines.join('')}\r\n`,
   )
   return new WebSocketStream(socket, head, 'server', options)
 }
@@ -51,14 +62,14 @@ export function acceptBytes(
 /** Opens a WebSocket as a client, for bytes. Rejects with UpgradeFailed. */
 export function dialBytes(url: string | URL, options: DialOptions = {}): Promise<Duplex> {
   return new Promise((resolve, reject) => {
-    const { signal, headers = {}, timeout_ms = 20_000, ca } = options
+    const { signal, headers = {}, timeout_ms = 20_000, ca, agent, onHeaders } = options
     if (signal?.aborted) return reject(signal.reason as Error)
     const target = new URL(url)
     const secure = target.protocol === 'wss:'
     target.protocol = secure ? 'https:' : 'http:'
     const key = randomBytes(16).toString('base64')
     const asked = (secure ? https : http).request(target, {
-      agent: false,
+      agent: (secure && agent) || false,
       headers: {
         ...headers,
         connection: 'Upgrade',
@@ -109,6 +120,7 @@ export function dialBytes(url: string | URL, options: DialOptions = {}): Promise
         return fail(new UpgradeFailed('The answer is to another request.'))
       }
       settle()
+      onHeaders?.(answer.headers)
       resolve(new WebSocketStream(socket, head, 'client'))
     })
     asked.end()

@@ -1,0 +1,520 @@
+// A stream that outlives its carrier: when the carrier breaks, the next one continues where it ended, and
+// neither reader nor writer notices. Each end keeps what the other has not acknowledged. How ends find each
+// other again is their owners' business; these hand over the new carrier with the counts of the other end.
+//
+// Frames on a carrier have a header of 4 bytes, a type and a number of 24 bits:
+//   data    so many bytes follow
+//   read    the reader has taken so many bytes more than it said before
+//   finish  the last byte was sent; it counts as one byte more
+//   abort   the stream is over, whatever is missing
+//
+// Invariants: a byte is delivered once and in order. What an end may send before the other has read it is
+// `resumableWindow_bytes`, so both what waits to be sent again and what waits for a reader are bounded; all
+// streams of a process together are bounded by `ResumableMemory`. The carrier is always read, so a reader
+// that stops does not keep the writer of the same end from learning what was read.
+import { Duplex } from 'node:stream'
+import { ProtocolError, StreamEvicted, StreamLost, StreamReset } from './errors.ts'
+import { mayEmit, ReceiveBuffer } from './receive-buffer.ts'
+import { isReleasing, releasesBuffers } from './releases-buffers.ts'
+import { ReplayBuffer } from './replay-buffer.ts'
+
+/** The most bytes that one end may send before the other has read them. */
+export const resumableWindow_bytes = 1024 * 1024
+
+/** How far the other end has come, by what it says when a stream gets its next carrier. */
+export interface ResumableCounts {
+  /** Bytes that it has received. */
+  readonly received: number
+  /** The part of them that its reader has taken. */
+  readonly read: number
+}
+
+/** How long a stream waits, and what it may cost. */
+export interface ResumableOptions {
+  /** How long the stream waits for its next carrier, before it ends with `StreamLost`. */
+  readonly grace_ms: number
+  /** Shared by streams that have one bound; each has its own otherwise. */
+  readonly memory?: ResumableMemory
+  /**
+   * The other end has said nothing for `stalled_ms` although it should: ask whether the connection is alive.
+   * Called again and again while that is so.
+   */
+  readonly onStalled?: () => void
+  /** Default 5 s. */
+  readonly stalled_ms?: number
+}
+
+/** The common bound of many streams. */
+export class ResumableMemory {
+  /** The bound for bytes that are kept to be sent again, and for bytes that wait for their readers, each. */
+  readonly most_bytes: number
+  replay_bytes = 0
+  unread_bytes = 0
+  /** Streams with unread bytes, and how many each has. */
+  readonly #unread = new Map<ResumableStream, number>()
+
+  constructor(most_bytes: number) {
+    this.most_bytes = most_bytes
+  }
+
+  /** Notes how much of a stream is unread; above the bound, the stream with the most ends. */
+  unread(stream: ResumableStream, held_bytes: number): void {
+    this.unread_bytes += held_bytes - (this.#unread.get(stream) ?? 0)
+    if (held_bytes > 0) this.#unread.set(stream, held_bytes)
+    else this.#unread.delete(stream)
+    while (this.unread_bytes > this.most_bytes && this.#unread.size > 0) {
+      const [largest, held] = [...this.#unread].reduce((one, other) => (other[1] > one[1] ? other : one))
+      this.#unread.delete(largest)
+      this.unread_bytes -= held
+      largest.destroy(new StreamEvicted('The peer sends more than is read.'))
+    }
+  }
+}
+
+const Frame = { data: 0, read: 1, finish: 2, abort: 3 } as const
+const header_bytes = 4
+/** No more than this is handed to the carrier ahead of time, because frames in it cannot be taken back. */
+const carrierQueue_bytes = 256 * 1024
+/** Reads are acknowledged when there are so many bytes of them, with the next data, or after so long. */
+const saidAfter_bytes = 64 * 1024
+const saidAfter_ms = 500
+const defaultStalled_ms = 5_000
+/** Every stream may keep so much, however much the others keep. */
+const reserve_bytes = 64 * 1024
+/** How long the last frame gets to leave. */
+const linger_ms = 5_000
+
+const ignore = (): void => undefined
+
+function header(type: number, value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(header_bytes)
+  bytes.writeUInt32BE(type * 0x100_0000 + value, 0)
+  return bytes
+}
+
+/** A write that has not found room for all of its bytes. */
+interface Waiting {
+  readonly chunks: readonly Uint8Array[]
+  index: number
+  offset: number
+  readonly done: (error?: Error | null) => void
+}
+
+/** Emits 'away' when its carrier is lost, and 'back' when it has the next one. */
+export class ResumableStream extends Duplex {
+  readonly [releasesBuffers] = true
+  readonly #options: ResumableOptions
+  readonly #memory: ResumableMemory
+
+  #carrier: Duplex | undefined
+  /** Stops listening to the carrier. */
+  #release: () => void = ignore
+  #grace: NodeJS.Timeout | undefined
+
+  // ---- what we send
+  readonly #replay = new ReplayBuffer()
+  /** The position of the next byte for this carrier, and the highest one that any carrier got. */
+  #sent = 0
+  #everSent = 0
+  /** The carrier is done with our memory up to here. Only carriers that release buffers say so. */
+  #flushed = 0
+  #carrierReleases = false
+  /** The position up to which the other end has read. */
+  #acknowledged = 0
+  /** Whether `finish` follows the last byte. */
+  #ending = false
+  #waiting: Waiting | undefined
+  #finished: ((error?: Error | null) => void) | undefined
+  #aborted = false
+
+  // ---- what we receive
+  #received = 0
+  readonly #unread = new ReceiveBuffer()
+  /** The bytes that we have acknowledged as read. */
+  #said = 0
+  #wanted = false
+  #finishReceived = false
+  #endPushed = false
+  /** The header of the next frame, as far as it has come, and the bytes that are left of the frame. */
+  readonly #header = Buffer.alloc(header_bytes)
+  #headerHas = 0
+  #payloadLeft = 0
+
+  #sayTimer: NodeJS.Timeout | undefined
+  #stallTimer: NodeJS.Timeout | undefined
+  /** Something has come since the timer was set. */
+  #heard = false
+
+  constructor(options: ResumableOptions) {
+    super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
+    this.#options = options
+    this.#memory = options.memory ?? new ResumableMemory(2 * resumableWindow_bytes)
+    this.on('error', ignore)
+  }
+
+  /** Whether it has a carrier. */
+  get attached(): boolean {
+    return this.#carrier !== undefined
+  }
+
+  /** Gives up the present carrier, and returns the counts that the other end needs for the next one. */
+  detach(): ResumableCounts {
+    this.#lose()
+    this.#said = this.#read
+    return { received: this.#received, read: this.#said }
+  }
+
+  /**
+   * Continues on this carrier. `counts` are those of the other end, which got ours; without them the stream
+   * begins. What the other end sends is read once `ready` has resolved, which takes the carrier's own
+   * preamble off; when it rejects, the carrier is lost. Throws ProtocolError for counts that cannot be.
+   */
+  attach(
+    carrier: Duplex,
+    counts: ResumableCounts = { received: 0, read: 0 },
+    ready?: Promise<unknown>,
+  ): void {
+    if (this.destroyed) return void carrier.destroy()
+    if (this.#carrier) this.#lose()
+    const { received, read } = counts
+    const possible =
+      Number.isSafeInteger(received) &&
+      Number.isSafeInteger(read) &&
+      read >= this.#acknowledged &&
+      read <= received &&
+      received <= this.#everSent
+    if (!possible) {
+      carrier.destroy()
+      const error = new ProtocolError('credit', 'The peer counts bytes that were not sent.')
+      this.destroy(error)
+      throw error
+    }
+    clearTimeout(this.#grace)
+    this.#grace = undefined
+    this.#carrier = carrier
+    this.#sent = received
+    this.#flushed = received
+    this.#carrierReleases = isReleasing(carrier)
+    this.#headerHas = 0
+    this.#payloadLeft = 0
+    this.#listen(carrier, ready)
+    this.#progress(read)
+    this.#pump()
+    this.emit('back')
+  }
+
+  // ---- what Node asks
+
+  override _read(): void {
+    this.#wanted = true
+    this.#hand()
+  }
+
+  override read(size?: number): unknown {
+    const bytes: unknown = super.read(size)
+    this.#sayLater()
+    return bytes
+  }
+
+  override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#waiting = { chunks: [chunk], index: 0, offset: 0, done }
+    this.#fill()
+    this.#pump()
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    this.#waiting = { chunks: chunks.map(({ chunk }) => chunk), index: 0, offset: 0, done }
+    this.#fill()
+    this.#pump()
+  }
+
+  /** Done when the other end has read everything. */
+  override _final(done: (error?: Error | null) => void): void {
+    this.#ending = true
+    this.#finished = done
+    this.#pump()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    clearTimeout(this.#grace)
+    clearTimeout(this.#sayTimer)
+    clearTimeout(this.#stallTimer)
+    const carrier = this.#carrier
+    this.#release()
+    this.#carrier = undefined
+    if (carrier) {
+      if (!this.#isComplete && !this.#aborted && carrier.writable) carrier.write(header(Frame.abort, 0))
+      leave(carrier)
+    }
+    this.#memory.replay_bytes -= this.#replay.held_bytes
+    this.#replay.clear()
+    this.#unread.clear()
+    this.#memory.unread(this, 0)
+    this.#waiting?.done(error ?? new StreamLost('The stream was destroyed.'))
+    this.#waiting = undefined
+    done(error)
+  }
+
+  /** Both ends have everything of the other. */
+  get #isComplete(): boolean {
+    return this.#finishReceived && this.#ending && this.#acknowledged > this.#replay.end
+  }
+
+  // ---- the carrier
+
+  #listen(carrier: Duplex, ready: Promise<unknown> | undefined): void {
+    const onData = (chunk: Buffer): void => this.#take(chunk)
+    const onDrain = (): void => this.#pump()
+    const onLost = (): void => {
+      if (this.#carrier === carrier) this.#lose()
+    }
+    const read = (): void => {
+      if (this.#carrier === carrier) carrier.on('data', onData)
+    }
+    carrier.on('drain', onDrain)
+    carrier.on('end', onLost)
+    carrier.on('close', onLost)
+    carrier.on('error', onLost)
+    this.#release = () => {
+      carrier.off('data', onData)
+      carrier.off('drain', onDrain)
+      carrier.off('end', onLost)
+      carrier.off('close', onLost)
+      carrier.off('error', onLost)
+      carrier.on('error', ignore)
+      this.#release = ignore
+    }
+    if (ready) ready.then(read, onLost)
+    else read()
+    if (carrier.destroyed) queueMicrotask(onLost)
+  }
+
+  #lose(): void {
+    const carrier = this.#carrier
+    if (!carrier) return
+    this.#release()
+    this.#carrier = undefined
+    carrier.destroy()
+    this.#replay.disown()
+    clearTimeout(this.#sayTimer)
+    this.#sayTimer = undefined
+    clearTimeout(this.#stallTimer)
+    this.#stallTimer = undefined
+    if (this.destroyed) return
+    this.#grace = setTimeout(
+      () => this.destroy(new StreamLost('The other end did not come back in time.')),
+      this.#options.grace_ms,
+    )
+    this.#grace.unref()
+    this.#fill()
+    this.emit('away')
+  }
+
+  // ---- sending
+
+  /** Takes what fits of the write that waits. */
+  #fill(): void {
+    const waiting = this.#waiting
+    if (!waiting) return
+    const before = this.#replay.held_bytes
+    while (waiting.index < waiting.chunks.length) {
+      const chunk = waiting.chunks[waiting.index]
+      if (!chunk) break
+      waiting.offset += this.#replay.put(chunk, waiting.offset, this.#room)
+      if (waiting.offset < chunk.length) break
+      waiting.index += 1
+      waiting.offset = 0
+    }
+    this.#memory.replay_bytes += this.#replay.held_bytes - before
+    if (waiting.index < waiting.chunks.length) return
+    this.#waiting = undefined
+    waiting.done()
+  }
+
+  /** The bytes that fit now. A carrier gets only what it takes soon, so that the writer feels its pace. */
+  get #room(): number {
+    const kept = this.#replay.end - this.#acknowledged
+    const isTight = this.#memory.replay_bytes >= this.#memory.most_bytes
+    const room = (isTight ? reserve_bytes : resumableWindow_bytes) - kept
+    const unsent = this.#replay.end - this.#sent
+    return Math.max(0, this.#carrier ? Math.min(room, carrierQueue_bytes - unsent) : room)
+  }
+
+  /** Sends what this carrier has not got yet, as long as it takes it. */
+  #pump(): void {
+    const carrier = this.#carrier
+    if (!carrier?.writable) return
+    const hasMore = this.#sent < this.#replay.end
+    const finishes = this.#ending && this.#waiting === undefined && this.#sent <= this.#replay.end
+    if (!hasMore && !finishes) return
+    carrier.cork()
+    this.#sayNow(carrier)
+    while (this.#sent < this.#replay.end && carrier.writableLength < carrierQueue_bytes) {
+      const piece = this.#replay.at(this.#sent)
+      const behind = (this.#sent += piece.length)
+      carrier.write(header(Frame.data, piece.length))
+      carrier.write(piece, (error) => {
+        if (!error && this.#carrierReleases && this.#carrier === carrier) this.#flushed = behind
+      })
+    }
+    if (finishes && this.#sent === this.#replay.end) {
+      carrier.write(header(Frame.finish, 0))
+      this.#sent += 1
+    }
+    this.#everSent = Math.max(this.#everSent, this.#sent)
+    carrier.uncork()
+    this.#watch()
+    if (!this.#waiting) return
+    // Sending has made room for more of the write that waits.
+    const { end } = this.#replay
+    this.#fill()
+    if (this.#replay.end > end) this.#pump()
+  }
+
+  /** The other end has read everything before this position. */
+  #progress(position: number): void {
+    this.#acknowledged = position
+    const before = this.#replay.held_bytes
+    this.#replay.drop(Math.min(position, this.#replay.end), this.#flushed)
+    this.#memory.replay_bytes += this.#replay.held_bytes - before
+    this.#fill()
+    if (this.#ending && position > this.#replay.end) {
+      const finished = this.#finished
+      this.#finished = undefined
+      finished?.()
+    }
+  }
+
+  /** While something is unacknowledged, the other end should say something now and then. */
+  #watch(): void {
+    const { onStalled, stalled_ms = defaultStalled_ms } = this.#options
+    if (!onStalled || this.#stallTimer || !this.#carrier || this.#sent <= this.#acknowledged) return
+    this.#heard = false
+    this.#stallTimer = setTimeout(() => {
+      this.#stallTimer = undefined
+      if (!this.#heard && this.#carrier && this.#sent > this.#acknowledged) onStalled()
+      this.#watch()
+    }, stalled_ms)
+    this.#stallTimer.unref()
+  }
+
+  // ---- receiving
+
+  #take(chunk: Buffer): void {
+    this.#heard = true
+    let at = 0
+    while (at < chunk.length && this.#carrier) {
+      if (this.#payloadLeft > 0) {
+        const piece = chunk.subarray(at, at + this.#payloadLeft)
+        at += piece.length
+        this.#payloadLeft -= piece.length
+        this.#deliver(piece)
+        continue
+      }
+      if (this.#headerHas === 0 && chunk.length - at >= header_bytes) {
+        this.#onHeader(chunk.readUInt32BE(at))
+        at += header_bytes
+        continue
+      }
+      const part = chunk.copy(this.#header, this.#headerHas, at, at + header_bytes - this.#headerHas)
+      at += part
+      this.#headerHas += part
+      if (this.#headerHas < header_bytes) return
+      this.#headerHas = 0
+      this.#onHeader(this.#header.readUInt32BE(0))
+    }
+    this.#sayLater()
+  }
+
+  #onHeader(word: number): void {
+    const type = word >>> 24
+    const value = word & 0xff_ffff
+    if (type === Frame.data) {
+      if (this.#finishReceived) return this.#broken('finished twice', 'Data came after the end.')
+      if (this.#received + value > this.#said + resumableWindow_bytes)
+        return this.#broken('window', 'More bytes than the window allowed.')
+      this.#payloadLeft = value
+    } else if (type === Frame.read) {
+      const position = this.#acknowledged + value
+      if (position > this.#sent) return this.#broken('credit', 'The peer counts bytes that were not sent.')
+      this.#progress(position)
+      this.#pump()
+    } else if (type === Frame.finish) {
+      if (this.#finishReceived) return this.#broken('finished twice', 'A stream was finished twice.')
+      this.#finishReceived = true
+      this.#received += 1
+      this.#pushEnd()
+    } else if (type === Frame.abort) {
+      this.#aborted = true
+      this.destroy(this.#isComplete ? undefined : new StreamReset('The peer reset the stream.'))
+    } else this.#broken('type', `A frame of type ${type}.`)
+  }
+
+  #broken(rule: ProtocolError['rule'], message: string): void {
+    this.destroy(new ProtocolError(rule, message))
+  }
+
+  #deliver(piece: Buffer): void {
+    this.#received += piece.length
+    if (mayEmit(this) && this.#unread.size === 0) this.emit('data', piece)
+    else {
+      this.#unread.put(piece)
+      if (this.#wanted) this.#hand()
+      else this.#memory.unread(this, this.#unread.held)
+    }
+  }
+
+  /** Gives the reader what waits for it. */
+  #hand(): void {
+    const before = this.#unread.held
+    while (this.#wanted) {
+      const piece = this.#unread.take()
+      if (!piece) break
+      this.#wanted = this.push(piece)
+    }
+    if (this.#unread.held < before) this.#memory.unread(this, this.#unread.held)
+    this.#pushEnd()
+  }
+
+  #pushEnd(): void {
+    if (!this.#finishReceived || this.#endPushed || this.#unread.size > 0) return
+    this.#endPushed = true
+    this.push(null)
+  }
+
+  get #read(): number {
+    return this.#received - this.#unread.size - this.readableLength
+  }
+
+  /** Says what was read: at once when it is much, otherwise with the next data or in a while. */
+  #sayLater(): void {
+    const carrier = this.#carrier
+    const unsaid = this.#read - this.#said
+    if (!carrier || unsaid === 0) return
+    if (unsaid >= saidAfter_bytes || this.#finishReceived) return this.#sayNow(carrier)
+    this.#sayTimer ??= setTimeout(() => {
+      this.#sayTimer = undefined
+      if (this.#carrier) this.#sayNow(this.#carrier)
+    }, saidAfter_ms).unref()
+  }
+
+  #sayNow(carrier: Duplex): void {
+    const unsaid = this.#read - this.#said
+    if (unsaid === 0 || !carrier.writable) return
+    this.#said += unsaid
+    clearTimeout(this.#sayTimer)
+    this.#sayTimer = undefined
+    carrier.write(header(Frame.read, unsaid))
+  }
+}
+
+/** Lets the last frame leave, and reads what still comes, so that the end of the carrier is seen. */
+function leave(carrier: Duplex): void {
+  if (carrier.destroyed) return
+  const limit = setTimeout(() => carrier.destroy(), linger_ms)
+  limit.unref()
+  carrier.once('close', () => clearTimeout(limit))
+  carrier.on('error', ignore)
+  carrier.resume()
+  if (carrier.writable) carrier.end()
+}
