@@ -1,5 +1,5 @@
-// A key in ssh-agent, with a certificate: the client logs in with it, and the server judges it. The server has a
-// certificate for its host key, too, which the client trusts by the key of its authority. Needs the
+// A key in ssh-agent, with a certificate: the client logs in with it, and the server judges it. The server
+// has a certificate for its host key, too, which the client trusts by the key of its authority. Needs the
 // programs ssh-keygen, ssh-add and ssh-agent.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -11,6 +11,7 @@ import {
   acceptConnection,
   AgentFailure,
   agentKeys,
+  certify,
   certifyHostKey,
   clientAlgorithms,
   connect,
@@ -18,6 +19,7 @@ import {
   isCertifiedHostKey,
   judgeCertificate,
   parseCertificate,
+  signCertificate,
   parsePublicKeyLine,
   withCertificate,
 } from '@hawser/ssh'
@@ -72,6 +74,26 @@ try {
     allowed: false,
     because: 'It has expired.',
   })
+
+  // A certificate of one's own, with a condition that judges may not know.
+  const fields = {
+    kind: 'user',
+    id: 'olga',
+    principals: ['olga'],
+    validAfter: 0n,
+    validBefore: 4_000_000_000n,
+    criticalOptions: new Map([['tide@example', Buffer.from('high')]]),
+  } as const
+  const bound = await certify(generatePrivateKey(), known, fields)
+  const conditional = judgeCertificate(await parseCertificate(bound.blob), {
+    ...use,
+    authorities: [known.blob],
+  })
+  assert.equal(conditional.allowed, false)
+  // One for a key whose private half somebody else has: the public one is enough.
+  const { type, blob } = generatePrivateKey()
+  const signed = await signCertificate({ type, blob }, known, fields)
+  assert.equal((await parseCertificate(signed.blob)).id, 'olga')
   await assert.rejects(agentKeys(path.join(folder, 'no-agent')), AgentFailure)
 } finally {
   agent.kill()

@@ -9,8 +9,10 @@ import {
   compatibleAlgorithms,
   connect,
   ConnectionEnded,
+  contextMemory,
   generatePrivateKey,
   NothingInCommon,
+  ownCompression,
   ProtocolError,
   Reason,
   receiveSession,
@@ -69,6 +71,21 @@ assert.ok(allAlgorithms.kex.includes('ecdh-sha2-nistp256'))
   await assert.rejects(channel.write(Buffer.from('too late')), ChannelClosed)
   await client.end()
   await assert.rejects(client.open('session'), ConnectionEnded)
+}
+
+// Two ends of this package may compress what a slow link carries. The memory for it has a
+// limit for the process.
+{
+  const compression = ownCompression
+  const [near, far] = await socketPair()
+  const accepting = serve(far, { ...serverAlgorithms, compression })
+  const algorithms = { ...clientAlgorithms, compression }
+  const proofs = [{ method: 'none' }] as const
+  const client = await connect(near, { user: 'olga', proofs, checkHostKey: () => true, algorithms })
+  assert.equal(client.transport.negotiated.toServer.compression?.name, ownCompression[0])
+  await client.end()
+  await accepting
+  assert.ok(contextMemory.held_bytes <= contextMemory.limit_bytes)
 }
 
 // Which code encrypts: OpenSSL called directly, or node:crypto where that is not possible.

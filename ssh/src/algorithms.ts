@@ -6,6 +6,10 @@ import { aes128Ctr, aes192Ctr, aes256Ctr } from './ciphers/aes-ctr.ts'
 import { aes128Gcm, aes256Gcm } from './ciphers/aes-gcm.ts'
 import { chacha20Poly1305, hasPoly1305 } from './ciphers/chacha20-poly1305.ts'
 import type { Cipher, Mac } from './ciphers/cipher.ts'
+import type { Compression } from './compression/compression.ts'
+import { zlibOpenssh } from './compression/zlib.ts'
+import { available } from './compression/zlib-context.ts'
+import { zstdHawser } from './compression/zstd.ts'
 import { hmacSha256, hmacSha256Etm, hmacSha512, hmacSha512Etm } from './ciphers/mac.ts'
 import { curve25519, curve25519Libssh } from './kex/curve25519.ts'
 import { dhGroup14, dhGroup16 } from './kex/dh-group.ts'
@@ -42,12 +46,21 @@ export const ciphers: ReadonlyMap<string, Cipher> = byName([
 
 export const macs: ReadonlyMap<string, Mac> = byName([hmacSha256Etm, hmacSha512Etm, hmacSha256, hmacSha512])
 
+export const compressions: ReadonlyMap<string, Compression> = byName([zlibOpenssh, zstdHawser])
+
+/** Whether this process can do it: Node's zlib is tried at the first call. */
+export function canCompress(name: string): boolean {
+  return name === zlibOpenssh.name ? available().zlib : name === zstdHawser.name ? available().zstd : true
+}
+
 /** Names, best first. A client's order decides (RFC 4253 section 7.1). */
 export interface Algorithms {
   readonly kex: readonly string[]
   readonly hostKey: readonly string[]
   readonly ciphers: readonly string[]
   readonly macs: readonly string[]
+  /** With `none`, which is no compression. */
+  readonly compression: readonly string[]
 }
 
 /** Everything that this package knows, old algorithms included; to choose from, not to offer. */
@@ -63,6 +76,7 @@ export const allAlgorithms: Algorithms = {
   ],
   ciphers: [...ciphers.keys()],
   macs: [...macs.keys()],
+  compression: ['none', ...compressions.keys()],
 }
 
 /** What a server offers unless it is told otherwise: nothing that an audit objects to. */
@@ -72,6 +86,8 @@ export const serverAlgorithms: Algorithms = {
   hostKey: [certificateName('ssh-ed25519'), 'ssh-ed25519', 'rsa-sha2-512', 'rsa-sha2-256'],
   ciphers: allAlgorithms.ciphers,
   macs: [hmacSha256Etm.name, hmacSha512Etm.name],
+  // For clients that ask for it (ssh -C), and only after their login.
+  compression: ['none', zlibOpenssh.name],
 }
 
 /**
@@ -83,5 +99,12 @@ export const compatibleAlgorithms: Algorithms = { ...serverAlgorithms, macs: all
 /** Ciphers that cost half of what the others do here. Most clients have them, but ask for others first. */
 export const quickCiphers: readonly string[] = [aes128Gcm.name, aes256Gcm.name]
 
+/** Between ends of this package, which leave it to the sender what is compressed. */
+export const ownCompression: readonly string[] = [zstdHawser.name, 'none']
+
 /** A client takes what a server has, best first. */
-export const clientAlgorithms: Algorithms = { ...allAlgorithms, macs: serverAlgorithms.macs }
+export const clientAlgorithms: Algorithms = {
+  ...allAlgorithms,
+  macs: serverAlgorithms.macs,
+  compression: ['none'],
+}

@@ -1,7 +1,15 @@
 // What the SSH package offers to the server, the agent and the command line: the protocol and its keys, and
 // no policy. Nothing that is not named here is for use outside of the package.
-export { allAlgorithms, clientAlgorithms, compatibleAlgorithms, serverAlgorithms } from './algorithms.ts'
+export {
+  allAlgorithms,
+  clientAlgorithms,
+  compatibleAlgorithms,
+  ownCompression,
+  serverAlgorithms,
+} from './algorithms.ts'
 export type { Algorithms } from './algorithms.ts'
+export type { CompressionMode } from './compression/compression.ts'
+export { contextMemory } from './compression/zlib-context.ts'
 export type { Answer, Proof, Questions } from './auth/client.ts'
 export type { Attempt, Decision, Prompt, ShownKey } from './auth/server.ts'
 export { proofData } from './auth/proof.ts'
@@ -46,6 +54,8 @@ export type { AgentKey } from './keys/agent.ts'
 export { blobOf, knownKey } from './keys/key-object.ts'
 export type { KnownKey } from './keys/key-object.ts'
 export { judgeCertificate, parseCertificate } from './keys/certificate.ts'
+export { certify, signCertificate } from './keys/certify.ts'
+export type { CertificateFields } from './keys/certify.ts'
 export { certifyHostKey, isCertifiedHostKey } from './keys/host-certificate.ts'
 export type { Certificate, CertificateResult, CertificateUse } from './keys/certificate.ts'
 export {
@@ -82,6 +92,14 @@ export { openSftp } from './sftp/client.ts'
 export type { SftpClient } from './sftp/client.ts'
 export { localFiles } from './sftp/files.ts'
 export type { Entry, FileSystem, OpenFile, Space } from './sftp/files.ts'
+export { sftpInspector } from './sftp/inspector.ts'
+export type {
+  SftpHash,
+  SftpInspector,
+  SftpInspectorOptions,
+  SftpOperation,
+  SftpRestrictions,
+} from './sftp/inspector.ts'
 export { Open, SftpFailure, Status } from './sftp/protocol.ts'
 export type { Attributes } from './sftp/protocol.ts'
 export { serveSftp } from './sftp/server.ts'

@@ -1,10 +1,10 @@
-// Two channels joined: requests, replies, bytes, EOF and CLOSE pass in order; each side's pace is the other's,
-// because a chunk is taken from one only when the one before was written to the other. Bytes are not looked
-// at and copied once, into the packet in which they leave. A tap sees what passes before it is passed on; a
-// slow tap slows the channels, and one that throws lets nothing pass.
+// Two channels joined: requests, replies, bytes, EOF and CLOSE pass in order; each side's pace is the
+// other's, because a chunk is taken from one only when the one before was written to the other. Bytes are not
+// looked at and copied once, into the packet in which they leave. A tap sees what passes before it is passed
+// on; a slow tap slows the channels, and one that throws lets nothing pass.
 import type { Channel, ChannelRequest, Chunk } from './connection/channel.ts'
 import { readRequest } from './connection/requests.ts'
-import { ChannelClosed, ConnectionEnded } from './errors.ts'
+import { ChannelClosed, ChannelRefused, ConnectionEnded } from './errors.ts'
 
 /** The side of the client, or that of the server. */
 export type Side = 'near' | 'far'
@@ -15,19 +15,32 @@ export interface Tap {
   opened?(near: Channel, far: Channel): Promise<void> | void
   /** Bytes from the side, before the other gets them. What it throws ends the channel. */
   data?(from: Side, chunk: Chunk): Promise<void> | void
+  /** The bytes that pass in place of these, after `data` has seen them; undefined: they pass as they are. */
+  filter?(from: Side, chunk: Chunk): readonly Uint8Array[] | undefined
   /**
    * What becomes of a request: it passes as it is unless another form is given, or is refused to whoever
-   * asked. What it throws ends the channel, and the request does not pass.
+   * asked, or granted without passing, when the tap itself does what was asked for. What it throws ends the
+   * channel, and the request does not pass.
    */
   request?(
     from: Side,
     request: ChannelRequest,
-  ): { readonly type: string; readonly payload: Uint8Array } | 'refuse' | undefined
+  ): { readonly type: string; readonly payload: Uint8Array } | 'refuse' | 'grant' | undefined
   /**
    * Before the near channel is closed because the far one is gone. If it was not said how the program ended,
    * it can be said now.
    */
-  ending?(near: Channel, how: { readonly lost: boolean; readonly exited: boolean }): Promise<void> | void
+  ending?(near: Channel, how: Ending): Promise<void> | void
+}
+
+/** Why a near channel is closed. */
+export interface Ending {
+  /** The far side broke off. */
+  readonly lost: boolean
+  /** The far side opened no channel, after the near one was confirmed; why. */
+  readonly refused: string | undefined
+  /** It was said how the program ended. */
+  readonly exited: boolean
 }
 
 /** How two channels are joined. */
@@ -63,6 +76,7 @@ class Join {
   #exited = false
   /** The far side broke off. */
   #lost = false
+  #refused: string | undefined
   #nearIsOpen = true
   /** What a tap threw; that somebody left is no failure. */
   #failure: Error | undefined
@@ -71,8 +85,8 @@ class Join {
    */
   readonly #started = Promise.withResolvers<void>()
   /**
-   * It was passed on how the program ended. A client closes at EOF, and what comes after that is lost, so that
-   * EOF waits for it.
+   * It was passed on how the program ended. A client closes at EOF, and what comes after that is lost, so
+   * that EOF waits for it.
    */
   readonly #exitPassed = Promise.withResolvers<void>()
   /** The far side has sent its last byte. */
@@ -148,7 +162,8 @@ class Join {
       await far.close('now')
     }
     await requests
-    if (this.#nearIsOpen) await this.#tap.ending?.(near, { lost: this.#lost, exited: this.#exited })
+    const ending = { lost: this.#lost, refused: this.#refused, exited: this.#exited }
+    if (this.#nearIsOpen) await this.#tap.ending?.(near, ending)
     await near.close(this.#lost ? 'now' : undefined)
   }
 
@@ -161,12 +176,21 @@ class Join {
       silence?.end()
       const tapped = this.#tap.data?.(from, chunk)
       const sent = tapped
-        ? tapped.then(() => target.send(chunk.bytes, chunk.stream))
-        : target.send(chunk.bytes, chunk.stream)
+        ? tapped.then(() => this.#send(from, target, chunk))
+        : this.#send(from, target, chunk)
       if (!sent) return silence?.begin()
       return silence ? sent.then(() => silence.begin()) : sent
     })
     silence?.end()
+  }
+
+  #send(from: Side, target: Channel, chunk: Chunk): Promise<void> | void {
+    const passed = this.#tap.filter?.(from, chunk)
+    if (!passed) return target.send(chunk.bytes, chunk.stream)
+    const [first, ...others] = passed
+    if (!first) return undefined
+    const sent = target.send(first, chunk.stream)
+    return others.length === 0 ? sent : sendAll(target, others, chunk.stream, sent)
   }
 
   async #passRequests(from: Side, source: Channel, target: Channel): Promise<void> {
@@ -184,8 +208,8 @@ class Join {
         void this.#far.close('now')
         break
       }
-      if (passed === 'refuse') {
-        request.reply(false)
+      if (passed === 'refuse' || passed === 'grant') {
+        request.reply(passed === 'grant')
         continue
       }
       const { type, payload } = passed ?? request
@@ -198,9 +222,20 @@ class Join {
   }
 
   #note(error: unknown): void {
-    if (error instanceof ChannelClosed || error instanceof ConnectionEnded) return
-    this.#failure ??= error as Error
+    if (error instanceof ChannelRefused) this.#refused ??= error.message
+    else if (!(error instanceof ChannelClosed || error instanceof ConnectionEnded))
+      this.#failure ??= error as Error
   }
+}
+
+async function sendAll(
+  target: Channel,
+  pieces: readonly Uint8Array[],
+  stream: number,
+  before: Promise<void> | void,
+): Promise<void> {
+  await before
+  for (const piece of pieces) await target.send(piece, stream)
 }
 
 /** Whether a peer that could send is silent for so long, from when somebody asks. */

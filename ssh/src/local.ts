@@ -11,7 +11,7 @@ import { queue, type Queue } from './queue.ts'
 /** What a connection is to those who use it, whatever carries it. */
 export type ConnectionEnd = Pick<
   Connection,
-  'channels' | 'requests' | 'open' | 'request' | 'tell' | 'end' | 'ended'
+  'channels' | 'requests' | 'open' | 'openEarly' | 'request' | 'tell' | 'end' | 'ended'
 >
 
 const mostChannels = 64
@@ -83,6 +83,7 @@ export function localPair(): [ConnectionEnd, ConnectionEnd] {
       channels: openings[at],
       requests: requests[at]!,
       ended: ended[at].promise,
+      openEarly: undefined,
       open: async (type, payload = Buffer.alloc(0), signal) => open(at, type, payload, signal),
       async request(name, payload = Buffer.alloc(0)) {
         if (over) throw over

@@ -3,6 +3,7 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Algorithms } from './algorithms.ts'
+import type { CompressionMode } from './compression/compression.ts'
 import type { ConnectionOptions } from './connection/connection.ts'
 import { Reason, SshError } from './errors.ts'
 import { processMemory } from './memory.ts'
@@ -14,6 +15,8 @@ export interface CommonOptions extends Partial<Omit<ConnectionOptions, 'answer'>
   readonly algorithms?: Algorithms
   readonly rekey_bytes?: number
   readonly rekey_ms?: number
+  /** When to compress with a method that leaves the choice; `auto` unless it is said. */
+  readonly compress?: CompressionMode
   /** From the first byte until somebody is authenticated. */
   readonly handshake_ms?: number
   /**

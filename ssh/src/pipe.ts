@@ -1,6 +1,6 @@
 // Two connections joined: what the near peer (a client) wants is asked of the far one (a server), and the
-// other way round. Channels that both have opened are joined by join-channels.ts. What has a name that we know
-// and a body that we cannot read is refused before any tap hears of it: no tap could judge it.
+// other way round. Channels that both have opened are joined by join-channels.ts. What has a name that we
+// know and a body that we cannot read is refused before any tap hears of it: no tap could judge it.
 import type { Channel } from './connection/channel.ts'
 import { OpenFailure, type GlobalRequest, type Opening } from './connection/connection.ts'
 import { isReadable } from './connection/forwarding.ts'
@@ -22,6 +22,8 @@ export interface PipeOptions {
 /** Whether a channel may be opened, and how it is joined. */
 export interface TapDecision extends JoinOptions {
   readonly allow: boolean
+  /** Why not, for the peer; absent: a sentence that says nothing. */
+  readonly why?: string | undefined
   readonly tap?: Tap | undefined
 }
 
@@ -78,10 +80,15 @@ async function passOpening(
   options: PipeOptions,
 ): Promise<void> {
   const verdict = judgedOpening(from, opening, options)
-  if (!verdict.allow) return opening.refuse(OpenFailure.prohibited, 'This is not allowed.')
+  if (!verdict.allow) return opening.refuse(OpenFailure.prohibited, verdict.why ?? 'This is not allowed.')
+  const openEarly = opening.type === 'session' ? target.openEarly : undefined
   let opened: Channel
   try {
-    opened = await target.open(opening.type, opening.payload)
+    // A session is confirmed before the other side has heard of it: what it is for follows
+    // in the same flight.
+    opened = openEarly
+      ? openEarly(opening.type, opening.payload)
+      : await target.open(opening.type, opening.payload)
   } catch (error) {
     if (error instanceof ChannelRefused) return opening.refuse(error.reason, error.message)
     return opening.refuse(OpenFailure.connectFailed, 'The other side is gone.')

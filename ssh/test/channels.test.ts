@@ -2,6 +2,7 @@
 import { duplexPair } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { openClient } from '../src/client.ts'
 import type { Channel } from '../src/connection/channel.ts'
 import { writeTcpForward } from '../src/connection/forwarding.ts'
@@ -29,7 +30,7 @@ test('a slow reader holds one window, and the writer waits', async () => {
     }
     await here.end()
   })()
-  await vi.waitFor(() => expect(written).toBe(100_000))
+  await eventually(() => expect(written).toBe(100_000))
   // What was on its way has arrived when this is answered.
   expect(await two.client.request('anything')).toBeUndefined()
   expect(written).toBe(100_000)

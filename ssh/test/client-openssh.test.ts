@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import type { Proof } from '../src/auth/client.ts'
 import { connect, openClient } from '../src/client.ts'
 import { startSession } from '../src/connection/session.ts'
@@ -158,7 +159,7 @@ test('keys in an agent sign', async () => {
   const socket = where.file('agent')
   const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' })
   try {
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { status } = await run('ssh-add', ['-q', where.file('rsa'), where.file('ecdsa256')], '', {
         SSH_AUTH_SOCK: socket,
       })

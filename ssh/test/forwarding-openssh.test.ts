@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { connect } from '../src/client.ts'
 import {
   joinSocket,
@@ -145,7 +146,7 @@ test('-A: programs there use the agent here', async () => {
   const socket = where.file('agent')
   children.push(spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' }))
   await keygen(where, 'olga', '-t', 'ed25519')
-  await vi.waitFor(() => expect(existsSync(socket)).toBe(true))
+  await eventually(() => expect(existsSync(socket)).toBe(true))
   await run('ssh-add', ['-q', where.file('olga')], '', { SSH_AUTH_SOCK: socket })
   const { stdout } = await run('ssh', [...quietArgs(server.port), '-A', 'olga@127.0.0.1', 'ssh-add -L'], '', {
     SSH_AUTH_SOCK: socket,

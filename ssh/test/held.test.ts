@@ -1,5 +1,6 @@
 // What a connection holds is let go of in the end, and holding it back never stops both sides for good.
 import { afterEach, expect, test, vi } from 'vitest'
+import { until } from '../../tests/harness/eventually.ts'
 import { connect, pipe, receiveSession, writeTcpForward } from '../src/index.ts'
 import { memoryPool } from '../src/memory.ts'
 import { pair, servedLine } from './pairs.ts'
@@ -15,7 +16,7 @@ test('what nobody has read when a connection ends is forgotten after a while', a
     ([opened]) => opened,
   )
   await channel.write(Buffer.alloc(100_000))
-  await vi.waitUntil(() => memory.held_bytes > 100_000)
+  await until(() => memory.held_bytes > 100_000)
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   await client.end()
   await server.ended
@@ -38,7 +39,7 @@ test('a channel that closes without a program leaves nothing behind', async () =
     await channel.write(Buffer.alloc(100_000))
     await channel.close()
     expect(await session).toBeUndefined()
-    await vi.waitUntil(() => memory.held_bytes === 0)
+    await until(() => memory.held_bytes === 0)
   }
 })
 
@@ -77,5 +78,5 @@ test('two legs that both hold too much for the process drain all the same', asyn
     undefined,
   ])
   await Promise.all([here.close(), there.close()])
-  await vi.waitUntil(() => memory.held_bytes === 0)
+  await until(() => memory.held_bytes === 0)
 })

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { Message } from '../src/messages.ts'
 import type { Transport } from '../src/transport/transport.ts'
 import { message, Writer, type Writer as W } from '../src/wire.ts'
@@ -270,7 +271,7 @@ describe('before authentication', () => {
     for (let turn = 0; turn < 2_000; turn += 1)
       transport.send(authRequest('password').boolean(false).string('x'.repeat(1_000)))
     // The server stops reading: what was sent stays on our side of the line.
-    await vi.waitFor(() => expect(line.writableLength).toBeGreaterThan(500_000))
+    await eventually(() => expect(line.writableLength).toBeGreaterThan(500_000))
     expect(judged).toBe(1)
     line.destroy()
   })
@@ -333,7 +334,7 @@ describe('before authentication', () => {
     await transport.receive()
     const before = transport.received
     transport.send(message(150))
-    await vi.waitFor(() => expect(transport.received).toBe(before + 1))
+    await eventually(() => expect(transport.received).toBe(before + 1))
     line.destroy()
   })
 })
@@ -436,13 +437,13 @@ describe('within a connection', () => {
   test('a request that comes after both sides have closed is overheard', async () => {
     const { transport, connection, received } = await insider()
     transport.send(openChannel(0))
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(received.some((payload) => payload[0] === Message.channelOpenConfirmation)).toBe(true),
     )
     transport.send(message(Message.channelClose).uint32(0))
     transport.send(message(Message.channelRequest).uint32(0).string('exit-status').boolean(false).uint32(1))
     transport.send(openChannel(1))
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(received.filter((payload) => payload[0] === Message.channelOpenConfirmation).length).toBe(2),
     )
     // For a channel that never was, it is an error.
@@ -453,7 +454,7 @@ describe('within a connection', () => {
   test('a flood of channels: some are opened, the others refused, all is answered', async () => {
     const { transport, received, connection } = await insider({ mostChannels: 100 })
     for (let id = 0; id < 1_000; id += 1) transport.send(openChannel(id))
-    await vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(1_000))
+    await eventually(() => expect(received.length).toBeGreaterThanOrEqual(1_000))
     const count = (type: number): number => received.filter((payload) => payload[0] === type).length
     expect(count(Message.channelOpenConfirmation)).toBeLessThanOrEqual(100)
     expect(count(Message.channelOpenConfirmation) + count(Message.channelOpenFailure)).toBe(1_000)

@@ -2,6 +2,7 @@
 import net from 'node:net'
 import { randomBytes } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { connect } from '../src/client.ts'
 import { startSession } from '../src/connection/session.ts'
 import { parsePrivateKey } from '../src/keys/private-key.ts'
@@ -83,7 +84,7 @@ test('keys are renewed after a time, too, and on demand, and the session goes on
     expect((await session.channel.read())?.bytes.toString()).toBe(`turn ${turn}`)
   }
   // Each exchange is three packets from the server.
-  await vi.waitFor(() => expect(connection.transport.received).toBeGreaterThan(before + 20 + 3 * 6))
+  await eventually(() => expect(connection.transport.received).toBeGreaterThan(before + 20 + 3 * 6))
   await session.channel.end()
   expect((await all(session.channel)).stdout.length).toBe(0)
   expect(await session.exit).toEqual({ type: 'exit-status', status: 0 })

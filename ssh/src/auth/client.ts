@@ -35,10 +35,18 @@ export interface ClientAuth {
 
 const mostPrompts = 32
 
-export function clientAuth(transport: Transport, onBanner: (text: string) => void): ClientAuth {
+/**
+ * With `pipelining` the service is asked for at once, and proofs do not wait for the answer. The host key
+ * must have been checked.
+ */
+export function clientAuth(
+  transport: Transport,
+  onBanner: (text: string) => void,
+  pipelining = false,
+): ClientAuth {
   let served: Promise<void> | undefined
 
-  const receive = async (): Promise<Buffer> => {
+  const next = async (): Promise<Buffer> => {
     for (;;) {
       const payload = await transport.receive()
       if (payload[0] !== Message.authBanner) return payload
@@ -48,9 +56,20 @@ export function clientAuth(transport: Transport, onBanner: (text: string) => voi
 
   const askForService = async (): Promise<void> => {
     transport.send(message(Message.serviceRequest).string(authService))
-    const reader = new Reader(await receive())
+    const reader = new Reader(await next())
     if (reader.byte() !== Message.serviceAccept || reader.text() !== authService)
       throw new ProtocolError('The service was not accepted.')
+  }
+
+  /** The answer to a proof, which follows the answer about the service. */
+  const receive = async (): Promise<Buffer> => {
+    await served
+    return next()
+  }
+
+  if (pipelining) {
+    served = askForService()
+    served.catch(() => undefined)
   }
 
   const request = (user: string, method: string, room = 256): Writer =>
@@ -112,7 +131,8 @@ export function clientAuth(transport: Transport, onBanner: (text: string) => voi
 
   return {
     async attempt(user, proof) {
-      await (served ??= askForService())
+      served ??= askForService()
+      if (!pipelining) await served
       if (proof.method === 'publickey') return withKey(user, proof.key)
       if (proof.method === 'keyboard-interactive') return interactively(user, proof.answer)
       if (proof.method === 'none') {

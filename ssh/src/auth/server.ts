@@ -32,6 +32,10 @@ export interface Prompt {
 
 interface AnyAttempt {
   readonly user: string
+  /** Of the connection; no other connection has the same (RFC 4253 section 7.2). */
+  readonly sessionId: Buffer
+  /** How the client identifies itself, such as SSH-2.0-OpenSSH_10.0 (RFC 4253 section 4.2). */
+  readonly peerIdent: string
   /** Aborted when the client is gone: whoever waits for a person can stop. */
   readonly signal: AbortSignal
   /** Shows a text to the user now. */
@@ -58,7 +62,7 @@ export type Attempt = AnyAttempt &
 export type Decision =
   | 'accept'
   | 'refuse'
-  | { readonly refuse: readonly string[] }
+  | { readonly refuse: readonly string[]; /** It is no failure. */ readonly uncounted?: true }
   | { readonly partial: readonly string[] }
 
 export interface ServerAuthOptions {
@@ -120,7 +124,8 @@ export async function authenticateClient(transport: Transport, options: ServerAu
     let decision: Decision = 'refuse'
     if (read) {
       try {
-        const asked = { ...read.attempt, user, signal: gone.signal, banner }
+        const { sessionId, peerIdent } = transport
+        const asked = { ...read.attempt, user, sessionId, peerIdent, signal: gone.signal, banner }
         // Whoever judges may take long; a client that is gone is not waited for.
         decision = await Promise.race([options.authenticate(asked), over])
       } catch (error) {
@@ -143,7 +148,8 @@ export async function authenticateClient(transport: Transport, options: ServerAu
       refuse(decision.partial, true)
       continue
     }
-    if (request.method !== 'none' || requests > 0) failures += 1
+    const uncounted = decision !== 'refuse' && decision.uncounted
+    if (!uncounted && (request.method !== 'none' || requests > 0)) failures += 1
     if (failures >= options.mostFailures) break
     refuse(decision === 'refuse' ? options.methods : decision.refuse, false)
   }

@@ -4,8 +4,8 @@
 // node:ffi is experimental, so that all of it is in this file. Where it is missing, or fails the self-test
 // below, the ciphers use node:crypto, and `cipherImplementation` says why. Two things C does not check are
 // checked here: every length against the memory it is about, and that no context is used once it was freed.
-// A call by node:ffi costs 50 ns with up to three arguments that are addresses or numbers, 0.8 µs with more of
-// them, and twice that where it has to find the address of a buffer. So nonces and tags are exchanged by
+// A call by node:ffi costs 50 ns with up to three arguments that are addresses or numbers, 0.8 µs with more
+// of them, and twice that where it has to find the address of a buffer. So nonces and tags are exchanged by
 // parameters (OSSL_PARAM), which are two arguments, and addresses are looked up once for each packet.
 import { createCipheriv, randomBytes } from 'node:crypto'
 import type * as Ffi from 'node:ffi'
@@ -53,7 +53,9 @@ const nonce_bytes = 12
 const counter_bytes = 8
 const streamNonce_bytes = 16
 const macKey_bytes = 32
-/** EVP_CTRL_AEAD_SET_IV_FIXED, and the length by which it takes a whole IV instead of the fixed part of one. */
+/**
+ * EVP_CTRL_AEAD_SET_IV_FIXED, and the length by which it takes a whole IV instead of the fixed part of one.
+ */
 const [setIv, wholeIv] = [0x12, -1]
 const [decrypt, encrypt, unchanged] = [0, 1, -1]
 const none = 0n

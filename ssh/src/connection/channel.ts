@@ -25,6 +25,8 @@ export interface ConnectionChannel extends Channel {
   onClose(): void
   onRequest(type: string, wantReply: boolean, payload: Buffer): void
   onReply(success: boolean): void
+  /** The channel was opened early, and is not wanted after all. Nothing is read from it or sent on it. */
+  onRefused(error: Error): void
   /** What waits can still be read, unless it is dropped. */
   onLost(error: Error, drop: boolean): void
   /**
@@ -44,6 +46,8 @@ export interface ChannelContext {
   /** What we may. */
   readonly remoteWindow_bytes: number
   readonly remotePacket_bytes: number
+  /** The peer has said that it opened the channel. */
+  readonly confirmed: boolean
   /** Where it is counted what waits here. */
   readonly memory: Account
   send(written: Writer): void
@@ -127,6 +131,8 @@ class SshChannel implements ConnectionChannel {
   readonly #outgoing: Outgoing[] = []
   /** Requests of ours that the peer has not answered. */
   readonly #replies: PromiseWithResolvers<boolean>[] = []
+  /** How many that the peer may still answer nobody waits for: the channel is being closed. */
+  #unheard = 0
   /** What we may still send. */
   #remoteWindow_bytes: number
   /** Our side has asked for EOF or CLOSE; and CLOSE was sent. */
@@ -314,6 +320,10 @@ class SshChannel implements ConnectionChannel {
   }
 
   onReply(success: boolean): void {
+    if (this.#unheard > 0) {
+      this.#unheard -= 1
+      return
+    }
     const reply = this.#replies.shift()
     if (!reply) throw new ProtocolError('A reply came to no request.')
     reply.resolve(success)
@@ -331,9 +341,17 @@ class SshChannel implements ConnectionChannel {
     this.#closed.resolve()
   }
 
+  onRefused(error: Error): void {
+    this.onLost(error, true)
+    this.#outside.memory.release(this.#asked_bytes)
+    this.#asked_bytes = 0
+  }
+
   sendOne(): boolean {
     const item = this.#outgoing[0]
     if (!item) return false
+    // A peer would answer CLOSE with CLOSE at once, and with the confirmation after that.
+    if (item.kind === 'close' && !this.#outside.confirmed) return false
     if (item.kind === 'data') {
       const size = this.#sendData(item.bytes, item.stream)
       if (size < item.bytes.length) {
@@ -467,6 +485,7 @@ class SshChannel implements ConnectionChannel {
       if (item.kind === 'data') item.done.reject(error)
       else item.done.resolve()
     }
+    this.#unheard += this.#replies.length
     for (const reply of this.#replies.splice(0)) reply.reject(error)
   }
 

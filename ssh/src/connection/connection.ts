@@ -10,7 +10,7 @@ import { compact, heldBy, type Account } from '../memory.ts'
 import { Message } from '../messages.ts'
 import { queue } from '../queue.ts'
 import type { Transport } from '../transport/transport.ts'
-import { message, Reader } from '../wire.ts'
+import { message, Reader, type Writer } from '../wire.ts'
 import { openChannel, type ConnectionChannel } from './channel.ts'
 import { GlobalRequests } from './global-requests.ts'
 import { keepalive, tooMuchUnread } from './keepalive.ts'
@@ -29,9 +29,22 @@ const linger_ms = 30_000
 /** About what an opening and its closures take. */
 const opening_bytes = 4_096
 
+/**
+ * The type of an early channel ends so. Its own fields follow the number that the opener has chosen for the
+ * peer's side. Such numbers count upwards from the first, so they never meet those that the peer chooses.
+ */
+const earlySuffix = '+early@hawser'
+const firstEarlyId = 0x8000_0000
+/**
+ * What may be sent on an early channel, and in one packet, before it is confirmed: every window is so large.
+ */
+const early_bytes = 32 * 1024
+
 /** A channel, from when one side wants to open it until both have closed it. */
 interface Slot {
   inside?: ConnectionChannel
+  /** Of an early channel of ours: the peer's side, until it is confirmed. */
+  unconfirmed?: Remote | undefined
   /** Of a channel that we want to open. */
   readonly opening?: {
     readonly type: string
@@ -44,7 +57,7 @@ interface Slot {
 interface Remote {
   readonly id: number
   readonly window_bytes: number
-  readonly packet_bytes: number
+  packet_bytes: number
 }
 
 /** Takes the transport over. */
@@ -59,6 +72,10 @@ class SshConnection implements Connection {
   readonly #slots = new Map<number, Slot>()
   /** Numbers are not used again: a late message must not reach another channel than it was meant for. */
   #nextId = 0
+  /** Of the next early channel: of ours at the peer, and of the peer's here. */
+  #nextEarlyThere = firstEarlyId
+  #nextEarlyHere = firstEarlyId
+  readonly openEarly: Connection['openEarly']
   /** Channels that have something to send, in turn. */
   readonly #ready = new Set<ConnectionChannel>()
   readonly #windows: Windows
@@ -73,6 +90,7 @@ class SshConnection implements Connection {
     this.transport = transport
     this.#options = options
     this.channels = queue<Opening>(options.mostChannels)
+    this.openEarly = options.earlyChannels ? (type, payload) => this.#openEarly(type, payload) : undefined
     this.#windows = windowsOf({ largest_bytes: options.window_bytes, mostChannels: options.mostChannels })
     this.#memory = options.memory.open({
       limit_bytes: this.#windows.most_bytes * slack,
@@ -108,10 +126,8 @@ class SshConnection implements Connection {
   }
 
   async open(type: string, payload: Uint8Array = Buffer.alloc(0), signal?: AbortSignal): Promise<Channel> {
-    if (this.#endedWith) throw this.#endedWith
+    this.#requireRoom()
     signal?.throwIfAborted()
-    if (this.#slots.size >= this.#options.mostChannels)
-      throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
     const window = this.#windows.open()
     const opening = { type, window, abandoned: false, ...Promise.withResolvers<Channel>() }
     const abandon = (): void => {
@@ -120,11 +136,24 @@ class SshConnection implements Connection {
     }
     signal?.addEventListener('abort', abandon, { once: true })
     const id = this.#takeId({ opening })
-    const written = message(Message.channelOpen, 64 + payload.length)
-      .string(type)
-      .uint32(id)
-    this.transport.send(written.uint32(window.size_bytes).uint32(this.#options.packet_bytes).raw(payload))
+    this.transport.send(this.#opening(type, id, window).raw(payload))
     return opening.promise.finally(() => signal?.removeEventListener('abort', abandon))
+  }
+
+  #openEarly(type: string, payload: Uint8Array = Buffer.alloc(0)): Channel {
+    this.#requireRoom()
+    const window = this.#windows.open()
+    const remote: Remote = {
+      id: this.#nextEarlyThere++,
+      window_bytes: early_bytes,
+      packet_bytes: early_bytes,
+    }
+    const slot: Slot = { unconfirmed: remote }
+    const id = this.#takeId(slot)
+    slot.inside = this.#makeChannel(type, id, remote, window, slot)
+    const opening = this.#opening(type + earlySuffix, id, window)
+    this.transport.send(opening.uint32(remote.id).raw(payload))
+    return slot.inside
   }
 
   request(name: string, payload: Uint8Array = Buffer.alloc(0)): Promise<Buffer | undefined> {
@@ -148,6 +177,21 @@ class SshConnection implements Connection {
     await this.end()
   }
 
+  #requireRoom(): void {
+    if (this.#endedWith) throw this.#endedWith
+    if (this.#slots.size >= this.#options.mostChannels)
+      throw new ChannelRefused(OpenFailure.resourceShortage, 'There are too many channels.')
+  }
+
+  /** The fields that every CHANNEL_OPEN has. */
+  #opening(type: string, id: number, window: Window): Writer {
+    return message(Message.channelOpen, 256)
+      .string(type)
+      .uint32(id)
+      .uint32(window.size_bytes)
+      .uint32(this.#options.packet_bytes)
+  }
+
   /** One packet each in turn: a channel with much to say does not silence the others. */
   #sendReady(): void {
     // A set goes on with what is added while it is walked.
@@ -160,21 +204,30 @@ class SshConnection implements Connection {
 
   #takeId(slot: Slot): number {
     const id = this.#nextId
-    this.#nextId = (this.#nextId + 1) >>> 0
+    // Below the numbers of early channels.
+    this.#nextId = (this.#nextId + 1) % firstEarlyId
     this.#slots.set(id, slot)
     return id
   }
 
-  #makeChannel(type: string, id: number, remote: Remote, window: Window): ConnectionChannel {
+  #makeChannel(type: string, id: number, remote: Remote, window: Window, slot?: Slot): ConnectionChannel {
     const { transport } = this
+    // Others choose what a forwarded connection carries: beside it nothing secret must be compressed.
+    const isPlain = type !== 'session'
+    if (isPlain) transport.setPlain(remote.id, true)
     const inside: ConnectionChannel = openChannel({
       type,
       remoteId: remote.id,
       window,
       packet_bytes: this.#options.packet_bytes,
+      get confirmed() {
+        return slot?.unconfirmed === undefined
+      },
       memory: this.#memory,
       remoteWindow_bytes: remote.window_bytes,
-      remotePacket_bytes: remote.packet_bytes,
+      get remotePacket_bytes() {
+        return remote.packet_bytes
+      },
       send: (written) => transport.send(written),
       releaseMessage: () => transport.releaseMessage(),
       sendData: (stream, bytes) => transport.sendData(remote.id, stream, bytes, remote.packet_bytes),
@@ -183,12 +236,14 @@ class SshConnection implements Connection {
       },
       delivered: (bytes) => transport.delivered(bytes),
       ready: () => {
+        this.transport.dataWaits()
         this.#ready.add(inside)
         this.#sendReady()
       },
       forget: () => {
         this.#ready.delete(inside)
         this.#slots.delete(id)
+        if (isPlain) transport.setPlain(remote.id, false)
       },
     })
     return inside
@@ -221,11 +276,15 @@ class SshConnection implements Connection {
   #onOpen(reader: Reader): void {
     const { transport } = this
     const { channelTypes, mostChannels, packet_bytes } = this.#options
-    const type = reader.text(256)
+    const named = reader.text(256)
     const remote = readRemote(reader)
     const slot: Slot = {}
+    const isEarly = this.#options.earlyChannels === true && named.endsWith(earlySuffix)
+    const type = isEarly ? named.slice(0, -earlySuffix.length) : named
+    const chosen = isEarly ? this.#readEarlyId(reader) : undefined
     const isWanted = channelTypes === 'all' || channelTypes.includes(type)
-    const id = isWanted && this.#slots.size < mostChannels ? this.#takeId(slot) : undefined
+    const hasRoom = isWanted && this.#slots.size < mostChannels
+    const id = hasRoom ? (chosen ?? this.#takeId(slot)) : undefined
     let held_bytes = 0
     const release = (): void => {
       this.#memory.release(held_bytes)
@@ -234,6 +293,7 @@ class SshConnection implements Connection {
     const refuse = (reason: number, text: string): void => {
       release()
       if (id !== undefined) this.#slots.delete(id)
+      slot.inside?.onRefused(new ChannelRefused(reason, text))
       transport.send(
         message(Message.channelOpenFailure, 64 + text.length)
           .uint32(remote.id)
@@ -247,17 +307,23 @@ class SshConnection implements Connection {
     const payload = compact(reader.rest())
     held_bytes = opening_bytes + heldBy(payload)
     this.#memory.hold(held_bytes)
+    const window = isEarly ? this.#windows.open() : undefined
+    if (window) {
+      // What the peer sends behind the opening waits in the channel until somebody accepts it.
+      this.#slots.set(id, slot)
+      slot.inside = this.#makeChannel(type, id, remote, window)
+    }
     const opening: Opening = {
       type,
       payload,
       accept: (answered = Buffer.alloc(0)) => {
         release()
-        const window = this.#windows.open()
-        const inside = (slot.inside = this.#makeChannel(type, id, remote, window))
+        const granted = window ?? this.#windows.open()
+        const inside = (slot.inside ??= this.#makeChannel(type, id, remote, granted))
         const written = message(Message.channelOpenConfirmation, 16 + answered.length)
           .uint32(remote.id)
           .uint32(id)
-        transport.send(written.uint32(window.size_bytes).uint32(packet_bytes).raw(answered))
+        transport.send(written.uint32(granted.size_bytes).uint32(packet_bytes).raw(answered))
         if (this.#endedWith) inside.onLost(this.#endedWith, this.#evicted)
         return inside
       },
@@ -266,10 +332,34 @@ class SshConnection implements Connection {
     if (!this.channels.push(opening)) refuse(OpenFailure.resourceShortage, 'The connection is ending.')
   }
 
+  /** The number that the peer has chosen for our side of an early channel. */
+  #readEarlyId(reader: Reader): number {
+    const id = reader.uint32()
+    if (id !== this.#nextEarlyHere) throw new ProtocolError('An early channel has a wrong number.')
+    this.#nextEarlyHere += 1
+    return id
+  }
+
+  /** The answer to an early opening of ours. */
+  #onEarlyOpened(id: number, slot: Slot, expected: Remote, reader: Reader, isConfirmed: boolean): void {
+    slot.unconfirmed = undefined
+    if (!isConfirmed) {
+      this.#slots.delete(id)
+      slot.inside?.onRefused(new ChannelRefused(reader.uint32(), reader.text(4_096)))
+      return
+    }
+    const { id: remoteId, window_bytes, packet_bytes } = readRemote(reader)
+    if (remoteId !== expected.id || Math.min(window_bytes, packet_bytes) < early_bytes)
+      throw new ProtocolError('An early channel was confirmed as another one.')
+    expected.packet_bytes = packet_bytes
+    slot.inside?.onAdjust(window_bytes - early_bytes)
+  }
+
   /** The answer to an opening of ours. */
   #onOpened(reader: Reader, isConfirmed: boolean): void {
     const id = reader.uint32()
     const slot = this.#slots.get(id)
+    if (slot?.unconfirmed) return this.#onEarlyOpened(id, slot, slot.unconfirmed, reader, isConfirmed)
     if (!slot?.opening || slot.inside) throw new ProtocolError('A channel was opened that nobody asked for.')
     const { type, window, abandoned, resolve, reject } = slot.opening
     if (isConfirmed) {
@@ -286,8 +376,11 @@ class SshConnection implements Connection {
   #onChannelMessage(type: number, reader: Reader): void {
     if (type < Message.channelWindowAdjust) throw new ProtocolError('A message came at a wrong time.')
     const id = reader.uint32()
-    const inside = this.#slots.get(id)?.inside
+    const { inside, unconfirmed } = this.#slots.get(id) ?? {}
+    if (unconfirmed) throw new ProtocolError('A message came for a channel that was not confirmed.')
     if (!inside) {
+      // The peer did not know yet that its early channel was refused, or is closed.
+      if (id >= firstEarlyId && id < this.#nextEarlyHere) return
       // sshd says how a program ended even if that was after both sides had closed.
       if (type === Message.channelRequest && id < this.#nextId && !this.#slots.has(id)) return
       throw new ProtocolError('A message came for a channel that does not exist.')

@@ -1,5 +1,5 @@
-// Data that has come for a channel whose reader is busy. The window bounds how many bytes they are; here small
-// pieces are joined, or each would cost far more memory than its bytes.
+// Data that has come for a channel whose reader is busy. The window bounds how many bytes they are; here
+// small pieces are joined, or each would cost far more memory than its bytes.
 import { compact, heldBy, object_bytes } from '../memory.ts'
 import type { Chunk } from './types.ts'
 

@@ -84,6 +84,12 @@ export interface ConnectionOptions {
   /** After so long without a sign of life the peer is asked for one; after so many questions it is gone. */
   readonly keepalive_ms: number
   readonly mostUnanswered: number
+  /**
+   * Channels can be opened early: whoever opens one chooses the number that the other side knows it by,
+   * and need not wait for the confirmation (see `openEarly`). Both sides must have it, and it is an
+   * extension of ours.
+   */
+  readonly earlyChannels?: boolean
   /** Where it is counted what peers make us hold. */
   readonly memory: MemoryPool
   /**
@@ -100,6 +106,11 @@ export interface Connection extends AsyncDisposable {
   readonly requests: Queue<GlobalRequest>
   /** The signal gives up waiting for the peer's answer. */
   open(type: string, payload?: Uint8Array, signal?: AbortSignal): Promise<Channel>
+  /**
+   * The same without waiting: requests and a little data leave in the same flight as the opening. If the peer
+   * refuses it, the channel breaks off with ChannelRefused. Undefined without `earlyChannels`.
+   */
+  readonly openEarly: ((type: string, payload?: Uint8Array) => Channel) | undefined
   /** Resolves with the payload of the peer's answer, undefined if it refused. */
   request(name: string, payload?: Uint8Array): Promise<Buffer | undefined>
   /** The same without an answer. */

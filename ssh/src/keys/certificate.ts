@@ -6,7 +6,7 @@
 //   string extensions (pairs of strings), string reserved, string authority's key, string signature over all before it
 import { BlockList, isIP } from 'node:net'
 import { ProtocolError } from '../errors.ts'
-import { Reader } from '../wire.ts'
+import { Reader, Writer } from '../wire.ts'
 import { plainName, readCertifiedKey } from './certified-key.ts'
 import { KeyFormatError } from './public-key.ts'
 import { signatureAlgorithms, verifySignature } from './signature.ts'
@@ -119,9 +119,12 @@ export interface CertificateUse {
   readonly authorities: readonly Buffer[]
   /** The user or host name that must be among the principals. */
   readonly principal: string
-  readonly now: Date
+  /** Undefined: its times do not count, because no clock can be trusted and something else limits its use. */
+  readonly now: Date | undefined
   /** Where the holder comes from, for `source-address`. */
   readonly address?: string | undefined
+  /** Critical options of the caller's: the certificate must have each of them, with this value. */
+  readonly criticalOptions?: ReadonlyMap<string, Uint8Array>
 }
 
 /** Whether a certificate allows its use, and under which condition. */
@@ -132,16 +135,21 @@ export type CertificateResult =
 /** What a certificate allows. A critical option that is not known here forbids all. */
 export function judgeCertificate(certificate: Certificate, use: CertificateUse): CertificateResult {
   const refused = (because: string): CertificateResult => ({ allowed: false, because })
-  const now = BigInt(Math.floor(use.now.getTime() / 1000))
+  const now = use.now && BigInt(Math.floor(use.now.getTime() / 1000))
+  const demanded = use.criticalOptions ?? new Map<string, Uint8Array>()
   if (!use.authorities.some((trusted) => trusted.equals(certificate.authority)))
     return refused('Its authority is not trusted.')
   if (certificate.kind !== use.kind) return refused(`It is a certificate for a ${certificate.kind}.`)
-  if (now < certificate.validAfter) return refused('It is not valid yet.')
-  if (now >= certificate.validBefore) return refused('It has expired.')
+  if (now !== undefined && now < certificate.validAfter) return refused('It is not valid yet.')
+  if (now !== undefined && now >= certificate.validBefore) return refused('It has expired.')
   // OpenSSH took an empty list for everyone once; nobody is the safer reading.
   if (!certificate.principals.includes(use.principal)) return refused('It is for somebody else.')
+  for (const [name, value] of demanded)
+    if (!certificate.criticalOptions.get(name)?.equals(new Writer(value.length + 4).string(value).bytes()))
+      return refused(`It is for another ${name}.`)
   let forceCommand: string | undefined
   for (const [name, value] of certificate.criticalOptions) {
+    if (demanded.has(name)) continue
     const argument = new Reader(value)
     if (name === 'force-command') forceCommand = argument.text()
     else if (name !== 'source-address') return refused(`It demands ${name}, which is not known here.`)

@@ -19,6 +19,14 @@ import {
   type Attributes,
 } from './protocol.ts'
 
+/** How a file is written. */
+interface WriteOptions {
+  /** The file must not be there yet, not even as a link. */
+  readonly fresh?: boolean
+  /** Keeps what is there and writes from this position on. */
+  readonly from?: number
+}
+
 /** Files of the server. Failures are SftpFailure. */
 export interface SftpClient extends AsyncDisposable {
   /** What the server said it knows beyond the standard. */
@@ -29,13 +37,18 @@ export interface SftpClient extends AsyncDisposable {
   list(folder: string): AsyncIterable<Entry>
   /** The bytes of a file, in order. */
   read(path: string): AsyncIterable<Buffer>
-  /** Makes or replaces a file. */
-  write(path: string, bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, mode?: number): Promise<void>
+  /** Makes or replaces a file, unless the options say otherwise. */
+  write(
+    path: string,
+    bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    mode?: number,
+    options?: WriteOptions,
+  ): Promise<void>
   remove(path: string): Promise<void>
   makeFolder(path: string, mode?: number): Promise<void>
   removeFolder(path: string): Promise<void>
-  /** Replaces what is there, where the server can do that. */
-  rename(from: string, to: string): Promise<void>
+  /** Replaces what is there, where the server can do that; with `keep` it fails instead. */
+  rename(from: string, to: string, options?: { readonly keep?: boolean }): Promise<void>
   resolve(path: string): Promise<string>
   readLink(path: string): Promise<string>
   link(target: string, path: string): Promise<void>
@@ -184,31 +197,40 @@ function clientOn(
     path: string,
     bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     mode?: number,
+    { fresh = false, from }: WriteOptions = {},
   ): Promise<void> => {
-    const handle = await openHandle(path, Open.write | Open.create | Open.truncate, mode)
+    const start = from === undefined ? Open.create | Open.truncate | (fresh ? Open.exclusive : 0) : 0
+    const handle = await openHandle(path, Open.write | start, mode)
     const ahead = new Set<Promise<void>>()
     let failure: unknown
-    let position = 0
-    for await (const chunk of bytes) {
-      for (let at = 0; at < chunk.length; at += piece_bytes) {
+    try {
+      let position = from ?? 0
+      for await (const chunk of bytes) {
+        for (let at = 0; at < chunk.length; at += piece_bytes) {
+          if (failure !== undefined) break
+          const part = chunk.subarray(at, at + piece_bytes)
+          const start = BigInt(position + at)
+          const written: Promise<void> = done(
+            ask(Sftp.write, (writer) => writer.string(handle).uint64(start).string(part), part.length + 64),
+          )
+            .catch((error: unknown) => {
+              failure ??= error
+            })
+            .finally(() => ahead.delete(written))
+          ahead.add(written)
+          if (ahead.size >= mostAhead) await Promise.race(ahead)
+        }
         if (failure !== undefined) break
-        const part = chunk.subarray(at, at + piece_bytes)
-        const start = BigInt(position + at)
-        const written: Promise<void> = done(
-          ask(Sftp.write, (writer) => writer.string(handle).uint64(start).string(part), part.length + 64),
-        )
-          .catch((error: unknown) => {
-            failure ??= error
-          })
-          .finally(() => ahead.delete(written))
-        ahead.add(written)
-        if (ahead.size >= mostAhead) await Promise.race(ahead)
+        position += chunk.length
       }
-      if (failure !== undefined) break
-      position += chunk.length
+    } catch (error) {
+      // Of the bytes, not of the file; what is written so far is closed as well.
+      failure ??= error
     }
     await Promise.all(ahead)
-    await closeHandle(handle)
+    await closeHandle(handle).catch((error: unknown) => {
+      failure ??= error
+    })
     if (failure !== undefined) throw failure as Error
   }
 
@@ -251,9 +273,9 @@ function clientOn(
     makeFolder: async (path, mode = 0o777) =>
       done(ask(Sftp.mkdir, (writer) => writeAttributes(writer.string(path), { mode }))),
     removeFolder: async (path) => done(ask(Sftp.rmdir, (writer) => writer.string(path))),
-    rename: async (from, to) =>
+    rename: async (from, to, { keep = false } = {}) =>
       done(
-        overwrites
+        overwrites && !keep
           ? ask(Sftp.extended, (writer) => writer.string('posix-rename@openssh.com').string(from).string(to))
           : ask(Sftp.rename, (writer) => writer.string(from).string(to)),
       ),

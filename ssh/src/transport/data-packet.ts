@@ -1,7 +1,7 @@
-// The packet of data that is being put together. Data of one channel and stream that is sent in one turn of the
-// event loop leaves in as few packets as the peer's largest packet allows, because a packet costs as much as
-// encrypting 16 KiB. There is one such packet in the whole process, in memory that is used again and again:
-// when another connection begins one, this one is sealed.
+// The packet of data that is being put together. Data of one channel and stream that is sent in one turn of
+// the event loop leaves in as few packets as the peer's largest packet allows, because a packet costs as much
+// as encrypting 16 KiB. There is one such packet in the whole process, in memory that is used again and
+// again: when another connection begins one, this one is sealed.
 import { Message } from '../messages.ts'
 import { headerBytes, Writer } from '../wire.ts'
 

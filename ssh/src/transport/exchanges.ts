@@ -1,13 +1,15 @@
 // The key exchanges of one connection, the first and all later ones (RFC 4253 sections 7 and 9; strict key
 // exchange: OpenSSH's PROTOCOL file, section 1.10). From our KEXINIT to our NEWKEYS we may send nothing else
 // (`holding`). Each direction changes its keys at its own NEWKEYS.
-import { quickCiphers, type Algorithms } from '../algorithms.ts'
+import { canCompress, kexMethods, quickCiphers, type Algorithms } from '../algorithms.ts'
 import type { Opener } from '../ciphers/cipher.ts'
+import type { CompressionContext } from '../compression/compression.ts'
 import { ProtocolError, Reason, SshError } from '../errors.ts'
+import type { Agreement, Started } from '../kex/method.ts'
 import type { PrivateKey } from '../keys/private-key.ts'
 import { Message } from '../messages.ts'
 import { message, payloadOf, type Writer } from '../wire.ts'
-import { deriveKeys, keyExchange, type Exchanged, type KeyExchange } from './key-exchange.ts'
+import { deriveKeys, firstMessage, keyExchange, type Exchanged, type KeyExchange } from './key-exchange.ts'
 import {
   extInfoMarker,
   negotiate,
@@ -25,8 +27,11 @@ export interface ExchangesOptions {
   readonly role: Role
   readonly algorithms: Algorithms
   readonly hostKeys: readonly PrivateKey[]
+  /** A client: the first message of the first exchange follows our KEXINIT, on a guess. */
+  readonly guess: boolean
   readonly reader: PacketReader
   readonly writer: PacketWriter
+  readonly compression: CompressionContext
   /** Both idents, once known. */
   idents(): Readonly<Record<Role, string>>
   /** Sends past everything that is held back. */
@@ -58,6 +63,8 @@ export class Exchanges {
   #theirs: Buffer | undefined
   /** The one under way, once both KEXINITs are there. */
   #exchange: KeyExchange | undefined
+  /** Our half of the exchange that we guessed. */
+  #guessed: Promise<Started> | undefined
   /** The peer guessed wrongly what the exchange would be: its next message is dropped. */
   #ignoreGuess = false
   /** For packets after the peer's NEWKEYS. */
@@ -110,11 +117,30 @@ export class Exchanges {
       role === 'server' && this.keyed && this.#quick.length > 0
         ? { ...this.#algorithms, ciphers: this.#quick }
         : this.#algorithms
-    const init = writeKexInit(role, offered)
+    const guess = this.#guessedMethod(offered)
+    const init = writeKexInit(role, offered, guess !== undefined)
     this.#ours = Buffer.from(payloadOf(init))
     this.holding = true
     this.#options.send(init)
     this.#options.onKexInitSent()
+    if (guess) {
+      this.#guessed = this.#sendGuess(guess)
+      // Whoever needs it hears of the failure.
+      this.#guessed.catch(() => undefined)
+    }
+  }
+
+  /** The method that both sides prefer, if the server prefers what we do. */
+  #guessedMethod({ kex: [first = ''] }: Algorithms): Agreement | undefined {
+    if (!this.#options.guess || this.#options.role !== 'client' || this.sessionId) return undefined
+    const method = kexMethods.get(first)
+    return method?.kind === 'direct' ? method.agreement : undefined
+  }
+
+  async #sendGuess(agreement: Agreement): Promise<Started> {
+    const started = await agreement.start()
+    this.#options.send(firstMessage(started))
+    return started
   }
 
   /** A message with a number from 20 to 49. No other message may be taken before what it returns is done. */
@@ -150,11 +176,15 @@ export class Exchanges {
       (name) => this.#algorithms.ciphers.includes(name) && client.cipher.every((list) => list.includes(name)),
     )
     this.#ignoreGuess = agreed.wrongGuess && (role === 'client' ? server : client).guess
+    // Awaited even if it is of no use: what follows must leave after it.
+    const guessed = await this.#guessed
+    this.#guessed = undefined
     this.#exchange = keyExchange({
       role,
       negotiated: agreed,
       idents: this.#options.idents(),
       inits,
+      started: agreed.wrongGuess ? undefined : guessed,
       hostKey: hostKeys.find((key) => key.algorithms.includes(agreed.hostKey)),
       send: (written) => this.#options.send(written),
       done: (exchanged) => this.#onExchanged(exchanged, agreed, client.kex.includes(extInfoMarker)),
@@ -163,7 +193,7 @@ export class Exchanges {
   }
 
   #onExchanged(exchanged: Exchanged, agreed: Negotiated, wantsExtInfo: boolean): void {
-    const { role, writer } = this.#options
+    const { role, writer, compression } = this.#options
     const isFirst = !this.sessionId
     if (this.hostKey && !this.hostKey.equals(exchanged.hostKey))
       throw new SshError(Reason.hostKeyNotVerifiable, 'The host key changed.')
@@ -177,7 +207,8 @@ export class Exchanges {
     const [outward, inward] = [keysOf(peerOf(role)), keysOf(role)]
     // First of all, because it throws when the connection has ended while the keys were computed.
     this.#options.send(message(Message.newKeys))
-    writer.use(outward.cipher.sealer(outward.keys, outward.mac), this.strict)
+    const sealer = outward.cipher.sealer(outward.keys, outward.mac)
+    writer.use(sealer, this.strict, outward.compression?.compressor(compression))
     this.#nextOpener = inward.cipher.opener(inward.keys, inward.mac)
     this.holding = false
     this.#options.onNewKeysSent(isFirst, wantsExtInfo)
@@ -185,15 +216,18 @@ export class Exchanges {
 
   #onNewKeys(payload: Buffer): void {
     if (!this.#nextOpener || payload.length !== 1) throw new ProtocolError('NEWKEYS came out of order.')
-    this.#options.reader.use(this.#nextOpener, this.strict)
+    const { role, reader, compression } = this.#options
+    const inward = role === 'server' ? this.negotiated?.toServer : this.negotiated?.toClient
+    reader.use(this.#nextOpener, this.strict, inward?.compression?.decompressor(compression))
     this.#nextOpener = this.#exchange = this.#ours = this.#theirs = undefined
     this.keyed = true
     this.#options.onNewKeysReceived()
   }
 }
 
-/** A server offers only what it has keys for. */
-function withKeys(algorithms: Algorithms, role: Role, hostKeys: readonly PrivateKey[]): Algorithms {
+/** What can be done is offered: a server needs a key for it, compression needs Node's zlib. */
+function withKeys(offered: Algorithms, role: Role, hostKeys: readonly PrivateKey[]): Algorithms {
+  const algorithms = { ...offered, compression: offered.compression.filter(canCompress) }
   if (role === 'client') return algorithms
   const hostKey = algorithms.hostKey.filter((name) => hostKeys.some((key) => key.algorithms.includes(name)))
   if (hostKey.length === 0) throw new TypeError('A server needs a host key for one of its algorithms.')

@@ -9,8 +9,9 @@
 // `kex-strict-c-v00@openssh.com` and its -s- twin announce strict key exchange (OpenSSH's PROTOCOL file,
 // section 1.10).
 import { randomBytes } from 'node:crypto'
-import { ciphers, kexMethods, macs, type Algorithms } from '../algorithms.ts'
+import { ciphers, compressions, kexMethods, macs, type Algorithms } from '../algorithms.ts'
 import type { Cipher, Mac } from '../ciphers/cipher.ts'
+import type { Compression } from '../compression/compression.ts'
 import { NothingInCommon } from '../errors.ts'
 import type { KexMethod } from '../kex/method.ts'
 import { Message } from '../messages.ts'
@@ -38,6 +39,7 @@ export interface KexInit {
 export interface Direction {
   readonly cipher: Cipher
   readonly mac: Mac | undefined
+  readonly compression: Compression | undefined
 }
 
 export interface Negotiated {
@@ -49,16 +51,17 @@ export interface Negotiated {
   readonly wrongGuess: boolean
 }
 
-export function writeKexInit(role: Role, algorithms: Algorithms): Writer {
+/** `guess`: the first message of the exchange that the lists prefer follows at once. */
+export function writeKexInit(role: Role, algorithms: Algorithms, guess = false): Writer {
   const markers = role === 'client' ? [extInfoMarker, strictMarker.client] : [strictMarker.server]
   const both = (writer: Writer, names: readonly string[]): Writer => writer.names(names).names(names)
   const writer = message(Message.kexInit, 1_200).raw(randomBytes(16))
   writer.names([...algorithms.kex, ...markers]).names(algorithms.hostKey)
   both(writer, algorithms.ciphers)
   both(writer, algorithms.macs)
-  both(writer, ['none'])
+  both(writer, algorithms.compression)
   both(writer, [])
-  return writer.boolean(false).uint32(0)
+  return writer.boolean(guess).uint32(0)
 }
 
 export function readKexInit(payload: Buffer): KexInit {
@@ -82,10 +85,11 @@ export function negotiate(client: KexInit, server: KexInit): Negotiated {
   }
   const direction = (at: 0 | 1): Direction => {
     const cipher = ciphers.get(first('cipher', client.cipher[at], server.cipher[at]))!
-    first('compression', client.compression[at], server.compression[at])
     return {
       cipher,
       mac: cipher.needsMac ? macs.get(first('MAC', client.mac[at], server.mac[at]))! : undefined,
+      // No method by the name `none` exists.
+      compression: compressions.get(first('compression', client.compression[at], server.compression[at])),
     }
   }
   const method = kexMethods.get(first('key exchange', client.kex, server.kex))

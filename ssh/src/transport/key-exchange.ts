@@ -39,6 +39,8 @@ export interface ExchangeInputs {
   readonly idents: Readonly<Record<Role, string>>
   /** The payloads of the two KEXINIT messages. */
   readonly inits: Readonly<Record<Role, Buffer>>
+  /** Of a client: its half, if the first message was sent already. */
+  readonly started?: Started | undefined
   /** Of a server: the key for the negotiated algorithm. */
   readonly hostKey: PrivateKey | undefined
   send(written: Writer): void
@@ -88,6 +90,11 @@ function unexpected(): ProtocolError {
   return new ProtocolError('A message of the key exchange came out of order.')
 }
 
+/** The client's half of a direct exchange. */
+export function firstMessage({ value }: Started): Writer {
+  return message(Message.kexStart, 4 + value.length).string(value)
+}
+
 function clientSide(inputs: ExchangeInputs): KeyExchange {
   const { kex, hostKey: algorithm } = inputs.negotiated
   let chosen: Chosen | undefined
@@ -102,6 +109,11 @@ function clientSide(inputs: ExchangeInputs): KeyExchange {
 
   return {
     async begin() {
+      if (inputs.started) {
+        started = inputs.started
+        expected = Message.kexReply
+        return
+      }
       if (kex.kind === 'direct') return start(Message.kexStart, Message.kexReply, kex.agreement)
       inputs.send(writeWish(message(Message.gexRequest), ourWish))
       expected = Message.gexGroup

@@ -44,6 +44,8 @@ export interface Outbox {
   /** How much may wait from now on. */
   allow(unsent_bytes: number): void
   readonly congested: boolean
+  /** What was pushed and has not left yet. */
+  readonly unsent_bytes: number
 }
 
 /** `onFlush` is told before everything leaves and may push more. */
@@ -107,7 +109,8 @@ export function outbox(socket: Duplex, onRoom: () => void, onFlush: () => void =
     }
     if (!isCongested()) onRoom()
   }
-  const isCongested = (): boolean => bytes + socket.writableLength > congested_bytes
+  const unsent = (): number => bytes + socket.writableLength
+  const isCongested = (): boolean => unsent() > congested_bytes
 
   const schedule = (): void => {
     if (scheduled) return
@@ -138,6 +141,9 @@ export function outbox(socket: Duplex, onRoom: () => void, onFlush: () => void =
     },
     get congested() {
       return isCongested()
+    },
+    get unsent_bytes() {
+      return unsent()
     },
   }
 }

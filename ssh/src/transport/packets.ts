@@ -4,11 +4,12 @@
 //   payload, padding, MAC
 // Incoming bytes are used, and decrypted, where they lie, so that a chunk that was pushed belongs to the
 // reader: only a packet that spans chunks is put together in memory of its own, which is used again if nobody
-// kept anything of it. Padding comes from a pool of random bytes, because asking for a few at a time costs more
-// than encrypting them.
+// kept anything of it. Padding comes from a pool of random bytes, because asking for a few at a time costs
+// more than encrypting them.
 import { randomFillSync } from 'node:crypto'
 import { plainOpener, plainSealer } from '../ciphers/none.ts'
 import type { Opener, Room, Sealer } from '../ciphers/cipher.ts'
+import type { Compressor, Decompressor } from '../compression/compression.ts'
 import { ProtocolError } from '../errors.ts'
 import type { Writer } from '../wire.ts'
 
@@ -53,18 +54,24 @@ function pad(gap: Buffer): void {
 export interface PacketWriter {
   /** The bytes of a message for the wire. */
   seal(written: Writer, room?: Room): Buffer[]
-  /** Packets are sealed by this one from now on; the one before is freed. */
-  use(sealer: Sealer, resetSequence: boolean): void
-  /** Frees the keys. Nothing is sealed after it. */
+  /** Packets are packed and sealed by these from now on; those before are freed. */
+  use(sealer: Sealer, resetSequence: boolean, compressor?: Compressor): void
+  /** Frees the keys and the compression. Nothing is sealed after it. */
   free(): void
   readonly sequence: number
 }
 
 export function packetWriter(): PacketWriter {
   let sealer = plainSealer
+  let compressor: Compressor | undefined
   let sequence = 0
+  const free = (): void => {
+    sealer.free()
+    compressor?.free()
+  }
   return {
-    seal(written, room = Buffer.allocUnsafe) {
+    seal(message, room = Buffer.allocUnsafe) {
+      const written = compressor ? compressor.pack(message) : message
       const counted = written.length - (sealer.padsLength ? 0 : 4)
       let padding = sealer.block - (counted % sealer.block)
       if (padding < shortestPadding_bytes) padding += sealer.block
@@ -79,12 +86,13 @@ export function packetWriter(): PacketWriter {
       sequence = (sequence + 1) >>> 0
       return sealed
     },
-    use(next, resetSequence) {
-      sealer.free()
+    use(next, resetSequence, nextCompressor) {
+      free()
       sealer = next
+      compressor = nextCompressor
       if (resetSequence) sequence = 0
     },
-    free: () => sealer.free(),
+    free,
     get sequence() {
       return sequence
     },
@@ -97,10 +105,12 @@ export interface PacketReader {
   next(): Buffer | undefined
   /** Nobody has kept anything of the payload that `next` returned last. Its memory may be used again. */
   release(): void
-  /** Packets are opened by this one from now on; the one before is freed. */
-  use(opener: Opener, resetSequence: boolean): void
-  /** Frees the keys. Nothing is opened after it. */
+  /** Packets are opened and unpacked by these from now on; those before are freed. */
+  use(opener: Opener, resetSequence: boolean, decompressor?: Decompressor): void
+  /** Frees the keys and the compression. Nothing is opened after it. */
   free(): void
+  /** How many bytes payloads had that came packed, since it was set to zero. */
+  unpacked_bytes: number
   /** How large a packet may be from now on. */
   allow(largest_bytes: number): void
   /** The number of the packet that `next` returned last. */
@@ -109,6 +119,7 @@ export interface PacketReader {
 
 export function packetReader(): PacketReader {
   let opener: Opener = plainOpener
+  let decompressor: Decompressor | undefined
   let sequence = 0
   let largest_bytes = strangersPacket_bytes
   /** What is left of the last chunk. */
@@ -152,7 +163,25 @@ export function packetReader(): PacketReader {
     whole = 0
   }
 
-  return {
+  const free = (): void => {
+    opener.free()
+    decompressor?.free()
+  }
+
+  /** In memory of its own, if it came packed; that of its packet is then not needed any more. */
+  const unpack = (payload: Buffer): Buffer => {
+    const unpacked = decompressor ? decompressor.unpack(payload, largest_bytes) : payload
+    if (unpacked.buffer === payload.buffer) return unpacked
+    reader.unpacked_bytes += unpacked.length
+    if (lent) giveBack(lent)
+    const memory = memoryFor(unpacked.length)
+    unpacked.copy(memory)
+    lent = memory.length >= large_bytes ? memory : undefined
+    return memory.subarray(0, unpacked.length)
+  }
+
+  const reader: PacketReader = {
+    unpacked_bytes: 0,
     push(more) {
       chunk = chunk.length === 0 ? more : Buffer.concat([chunk, more])
     },
@@ -177,18 +206,20 @@ export function packetReader(): PacketReader {
       if (padding < shortestPadding_bytes || padding > body.length - 2)
         throw new ProtocolError('A packet has an impossible padding.')
       sequence = (sequence + 1) >>> 0
-      return body.subarray(1, body.length - padding)
+      const payload = body.subarray(1, body.length - padding)
+      return decompressor ? unpack(payload) : payload
     },
     release() {
       if (lent) giveBack(lent)
       lent = undefined
     },
-    use(next, resetSequence) {
-      opener.free()
+    use(next, resetSequence, nextDecompressor) {
+      free()
       opener = next
+      decompressor = nextDecompressor
       if (resetSequence) sequence = 0
     },
-    free: () => opener.free(),
+    free,
     allow(largest) {
       largest_bytes = largest
     },
@@ -196,4 +227,5 @@ export function packetReader(): PacketReader {
       return (sequence - 1) >>> 0
     },
   }
+  return reader
 }

@@ -1,9 +1,12 @@
-// Packets as they come in: bytes of the socket become messages, one after the other. A message that takes time
-// makes those after it wait, so that they keep their order. Until somebody takes over, messages of services
-// wait in the inbox. Whenever something has to wait, the socket is not read.
+// Packets as they come in: bytes of the socket become messages, one after the other. A message that takes
+// time makes those after it wait, so that they keep their order. Until somebody takes over, messages of
+// services wait in the inbox. Whenever something has to wait, the socket is not read.
 import type { Duplex } from 'node:stream'
 import { Inbox } from './inbox.ts'
 import { largestPacket_bytes, packetReader } from './packets.ts'
+
+/** What packets may become in one turn of the event loop. Decompressing so much takes a millisecond. */
+const unpackedAtOnce_bytes = 1024 * 1024
 
 /** What the receiver tells its transport. */
 export interface ReceiverEvents {
@@ -111,6 +114,11 @@ export class PacketReceiver {
         const payload = this.reader.next()
         if (!payload) break
         this.#await(this.#events.onMessage(payload))
+        if (this.reader.unpacked_bytes > unpackedAtOnce_bytes) {
+          this.reader.unpacked_bytes = 0
+          // Other connections come first: a small packet can take a large one's work.
+          this.#await(new Promise((resolve) => void setImmediate(resolve)))
+        }
       }
       this.#events.onIdle()
     } catch (error) {

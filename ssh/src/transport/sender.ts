@@ -84,6 +84,11 @@ export class PacketSender implements DataSealer {
     return this.#outbox.congested
   }
 
+  /** What was sealed and has not left yet. */
+  get unsent_bytes(): number {
+    return this.#outbox.unsent_bytes
+  }
+
   /** Hands everything to the socket now. */
   flush(): void {
     this.#outbox.flush()

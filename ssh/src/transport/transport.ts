@@ -1,13 +1,15 @@
 // The transport of one connection (RFC 4253): identification strings, packets, key exchanges, and the few
 // messages that belong to no service. Whoever is above sees messages in order, may send at any time, and is
-// told when to hold data back. Invariants: nothing but the exchange itself is sent between our KEXINIT and our
-// NEWKEYS; with strict key exchange (the answer to the Terrapin attack) nothing else is taken at all before
-// the first keys, and packets are counted from zero after every NEWKEYS. Before the login there is one key
-// exchange and no other. Every wait here has a limit, and whatever waits is counted as the memory it takes.
+// told when to hold data back. Invariants: nothing but the exchange itself is sent between our KEXINIT
+// and our NEWKEYS; with strict key exchange (the answer to the Terrapin attack) nothing else is taken at
+// all before the first keys, and packets are counted from zero after every NEWKEYS. Before the login
+// there is one key exchange and no other. Every wait here has a limit, and whatever waits is counted as
+// the memory it takes.
 import type { Duplex } from 'node:stream'
+import type { CompressionContext, CompressionMode } from '../compression/compression.ts'
 import { ConnectionEnded, errorFrom, ProtocolError, Reason, SshError } from '../errors.ts'
 import { isKexMessage, Message } from '../messages.ts'
-import type { Writer } from '../wire.ts'
+import { payloadOf, type Writer } from '../wire.ts'
 import { Exchanges } from './exchanges.ts'
 import {
   isServiceMessage,
@@ -23,6 +25,7 @@ import { peerOf, type Negotiated, type Role } from './kexinit.ts'
 import { PacketReceiver, type Deliver } from './receiver.ts'
 import { KeyUsage, RekeyBudget } from './rekeying.ts'
 import { PacketSender } from './sender.ts'
+import { SlowLink } from './slow-link.ts'
 import type { Transport, TransportOptions } from './types.ts'
 
 export type { Transport, TransportOptions } from './types.ts'
@@ -64,6 +67,8 @@ class SshTransport implements Transport {
 
   readonly #keyUsage = new KeyUsage()
   readonly #rekeyBudget = new RekeyBudget()
+  readonly #link: SlowLink
+  readonly #compression: TransportCompression
   /** Limits the exchange under way, or waits for the next. */
   #exchangeTimer: NodeJS.Timeout | undefined
   /** Until our first KEXINIT leaves although the peer's has not come. */
@@ -93,12 +98,16 @@ class SshTransport implements Transport {
       onIdle: () => this.#rekeyIfDue(),
       onError,
     })
+    this.#link = new SlowLink(() => this.#sender.unsent_bytes)
+    this.#compression = new TransportCompression(options.compress ?? 'auto', this.#link)
     this.#exchanges = new Exchanges({
       role: options.role,
       algorithms: options.algorithms,
       hostKeys: options.hostKeys,
+      guess: options.guess ?? false,
       reader: this.#receiver.reader,
       writer: this.#sender.writer,
+      compression: this.#compression,
       idents: () =>
         ({ [this.role]: this.#ident, [peerOf(this.role)]: this.peerIdent }) as Record<Role, string>,
       send: (written) => {
@@ -155,7 +164,7 @@ class SshTransport implements Transport {
   }
 
   takeOver(deliver: Deliver, onRoom: () => void): void {
-    this.#loggedIn = true
+    this.#loggedIn = this.#compression.loggedIn = true
     this.#onRoom = onRoom
     this.#sender.trustPeer()
     this.#receiver.takeOver(deliver)
@@ -166,12 +175,17 @@ class SshTransport implements Transport {
     this.#receiver.reader.release()
   }
 
+  dataWaits(): void {
+    this.#link.waits()
+  }
+
   send(written: Writer): void {
     if (this.#endedWith) return
     try {
       if (this.#exchanges.holding) return this.#sender.hold(written)
       this.#sendExtInfo()
       this.#sender.send(written)
+      if (!this.#loggedIn) this.#noteBeforeLogin(payloadOf(written)[0])
       this.#rekeyIfDue()
     } catch (error) {
       this.end(errorFrom(error))
@@ -187,6 +201,10 @@ class SshTransport implements Transport {
     } catch (error) {
       this.end(errorFrom(error))
     }
+  }
+
+  setPlain(channel: number, isPlain: boolean): void {
+    this.#compression.setPlain(channel, isPlain)
   }
 
   pauseReading(): void {
@@ -317,8 +335,17 @@ class SshTransport implements Transport {
     if (type === Message.pong) return
     if (!isServiceMessage(type)) return this.send(writeUnimplemented(this.#receiver.reader.sequence))
     // A server may renew its keys as soon as it has let us in, before anybody here has taken over.
-    if (type === Message.authSuccess && this.role === 'client') this.#loggedIn = true
+    if (type === Message.serviceAccept) this.#link.answered()
+    if (type === Message.authSuccess && this.role === 'client')
+      this.#loggedIn = this.#compression.loggedIn = true
     return this.#receiver.deliver(payload)
+  }
+
+  /** A message of this type was sent. */
+  #noteBeforeLogin(type: number | undefined): void {
+    if (type === Message.serviceRequest) this.#link.asked()
+    // What follows it is compressed.
+    if (type === Message.authSuccess && this.role === 'server') this.#compression.loggedIn = true
   }
 
   #onExtInfo(payload: Buffer): void {
@@ -342,11 +369,39 @@ class SshTransport implements Transport {
     this.#endedWith = how
     clearTimeout(this.#exchangeTimer)
     clearTimeout(this.#kexInitTimer)
+    this.#link.answered()
     this.#sender.end()
     this.#receiver.end(how)
     this.#exchanges.free()
     this.#established.reject(how)
     this.#ended.resolve(how)
+  }
+}
+
+/** What the compressors of a connection have to know. */
+class TransportCompression implements CompressionContext {
+  readonly mode: CompressionMode
+  readonly #link: SlowLink
+  readonly #plain = new Set<number>()
+  loggedIn = false
+  peerWants = false
+
+  constructor(mode: CompressionMode, link: SlowLink) {
+    this.mode = mode
+    this.#link = link
+  }
+
+  isSlow(bytes: number): boolean {
+    return this.#link.isSlow(bytes)
+  }
+
+  isPlain(channel: number): boolean {
+    return this.#plain.has(channel)
+  }
+
+  setPlain(channel: number, isPlain: boolean): void {
+    if (isPlain) this.#plain.add(channel)
+    else this.#plain.delete(channel)
   }
 }
 

@@ -1,6 +1,7 @@
 // What the transport of a connection offers to the layers above it: authentication and the connection
 // protocol.
 import type { Algorithms } from '../algorithms.ts'
+import type { CompressionMode } from '../compression/compression.ts'
 import type { ConnectionEnded, SshError } from '../errors.ts'
 import type { PrivateKey } from '../keys/private-key.ts'
 import type { Writer } from '../wire.ts'
@@ -18,8 +19,12 @@ export interface TransportOptions {
   readonly rekey_ms: number
   /** Say nothing before the peer has: some tunnels need it. */
   readonly speakSecond: boolean
+  /** A client: the exchange that it prefers begins before the server has said what it prefers. */
+  readonly guess?: boolean
   /** Our first KEXINIT waits a moment for the peer's. */
   readonly answerKexInit: boolean
+  /** When to compress with a method that leaves the choice. */
+  readonly compress?: CompressionMode
 }
 
 /** The packets of one connection, encrypted once there are keys (RFC 4253). */
@@ -54,8 +59,12 @@ export interface Transport {
    * at once may share its packet, which holds at most so many bytes.
    */
   sendData(channel: number, stream: number, bytes: Uint8Array, most_bytes: number): void
+  /** Data of this channel of the peer's is not compressed from now on, or may be again. */
+  setPlain(channel: number, isPlain: boolean): void
   /** True while data should wait. */
   readonly congested: boolean
+  /** Data of a channel waits, for its window or because of `congested`: a slow link is known by that. */
+  dataWaits(): void
   /** Nothing is taken from the peer until `resumeReading`. */
   pauseReading(): void
   resumeReading(): void
