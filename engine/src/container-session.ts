@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { readNamed } from '@hawser/contract/environment'
-import { clientVariable } from '@hawser/contract/tunnel'
+import { clientVariable, personVariable, readPersonText } from '@hawser/contract/tunnel'
 import {
   receiveSession,
   serveSftp,
@@ -122,6 +122,7 @@ function isAllowed(request: SessionRequest): boolean {
     const { name, value } = request
     return (
       name === clientVariable ||
+      (name === personVariable && readPersonText(value) !== undefined) ||
       (passedOn.test(name) && harmless.test(value)) ||
       readNamed(name, value) !== undefined
     )

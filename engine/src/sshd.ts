@@ -9,13 +9,24 @@ import {
   OpenFailure,
   Reason,
   type Attempt,
+  type Certificate,
   type Decision,
   type PrivateKey,
   type ServerConnection,
 } from '@hawser/ssh'
+import { spareLeg_ms } from '@hawser/contract/tunnel'
 import { closedBecause, findAccount, type ContainerAccount } from './accounts.ts'
 import type { EngineClient } from './client.ts'
 import { serveContainerSession } from './container-session.ts'
+
+/** A login by public key. */
+export interface KeyLogin {
+  readonly user: string
+  readonly blob: Buffer
+  readonly certificate: Certificate | undefined
+  /** The session id of the SSH connection. */
+  readonly sessionId: Buffer
+}
 
 export interface ContainerSshOptions {
   readonly client: EngineClient
@@ -24,15 +35,19 @@ export interface ContainerSshOptions {
   readonly deviceName: string
   readonly hostKeys: readonly PrivateKey[]
   /** Somebody shows a key: whether the server stands behind this login. */
-  approveKey(login: { readonly user: string; readonly blob: Buffer }, signal: AbortSignal): Promise<boolean>
+  approveKey(login: KeyLogin, signal: AbortSignal): Promise<boolean>
   /** Absent: passwords are refused. */
   checkPassword?(account: ContainerAccount, password: string): Promise<boolean>
   readonly keepalive_ms?: number
   readonly signal?: AbortSignal
+  /** Somebody has logged in; disposed of when the connection is over. */
+  loggedIn?(): Disposable
   log(event: Record<string, unknown>): void
 }
 
 const mostFailures = 6
+/** For a login, beside the time that the gateway keeps a connection for the next one. */
+const login_ms = 120_000
 const mostChannels = 128
 /** Keys that the server is asked about on one connection. */
 const mostKeys = 16
@@ -52,6 +67,8 @@ export async function serveContainer(stream: Duplex, options: ContainerSshOption
       mostFailures,
       mostChannels,
       keepalive_ms,
+      earlyChannels: true,
+      handshake_ms: spareLeg_ms + login_ms,
       authenticate: login.authenticate,
       channelTypes: ['session'],
       ...(signal ? { signal } : {}),
@@ -60,12 +77,14 @@ export async function serveContainer(stream: Duplex, options: ContainerSshOption
     stream.destroy()
     return log({ event: 'connection.refused', error: (error as Error).message })
   }
+  const held = options.loggedIn?.()
   try {
     await serve(connection, login.account(), options)
   } catch (error) {
     log({ event: 'connection.failed', error: (error as Error).message })
   }
   const { message } = await connection.ended
+  held?.[Symbol.dispose]()
   stream.destroy()
   log({ event: 'connection.ended', user: connection.user, message })
 }
@@ -113,14 +132,14 @@ function loginOf({ client, container, approveKey, checkPassword, log }: Containe
   const approve = async (
     attempt: Attempt & { method: 'publickey' | 'publickey-offer' },
   ): Promise<boolean> => {
-    // The gateway has plain keys only, so a certificate is somebody else's.
-    if (attempt.key.certificate) return false
-    const name = `${attempt.user} ${attempt.key.blob.toString('base64')}`
+    const { user, sessionId, key } = attempt
+    const name = `${user} ${key.blob.toString('base64')}`
     let approval = approvals.get(name)
     if (!approval) {
       if (approvals.size >= mostKeys) return false
       // Asked once: the server answers once.
-      approval = approveKey({ user: attempt.user, blob: attempt.key.blob }, attempt.signal).catch(() => false)
+      const login = { user, blob: key.blob, certificate: key.certificate, sessionId }
+      approval = approveKey(login, attempt.signal).catch(() => false)
       approvals.set(name, approval)
     }
     return approval

@@ -3,7 +3,8 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { engineClient, type EngineClient } from '../src/client.ts'
 import { followContainers, listContainers, type Found } from '../src/containers.ts'
 import { startExec } from '../src/exec.ts'
@@ -139,9 +140,9 @@ describe('news', () => {
     const seen: number[] = []
     const following = follow(fake, ({ containers }) => seen.push(containers.length), stopping.signal)
     following.catch(() => undefined)
-    await vi.waitFor(() => expect(seen).toEqual([1]))
+    await eventually(() => expect(seen).toEqual([1]))
     for (let line = 0; line < 500; line += 1) events!.write('{"status":"start"}\n')
-    await vi.waitFor(() => expect(seen.length).toBeGreaterThan(1))
+    await eventually(() => expect(seen.length).toBeGreaterThan(1))
     stopping.abort()
     await expect(following).rejects.toThrow()
     expect(seen.length).toBeLessThan(10)
@@ -168,13 +169,13 @@ describe('a supervised engine', () => {
       first_ms: 20,
       most_ms: 50,
     })
-    await vi.waitFor(() => expect(told).toEqual(['1 arm64', 'connected ']))
+    await eventually(() => expect(told).toEqual(['1 arm64', 'connected ']))
     await fake.close()
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(told.slice(2, 4)).toEqual(['lost', 'failed The engine cannot be reached (ECONNREFUSED).']),
     )
     await using again = await engine(good, { port: fake.port })
-    await vi.waitFor(() => expect(told.slice(-2)).toEqual(['1 arm64', 'connected ']))
+    await eventually(() => expect(told.slice(-2)).toEqual(['1 arm64', 'connected ']))
     expect(again.port).toBe(fake.port)
   })
 
@@ -196,9 +197,9 @@ describe('a supervised engine', () => {
       onError: () => undefined,
       first_ms: 20,
     })
-    await vi.waitFor(() => expect(told).toEqual(['found', 'connected']))
+    await eventually(() => expect(told).toEqual(['found', 'connected']))
     events!.destroy()
-    await vi.waitFor(() => expect(told).toEqual(['found', 'connected', 'found']))
+    await eventually(() => expect(told).toEqual(['found', 'connected', 'found']))
   })
 
   test('that hangs is left at once', async () => {
