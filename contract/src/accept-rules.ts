@@ -49,6 +49,7 @@ export const acceptRules = {
     method: 'POST',
     path: '/api/accept-rules',
     access: member('administrator'),
+    audit: 'accept-rule.created',
     body: Type.Object({
       priority: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647, default: usualPriority })),
       source: Type.Optional(
@@ -84,6 +85,7 @@ export const acceptRules = {
     method: 'DELETE',
     path: '/api/accept-rules/:id',
     access: member('administrator'),
+    audit: 'accept-rule.removed',
     params,
     failures: [],
     example: { params: { id: sample.acceptRule } },

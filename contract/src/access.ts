@@ -8,6 +8,10 @@ export const roles = ['observer', 'operator', 'administrator', 'owner'] as const
 export const Role = Type.Enum([...roles], { description: 'A member’s role in a namespace.' })
 export type Role = Static<typeof Role>
 
+/** The roles that can be granted: nobody is made an owner but by the owner, who hands over. */
+export const memberRoles = ['observer', 'operator', 'administrator'] as const satisfies readonly Role[]
+export type MemberRole = (typeof memberRoles)[number]
+
 export function rank(role: Role): number {
   return roles.indexOf(role)
 }

@@ -75,7 +75,8 @@ export const agentStates = ['current', 'behind', 'updating', 'failed', 'unknown'
 export const DeviceAgent = Type.Object({
   build: Type.String({ description: 'Empty: the agent does not report one.' }),
   state: Type.Enum([...agentStates], {
-    description: 'Compared with the agent that the server offers; unknown: the server offers none.',
+    description:
+      'Compared with the agent that the server offers; unknown: the server offers none, or the agent reports only its version.',
   }),
   reason: Type.String({ description: 'Why the update failed, or why the agent cannot update itself.' }),
   updates_itself: Type.Boolean(),
@@ -133,6 +134,7 @@ export const agents = {
     method: 'POST',
     path: '/api/agents/update',
     access: member('operator'),
+    audit: 'device.update.requested',
     body: Type.Object({
       devices: Type.Optional(
         Type.Array(DeviceUid, { minItems: 1, maxItems: mostDevicesToUpdate, description: 'Their uids.' }),

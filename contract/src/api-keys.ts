@@ -28,6 +28,7 @@ export const apiKeys = {
     method: 'POST',
     path: '/api/namespaces/api-key',
     access: member('administrator', { apiKey: false }),
+    audit: 'api-key.created',
     body: Type.Object({
       name: Name,
       expires_at: Type.Enum([-1, 30, 60, 90, 365], { description: 'Days; -1: never.' }),
@@ -65,6 +66,7 @@ export const apiKeys = {
     method: 'PATCH',
     path: '/api/namespaces/api-key/:key',
     access: member('administrator', { apiKey: false }),
+    audit: 'api-key.updated',
     params: Type.Object({ key: Type.String({ description: 'The name of the key.' }) }),
     body: Type.Object({ name: Type.Optional(Name), role: Type.Optional(Role) }),
     failures: ['conflict', 'roleTooLow'],
@@ -76,6 +78,7 @@ export const apiKeys = {
     method: 'DELETE',
     path: '/api/namespaces/api-key/:key',
     access: member('administrator', { apiKey: false }),
+    audit: 'api-key.removed',
     params: Type.Object({ key: Type.String({ description: 'The name of the key.' }) }),
     failures: [],
     example: { params: { key: sample.apiKeyName } },

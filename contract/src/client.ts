@@ -22,7 +22,7 @@ export interface ClientOptions {
  * Query fields that have a default on the server. Types do not carry defaults, so this list names the fields;
  * a test compares it with the schemas.
  */
-export const defaulted = ['page', 'per_page', 'sort_by', 'order_by'] as const
+export const defaulted = ['page', 'per_page', 'sort_by', 'order_by', 'days', 'limit'] as const
 
 type OptionalKey<T> = {
   [K in keyof T]-?: K extends (typeof defaulted)[number] ? K : undefined extends T[K] ? K : never

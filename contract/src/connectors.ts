@@ -53,6 +53,7 @@ export const connectors = {
     method: 'POST',
     path: '/api/connector',
     access: member('administrator'),
+    audit: 'connector.created',
     body: Type.Object({
       enable: Type.Optional(Type.Boolean()),
       address: Address,
@@ -94,6 +95,7 @@ export const connectors = {
     method: 'PATCH',
     path: '/api/connector/:uid',
     access: member('administrator'),
+    audit: 'connector.updated',
     params,
     body: Type.Object({
       enable: Type.Optional(Type.Boolean()),
@@ -115,6 +117,7 @@ export const connectors = {
     method: 'DELETE',
     path: '/api/connector/:uid',
     access: member('administrator'),
+    audit: 'connector.removed',
     params,
     failures: [],
     example: aConnector,

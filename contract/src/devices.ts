@@ -4,6 +4,7 @@
 import Type, { type Static } from './type.ts'
 import { AgentAnswer, AgentReport, DeviceAgent } from './agents.ts'
 import { anyone, device, deviceOr, member } from './access.ts'
+import { DeviceBudget } from './budgets.ts'
 import { sample } from './examples.ts'
 import {
   DeviceName,
@@ -19,6 +20,8 @@ import {
   Timestamp,
 } from './fields.ts'
 import { operation } from './operation.ts'
+import { SentenceParts } from './sentences.ts'
+import { TimelineEvent, timelineEvents_most, timelineSentences_most } from './timeline.ts'
 
 export const deviceStatuses = ['accepted', 'rejected', 'pending', 'removed', 'unused'] as const
 export const DeviceStatus = Type.Enum([...deviceStatuses])
@@ -88,6 +91,21 @@ export const Device = Type.Object({
       },
     ),
   ),
+  ping_interval: Type.Optional(
+    Type.Integer({
+      description:
+        'Seconds between two pings of its agent, as the agent has learnt what the network bears. A device that is gone is ' +
+        'shown as offline within twice this time. Absent for agents that do not learn it.',
+    }),
+  ),
+  data_budget: Type.Optional(DeviceBudget),
+  offline_reason: Type.Optional(
+    Type.String({
+      description:
+        'Why it is offline, in a sentence, as far as the server knows. Only in Get device, and not while it is online.',
+    }),
+  ),
+  offline_parts: Type.Optional(SentenceParts),
   conflict: Type.Optional(
     Type.Object(
       { since: Timestamp, last_at: Timestamp, addresses: Type.Array(Type.String()) },
@@ -100,6 +118,26 @@ export const Device = Type.Object({
   ),
 })
 export type Device = Static<typeof Device>
+
+/** How long the server keeps the bytes of a device's days. */
+export const trafficDays_most = 400
+
+const Flow = Type.Object({
+  received: Type.Integer({ description: 'Bytes that the device has received.' }),
+  sent: Type.Integer({ description: 'Bytes that it has sent.' }),
+})
+
+export const DeviceTraffic = Type.Object({
+  days: Type.Array(
+    Type.Object({
+      day: Type.String({ description: 'As 2026-11-17, in UTC.' }),
+      idle: Flow,
+      sessions: Flow,
+    }),
+    { description: 'Oldest first. A day on which the device was not connected is left out.' },
+  ),
+})
+export type DeviceTraffic = Static<typeof DeviceTraffic>
 
 /** The fields that Get devices can sort by. Its filter takes these and more. */
 export const deviceSorts = [
@@ -121,6 +159,15 @@ export const deviceSorts = [
 ] as const
 
 const Short = Type.String({ maxLength: 255 })
+
+/** What an agent says about its device. */
+export const ReportedInfo = Type.Object({
+  id: Type.Optional(Short),
+  pretty_name: Type.Optional(Short),
+  version: Type.Optional(Short),
+  arch: Type.Optional(Short),
+  platform: Type.Optional(Short),
+})
 const params = Type.Object({ uid: DeviceUid })
 const replaced = Type.Object({
   'x-replaced-device': Type.Optional(
@@ -137,15 +184,10 @@ export const devices = {
     path: '/api/devices/auth',
     aliases: [{ path: '/api/auth/device' }],
     access: anyone,
+    audit: 'device.enrolled',
     largestBody: 160 * 1024,
     body: Type.Object({
-      info: Type.Object({
-        id: Type.Optional(Short),
-        pretty_name: Type.Optional(Short),
-        version: Type.Optional(Short),
-        arch: Type.Optional(Short),
-        platform: Type.Optional(Short),
-      }),
+      info: ReportedInfo,
       sessions: Type.Optional(
         Type.Array(Type.String({ maxLength: 128 }), {
           maxItems: 1000,
@@ -182,6 +224,12 @@ export const devices = {
         Type.String({ description: 'The namespace, if the device came with an enrolment token.' }),
       ),
       agent: Type.Optional(AgentAnswer),
+      approval_key: Type.Optional(
+        Type.String({
+          description:
+            'The public key with which the server approves logins, as OpenSSH writes it. Only for our own agent.',
+        }),
+      ),
     }),
     failures: ['notFound', 'tooMany', 'wrongToken'],
     example: {
@@ -208,6 +256,7 @@ export const devices = {
     method: 'POST',
     path: '/api/auth/ssh',
     access: device,
+    audit: { none: 'it signs for a login that the server makes itself; the session has its own entry' },
     body: Type.Object({ fingerprint: Fingerprint, data: Type.String({ minLength: 1, maxLength: 16_384 }) }),
     answer: Type.Object({
       signature: Type.String({ description: 'Base64 of RSA PKCS#1 v1.5 over SHA-256 of `data`.' }),
@@ -223,6 +272,7 @@ export const devices = {
     path: '/api/devices/:uid/offline',
     aliases: [{ path: '/internal/devices/:uid/offline' }],
     access: deviceOr('operator'),
+    audit: { none: 'presence is no setting: the agent reports again a moment later' },
     params,
     failures: [],
     example: aDevice,
@@ -258,12 +308,53 @@ export const devices = {
     example: aDevice,
   }),
 
+  traffic: operation({
+    title: 'Get device traffic',
+    summary:
+      'How many bytes the connection of the device to the server has carried on each day, while sessions were open and ' +
+      'while none was. Headers of TCP and IP are estimated.',
+    method: 'GET',
+    path: '/api/devices/:uid/traffic',
+    access: member('observer'),
+    params,
+    query: Type.Object({
+      days: Type.Integer({
+        minimum: 1,
+        maximum: trafficDays_most,
+        default: 30,
+        description: 'So many days, today among them.',
+      }),
+    }),
+    answer: DeviceTraffic,
+    failures: [],
+    example: { ...aDevice, query: { days: '7' } },
+  }),
+
+  timeline: operation({
+    title: 'Get device timeline',
+    summary:
+      'What happened to the device: when it was connected and why it was not, and what changed about it. Newest first; ' +
+      `the server keeps ${timelineEvents_most} events, of which up to three lines are made. Of an hour with many ` +
+      'connections it keeps the first and the last, so that a day stays.',
+    method: 'GET',
+    path: '/api/devices/:uid/timeline',
+    access: member('observer'),
+    params,
+    query: Type.Object({
+      limit: Type.Integer({ minimum: 1, maximum: timelineSentences_most, default: 100 }),
+    }),
+    answer: Type.Object({ events: Type.Array(TimelineEvent) }),
+    failures: [],
+    example: { ...aDevice, query: { limit: '10' } },
+  }),
+
   remove: operation({
     title: 'Delete device',
     summary: 'Removes the device and its sessions. Its agent, if it still runs, enrols it again as pending.',
     method: 'DELETE',
     path: '/api/devices/:uid',
     access: member('administrator'),
+    audit: 'device.removed',
     params,
     failures: [],
     example: aDevice,
@@ -275,6 +366,7 @@ export const devices = {
     method: 'PUT',
     path: '/api/devices/:uid',
     access: member('operator'),
+    audit: 'device.updated',
     params,
     body: Type.Object({
       name: Type.Optional(DeviceName),
@@ -290,6 +382,7 @@ export const devices = {
     method: 'PATCH',
     path: '/api/devices/:uid',
     access: member('operator'),
+    audit: 'device.updated',
     params,
     body: Type.Object({ name: DeviceName }),
     failures: ['conflict'],
@@ -304,6 +397,7 @@ export const devices = {
     method: 'PATCH',
     path: '/api/devices/:uid/accept',
     access: member('operator'),
+    audit: ['device.accepted', 'device.replaced'],
     params,
     headers: replaced,
     failures: ['conflict', 'deviceLimit', 'paymentRequired', 'unavailable'],
@@ -316,6 +410,7 @@ export const devices = {
     method: 'PATCH',
     path: '/api/devices/:uid/:status',
     access: member('operator'),
+    audit: ['device.accepted', 'device.rejected', 'device.pending', 'device.unused', 'device.replaced'],
     params: Type.Object({
       uid: DeviceUid,
       status: Type.String({ description: 'accept, reject, pending or unused.' }),
@@ -331,6 +426,7 @@ export const devices = {
     method: 'POST',
     path: '/api/devices/:uid/tags',
     access: member('operator'),
+    audit: 'device.tags.updated',
     params,
     body: Type.Object({ tag: Tag }),
     failures: ['conflict', 'tooManyTags'],
@@ -344,6 +440,7 @@ export const devices = {
     method: 'PUT',
     path: '/api/devices/:uid/tags',
     access: member('operator'),
+    audit: 'device.tags.updated',
     params,
     body: Type.Object({ tags: DeviceTags }),
     failures: [],
@@ -356,6 +453,7 @@ export const devices = {
     method: 'DELETE',
     path: '/api/devices/:uid/tags/:tag',
     access: member('operator'),
+    audit: 'device.tags.updated',
     params: Type.Object({ uid: DeviceUid, tag: Tag }),
     failures: [],
     example: { params: { uid: sample.device, tag: sample.tag } },
@@ -379,6 +477,7 @@ export const devices = {
     method: 'POST',
     path: '/api/billing/device-choice',
     access: member('owner'),
+    audit: 'device.pending',
     body: Type.Object({
       choices: Type.Optional(Type.Array(Type.String(), { maxItems: 3 })),
       devices: Type.Optional(

@@ -40,6 +40,7 @@ export const enrolmentKeys = {
     method: 'POST',
     path: '/api/enrolment-keys',
     access: member('administrator'),
+    audit: 'enrolment-key.created',
     body: Type.Object({
       name: Type.String({ minLength: 1, maxLength: 255 }),
       public_key: Type.String({
@@ -59,6 +60,7 @@ export const enrolmentKeys = {
     method: 'DELETE',
     path: '/api/enrolment-keys/:fingerprint',
     access: member('administrator'),
+    audit: 'enrolment-key.removed',
     params: Type.Object({ fingerprint: Fingerprint }),
     failures: [],
     example: { params: { fingerprint: sample.enrolmentFingerprint } },

@@ -72,6 +72,7 @@ export const enrolmentTokens = {
     method: 'POST',
     path: '/api/enrolment-tokens',
     access: member('administrator'),
+    audit: 'enrolment-token.created',
     body: Type.Object({
       name: Type.String({ minLength: 1, maxLength: 64, description: 'For people: what the token is for.' }),
       accept: Type.Optional(
@@ -120,6 +121,7 @@ export const enrolmentTokens = {
     method: 'DELETE',
     path: '/api/enrolment-tokens/:id',
     access: member('administrator'),
+    audit: 'enrolment-token.removed',
     params: Type.Object({ id: Type.String({ pattern: patterns.uuid }) }),
     failures: [],
     example: { params: { id: sample.enrolmentTokenId } },

@@ -69,6 +69,7 @@ test.each([
   'SSH_AUTH_SOCK',
   'SSH_CLIENT',
   'HAWSER_CLIENT',
+  'HAWSER_PERSON',
   'SHELLHUB_HOST',
 ])('%s never passes, whatever is named', (name) => {
   expect(neverPasses(name)).toBe(true)
@@ -88,6 +89,7 @@ test('an agent takes what it is told was named, and never the others', () => {
     ['DEPLOY_TARGET', 'pier'],
     [tellNamed('LD_PRELOAD'), 'x'],
     [tellNamed('HAWSER_CLIENT'), 'x'],
+    [tellNamed('HAWSER_PERSON'), 'x'],
     [tellNamed(''), 'x'],
     [tellNamed('A=B'), 'x'],
     [tellNamed('A'), '() { :; }; evil'],

@@ -87,6 +87,17 @@ export const paging = { page, per_page: perPage }
 export const Paging = Type.Object(paging)
 export type Paging = Static<typeof Paging>
 
+const dateOrMoment = { minLength: 10, maxLength: 35 }
+/** The ends of a span of time. A day without a time counts whole. */
+export const NotBefore = Type.String({
+  ...dateOrMoment,
+  description: 'Not before this moment: 2026-11-17, or 2026-11-17T03:30:00Z.',
+})
+export const NotAfter = Type.String({
+  ...dateOrMoment,
+  description: 'Not after this moment: 2026-11-17, the whole day, or 2026-11-17T03:30:00Z.',
+})
+
 export const OrderBy = Type.Enum(['asc', 'desc'], { default: 'desc' })
 export const FilterQuery = Type.String({
   maxLength: 16_384,

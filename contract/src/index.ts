@@ -3,19 +3,28 @@ import { acceptRules } from './accept-rules.ts'
 import { agents } from './agents.ts'
 import { announcements } from './announcements.ts'
 import { apiKeys } from './api-keys.ts'
+import { audit } from './audit.ts'
+import { auditStreams } from './audit-streams.ts'
 import { billing } from './billing.ts'
+import { budgets } from './budgets.ts'
 import { connectors } from './connectors.ts'
+import { notes } from './device-notes.ts'
 import { devices } from './devices.ts'
 import { enrolmentKeys } from './enrolment-keys.ts'
 import { enrolmentTokens } from './enrolment-tokens.ts'
 import { firewall } from './firewall.ts'
+import { invitations } from './invitations.ts'
+import { logins } from './logins.ts'
+import { identityCertificates } from './identity-certificates.ts'
 import { mfa } from './mfa.ts'
 import { namespaces } from './namespaces.ts'
 import type { Operation } from './operation.ts'
 import { pairings } from './pairings.ts'
+import { policies } from './policies.ts'
 import { publicKeys } from './public-keys.ts'
 import { recordings } from './recordings.ts'
 import { sessions } from './sessions.ts'
+import { signIns } from './sign-ins.ts'
 import { system } from './system.ts'
 import { tags } from './tags.ts'
 import { terminals } from './terminals.ts'
@@ -23,24 +32,33 @@ import { users } from './users.ts'
 
 export const contract = {
   devices,
+  notes,
   enrolmentTokens,
   pairings,
   acceptRules,
   agents,
+  budgets,
   enrolmentKeys,
   tags,
   publicKeys,
+  identityCertificates,
   apiKeys,
   namespaces,
+  invitations,
   sessions,
   terminals,
   recordings,
   firewall,
+  policies,
+  logins,
   announcements,
   users,
+  signIns,
   mfa,
   billing,
   connectors,
+  audit,
+  auditStreams,
   system,
 } as const
 

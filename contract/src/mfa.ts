@@ -16,6 +16,7 @@ export const mfa = {
     path: '/api/mfa/auth',
     aliases: [{ path: '/api/user/mfa/auth' }],
     access: anyone,
+    audit: ['user.signed-in', 'user.sign-in.refused'],
     body: Type.Object({ token: Type.String({ minLength: 1, maxLength: 128 }), code: Code }),
     answer: UserSession,
     failures: ['wrongCode', 'locked'],
@@ -27,6 +28,7 @@ export const mfa = {
     method: 'POST',
     path: '/api/user/mfa/recover',
     access: anyone,
+    audit: ['user.signed-in', 'user.sign-in.refused'],
     body: Type.Object({ identifier: Identifier, recovery_code: Code }),
     answer: UserSession,
     headers: Type.Object({
@@ -42,6 +44,7 @@ export const mfa = {
     method: 'POST',
     path: '/api/user/mfa/reset',
     access: anyone,
+    audit: { none: 'it sends e-mails and changes nothing, whoever is asked for' },
     body: Type.Object({ identifier: Identifier }),
     failures: [],
     example: { body: { identifier: sample.careful.email } },
@@ -52,6 +55,7 @@ export const mfa = {
     method: 'PUT',
     path: '/api/user/mfa/reset/:user_id',
     access: anyone,
+    audit: ['user.mfa.disabled', 'user.signed-in', 'user.sign-in.refused'],
     params: Type.Object({ user_id: Type.String() }),
     body: Type.Object({ main_email_code: Code, recovery_email_code: Code }),
     answer: UserSession,
@@ -67,6 +71,7 @@ export const mfa = {
     method: 'GET',
     path: '/api/user/mfa/generate',
     access: user,
+    audit: { none: 'it is a draft, and nothing counts before Enable' },
     answer: Type.Object({
       link: Type.String({ description: 'otpauth URI.' }),
       secret: Type.String(),
@@ -81,6 +86,7 @@ export const mfa = {
     method: 'PUT',
     path: '/api/user/mfa/enable',
     access: user,
+    audit: 'user.mfa.enabled',
     body: Type.Object({
       code: Code,
       secret: Type.String({ maxLength: 128 }),
@@ -97,6 +103,7 @@ export const mfa = {
     method: 'PUT',
     path: '/api/user/mfa/disable',
     access: user,
+    audit: 'user.mfa.disabled',
     body: Type.Object({
       code: Type.Optional(Type.String({ maxLength: 64 })),
       recovery_code: Type.Optional(Type.String({ maxLength: 64 })),

@@ -7,11 +7,76 @@ import { variablePattern } from './environment.ts'
 import { sample } from './examples.ts'
 import { FilterQuery, paging, NamespaceName, TenantId, Timestamp, UserId } from './fields.ts'
 import { operation } from './operation.ts'
+import { mostGrace_s } from './tunnel.ts'
 
 const AcceptEnv = Type.Array(Type.String({ pattern: variablePattern }), {
   maxItems: 64,
   description:
     'Variables that clients may send (SendEnv) beside LANG and LC_*: names, or beginnings of names with `*`.',
+})
+
+const ReconnectGrace = Type.Integer({
+  minimum: 0,
+  maximum: mostGrace_s,
+  description:
+    'How many seconds sessions wait for a device whose connection is lost, and then continue where they were. 0: they end with the connection. Only agents of Hawser can continue; with others they always end.',
+})
+
+const MaskSecrets = Type.Boolean({
+  description:
+    'Whether secrets of known shapes, such as tokens and private keys, are masked in what is recorded.',
+})
+
+const MaskAfter = Type.Array(
+  Type.String({
+    pattern: '^(?=.*[!-~]$)[ -~]{4,32}$',
+    description: '4 to 32 printable ASCII characters, the last of them no space',
+  }),
+  {
+    maxItems: 20,
+    description:
+      'Texts that come before secrets of your own, such as `ticket#`. The rest of the word behind one is masked in what is recorded. Upper and lower case are the same.',
+  },
+)
+
+const AuditRetention = Type.Integer({
+  minimum: 0,
+  maximum: 36_500,
+  description: 'How many days entries of the audit log are kept. 0: for ever.',
+})
+
+export const mostHold_s = 86_400
+
+const HoldSessions = Type.Integer({
+  minimum: 0,
+  maximum: mostHold_s,
+  description:
+    'For how many seconds a terminal whose client is lost goes on without one, so that its person can come back to it. 0: it ends at once.',
+})
+
+const HoldUnknown = Type.Boolean({
+  description:
+    'Terminals are held also for logins by a device’s password of which nobody knows who it was: whoever logs in to the same account can continue them.',
+})
+
+const JoinWithoutConsent = Type.Boolean({
+  description:
+    'Administrators and owners may type in live sessions without being allowed to by the person of the session.',
+})
+
+const InviteOutsiders = Type.Boolean({
+  description:
+    'Users of the server who are no members of the namespace may be invited to live sessions of it, each to one.',
+})
+
+const RequirePerson = Type.Boolean({
+  description:
+    'Only known people reach devices: with the browser’s terminal, `hawser ssh`, a key that has an owner, or a certificate that names somebody. A login by a device’s password alone, or by a key without an owner, is refused.',
+})
+
+const Search = Type.Boolean({
+  description:
+    'What recorded sessions showed is indexed and can be searched. Off: nothing is indexed, and what was is removed.',
 })
 
 export const Namespace = Type.Object({
@@ -27,6 +92,16 @@ export const Namespace = Type.Object({
     }),
     accept_env: AcceptEnv,
     agent_updates: AgentUpdateMode,
+    reconnect_grace_s: ReconnectGrace,
+    audit_retention_days: AuditRetention,
+    mask_secrets: MaskSecrets,
+    mask_after: MaskAfter,
+    require_person: RequirePerson,
+    hold_sessions: HoldSessions,
+    hold_unknown: HoldUnknown,
+    join_without_consent: JoinWithoutConsent,
+    invite_outsiders: InviteOutsiders,
+    search: Search,
   }),
   max_devices: Type.Integer({ description: '-1: no limit.' }),
   device_count: Type.Integer({ description: 'Accepted devices.' }),
@@ -60,6 +135,7 @@ export const namespaces = {
     method: 'POST',
     path: '/api/namespaces',
     access: user,
+    audit: 'namespace.created',
     body: Type.Object({ name: Name }),
     answer: Namespace,
     failures: ['conflict', 'namespaceLimit'],
@@ -82,6 +158,7 @@ export const namespaces = {
     method: 'PUT',
     path: '/api/namespaces/:tenant',
     access: member('administrator', { of: 'path' }),
+    audit: 'namespace.updated',
     params,
     body: Type.Object({
       name: Type.Optional(Name),
@@ -92,6 +169,16 @@ export const namespaces = {
           continue_unrecorded: Type.Optional(Type.Boolean()),
           accept_env: Type.Optional(AcceptEnv),
           agent_updates: Type.Optional(AgentUpdateMode),
+          reconnect_grace_s: Type.Optional(ReconnectGrace),
+          audit_retention_days: Type.Optional(AuditRetention),
+          mask_secrets: Type.Optional(MaskSecrets),
+          mask_after: Type.Optional(MaskAfter),
+          require_person: Type.Optional(RequirePerson),
+          hold_sessions: Type.Optional(HoldSessions),
+          hold_unknown: Type.Optional(HoldUnknown),
+          join_without_consent: Type.Optional(JoinWithoutConsent),
+          invite_outsiders: Type.Optional(InviteOutsiders),
+          search: Type.Optional(Search),
         }),
       ),
     }),
@@ -105,6 +192,7 @@ export const namespaces = {
     method: 'DELETE',
     path: '/api/namespaces/:tenant',
     access: member('owner', { of: 'path', apiKey: false }),
+    audit: 'namespace.removed',
     params,
     failures: ['paymentRequired'],
     example: here,
@@ -115,6 +203,7 @@ export const namespaces = {
     method: 'POST',
     path: '/api/namespaces/:tenant/members',
     access: member('administrator', { of: 'path' }),
+    audit: 'member.added',
     params,
     body: Type.Object({
       identifier: Type.Optional(
@@ -134,6 +223,7 @@ export const namespaces = {
     method: 'DELETE',
     path: '/api/namespaces/:tenant/members/:uid',
     access: member('administrator', { of: 'path' }),
+    audit: 'member.removed',
     params: memberParams,
     answer: Namespace,
     failures: ['forbidden'],
@@ -145,10 +235,47 @@ export const namespaces = {
     method: 'PATCH',
     path: '/api/namespaces/:tenant/members/:uid',
     access: member('administrator', { of: 'path' }),
+    audit: 'member.updated',
     params: memberParams,
     body: Type.Object({ role: Type.Optional(Role) }),
-    failures: ['forbidden'],
+    failures: ['forbidden', 'conflict'],
     example: { ...anObserver, body: { role: 'operator' } },
+  }),
+  leave: operation({
+    title: 'Leave a namespace',
+    summary:
+      'Ends the caller’s own membership, with their sessions, API keys and public keys there. The owner cannot leave.',
+    method: 'DELETE',
+    path: '/api/namespaces/:tenant/members',
+    access: user,
+    audit: 'member.left',
+    params,
+    failures: ['forbidden'],
+    example: here,
+  }),
+  handOver: operation({
+    title: 'Hand a namespace over',
+    summary:
+      'Makes another member the owner; the caller becomes an administrator. It needs the password, or a code where there is a second factor.',
+    method: 'POST',
+    path: '/api/namespaces/:tenant/members/:uid/hand-over',
+    access: member('owner', { of: 'path', apiKey: false }),
+    audit: 'namespace.handed-over',
+    params: memberParams,
+    body: Type.Object({
+      password: Type.Optional(Type.String({ maxLength: 1024, description: 'The caller’s password.' })),
+      code: Type.Optional(
+        Type.String({
+          maxLength: 64,
+          description: 'A code of the caller’s second factor, where there is one.',
+        }),
+      ),
+    }),
+    failures: ['conflict', 'namespaceLimit', 'wrongCredentials', 'wrongCode', 'locked', 'tooMany'],
+    example: {
+      params: { tenant: sample.tenant, uid: sample.administrator.id },
+      body: { password: sample.owner.password },
+    },
   }),
   setSessionRecord: operation({
     title: 'Set session record',
@@ -156,6 +283,7 @@ export const namespaces = {
     method: 'PUT',
     path: '/api/users/security/:tenant',
     access: member('administrator', { of: 'path' }),
+    audit: 'namespace.updated',
     params,
     body: Type.Object({ session_record: Type.Boolean({ default: false }) }),
     failures: [],

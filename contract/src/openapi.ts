@@ -6,6 +6,8 @@ import type { Access } from './access.ts'
 import { AcceptRule } from './accept-rules.ts'
 import { Announcement } from './announcements.ts'
 import { ApiKey } from './api-keys.ts'
+import { AuditStream } from './audit-streams.ts'
+import { DataBudget } from './budgets.ts'
 import { Connector } from './connectors.ts'
 import { Device } from './devices.ts'
 import { EnrolmentKey } from './enrolment-keys.ts'
@@ -16,6 +18,7 @@ import { addresses, type Contract, operations } from './index.ts'
 import { Namespace } from './namespaces.ts'
 import { allFailures, type Method, type Operation } from './operation.ts'
 import { PublicKey } from './public-keys.ts'
+import { SessionInvitation } from './session-invitations.ts'
 import { Frame, Session } from './sessions.ts'
 import { UserSession } from './users.ts'
 
@@ -88,6 +91,7 @@ export interface OpenApiDocument {
 
 export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sentence: string]>> = {
   devices: ['Devices', 'Machines with an agent: enrolled, accepted, named and tagged.'],
+  notes: ['Notes', 'What people have written down about a device, in Markdown.'],
   enrolmentTokens: [
     'Enrolment tokens',
     'How many agents join: without a tenant id, named, tagged and accepted at once.',
@@ -95,26 +99,37 @@ export const nouns: Readonly<Record<keyof Contract, readonly [title: string, sen
   pairings: ['Pairing', 'How one agent joins without any id: it shows a code, and a member confirms it.'],
   acceptRules: ['Accept rules', 'Which new devices are accepted without a person.'],
   agents: ['Agents', 'The agent that the server offers, and who runs it; updates.'],
+  budgets: ['Data budgets', 'How many bytes a month devices may use, and what happens above that.'],
   enrolmentKeys: [
     'Enrolment keys',
     'How devices that can carry no agent join, by an outgoing SSH connection of their own.',
   ],
   tags: ['Tags', 'Plain words on devices, public keys and firewall rules.'],
   publicKeys: ['Public keys', 'Keys that let people in without a password.'],
+  identityCertificates: ['Identity certificates', 'How SSH clients say who is signed in.'],
   apiKeys: ['API keys', 'Credentials of a namespace, for scripts.'],
   namespaces: ['Namespaces', 'A team’s own world of devices, keys, rules and sessions, and its members.'],
+  invitations: ['Invitations', 'People who are invited into the namespace by e-mail.'],
   sessions: ['Sessions', 'Connections made to devices, and their recordings.'],
   terminals: [
     'Terminals',
     'Terminals in a browser, and the files beside them. What is spoken on their WebSocket is in the contract.',
   ],
-  recordings: ['Recordings', 'What terminals showed, for players: a part at a time, and where a text is.'],
+  recordings: [
+    'Recordings',
+    'What terminals showed, for players: a part at a time, and where a text is, in one or in all.',
+  ],
   firewall: ['Firewall rules', 'Who may connect to which device, from where, as whom.'],
+  policies: ['Policies', 'What is forbidden in sessions: transfers of files, forwards, subsystems.'],
+  logins: ['Logins', 'Why a login to a device is let in or refused.'],
   announcements: ['Announcements', 'Announcements of the server’s administrator.'],
   users: ['Users', 'Sign-in, tokens, the profile, registration and the ways back in.'],
+  signIns: ['Sign-ins', 'Where you are signed in, and how to end it.'],
   mfa: ['Second factor', 'Time-based codes, recovery codes and the reset by two e-mails.'],
   billing: ['Billing', 'Customer, subscription and payment methods at the payment provider.'],
   connectors: ['Connectors', 'Container engines whose containers are offered as devices.'],
+  audit: ['Audit log', 'Who changed what, who came in and who was refused; numbered, chained and signed.'],
+  auditStreams: ['Audit streams', 'Webhooks and syslog servers that get the audit log as it grows.'],
   system: ['Server', 'What agents ask first, health, figures and the first set-up.'],
 }
 
@@ -130,8 +145,11 @@ const shared = {
   EnrolmentKey,
   EnrolmentToken,
   AcceptRule,
+  DataBudget,
+  AuditStream,
   UserSession,
   Frame,
+  SessionInvitation,
 }
 const nameOf = new Map<unknown, string>(Object.entries(shared).map(([name, schema]) => [schema, name]))
 const failureShapes = {

@@ -3,6 +3,7 @@
 // routes, validation, the typed client, OpenAPI, the access matrix, the commands and the contract tests.
 import type { Static, TArray, TObject, TSchema } from './type.ts'
 import type { Access } from './access.ts'
+import type { AuditDeclaration } from './audit-actions.ts'
 import type { FailureKind } from './failures.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -22,6 +23,8 @@ export interface Operation {
   /** Other addresses of the same operation, with the same limits and access. */
   readonly aliases?: readonly { readonly method?: Method; readonly path: string }[]
   readonly access: Access
+  /** What it leaves in the audit log. Whatever changes something, or reads a recording, says so. */
+  readonly audit?: AuditDeclaration
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema

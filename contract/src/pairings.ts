@@ -44,6 +44,7 @@ export const pairings = {
     method: 'POST',
     path: '/api/pairings',
     access: anyone,
+    audit: { none: 'a device asks to be paired; no namespace has anything to do with it yet' },
     body: Type.Object({
       info: Type.Object({
         id: Type.Optional(Short),
@@ -79,6 +80,7 @@ export const pairings = {
     method: 'POST',
     path: '/api/pairings/outcome',
     access: anyone,
+    audit: { none: 'it only reads' },
     body: Type.Object({ secret: Type.String({ pattern: patterns.hex64 }) }),
     answer: Type.Object({
       status: Type.Enum([...pairingStates]),
@@ -108,6 +110,7 @@ export const pairings = {
     method: 'POST',
     path: '/api/pairings/confirm',
     access: member('operator'),
+    audit: ['pairing.confirmed', 'device.accepted', 'device.replaced', 'device.removed'],
     body: Type.Object({
       code: Code,
       name: Type.Optional(Type.String({ pattern: patterns.deviceName })),
@@ -128,6 +131,7 @@ export const pairings = {
     method: 'POST',
     path: '/api/pairings/refuse',
     access: member('operator'),
+    audit: 'pairing.refused',
     body: Type.Object({ code: Code }),
     failures: ['notFound', 'locked', 'tooMany'],
     example: { body: { code: sample.pairingCode } },

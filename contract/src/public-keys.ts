@@ -30,6 +30,11 @@ export const PublicKey = Type.Object({
   certificate_authority: Type.Boolean({
     description: 'It signs certificates for users and does not log anyone in by itself.',
   }),
+  owner: Type.String({
+    description:
+      'The id of the member whose key it is: sessions name that person, and the key goes when the membership ends. Empty: nobody’s in particular.',
+  }),
+  owner_name: Type.String({ description: 'The user name of that member.' }),
 })
 export type PublicKey = Static<typeof PublicKey>
 
@@ -37,6 +42,12 @@ const Name = Type.String({ minLength: 1, maxLength: 255 })
 const CertificateAuthority = Type.Optional(
   Type.Boolean({
     description: 'It signs certificates for users instead of logging its holder in; default: false.',
+  }),
+)
+const Owner = Type.Optional(
+  Type.String({
+    maxLength: 64,
+    description: 'The member whose key it is, by id or user name; empty: nobody in particular.',
   }),
 )
 const params = Type.Object({ fingerprint: Fingerprint })
@@ -61,12 +72,14 @@ export const publicKeys = {
     method: 'POST',
     path: '/api/sshkeys/public-keys',
     access: member('administrator'),
+    audit: 'public-key.created',
     body: Type.Object({
       data: Type.String({ pattern: patterns.base64, minLength: 4, maxLength: 65_536 }),
       filter: Filter,
       name: Name,
       username: Pattern,
       certificate_authority: CertificateAuthority,
+      owner: Owner,
     }),
     largestBody: 96 * 1024,
     answer: Type.Omit(PublicKey, ['created_at']),
@@ -82,16 +95,18 @@ export const publicKeys = {
   }),
   update: operation({
     title: 'Update public key',
-    summary: 'Changes the name, the filter or the users of a public key; the key itself stays.',
+    summary: 'Changes the name, the filter, the users or the owner of a public key; the key itself stays.',
     method: 'PUT',
     path: '/api/sshkeys/public-keys/:fingerprint',
     access: member('administrator'),
+    audit: 'public-key.updated',
     params,
     body: Type.Object({
       name: Name,
       username: Pattern,
       filter: Filter,
       certificate_authority: CertificateAuthority,
+      owner: Owner,
     }),
     answer: PublicKey,
     failures: [],
@@ -103,6 +118,7 @@ export const publicKeys = {
     method: 'DELETE',
     path: '/api/sshkeys/public-keys/:fingerprint',
     access: member('administrator'),
+    audit: 'public-key.removed',
     params,
     failures: [],
     example: aKey,
@@ -113,6 +129,7 @@ export const publicKeys = {
     method: 'POST',
     path: '/api/sshkeys/public-keys/:fingerprint/tags',
     access: member('administrator'),
+    audit: 'public-key.updated',
     params,
     body: Type.Object({ tag: Tag }),
     failures: ['conflict', 'tooManyTags'],
@@ -124,6 +141,7 @@ export const publicKeys = {
     method: 'PUT',
     path: '/api/sshkeys/public-keys/:fingerprint/tags',
     access: member('administrator'),
+    audit: 'public-key.updated',
     params,
     body: Type.Object({ tags: Tags }),
     failures: [],
@@ -135,6 +153,7 @@ export const publicKeys = {
     method: 'DELETE',
     path: '/api/sshkeys/public-keys/:fingerprint/tags/:tag',
     access: member('administrator'),
+    audit: 'public-key.updated',
     params: Type.Object({ fingerprint: Fingerprint, tag: Tag }),
     failures: ['invalid'],
     example: { params: { fingerprint: sample.taggedFingerprint, tag: sample.tag } },

@@ -3,7 +3,9 @@
 // half, the 32 bytes as base64url. A newer update key is endorsed by the one before it. No other use signs
 // such texts. docs/decisions/0034 says what an agent accepts.
 
-/** What an update must look like for an agent to install it by itself: the archive, and the folder it fills. */
+/**
+ * What an update must look like for an agent to install it by itself: the archive, and the folder it fills.
+ */
 export const releaseFormat = 1
 
 export interface Release {

@@ -3,9 +3,58 @@ import Type, { type Static } from './type.ts'
 import { deviceOr, member } from './access.ts'
 import { Device } from './devices.ts'
 import { sample } from './examples.ts'
-import { DeviceUid, paging, Position, SessionUid, TenantId, Timestamp } from './fields.ts'
+import {
+  DeviceUid,
+  FingerprintSha256,
+  NotAfter,
+  NotBefore,
+  paging,
+  Position,
+  SessionUid,
+  TenantId,
+  Timestamp,
+} from './fields.ts'
 import { operation } from './operation.ts'
+import { SessionEvent, sessionEvents_most, sessionEventsPage_most } from './session-events.ts'
+import { sessionInvitations } from './session-invitations.ts'
+import { Participant } from './sharing.ts'
 import { Ticket } from './terminals.ts'
+
+export const personKinds = ['user', 'api-key', 'certificate', 'unknown'] as const
+export type PersonKind = (typeof personKinds)[number]
+/**
+ * How a session came in: plain ssh, a terminal in a browser, or `hawser ssh` of somebody who is signed in.
+ */
+export const sessionOrigins = ['ssh', 'browser', 'cli'] as const
+export type SessionOrigin = (typeof sessionOrigins)[number]
+/** What the device or the server was shown as a proof. */
+export const sessionMethods = ['password', 'publickey', 'certificate'] as const
+export type SessionMethod = (typeof sessionMethods)[number]
+
+export const SessionPerson = Type.Object({
+  kind: Type.Enum([...personKinds], {
+    description:
+      'A user of this server, an API key, whoever a certificate of a registered authority names, or nobody known.',
+  }),
+  id: Type.String({
+    description: 'The id of the user, the name of the API key, or the key id of the certificate.',
+  }),
+  name: Type.String({ description: 'As it was when the session began; empty: unknown.' }),
+  created_by: Type.Optional(Type.String({ description: 'The user name of whoever made the API key.' })),
+})
+export type SessionPerson = Static<typeof SessionPerson>
+
+/** Nobody who is known. */
+export const unknownPerson: SessionPerson = { kind: 'unknown', id: '', name: '' }
+
+export const SessionKey = Type.Object({
+  fingerprint: FingerprintSha256,
+  name: Type.String({ description: 'Of the registered key; with a certificate, of its authority.' }),
+})
+export type SessionKey = Static<typeof SessionKey>
+
+/** The most characters of a client's identification that are stored. */
+export const longestClient = 255
 
 export const Session = Type.Object({
   uid: SessionUid,
@@ -19,13 +68,31 @@ export const Session = Type.Object({
   active: Type.Boolean(),
   authenticated: Type.Boolean(),
   recorded: Type.Boolean(),
+  secrets_masked: Type.Integer({ description: 'How many secrets were masked in the recording.' }),
   unrecorded: Type.Boolean({
     description:
-      'It could not be recorded, or not to its end, and continued, as the namespace’s settings allow.',
+      'It could not be recorded, or not to its end, and continued, as the namespace’s settings or a data budget allow.',
   }),
   type: Type.String({ description: '`none` until a program starts, then shell, exec or subsystem.' }),
   term: Type.String({ description: 'The terminal’s kind, as the client names it.' }),
   position: Position,
+  person: SessionPerson,
+  via: Type.String({
+    description: '`ssh`, `browser` or `cli` (the `hawser` command); empty for sessions before it was noted.',
+  }),
+  method: Type.String({
+    description: '`password`, `publickey` or `certificate`; empty for sessions before it was noted.',
+  }),
+  key: Type.Optional(SessionKey),
+  client: Type.String({ description: 'How the SSH client, or the browser, identifies itself.' }),
+  held: Type.Boolean({ description: 'Its client is lost, and it goes on for its person to come back.' }),
+  held_until: Type.Optional(Timestamp),
+  resumes: Type.Optional(
+    Type.String({ description: 'The session that its terminal continues; it has none of its own.' }),
+  ),
+  participants: Type.Optional(
+    Type.Array(Participant, { description: 'Who watches it or types in it beside its person now.' }),
+  ),
 })
 export type Session = Static<typeof Session>
 
@@ -40,8 +107,10 @@ export const Frame = Type.Object({
 export type Frame = Static<typeof Frame>
 
 /**
- * The WebSocket for watching a live session. It needs the same role as playing the recording: with the usual
- * headers, or with a `ticket` in the query, because browsers cannot set headers.
+ * The WebSocket for watching a live session, and for typing in it. Watching needs the same role as playing
+ * the recording. Operators come with `join` in the query, and see the session once its person allows them to
+ * type. With the usual headers, or with a `ticket` in the query, because browsers cannot set headers. For the
+ * messages see sharing.ts.
  */
 export const livePath = '/api/sessions/:uid/live'
 
@@ -50,14 +119,38 @@ const aSession = { params: { uid: sample.session } }
 const size = Type.Integer({ minimum: 0, maximum: 65_535 })
 
 export const sessions = {
+  ...sessionInvitations,
   list: operation({
     title: 'Get sessions',
-    summary: 'The sessions of the namespace, newest first.',
+    summary:
+      'The sessions of the namespace, or those that fit every filter given, newest first. `from` and `to` are about their start.',
     method: 'GET',
     path: '/api/sessions',
     access: member('observer'),
     query: Type.Object({
       active: Type.Optional(Type.Boolean({ description: 'Only live sessions, or only ended ones.' })),
+      person: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 255,
+          description:
+            'Only sessions of this person: the user name or id of a user, the name of an API key, or the key id of a certificate.',
+        }),
+      ),
+      device_uid: Type.Optional(DeviceUid),
+      method: Type.Optional(
+        Type.Enum([...sessionMethods], { description: 'Only sessions that were opened so.' }),
+      ),
+      from: Type.Optional(NotBefore),
+      to: Type.Optional(NotAfter),
+      recorded: Type.Optional(
+        Type.Boolean({ description: 'Only sessions with a recording, or only those without one.' }),
+      ),
+      live_first: Type.Optional(
+        Type.Boolean({
+          description: 'Live sessions first, held ones behind them, then those that are over.',
+        }),
+      ),
       ...paging,
     }),
     list: Session,
@@ -75,6 +168,34 @@ export const sessions = {
     failures: [],
     example: aSession,
   }),
+  events: operation({
+    title: 'Get session events',
+    summary:
+      'The files, commands and forwarded connections of a session, oldest first. The server keeps ' +
+      `${sessionEvents_most} of each session.`,
+    method: 'GET',
+    path: '/api/sessions/:uid/events',
+    access: member('administrator'),
+    params,
+    query: Type.Object({
+      after: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+          description: 'Only those behind this number.',
+        }),
+      ),
+      limit: Type.Integer({ minimum: 1, maximum: sessionEventsPage_most, default: 100 }),
+    }),
+    answer: Type.Object({
+      events: Type.Array(SessionEvent),
+      next: Type.Union([Type.Null(), Type.Integer()], {
+        description: 'For `after` of the next call; null: there is nothing more for now.',
+      }),
+    }),
+    failures: [],
+    example: { ...aSession, query: { limit: '20' } },
+  }),
   setAuthenticated: operation({
     title: 'Set session authentication status',
     summary: 'Records whether the user of a session has authenticated.',
@@ -82,6 +203,7 @@ export const sessions = {
     path: '/api/sessions/:uid',
     aliases: [{ method: 'PATCH', path: '/api/sessions/:uid' }],
     access: deviceOr('administrator'),
+    audit: { none: 'an agent reports on its own session; the login has its own entry' },
     params,
     body: Type.Object({ authenticated: Type.Optional(Type.Boolean()) }),
     failures: [],
@@ -93,6 +215,7 @@ export const sessions = {
     method: 'GET',
     path: '/api/sessions/:uid/play',
     access: member('administrator'),
+    audit: 'recording.played',
     params,
     answer: Type.Array(Frame),
     streamed: true,
@@ -106,6 +229,20 @@ export const sessions = {
     method: 'POST',
     path: livePath,
     access: member('administrator', { apiKey: false }),
+    audit: { none: 'the ticket shows nothing; whoever redeems it leaves session.watched' },
+    params,
+    answer: Ticket,
+    failures: [],
+    example: aSession,
+  }),
+  join: operation({
+    title: 'Get a ticket to join a session',
+    summary:
+      'A ticket with which a browser asks to type in the session while it goes on, as `ticket` in the query of the WebSocket.',
+    method: 'POST',
+    path: '/api/sessions/:uid/join',
+    access: member('operator', { apiKey: false }),
+    audit: { none: 'the ticket shows nothing; whoever may type then leaves session.joined' },
     params,
     answer: Ticket,
     failures: [],
@@ -117,6 +254,7 @@ export const sessions = {
     method: 'GET',
     path: '/api/sessions/:uid/cast',
     access: member('administrator'),
+    audit: 'recording.downloaded',
     params,
     query: Type.Object({
       channel: Type.Optional(
@@ -139,6 +277,7 @@ export const sessions = {
     method: 'POST',
     path: '/api/sessions/:uid/close',
     access: member('administrator'),
+    audit: 'session.terminated',
     params,
     body: Type.Object({ device: DeviceUid }),
     failures: [],
@@ -150,6 +289,7 @@ export const sessions = {
     method: 'POST',
     path: '/api/sessions/:uid/record',
     access: deviceOr('administrator'),
+    audit: { none: 'it is the recording itself, frame by frame' },
     params,
     body: Type.Object({ uid: SessionUid, message: Type.String(), width: size, height: size }),
     largestBody: 1024 * 1024,
@@ -163,6 +303,7 @@ export const sessions = {
     method: 'DELETE',
     path: '/api/sessions/:uid/record',
     access: member('administrator'),
+    audit: 'recording.removed',
     params,
     failures: ['conflict'],
     example: aSession,

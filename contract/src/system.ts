@@ -21,6 +21,12 @@ export const system = {
       setup: Type.Boolean({
         description: 'Whether the first user has been created; people who registered do not count.',
       }),
+      mail: Type.Optional(
+        Type.Boolean({
+          description:
+            'Whether there is a mail server. If not, e-mails are stored in the outbox of the data folder.',
+        }),
+      ),
     }),
     failures: [],
     example: { query: { agent_version: 'v0.16.4' } },
@@ -90,6 +96,7 @@ export const system = {
     method: 'POST',
     path: '/api/setup',
     access: anyone,
+    audit: ['user.created', 'namespace.created', 'user.signed-in'],
     body: Type.Object({
       code: Type.String({ minLength: 1, maxLength: 128 }),
       name: Type.String({ minLength: 1, maxLength: 64 }),

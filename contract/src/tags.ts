@@ -24,6 +24,7 @@ export const tags = {
     method: 'PUT',
     path: '/api/tags/:tag',
     access: member('operator'),
+    audit: 'tag.renamed',
     params,
     body: Type.Object({ tag: Tag }),
     failures: ['conflict'],
@@ -36,6 +37,7 @@ export const tags = {
     method: 'DELETE',
     path: '/api/tags/:tag',
     access: member('operator'),
+    audit: 'tag.removed',
     params,
     headers: Type.Object({
       'x-notice': Type.String({

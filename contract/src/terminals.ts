@@ -13,16 +13,31 @@
 //   7 shown      to the server: how many bytes of output the terminal has drawn so far. A browser that sends 0
 //                at the start is never more than `mostUnshown_bytes` behind. A browser that sends nothing gets
 //                all that its socket takes. (A client of another server uses 6.)
+//   8 decide     to the server: what the person of the session decides about others in it (`OwnerMessage` of
+//                sharing.ts)
+//   9 people     to the browser, once it has sent 8 with {"kind": "hear"}: who is there beside the person of the
+//                session (`OwnPresence`)
+// With a ticket of `attach` it is the same: 5 names the session that goes on, and the first output draws its
+// screen. The browser ends the session when it closes the socket. If it closes with 1001 (a reload, a closed
+// tab) or is lost, the session is held for its person. The server closes with `Closing.moved` when the
+// session goes on elsewhere, and with `Closing.done` at its end.
 // A terminal of old clients (tickets of `openOld`): to the server 1 (an array of bytes, or base64) and 2 as
 // above; to the browser plain text messages with what it shows, or with the sentence of an error.
 //
-// Files (tickets of `files`): text messages are JSON {"kind": …}, one request after the other. After a failed
-// list the next request may come; a failed transfer ends the connection.
+// Files (tickets of `files`): text messages are JSON {"kind": …}, one request after the other. A failed
+// transfer ends the connection; after another failure the next request may come.
 //   {kind: list, path}                → {kind: folder, path, entries, more}; an empty path is the home
-//   {kind: get, path}                 → {kind: file, size}, binary messages, {kind: end}
-//   {kind: put, path, size, replace}  → {kind: ready}; then binary messages from the browser, and now and again
-//                                       {kind: taken, bytes}; after all of them {kind: done}. At most
-//                                       `mostUntaken_bytes` may be in flight.
+//   {kind: get, path}                 → {kind: file, size, changed_at}, binary messages, {kind: end}
+//   {kind: put, path, size, replace}  → {kind: ready, from}; then binary messages from the browser, of what
+//                                       follows `from`, and now and again {kind: taken, bytes}; after all of
+//                                       them {kind: done}. At most `mostUntaken_bytes` may be in flight.
+//                                       {kind: stop} instead of more bytes gives it up: {kind: stopped}.
+//                                       With `expected` only the file that has this size and time is replaced.
+//                                       With `upload`, a name of the browser's own, an upload that was cut off
+//                                       goes on where it was when it is asked for again under that name.
+//   {kind: make, path}                → {kind: done}; a folder
+//   {kind: move, path, to}            → {kind: done}; nothing may be there
+//   {kind: remove, path}              → {kind: done}; a folder with all that is in it
 //                                     → {kind: error, message}
 import Type, { type Static } from './type.ts'
 import { member } from './access.ts'
@@ -32,7 +47,18 @@ import { operation } from './operation.ts'
 
 export const terminalPath = '/ws/ssh'
 
-export const Kind = { input: 1, resize: 2, signature: 3, error: 4, session: 5, shown: 7 } as const
+export const Kind = {
+  input: 1,
+  resize: 2,
+  signature: 3,
+  error: 4,
+  session: 5,
+  shown: 7,
+  decide: 8,
+  people: 9,
+} as const
+/** The codes with which the server closes a terminal. */
+export const Closing = { done: 1000, leaving: 1001, refused: 1008, moved: 4001 } as const
 export const mostInput_characters = 4096
 export const mostMessage_bytes = 16_404
 export const largestSize = 1000
@@ -53,7 +79,16 @@ export interface FolderEntry {
 export type FileRequest =
   | { readonly kind: 'list'; readonly path: string }
   | { readonly kind: 'get'; readonly path: string }
-  | { readonly kind: 'put'; readonly path: string; readonly size: number; readonly replace: boolean }
+  | {
+      readonly kind: 'put'
+      readonly path: string
+      readonly size: number
+      readonly replace: boolean
+      readonly expected?: { readonly size: number; readonly changed_at: number } | undefined
+      readonly upload?: string | undefined
+    }
+  | { readonly kind: 'make' | 'remove'; readonly path: string }
+  | { readonly kind: 'move'; readonly path: string; readonly to: string }
 
 export type FileNews =
   | {
@@ -62,8 +97,9 @@ export type FileNews =
       readonly entries: readonly FolderEntry[]
       readonly more: boolean
     }
-  | { readonly kind: 'file'; readonly size: number }
-  | { readonly kind: 'end' | 'ready' | 'done' }
+  | { readonly kind: 'file'; readonly size: number; readonly changed_at: number }
+  | { readonly kind: 'ready'; readonly from: number }
+  | { readonly kind: 'end' | 'done' | 'stopped' }
   | { readonly kind: 'taken'; readonly bytes: number }
   | { readonly kind: 'error'; readonly message: string; readonly exists?: true }
 
@@ -87,6 +123,7 @@ export const terminals = {
     method: 'POST',
     path: '/ws/ssh/session',
     access,
+    audit: { none: 'the ticket opens nothing by itself; the session has its own entry' },
     body: Type.Object({
       device: DeviceUid,
       username: DeviceUser,
@@ -111,6 +148,7 @@ export const terminals = {
     method: 'POST',
     path: '/ws/ssh',
     access,
+    audit: { none: 'the ticket opens nothing by itself; the session has its own entry' },
     body: Type.Object({
       device: DeviceUid,
       username: DeviceUser,
@@ -123,12 +161,31 @@ export const terminals = {
     deprecated: true,
     example: { body: { device: sample.device, username: 'root', password: 'rope-and-anchor' } },
   }),
+  attach: operation({
+    title: 'Continue a session',
+    summary:
+      'A ticket for the terminal of a session of the caller’s own that is held, or that another client of theirs has, which is then let go.',
+    method: 'POST',
+    path: '/ws/ssh/attach',
+    access,
+    audit: { none: 'the ticket continues nothing by itself; coming back has its own entry' },
+    body: Type.Object({
+      session: SessionUid,
+      scrollback: Type.Optional(
+        Type.Boolean({ description: 'Whether what scrolled by is shown again, too.' }),
+      ),
+    }),
+    answer: Ticket,
+    failures: ['notFound', 'tooMany'],
+    example: { body: { session: sample.session } },
+  }),
   files: operation({
     title: 'Open the files of a terminal',
     summary: 'A ticket for the files on the device, beside a terminal that the caller has open in a browser.',
     method: 'POST',
     path: '/ws/ssh/files',
     access,
+    audit: { none: 'the ticket is for the files of a session that has its own entry' },
     body: Type.Object({ session: SessionUid }),
     answer: Ticket,
     failures: ['notFound', 'tooMany'],

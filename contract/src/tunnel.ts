@@ -16,10 +16,39 @@ export const tunnelPaths = {
 } as const
 
 /**
- * A header of the request for a tunnel, in which our own agent names its process: a random text that changes with
- * every start. So a device that reconnects can be told from a second one with the same identity.
+ * A header of the request for a tunnel, in which our own agent names its process: a random text that changes
+ * with every start. So a device that reconnects can be told from a second one with the same identity.
  */
 export const instanceHeader = 'x-hawser-instance'
+
+/**
+ * A header of the request and of the answer that open a tunnel of version 2. Each end names what it supports
+ * beyond the tunnels of agents in the field, separated by commas; both use what both name. An end without the
+ * header supports nothing more.
+ */
+export const featuresHeader = 'x-hawser-features'
+
+/**
+ * `approval`: the agent checks a certificate of the server for a login by public key (see `approval`).
+ * `pipelining`: the agent's SSH server takes what the gateway sends before it has answered itself
+ * (`pipelining` and `earlyChannels` of ssh/).
+ */
+export type Feature = 'approval' | 'pipelining' | 'report' | 'resume'
+
+/** What this version supports. */
+export const features: readonly Feature[] = ['approval', 'pipelining', 'report', 'resume']
+
+/**
+ * Which of `own` the other end supports too, by its header. Names that this version does
+ * not know are ignored.
+ */
+export function sharedFeatures(
+  header: string | readonly string[] | undefined,
+  own: readonly Feature[] = features,
+): ReadonlySet<Feature> {
+  const named = new Set(typeof header === 'string' ? header.slice(0, 1_024).split(/ *, */) : [])
+  return new Set(own.filter((feature) => named.has(feature)))
+}
 
 export const protocols = {
   /** { id }: the agent's SSH server speaks on the stream. */
@@ -28,7 +57,19 @@ export const protocols = {
   close: '/ssh/close/1.0.0',
   /** { nonce }: answered with one line, a `Proof`. Only Hawser's own agent supports it. */
   proof: '/hawser/proof/1.0.0',
+  /**
+   * A `ResumableHead`: the agent's SSH server speaks on a stream that outlives the tunnel (feature `resume`).
+   */
+  resumable: '/hawser/resumable/1.0.0',
+  /** A `ResumeRequest`, answered with one line, a `ResumeAnswer`: continues such a stream on this tunnel. */
+  resume: '/hawser/resume/1.0.0',
 } as const
+
+/**
+ * The one stream that the agent opens, with the feature `report`: lines of JSON both ways, see reports.ts.
+ * Then the agent alone pings, and the server watches for silence.
+ */
+export const reportProtocol = '/hawser/report/1.0.0'
 
 export interface StreamHead {
   readonly id: string
@@ -43,6 +84,32 @@ export interface Proof {
   readonly signature: string
 }
 
+/** Begins a stream that outlives the tunnel. */
+export interface ResumableHead {
+  readonly id: string
+  /** Random, in hex. Whoever knows id and secret may continue the stream. */
+  readonly secret: string
+  /** How long both ends wait for the next tunnel. */
+  readonly grace_s: number
+}
+
+/** Continues a stream, with what its opener has received and read of it so far. */
+export interface ResumeRequest {
+  readonly id: string
+  readonly secret: string
+  readonly received: number
+  readonly read: number
+  /** The stream is to end instead: whoever used it has left meanwhile. */
+  readonly over?: true
+}
+
+/** What the agent has received and read of the stream, or that it does not know it. */
+export type ResumeAnswer = { readonly received: number; readonly read: number } | { readonly unknown: true }
+
+/** How long streams wait for the next tunnel unless the namespace says otherwise, and at most. */
+export const defaultGrace_s = 300
+export const mostGrace_s = 3_600
+
 /**
  * The text that an agent signs to prove that it holds the device's private key. No other use signs such a
  * text.
@@ -53,14 +120,26 @@ export function proofText(uid: string, nonce: string): string {
 
 /**
  * The host name in the certificate that our own agent signs with the device's key for the host key of its SSH
- * server. The device's key is RSA, whose signatures take a small device up to 30 ms each; the certified key is
- * Ed25519 and lives as long as the agent's process. A gateway that offers this algorithm gets the certificate,
- * every other gateway the device's key itself. An agent that has one also accepts an Ed25519 key from the
- * gateway in `auth.ssh`, where agents in the field know only RSA.
+ * server. The device's key is RSA, whose signatures take a small device up to 30 ms each; the certified key
+ * is Ed25519 and lives as long as the agent's process. A gateway that offers this algorithm gets the
+ * certificate, every other gateway the device's key itself. An agent that has one also accepts an Ed25519 key
+ * from the gateway in `auth.ssh`, where agents in the field know only RSA.
  */
 export const hostCertificate = {
   algorithm: 'ssh-ed25519-cert-v01@openssh.com',
   principal: 'device.hawser',
+} as const
+
+/**
+ * The approval of a login by public key, which our own agent checks by itself: a user certificate for
+ * the gateway's key, signed by a key of the server that the agent got when it enrolled. Its principal is
+ * the user, and these critical options bind it to one device and to one SSH connection (the session id
+ * of its key exchange).
+ */
+export const approval = {
+  algorithm: 'ssh-ed25519-cert-v01@openssh.com',
+  device: 'device@hawser',
+  session: 'session@hawser',
 } as const
 
 /** Lines of a version 1 tunnel. */
@@ -75,6 +154,20 @@ export const keepAlive_ms = 30_000
 export const ping_ms = 35_000
 export const pong_ms = 15_000
 
+/**
+ * How long the gateway keeps an SSH connection to our own agent on which nobody has logged in. An agent that
+ * names `pipelining` waits longer than this for the login.
+ */
+export const spareLeg_ms = 5 * 60_000
+
+/**
+ * With the feature `report` the agent learns how often it has to ping, between these limits. It begins with
+ * the first, which every NAT known to us bears; while people are connected it pings every `ping_ms` at most.
+ */
+export const shortestPing_s = 25
+export const firstPing_s = 30
+export const longestPing_s = 600
+
 /** The most sessions of one device at a time; each is a stream of its tunnel. */
 export const mostStreams = 1_024
 
@@ -82,6 +175,68 @@ export const mostStreams = 1_024
  * The variable in which the gateway tells its own agent the client's "<address> <port>". No program gets it.
  */
 export const clientVariable = 'HAWSER_CLIENT'
+
+/**
+ * The variable in which the gateway tells its own agent who opened the session, as `personText` writes it.
+ * Programs get it under the same name; nobody but the gateway can send it.
+ */
+export const personVariable = 'HAWSER_PERSON'
+
+/**
+ * The variable in which the gateway tells its own agent, for each session, that its terminal is to outlive
+ * the gateway: a `Keep`, as `keepText` writes it. No program gets it, and nobody but the gateway can send it.
+ */
+export const keepVariable = 'HAWSER_KEEP'
+
+/** How long a terminal stays when its gateway is lost, and who may continue it then. */
+export interface Keep {
+  /** The uid of the session. */
+  readonly id: string
+  /** In hex. Whoever knows id and secret may continue the terminal, logged in to the same account. */
+  readonly secret: string
+  readonly grace_s: number
+}
+
+/** The terminals that an agent keeps at most; others end with their gateway. */
+export const mostKept = 32
+
+export const keepText = ({ id, secret, grace_s }: Keep): string => `${id} ${secret} ${grace_s}`
+
+/** A value of that variable; undefined if the gateway would not have written it. */
+export function readKeep(value: string): Keep | undefined {
+  const read = /^([0-9a-f]{64}) ([0-9a-f]{64}) ([1-9]\d{0,4})$/.exec(value)
+  return read ? { id: read[1]!, secret: read[2]!, grace_s: Number(read[3]) } : undefined
+}
+
+/**
+ * The subsystem by which a gateway continues such a terminal, on a session with the variable. The agent
+ * refuses it unless it has the terminal. What it sends first on the stream of errors is a `KeptHead` as JSON,
+ * then the output that it still has, and then the terminal goes on.
+ */
+export const keptSubsystem = 'kept@hawser'
+
+/** How large a terminal is that an agent has kept. */
+export interface KeptHead {
+  readonly columns: number
+  readonly rows: number
+}
+
+const longestPerson = 128
+
+/**
+ * A person in one harmless word or few: a user by name, others with their kind before it, which no user name
+ * can have. Empty: unknown.
+ */
+export function personText({ kind, name }: { readonly kind: string; readonly name: string }): string {
+  if (kind === 'unknown') return ''
+  const prefix = kind === 'user' ? '' : kind === 'api-key' ? 'key:' : `${kind}:`
+  return `${prefix}${name}`.replaceAll(/[^\w .,:;@+=~-]/gu, '?').slice(0, longestPerson)
+}
+
+/** A value of that variable; undefined if the gateway would not have written it. */
+export function readPersonText(value: string): string | undefined {
+  return /^[\w .,:;@+=~?-]{1,128}$/.test(value) ? value : undefined
+}
 
 /** The platform of a device without an agent: its tunnel is a remote forward of its ssh client. */
 export const agentlessPlatform = 'ssh'

@@ -38,12 +38,17 @@ const signInHeaders = Type.Object({
 const credentials = Type.Object({ username: Identifier, password: Secret })
 const signIn = {
   access: anyone,
+  audit: ['user.signed-in', 'user.sign-in.refused'],
   body: credentials,
   answer: UserSession,
   headers: signInHeaders,
   failures: ['wrongCredentials', 'mfaRequired', 'unconfirmed', 'locked'],
   example: { body: { username: sample.observer.username, password: sample.observer.password } },
 } as const
+
+/** Those that the user made end with a password, in the logs of their namespaces. */
+const invitationEnds = ['invitation.ended', 'session.invitation.revoked'] as const
+const passwordActions = ['user.password.changed', ...invitationEnds] as const
 
 const profile = {
   name: Type.Optional(Name),
@@ -84,6 +89,7 @@ export const users = {
     method: 'GET',
     path: '/api/auth/token/:tenant',
     access: user,
+    audit: 'user.signed-in',
     params: Type.Object({ tenant: Type.String() }),
     answer: UserSession,
     failures: [],
@@ -95,6 +101,7 @@ export const users = {
     method: 'GET',
     path: '/api/token/:tenant',
     access: user,
+    audit: 'user.signed-in',
     params: Type.Object({ tenant: Type.String() }),
     answer: UserSession,
     failures: [],
@@ -103,10 +110,11 @@ export const users = {
   update: operation({
     title: 'Update user',
     summary:
-      'Changes the caller’s own profile or password; absent fields stay as they are. A new password ends all other tokens.',
+      'Changes the caller’s own profile or password; absent fields stay as they are. A new password ends all other tokens, and the invitations that the caller made.',
     method: 'PATCH',
     path: '/api/users',
     access: user,
+    audit: ['user.updated', ...passwordActions],
     body: Type.Object({
       ...profile,
       password: Type.Optional(Password),
@@ -123,6 +131,7 @@ export const users = {
     method: 'PATCH',
     path: '/api/users/:id/data',
     access: user,
+    audit: 'user.updated',
     deprecated: true,
     params: ownId,
     body: Type.Object(profile),
@@ -133,10 +142,12 @@ export const users = {
   }),
   updatePassword: operation({
     title: 'Update user password',
-    summary: 'The older form of a password change; it ends all other tokens.',
+    summary:
+      'The older form of a password change; it ends all other tokens, and the invitations that the caller made.',
     method: 'PATCH',
     path: '/api/users/:id/password',
     access: user,
+    audit: passwordActions,
     deprecated: true,
     params: ownId,
     body: Type.Object({ current_password: Secret, new_password: Password }),
@@ -154,6 +165,7 @@ export const users = {
     method: 'POST',
     path: '/api/register',
     access: anyone,
+    audit: 'user.registered',
     body: Type.Object({
       name: Name,
       email: Email,
@@ -173,6 +185,7 @@ export const users = {
     method: 'POST',
     path: '/api/user/resend_email',
     access: anyone,
+    audit: { none: 'it sends an e-mail and changes nothing' },
     body: Type.Object({ username: Identifier }),
     failures: [],
     example: { body: { username: sample.unconfirmed.username } },
@@ -183,6 +196,7 @@ export const users = {
     method: 'GET',
     path: '/api/user/validation_account',
     access: anyone,
+    audit: 'user.activated',
     query: Type.Object({ email: Identifier, token: Secret }),
     failures: ['wrongToken'],
     example: { query: { email: sample.unconfirmed.email, token: sample.activationToken } },
@@ -194,6 +208,7 @@ export const users = {
     method: 'POST',
     path: '/api/user/confirm_email',
     access: anyone,
+    audit: 'user.email.confirmed',
     body: Type.Object({ token: Secret }),
     failures: ['wrongToken'],
     example: { body: { token: sample.confirmToken } },
@@ -201,10 +216,11 @@ export const users = {
   undoChange: operation({
     title: 'Undo change',
     summary:
-      'Puts addresses and second factor back as they were before a change and ends all tokens, with the token of the e-mail about it.',
+      'Puts addresses and second factor back as they were before a change and ends all tokens and invitations of the user, with the token of the e-mail about it.',
     method: 'POST',
     path: '/api/user/undo_change',
     access: anyone,
+    audit: ['user.identity.restored', ...invitationEnds],
     body: Type.Object({ token: Secret }),
     failures: ['wrongToken'],
     example: { body: { token: sample.undoToken } },
@@ -216,16 +232,19 @@ export const users = {
     method: 'POST',
     path: '/api/user/recover_password',
     access: anyone,
+    audit: { none: 'it sends an e-mail and changes nothing, whoever is asked for' },
     body: Type.Object({ username: Type.Optional(Identifier), email: Type.Optional(Identifier) }),
     failures: [],
     example: { body: { username: sample.observer.username } },
   }),
   resetPassword: operation({
     title: 'Update user password from recovery token',
-    summary: 'Sets a new password with the token of the e-mail.',
+    summary:
+      'Sets a new password with the token of the e-mail. It ends all tokens and invitations of the user.',
     method: 'POST',
     path: '/api/user/:uid/update_password',
     access: anyone,
+    audit: passwordActions,
     params: Type.Object({ uid: Type.String() }),
     body: Type.Object({ password: Password, token: Secret }),
     failures: ['wrongToken'],

@@ -1,0 +1,69 @@
+// How the entries of an audit log are chained: every entry has the SHA-256 of the entry before it and of its
+// own text, so that nobody can change, remove or insert one without changing all that follow. The server
+// signs the newest hash. The server writes the chain by these functions and `hawser audit verify` checks it
+// by the same, far from the server.
+
+/** The hash that the first entry of a log is chained to. */
+export const firstHash = '0'.repeat(64)
+
+/** The parts of an entry that its hash covers. */
+export interface ChainedEntry {
+  readonly tenant_id: string
+  readonly seq: number
+  readonly at: string
+  readonly action: string
+  readonly actor: { readonly kind: string; readonly id: string; readonly name: string }
+  readonly source: string
+  readonly request_id: string
+  readonly target: { readonly kind: string; readonly id: string; readonly name: string }
+  readonly detail: Readonly<Record<string, unknown>>
+}
+
+/** JSON with sorted keys and without white space: the same value always has the same text. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  // A loop, because every change waits for it.
+  let fields = ''
+  for (const name of Object.keys(value).toSorted()) {
+    const field = (value as Record<string, unknown>)[name]
+    if (field === undefined) continue
+    fields += `${fields === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(field)}`
+  }
+  return `{${fields}}`
+}
+
+/**
+ * The text whose SHA-256, in hex, is the hash of the entry: the hash before it and its canonical
+ * JSON, which is written out here because every change waits for it. `detail` is the canonical JSON
+ * of the detail, if known.
+ */
+export function hashedText(
+  previous: string,
+  entry: ChainedEntry,
+  detail = canonicalJson(entry.detail),
+): string {
+  const text = (value: string | number): string => JSON.stringify(value)
+  const named = ({ kind, id, name }: ChainedEntry['actor']): string =>
+    `{"id":${text(id)},"kind":${text(kind)},"name":${text(name)}}`
+  const { tenant_id, seq, at, action, actor, source, request_id, target } = entry
+  return (
+    `${previous}\n{"action":${text(action)},"actor":${named(actor)},"at":${text(at)},"detail":${detail},` +
+    `"request_id":${text(request_id)},"seq":${text(seq)},"source":${text(source)},` +
+    `"target":${named(target)},"tenant_id":${text(tenant_id)}}`
+  )
+}
+
+/** The text that the server signs: where the log of a namespace began and how far it had come at a moment. */
+export function signedText(head: {
+  readonly tenant_id: string
+  readonly seq: number
+  readonly hash: string
+  readonly at: string
+  readonly first_seq: number
+  readonly first_hash: string
+  readonly signed_at: string
+}): string {
+  const { tenant_id, seq, hash, at, first_seq, first_hash, signed_at } = head
+  return `hawser audit head\n${canonicalJson({ tenant_id, seq, hash, at, first_seq, first_hash, signed_at })}`
+}
