@@ -1,22 +1,31 @@
 // The agent's main loop: enrol, hold the tunnel, reconnect when it is lost. The agent waits longer after each
 // failure, at least as long as the server asks for, with jitter. When the server refuses its token, it enrols
-// again.
+// again. While the tunnel is up the agent makes no other connection, unless the server
+// takes no reports there.
 import type { Duplex } from 'node:stream'
-import { UpgradeFailed } from '@hawser/mux'
+import type { AgentAnswer } from '@hawser/contract/agents'
+import type { Feature } from '@hawser/contract/tunnel'
+import { ResumableStream, UpgradeFailed } from '@hawser/mux'
 import { backoff } from './backoff.ts'
 import type { AgentConfig } from './config.ts'
 import { enrolment, Refused, type Enrolled } from './enrol.ts'
-import type { Facts } from './facts.ts'
+import { facts, type Facts } from './facts.ts'
 import type { IdleMemory } from './idle-memory.ts'
 import { loadIdentity } from './identity.ts'
+import { keptTerminals } from './kept-terminals.ts'
+import { connectionReport, leavingReason, type Loss } from './leaving.ts'
 import { discardIdentity, isCopied } from './machine.ts'
+import { pingInterval } from './ping-interval.ts'
+import type { WatchedReport } from './report.ts'
+import { resumableStreams } from './resumable-streams.ts'
 import type { SshdOptions } from './sshd.ts'
+import { pinServerKey } from './server-key.ts'
 import { holdTunnel } from './tunnel.ts'
 import type { Updates } from './update/updates.ts'
 
 export type Log = (event: Record<string, unknown>) => void
 
-/** How often the device enrols again to show that it is there, beside the tunnel's own pings. */
+/** How often the device enrols again to report, to a server that takes no reports through the tunnel. */
 const beat_ms = 30_000
 
 /** A device that is not this machine, such as a container on it. */
@@ -24,7 +33,18 @@ export interface ServedDevice {
   facts(): Facts
   serve(
     stream: Duplex,
-    shared: Pick<SshdOptions, 'hostKeys' | 'approveKey' | 'deviceName' | 'keepalive_ms' | 'signal' | 'log'>,
+    shared: Pick<
+      SshdOptions,
+      | 'hostKeys'
+      | 'approveKey'
+      | 'deviceName'
+      | 'keepalive_ms'
+      | 'signal'
+      | 'loggedIn'
+      | 'kept'
+      | 'awaySince'
+      | 'log'
+    >,
   ): Promise<void>
 }
 
@@ -53,6 +73,8 @@ export async function runAgent(
   const enrol = (): Promise<Enrolled> => enrolOnce(signal).finally(memory.called)
   const pause = backoff()
   let device: Enrolled | undefined
+  /** The server's key for approvals, pinned. */
+  let serverKey: Buffer | undefined
   let beating: NodeJS.Timeout | undefined
 
   /** Loaded with the first connection: most devices wait most of the time, and their memory is scarce. */
@@ -68,17 +90,32 @@ export async function runAgent(
     return {
       serveOne,
       hostKeys: await hostKeysOf(identity.key),
-      approveKey: keyApproval(config.server, () => device!),
+      approveKey: keyApproval(
+        config.server,
+        () => device!,
+        () => serverKey,
+      ),
     }
   }
   const serve = async (stream: Duplex, ending: AbortSignal): Promise<void> => {
-    using open = new DisposableStack()
-    open.use(memory.session())
-    open.use(updates?.session())
+    const loggedIn = (): Disposable => {
+      const open = new DisposableStack()
+      open.use(memory.session())
+      open.use(updates?.session())
+      return open
+    }
     const { serveOne, ...shared } = await (parts ??= load())
-    const { keepalive_ms } = config
-    await serveOne(stream, { ...shared, deviceName: device!.name, keepalive_ms, signal: ending, log })
+    // A stream that outlives the tunnel may be without a word for long; its tunnel is checked instead.
+    const keepalive_ms = stream instanceof ResumableStream ? 0 : config.keepalive_ms
+    const deviceName = device!.name
+    const { awaySince } = watchAway(stream, kept.check)
+    const session = { deviceName, keepalive_ms, signal: ending, loggedIn, kept, awaySince, log }
+    await serveOne(stream, { ...shared, ...session })
+    memory.called()
   }
+
+  const resumable = resumableStreams(serve, signal)
+  const kept = keptTerminals(signal)
 
   const beat = async (): Promise<void> => {
     try {
@@ -89,11 +126,54 @@ export async function runAgent(
     }
   }
 
-  const up = (): void => {
+  const interval = pingInterval()
+  interval.limit(config.longestPing_s)
+  /** How long the last tunnel had been idle when it was lost, until the network has answered or failed. */
+  let lostAfter_ms: number | undefined
+  /** How the last tunnel was lost. */
+  let loss: Loss | undefined
+  const isMachine = served === undefined
+  /** The server's last word about updates, which counts again when an update has come to its end. */
+  let answer: AgentAnswer | undefined
+  const told = served?.facts ?? facts
+  const reports: WatchedReport = {
+    report() {
+      const waiting = kept.waiting()
+      return {
+        info: told(),
+        ...(updates ? { agent: updates.report() } : {}),
+        ...(waiting ? { kept: waiting } : {}),
+      }
+    },
+    told(news) {
+      if (device) device = { ...device, name: news.name ?? device.name, status: news.status ?? device.status }
+      answer = news.agent ?? answer
+      updates?.told(answer)
+      memory.called()
+    },
+    watch(changed) {
+      const watching = new DisposableStack()
+      watching.use(kept.watch(changed))
+      watching.use(
+        updates?.watch(() => {
+          updates.told(answer)
+          changed()
+        }),
+      )
+      return watching
+    },
+  }
+
+  const up = (shared: ReadonlySet<Feature>): void => {
     pause.reset()
+    // The server answered at once: something on the way had dropped the idle connection.
+    if (lostAfter_ms !== undefined) interval.lost(lostAfter_ms)
+    lostAfter_ms = undefined
     log({ event: 'tunnel.up', uid: device!.uid, device: `${device!.namespace}.${device!.name}` })
-    if (updates?.connected()) void beat()
-    if (!config.lowData) beating = setInterval(() => void beat(), beat_ms * (0.9 + Math.random() / 5))
+    const isNew = updates?.connected() === true
+    if (shared.has('report')) return
+    if (isNew) void beat()
+    beating = setInterval(() => void beat(), beat_ms * (0.9 + Math.random() / 5))
   }
 
   while (!signal.aborted) {
@@ -101,11 +181,33 @@ export async function runAgent(
     try {
       if (!device) {
         device = await enrol()
+        serverKey = pinServerKey(config.keyFile, config.server, device.approval_key)
+        if (!serverKey && device.approval_key !== undefined)
+          log({
+            level: 'warn',
+            event: 'server-key.changed',
+            message:
+              'The server has another key for approvals than before, so every login by key asks the server. If that is right, remove the file that ends in .server beside the key.',
+          })
         log({ event: 'device.enrolled', uid: device.uid, device: `${device.namespace}.${device.name}` })
       }
-      await holdTunnel({ server: config.server, key: identity.key, serve, log }, device, signal, up)
+      const parts = {
+        server: config.server,
+        features: config.features,
+        key: identity.key,
+        serve,
+        resumable,
+        reports,
+        interval,
+        connection: () => connectionReport(loss, isMachine),
+        leaving: () => leavingReason(signal.reason, isMachine),
+        onLost: (why: string) => void (loss = { why, at: performance.now() }),
+        log,
+      }
+      lostAfter_ms = await holdTunnel(parts, device, signal, up)
     } catch (error) {
       if (signal.aborted) break
+      lostAfter_ms = undefined
       log({ level: 'warn', event: 'connection.failed', why: messageOf(error) })
       // The device was removed or rejected, or the server is another one: the token has become invalid.
       if (error instanceof UpgradeFailed && (error.status === 401 || error.status === 403)) device = undefined
@@ -122,10 +224,25 @@ export async function runAgent(
   }
 }
 
+/**
+ * Notes since when a resumable stream has been without a tunnel, and calls `changed` when it
+ * loses or gets one.
+ */
+function watchAway(stream: Duplex, changed: () => void): { awaySince(): number | undefined } {
+  let since: number | undefined
+  const note = (at: number | undefined): void => {
+    since = at
+    changed()
+  }
+  if (stream instanceof ResumableStream)
+    stream.on('away', () => note(performance.now())).on('back', () => note(undefined))
+  return { awaySince: () => since }
+}
+
 async function thisMachine(config: AgentConfig, log: Log): Promise<ServedDevice['serve']> {
   const [{ serveSsh }, { usersOf }] = await Promise.all([import('./sshd.ts'), import('./users.ts')])
   const users = usersOf(config.singleUserPassword, log)
-  return async (stream, shared) => serveSsh(stream, { ...shared, users })
+  return async (stream, shared) => serveSsh(stream, { ...shared, users, compression: config.compression })
 }
 
 function messageOf(error: unknown): string {

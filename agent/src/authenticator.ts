@@ -4,7 +4,7 @@
 // it does not tell an unknown user from a wrong password, a locked account or a key that the server did not
 // approve.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Attempt, Decision, ShownKey } from '@hawser/ssh'
+import type { Attempt, Decision } from '@hawser/ssh'
 import type { ApproveKey } from './key-approval.ts'
 import type { Account, Admission, Users } from './users.ts'
 
@@ -20,6 +20,8 @@ export interface Authenticator {
   account(): Account
 }
 
+type KeyAttempt = Extract<Attempt, { readonly key: unknown }>
+
 /** A refusal takes this long, or a multiple of it. */
 const step_ms = 500
 /** Keys that the server is asked about on one connection. */
@@ -29,14 +31,13 @@ export function authenticator({ users, approveKey, log }: AuthenticatorOptions):
   const approvals = new Map<string, Promise<boolean>>()
   let accepted: Account | undefined
 
-  const approve = async (user: string, key: ShownKey, signal: AbortSignal): Promise<boolean> => {
-    // The gateway shows plain keys only, so this is not the gateway.
-    if (key.certificate) return false
+  const approve = async ({ user, key, sessionId, signal }: KeyAttempt): Promise<boolean> => {
     const name = key.blob.toString('base64')
     let approval = approvals.get(name)
     if (!approval) {
       if (approvals.size >= mostKeys) return false
-      approval = approveKey({ user, blob: key.blob }, signal).catch((error: unknown) => {
+      const { blob, certificate } = key
+      approval = approveKey({ user, blob, certificate, sessionId }, signal).catch((error: unknown) => {
         log({ event: 'key.unapproved', user, error: (error as Error).message })
         return false
       })
@@ -50,10 +51,7 @@ export function authenticator({ users, approveKey, log }: AuthenticatorOptions):
     if (attempt.method !== 'publickey' && attempt.method !== 'publickey-offer')
       return { refused: 'no such method' }
     // Also for users who do not exist: asking takes the longest.
-    const [approved, admission] = await Promise.all([
-      approve(attempt.user, attempt.key, attempt.signal),
-      users.admit(attempt.user),
-    ])
+    const [approved, admission] = await Promise.all([approve(attempt), users.admit(attempt.user)])
     return approved ? admission : { refused: 'key not approved' }
   }
 

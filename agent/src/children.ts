@@ -33,8 +33,8 @@ const closeOnExec = 0o2000000
 
 /**
  * Closes the descriptors that we inherited, except the first three: Node marks only what it opens itself.
- * Call it before anything else is opened. Certificates of authorities stay open: a thread of Node's own may be
- * reading them at this moment, without the mark, and everybody may read them.
+ * Call it before anything else is opened. Certificates of authorities stay open: a thread of Node's own may
+ * be reading them at this moment, without the mark, and everybody may read them.
  */
 export function closeInherited(): void {
   const { NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, SSL_CERT_DIR } = process.env

@@ -2,6 +2,7 @@
 // device which ran the original's agent needs no change. All mistakes are listed together.
 import os from 'node:os'
 import path from 'node:path'
+import { features, longestPing_s, shortestPing_s, type Feature } from '@hawser/contract/tunnel'
 
 export interface AgentConfig {
   /** Without a slash at the end. */
@@ -12,6 +13,8 @@ export interface AgentConfig {
   readonly enrolmentToken: string
   /** The file of these settings, if the token is to be taken out of it; else empty. */
   readonly settingsFile: string
+  /** Abilities that the agent names to the server, beyond the tunnels of agents in the field. */
+  readonly features: readonly Feature[]
   readonly keyFile: string
   readonly keepalive_ms: number
   /** A file with certificates of authorities beside those that everybody accepts; or empty. */
@@ -22,14 +25,17 @@ export interface AgentConfig {
   readonly singleUserPassword: string
   /** Whether a key that was made on another machine is replaced at the start. */
   readonly resetCopied: boolean
-  /** Nothing but the tunnel's own pings while nobody is connected. */
-  readonly lowData: boolean
+  /** When the agent compresses what it sends to the gateway. */
+  readonly compression: (typeof compressions)[number]
+  /** The most seconds between two pings of an idle tunnel. */
+  readonly longestPing_s: number
 }
 
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
+const compressions = ['auto', 'always', 'never'] as const
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -66,13 +72,30 @@ export function readCommon(environment: Environment) {
     'the id of the namespace is needed; the console shows it',
   )
   must('ENROLMENT_TOKEN', /^$|^hwe_[a-z2-7]{32}$/.test(enrolmentToken), 'a token begins with hwe_')
+  // Set to nothing is not the same as not set: then the agent names none.
+  const named = environment.HAWSER_FEATURES
+  must(
+    'FEATURES',
+    named === undefined || /^[a-z, ]*$/.test(named),
+    `names separated by commas are expected, of: ${features.join(', ')}`,
+  )
   const keepalive = find('KEEPALIVE_INTERVAL') || '30'
   must(
     'KEEPALIVE_INTERVAL',
     /^\d{1,5}$/.test(keepalive) && Number(keepalive) > 0,
     'seconds are expected, for example 30',
   )
-  const lowData = /^(1|true|yes)$/i.test(find('LOW_DATA'))
+  const wanted = find('COMPRESSION') || 'auto'
+  const compression = compressions.find((name) => name === wanted)
+  must('COMPRESSION', compression !== undefined, `one of ${compressions.join(', ')} is expected`)
+  const longestPing = find('PING_INTERVAL') || String(longestPing_s)
+  must(
+    'PING_INTERVAL',
+    /^\d{2,3}$/.test(longestPing) &&
+      Number(longestPing) >= shortestPing_s &&
+      Number(longestPing) <= longestPing_s,
+    `seconds from ${shortestPing_s} to ${longestPing_s} are expected`,
+  )
   return {
     find,
     must,
@@ -82,10 +105,12 @@ export function readCommon(environment: Environment) {
       tenant_id: tenant_id.toLowerCase(),
       enrolmentToken,
       settingsFile: find('SETTINGS_FILE'),
+      features: features.filter((one) => named?.split(/[, ]+/).includes(one) ?? true),
       keepalive_ms: Number(keepalive) * 1000,
       caFile: find('CA_FILE'),
       resetCopied: /^(1|true|yes)$/i.test(find('RESET_COPIED_IDENTITY')),
-      lowData,
+      compression: compression ?? 'auto',
+      longestPing_s: Number(longestPing),
     },
   }
 }

@@ -50,7 +50,10 @@ async function withTls(code: string, url: URL, { rawPacket }: Failed): Promise<s
     : undefined
 }
 
-/** The answer that servers and proxies give to plain HTTP on their TLS port is a 400; ours ends the connection. */
+/**
+ * The answer that servers and proxies give to plain HTTP on their TLS port is a 400; ours
+ * ends the connection.
+ */
 export async function plainRefused(status: number, address: string): Promise<string | undefined> {
   const url = new URL(address)
   if (status !== 400 || url.protocol !== 'http:' || !(await speaksTls(url))) return undefined

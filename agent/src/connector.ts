@@ -25,6 +25,7 @@ import { runAgent, type Log, type ServedDevice } from './agent.ts'
 import { ConfigError, readCommon, type AgentConfig } from './config.ts'
 import type { IdleMemory } from './idle-memory.ts'
 import { namespaceFile } from './namespace.ts'
+import { serverKeyFile } from './server-key.ts'
 import { passwords, type Passwords } from './passwords.ts'
 
 export interface ConnectorConfig {
@@ -34,10 +35,12 @@ export interface ConnectorConfig {
     | 'tenant_id'
     | 'enrolmentToken'
     | 'settingsFile'
+    | 'features'
     | 'keepalive_ms'
     | 'caFile'
     | 'resetCopied'
-    | 'lowData'
+    | 'compression'
+    | 'longestPing_s'
   >
   /** Where the keys of the containers are. */
   readonly keys: string
@@ -168,7 +171,8 @@ export async function runConnector(
       for (const id of seen) {
         if (there.has(id)) continue
         seen.delete(id)
-        for (const file of [keyOf(id), namespaceFile(keyOf(id))]) rmSync(file, { force: true })
+        const key = keyOf(id)
+        for (const file of [key, namespaceFile(key), serverKeyFile(key)]) rmSync(file, { force: true })
       }
     },
     lost: async () => stop(running.keys()),

@@ -19,6 +19,8 @@ export interface Enrolled {
   readonly tenant_id: string
   /** Whether people accepted the device. Undefined from servers that do not say. */
   readonly status?: string | undefined
+  /** The server's public key for approvals. Undefined from servers that have none. */
+  readonly approval_key?: string | undefined
 }
 
 /** The server answered, and did not want us. */
@@ -74,9 +76,8 @@ export function enrolment(
       },
       signal,
     })
-    const { uid, token, name, namespace, status, agent } = (answer.body ?? {}) as Partial<Enrolled> & {
-      agent?: AgentAnswer
-    }
+    const { uid, token, name, namespace, status, approval_key, agent } = (answer.body ??
+      {}) as Partial<Enrolled> & { agent?: AgentAnswer }
     if (answer.status !== 200 || !uid || !token || name === undefined || namespace === undefined)
       throw new Refused(answer.status, await reasonOf(answer, url), answer.retryAfter_s)
     updates?.told(agent)
@@ -86,7 +87,7 @@ export function enrolment(
       enrolment_token = ''
       tenant_id = joined
     }
-    return { uid, token, name, namespace, status, tenant_id }
+    return { uid, token, name, namespace, status, tenant_id, approval_key }
   }
 }
 

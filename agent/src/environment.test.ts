@@ -30,6 +30,7 @@ test.each([
   ['LD_PRELOAD', 'x', false],
   ['PATH', 'x', false],
   ['HAWSER_CLIENT', 'x', false],
+  ['HAWSER_PERSON', 'x', false],
   ['TERM', 'x', false],
 ])('%s=%j', (name, value, passes) => {
   expect(mayPass(name, value)).toBe(passes)

@@ -6,6 +6,7 @@
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { readNamed } from '@hawser/contract/environment'
+import { personVariable } from '@hawser/contract/tunnel'
 import type { Account } from './users.ts'
 
 /** Whose variables pass: a name, or a beginning of names with `*`. */
@@ -36,6 +37,8 @@ export interface EnvironmentOptions {
   readonly account: Account
   readonly deviceName: string
   readonly client: Endpoint
+  /** Who opened the session; undefined: it is not known. */
+  readonly person?: string | undefined
   readonly server: Endpoint
   /** As the client sent it. */
   readonly sent: ReadonlyMap<string, string>
@@ -66,7 +69,7 @@ export function readEndpoint(text: string): Endpoint | undefined {
 }
 
 export function environmentOf(options: EnvironmentOptions): Record<string, string> {
-  const { account, deviceName, client, server, sent, terminal, agentSocket, device } = options
+  const { account, deviceName, client, person, server, sent, terminal, agentSocket, device } = options
   return {
     ...device.language,
     ...Object.fromEntries(
@@ -84,6 +87,7 @@ export function environmentOf(options: EnvironmentOptions): Record<string, strin
     // The first is the name that scripts on existing fleets know.
     SHELLHUB_HOST: deviceName,
     HAWSER_DEVICE: deviceName,
+    ...(person === undefined ? {} : { [personVariable]: person }),
     // SSH_TTY is set with the terminal, see pty.ts.
     ...(terminal === undefined ? {} : { TERM: terminalName(terminal) }),
     ...(agentSocket === undefined ? {} : { SSH_AUTH_SOCK: agentSocket }),

@@ -21,10 +21,15 @@ const settings: readonly (readonly [name: string, sentence: string])[] = [
   ['HAWSER_PREFERRED_IDENTITY', 'what the server tells devices apart by, instead of a MAC address'],
   ['HAWSER_PRIVATE_KEY', 'the file of the identity (/etc/hawser-agent.key)'],
   ['HAWSER_SINGLE_USER_PASSWORD', 'without root: the hash of the password for the one user who can log in'],
+  [
+    'HAWSER_FEATURES',
+    'what of the tunnel is used if the server supports it; set to nothing: the old ways (all)',
+  ],
   ['HAWSER_KEEPALIVE_INTERVAL', 'seconds between keepalive messages (30)'],
+  ['HAWSER_COMPRESSION', 'of sessions: auto on slow links, always where bytes are paid for, or never (auto)'],
   ['HAWSER_CA_FILE', 'certificates of a private authority that the server’s own is signed by'],
   ['HAWSER_RESET_COPIED_IDENTITY', '1: a key that was made on another machine is replaced at the start'],
-  ['HAWSER_LOW_DATA', '1: sends nothing but pings while nobody is connected'],
+  ['HAWSER_PING_INTERVAL', 'the most seconds between two pings of an idle tunnel, 25 to 600 (600)'],
   ['HAWSER_DEBUG', '1: logs more'],
 ]
 

@@ -1,5 +1,5 @@
-// The host keys of the agent's SSH server: the device's own key, which is RSA and which every gateway knows, and
-// an Ed25519 key with a certificate that the device's key has signed. A signature with the second costs a
+// The host keys of the agent's SSH server: the device's own key, which is RSA and which every gateway knows,
+// and an Ed25519 key with a certificate that the device's key has signed. A signature with the second costs a
 // twentieth of one with the first. It is made with each start of the agent and never stored.
 import type { KeyObject } from 'node:crypto'
 import { hostCertificate } from '@hawser/contract/tunnel'

@@ -1,5 +1,5 @@
-// The question whether the server vouches for a login: its signature counts, whichever type of key it is by, and
-// several questions share a connection. A connection that the server has closed meanwhile is no refusal.
+// The question whether the server vouches for a login: its signature counts, whichever type of key it is by,
+// and several questions share a connection. A connection that the server has closed meanwhile is no refusal.
 import { generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -39,6 +39,7 @@ async function startServer(
   await once(server, 'listening')
   return {
     approve: keyApproval(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, () => ({
+      uid: 'a'.repeat(64),
       token: 'token',
       name: 'crane',
     })),
@@ -52,7 +53,7 @@ async function startServer(
   }
 }
 
-const login = (key: KeyObject) => ({ user: 'olga', blob: blobOf(key) })
+const login = (key: KeyObject) => ({ user: 'olga', blob: blobOf(key), sessionId: Buffer.alloc(32) })
 
 test.each(['rsa', 'ed25519'] as const)('a signature by the %s key that was shown counts', async (type) => {
   using server = await startServer(keys[type].privateKey)

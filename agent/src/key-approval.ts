@@ -1,29 +1,42 @@
-// The server vouches for logins by public key. The gateway shows a key of its own, and the agent asks the
-// server over HTTP to sign with that key that it makes this login. Anybody else who reaches the agent's SSH
-// server has no key that the server signs for.
+// The server vouches for logins by public key. The gateway shows a key of its own with an approval: a
+// certificate by the key of the server that this agent has pinned (server-key.ts), for this user on this
+// device in this SSH connection. No clock is needed for that: the session id is new with every connection,
+// and nobody could have signed it before. Without a valid approval the agent asks the server over HTTP to
+// sign with the key that it makes this login. Anybody else who reaches the agent's SSH server has neither.
 import { verify } from 'node:crypto'
 import { promisify } from 'node:util'
-import { fingerprintMd5, knownKey } from '@hawser/ssh'
+import { approval } from '@hawser/contract/tunnel'
+import { fingerprintMd5, judgeCertificate, knownKey, type Certificate } from '@hawser/ssh'
 import { call, keptConnections } from './call.ts'
 
 export interface KeyLogin {
   readonly user: string
   /** The blob of the key that was shown. */
   readonly blob: Buffer
+  /** The certificate that was shown with it. */
+  readonly certificate?: Certificate | undefined
+  /** The session id of the SSH connection. */
+  readonly sessionId: Buffer
 }
 
-/** Asks the server whether it vouches for this login. */
+/** Whether the server vouches for this login. */
 export type ApproveKey = (login: KeyLogin, signal?: AbortSignal) => Promise<boolean>
 
-/** The name is the one that the device had when it enrolled; the server does not insist on it. */
+/**
+ * The name is the one that the device had when it enrolled; the server does not insist on it. `pinned` is the
+ * blob of the server's key for approvals, if the agent has one.
+ */
 export function keyApproval(
   server: string,
-  device: () => { readonly token: string; readonly name: string },
+  device: () => { readonly uid: string; readonly token: string; readonly name: string },
+  pinned: () => Buffer | undefined = () => undefined,
 ): ApproveKey {
   // People log in several times in a row, and over TLS a new connection costs more than the question.
   const connections = keptConnections()
-  return async ({ user, blob }, signal) => {
-    const { token, name } = device()
+  return async (login, signal) => {
+    const { uid, token, name } = device()
+    if (isApproved(login, uid, pinned())) return true
+    const { user, blob } = login
     const data = JSON.stringify({ Username: user, Namespace: name })
     const answer = await call({
       method: 'POST',
@@ -37,6 +50,26 @@ export function keyApproval(
     if (answer.status !== 200 || typeof signature !== 'string') return false
     return isSignature(blob, Buffer.from(data), Buffer.from(signature, 'base64'))
   }
+}
+
+function isApproved(
+  { user, certificate, sessionId }: KeyLogin,
+  uid: string,
+  authority: Buffer | undefined,
+): boolean {
+  if (!certificate || !authority) return false
+  const judged = judgeCertificate(certificate, {
+    kind: 'user',
+    authorities: [authority],
+    principal: user,
+    now: undefined,
+    criticalOptions: new Map([
+      [approval.device, Buffer.from(uid)],
+      [approval.session, sessionId],
+    ]),
+  })
+  // The agent cannot force a command, and approvals have none.
+  return judged.allowed && judged.forceCommand === undefined
 }
 
 /** Servers sign with RSA and SHA-256, and with Ed25519 for agents that have a certified host key. */

@@ -1,12 +1,13 @@
-// Whether the device's key was made on this machine. Beside the key stands a mark of the machine: a hash of its
-// machine id and of the address of its first network card. Where the mark is another's, the key came with a
-// copy of a disk, or the network card was replaced; the agent cannot tell which, so it only says so, unless
+// Whether the device's key was made on this machine. Beside the key stands a mark of the machine: a hash of
+// its machine id and of the address of its first network card. Where the mark is another's, the key came with
+// a copy of a disk, or the network card was replaced; the agent cannot tell which, so it only says so, unless
 // HAWSER_RESET_COPIED_IDENTITY is set.
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { macAddress } from './identity.ts'
 import { namespaceFile } from './namespace.ts'
+import { serverKeyFile } from './server-key.ts'
 import { writeWhole } from './whole-file.ts'
 
 export const markFile = (keyFile: string): string => `${keyFile}.machine`
@@ -45,11 +46,14 @@ export function discardedKeys(keyFile: string): string[] {
     .map((name) => path.join(folder, name))
 }
 
-/** Moves the key aside, so that the next start makes another; where it is now, or undefined if there was none. */
+/**
+ * Moves the key aside, so that the next start makes another; where it is now, or undefined if there was none.
+ */
 export function discardIdentity(keyFile: string, now = new Date()): string | undefined {
   rmSync(markFile(keyFile), { force: true })
   // Another device presents the enrolment token, if it has one, for itself.
   rmSync(namespaceFile(keyFile), { force: true })
+  rmSync(serverKeyFile(keyFile), { force: true })
   if (!existsSync(keyFile)) return undefined
   const aside = `${keyFile}${oldEnding}${now.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
   renameSync(keyFile, aside)

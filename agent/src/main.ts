@@ -17,6 +17,7 @@ import { ConfigError, readConfig } from './config.ts'
 import { facts } from './facts.ts'
 import { idleMemory } from './idle-memory.ts'
 import { macAddress } from './identity.ts'
+import { updateReason } from './leaving.ts'
 import { hideLibraries } from './own-libraries.ts'
 import { trustAuthorities } from './trust.ts'
 
@@ -98,7 +99,7 @@ async function main(args: readonly string[]): Promise<void> {
       place: placeOf(realpathSync(process.argv[1] ?? process.execPath)),
       log,
       signal: stopping.signal,
-      stop: () => stopping.abort(),
+      stop: () => stopping.abort(updateReason),
     })
     await runAgent(config, log, stopping.signal, idleMemory(), undefined, updates)
     updates.finish()

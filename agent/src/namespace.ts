@@ -1,6 +1,6 @@
-// The namespace that an enrolment token led to. A device presents its token once: after that it keeps the id of
-// the namespace beside its key, with a hash of the token, and takes the token out of its settings. So a token
-// that stays in the environment of a container is sent once, and another token counts again.
+// The namespace that an enrolment token led to. A device presents its token once: after that it keeps the id
+// of the namespace beside its key, with a hash of the token, and takes the token out of its settings. So a
+// token that stays in the environment of a container is sent once, and another token counts again.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AgentConfig } from './config.ts'

@@ -1,11 +1,13 @@
 // Outputs of real programs on pipes and terminals, which are all read into the same memory.
+import { spawn } from 'node:child_process'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, test, vi } from 'vitest'
-import { passOutput, type OutputReader } from './outputs.ts'
+import { Output, passOutput, type OutputReader } from './outputs.ts'
 import { startOnPipes } from './piped.ts'
 import type { RunningProgram } from './program.ts'
 import { startOnPty } from './pty.ts'
@@ -32,6 +34,15 @@ async function onTerminal(command: string): Promise<RunningProgram> {
   })
 }
 
+/**
+ * As `startOnPipes` has it where Node has no node:ffi: Node's own sockets, which read into
+ * memory of their own.
+ */
+async function onSockets(command: string): Promise<Outputs> {
+  const child = spawn('/bin/sh', ['-c', command], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  return { stdout: new Output(() => child.stdout), ended: once(child, 'exit') }
+}
+
 const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-outputs-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -41,6 +52,11 @@ function random(bytes: number): { readonly command: string; readonly all: Passed
   const content = randomBytes(bytes)
   writeFileSync(file, content)
   return { command: `cat ${file}`, all: { bytes, hash: createHash('sha256').update(content).digest('hex') } }
+}
+
+interface Outputs {
+  readonly stdout: Output
+  readonly ended: Promise<unknown>
 }
 
 interface Passed {
@@ -53,7 +69,7 @@ interface Passed {
  * does before it looks at the rest.
  */
 async function passed(
-  program: RunningProgram,
+  program: Outputs,
   read: () => Promise<unknown> = () => Promise.resolve(),
   now = 0,
 ): Promise<Passed> {
@@ -80,6 +96,7 @@ async function passed(
 test.each([
   ['pipes', onPipes, 8 * mib],
   ['a terminal', onTerminal, mib],
+  ['sockets', onSockets, 8 * mib],
 ])('programs at once on %s: no byte of one comes to another', async (_, start, size) => {
   const [one, other, third, last] = [random(size), random(size), random(size), random(size)]
   // Readers are not equally slow, and take different parts at once: pieces of one wait while others are read.

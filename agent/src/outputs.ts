@@ -1,11 +1,11 @@
 // Passes the output of a program to its reader as it is read. All outputs are read into the same memory, so
-// that the many that are silent hold none: a new buffer for each read costs the agent more than the read. What
-// the reader does not take at once is copied before the next read, into memory that is used again. Reading
-// stops while two pieces wait for the reader, so that a slow reader slows the program and nothing piles up
-// here. Everything that the program has written is passed on, also after it ended. Processes that it left
-// behind may hold its output open for ever. sshd waits for them. We wait while output keeps coming, for at
-// most as much as a pipe can hold: the program's own last output is no more than what lies in the pipe when
-// it ends.
+// that the many that are silent hold none: a new buffer for each read costs the agent more than the read.
+// What the reader does not take at once is copied before the next read, into memory that is used again.
+// Reading stops while two pieces wait for the reader, so that a slow reader slows the program and nothing
+// piles up here. Everything that the program has written is passed on, also after it ended. Processes that
+// it left behind may hold its output open for ever. sshd waits for them. We wait while output keeps coming,
+// for at most as much as a pipe can hold: the program's own last output is no more than what lies in the
+// pipe when it ends.
 import type { OnReadOpts } from 'node:net'
 import type { Readable } from 'node:stream'
 

@@ -1,7 +1,15 @@
 // Serves one SSH session channel: reads what the client asks for, starts the program, joins it to the
 // channel. Clients rely on the order at the end: all output, then the exit status or signal, then EOF and
 // CLOSE. When the channel closes first, the program is hung up.
-import { clientVariable } from '@hawser/contract/tunnel'
+import {
+  clientVariable,
+  keepVariable,
+  keptSubsystem,
+  personVariable,
+  readKeep,
+  readPersonText,
+  type Keep,
+} from '@hawser/contract/tunnel'
 import {
   receiveSession,
   type Channel,
@@ -12,11 +20,13 @@ import {
 } from '@hawser/ssh'
 import { deviceVariables, environmentOf, mayPass, readEndpoint, type Endpoint } from './environment.ts'
 import { compileCache } from './folders.ts'
+import type { GatewayLeg, KeptTerminals } from './kept-terminals.ts'
 import { passOutput, type OutputReader } from './outputs.ts'
 import { startOnPipes } from './piped.ts'
 import type { RunningProgram } from './program.ts'
 import { startOnPty } from './pty.ts'
 import { credentialsFor } from './privileges.ts'
+import { passEvents, passInput } from './session-input.ts'
 import { serveFiles, sftpCommand } from './sftp.ts'
 import { commandOf } from './shell.ts'
 import type { Account } from './users.ts'
@@ -28,10 +38,17 @@ export interface SessionOptions {
   /** Where the connection comes from, unless the gateway names the client itself. */
   readonly client: Endpoint
   readonly server: Endpoint
+  /** Who opened the session, as the gateway says; undefined: it is not known. */
+  readonly person?: string | undefined
   /** Where logins are recorded, if not in the usual files. */
   readonly records?: LoginFiles | undefined
   /** The socket of the client's agent. */
   agentSocket(): Promise<string | undefined>
+  /** Terminals that outlive the gateway; absent: none does. */
+  readonly kept?: KeptTerminals | undefined
+  readonly leg: GatewayLeg
+  /** A terminal is kept; disposed of when it is over. */
+  readonly keeps?: (() => Disposable) | undefined
   log(event: Record<string, unknown>): void
 }
 
@@ -41,10 +58,19 @@ const notStarted: Exit = { type: 'exit-status', status: 255 }
 export async function serveSession(channel: Channel, options: SessionOptions): Promise<void> {
   const { account, log } = options
   let client: Endpoint | undefined
+  let person: string | undefined
+  let keep: Keep | undefined
   let terminal = false
+  const isKept = (): boolean => keep !== undefined && options.kept?.find(keep, account.name) !== undefined
   const session = await receiveSession(channel, (request) => {
-    // The gateway sends its variable before anything of the client's, so the first one counts.
+    // The gateway sends its variables before anything of the client's, so the first of each counts.
     if (request.type === 'env' && request.name === clientVariable) client ??= readEndpoint(request.value)
+    if (request.type === 'env' && request.name === personVariable) person ??= readPersonText(request.value)
+    if (request.type === 'env' && request.name === keepVariable) {
+      keep ??= options.kept && readKeep(request.value)
+      return keep !== undefined
+    }
+    if (request.type === 'subsystem' && request.name === keptSubsystem) return isKept()
     const allowed = isAllowed(request) && !(request.type === 'pty-req' && terminal)
     terminal ||= allowed && request.type === 'pty-req'
     return allowed
@@ -52,8 +78,11 @@ export async function serveSession(channel: Channel, options: SessionOptions): P
   if (!session) return
   const began_ms = performance.now()
   const { type } = session.program
-  log({ event: 'session.started', user: account.name, type, terminal })
-  const exit = await run(session, { ...options, client: client ?? options.client })
+  log({ event: 'session.started', user: account.name, type, terminal, person })
+  const isContinued = session.program.type === 'subsystem' && session.program.name === keptSubsystem
+  const exit = isContinued
+    ? await options.kept?.find(keep!, account.name)?.join(session, options.leg, false)
+    : await run(session, { ...options, client: client ?? options.client, person, keep })
   log({
     event: 'session.ended',
     user: account.name,
@@ -73,13 +102,23 @@ const wanted = new Set<SessionRequest['type']>([
 ])
 
 function isAllowed(request: SessionRequest): boolean {
-  if (request.type === 'env') return request.name === clientVariable || mayPass(request.name, request.value)
+  if (request.type === 'env')
+    return (
+      request.name === clientVariable ||
+      request.name === personVariable ||
+      mayPass(request.name, request.value)
+    )
   if (request.type === 'subsystem') return request.name === 'sftp'
   return wanted.has(request.type)
 }
 
-async function run(session: Session, options: SessionOptions): Promise<Exit | undefined> {
-  const { account, log } = options
+interface RunOptions extends SessionOptions {
+  /** Whether, and how, the terminal outlives the gateway. */
+  readonly keep: Keep | undefined
+}
+
+async function run(session: Session, options: RunOptions): Promise<Exit | undefined> {
+  const { account, keep, kept, log } = options
   const { channel, program } = session
   if (program.type === 'subsystem' && !credentialsFor(account)) {
     await serveFiles(session, account.home).catch(() => channel.close('now'))
@@ -95,6 +134,15 @@ async function run(session: Session, options: SessionOptions): Promise<Exit | un
     return notStarted
   }
   const recorded = isShellOnTerminal(session, running) ? record(running, options) : undefined
+  const terminal = keep && session.pty && kept?.add(keep, account.name, running, session.pty)
+  if (terminal) {
+    const keeping = options.keeps?.()
+    void terminal.over.then(() => {
+      keeping?.[Symbol.dispose]()
+      recorded?.()
+    })
+    return terminal.join(session, options.leg, true)
+  }
   try {
     return await follow(session, running)
   } finally {
@@ -107,13 +155,14 @@ async function startProgram(
   program: Program,
   options: SessionOptions,
 ): Promise<RunningProgram> {
-  const { account, deviceName, client, server } = options
+  const { account, deviceName, client, person, server } = options
   const { pty } = session
   if (program.type === 'subsystem') return startOnPipes(sftpCommand(account), compileCache(), undefined)
   const env = environmentOf({
     account,
     deviceName,
     client,
+    person,
     server,
     sent: session.env,
     terminal: pty?.terminal,
@@ -130,10 +179,10 @@ function isShellOnTerminal({ program }: Session, { terminal }: RunningProgram): 
 
 function record(
   { pid, terminal }: RunningProgram,
-  { account, client, records = {} }: SessionOptions,
+  { account, client, person, records = {} }: SessionOptions,
 ): () => void {
   return recordLogin(
-    { user: account.name, terminal: terminal!, pid, host: client.address },
+    { user: account.name, terminal: terminal!, pid, address: client.address, person },
     { files: records },
   )
 }
@@ -142,7 +191,7 @@ function record(
 async function follow(session: Session, running: RunningProgram): Promise<Exit> {
   const { channel } = session
   void channel.closed.then(() => running.hangUp())
-  const inputs = passInput(channel, running)
+  const inputs = passInput(channel, running).then(() => running.endInput())
   const events = passEvents(session, running)
   const outputs = [
     passOutput(running.stdout, running.ended, readerOf(channel, 0)),
@@ -160,26 +209,3 @@ const readerOf = (channel: Channel, stream: number): OutputReader => ({
   takeNow: (bytes) => channel.sendNow(bytes, stream),
   take: (bytes) => channel.write(bytes, stream),
 })
-
-async function passInput(channel: Channel, running: RunningProgram): Promise<void> {
-  let wanted = true
-  try {
-    // Input that the program does not read is dropped, or the client would wait for ever.
-    for (let chunk = await channel.read(); chunk; chunk = await channel.read()) {
-      if (chunk.stream !== 0 || !wanted) continue
-      const taken = running.write(chunk.bytes)
-      wanted = typeof taken === 'boolean' ? taken : await taken
-    }
-  } catch {
-    // The connection broke off; the program is being hung up.
-  }
-  running.endInput()
-}
-
-async function passEvents(session: Session, running: RunningProgram): Promise<void> {
-  for await (const event of session.events) {
-    if (event.type === 'window-change') running.resize(event.size)
-    else if (event.type === 'signal') running.signal(event.signal)
-    else running.interrupt()
-  }
-}

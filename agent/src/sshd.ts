@@ -2,12 +2,24 @@
 // it ends, and leaves nothing behind. It wires together who may log in (authenticator.ts), what runs
 // (session-channel.ts) and what is forwarded (forward.ts).
 import type { Duplex } from 'node:stream'
-import { acceptConnection, type Opening, type PrivateKey, type ServerConnection } from '@hawser/ssh'
+import { spareLeg_ms } from '@hawser/contract/tunnel'
+import {
+  acceptConnection,
+  ownCompression,
+  Reason,
+  serverAlgorithms,
+  SshError,
+  type CompressionMode,
+  type Opening,
+  type PrivateKey,
+  type ServerConnection,
+} from '@hawser/ssh'
 import { openAgentSocket, type AgentSocket } from './agent-socket.ts'
 import { authenticator } from './authenticator.ts'
 import type { Endpoint } from './environment.ts'
 import { forwardChannels, forwardRequests, forwardsOf, type Forwards } from './forward.ts'
 import type { ApproveKey } from './key-approval.ts'
+import type { KeptTerminals } from './kept-terminals.ts'
 import { serveSession } from './session-channel.ts'
 import type { Account, Users } from './users.ts'
 import type { LoginFiles } from './utmp.ts'
@@ -18,9 +30,18 @@ export interface SshdOptions {
   readonly deviceName: string
   /** Asks the server whether the holder of a key may log in. */
   readonly approveKey: ApproveKey
+  /** 0: nothing is asked of a silent gateway. */
   readonly keepalive_ms: number
+  /** When the agent compresses what it sends; `auto` unless stated. */
+  readonly compression?: CompressionMode | 'never'
   /** Ends the connection. */
   readonly signal?: AbortSignal
+  /** Somebody has logged in; disposed of when the connection is over. A gateway may connect long before. */
+  loggedIn?(): Disposable
+  /** Terminals that outlive the gateway; absent: none does. */
+  readonly kept?: KeptTerminals | undefined
+  /** Since when the gateway is out of reach; undefined: it is not. */
+  awaySince?(): number | undefined
   log(event: Record<string, unknown>): void
   /** The ends of the connection as far as they are known; the gateway tells each session better. */
   readonly facts?: { readonly client?: Endpoint; readonly server?: Endpoint }
@@ -35,6 +56,8 @@ const mostFailures = 6
 const mostChannels = 512
 /** The largest packet that a gateway may send: fewer packets cost less. */
 const packet_bytes = 128 * 1024
+/** The gateway keeps a connection for the next login before it logs in. */
+const handshake_ms = spareLeg_ms + 120_000
 /** Whatever begins with `keepalive` is answered by every gateway and refreshes its session. */
 const keepalive = 'keepalive@hawser'
 
@@ -43,7 +66,7 @@ const unknownServer: Endpoint = { address: '127.0.0.1', port: 22 }
 
 /** Resolves when the connection has ended and all that it ran; never rejects. */
 export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<void> {
-  const { hostKeys, keepalive_ms, signal, log } = options
+  const { hostKeys, keepalive_ms, compression = 'auto', signal, log } = options
   const logins = authenticator(options)
   let connection: ServerConnection
   try {
@@ -53,7 +76,11 @@ export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<vo
       mostFailures,
       mostChannels,
       packet_bytes,
+      earlyChannels: true,
+      handshake_ms,
       keepalive_ms,
+      algorithms: { ...serverAlgorithms, compression: compression === 'never' ? ['none'] : ownCompression },
+      ...(compression === 'never' ? {} : { compress: compression }),
       authenticate: logins.authenticate,
       channelTypes: ['session', ...forwardChannels],
       globalRequests: forwardRequests,
@@ -63,7 +90,11 @@ export async function serveSsh(stream: Duplex, options: SshdOptions): Promise<vo
     log({ event: 'connection.refused', error: (error as Error).message })
     return
   }
-  const beat = setInterval(() => void connection.request(keepalive).catch(() => undefined), keepalive_ms)
+  const beat =
+    keepalive_ms > 0
+      ? setInterval(() => void connection.request(keepalive).catch(() => undefined), keepalive_ms)
+      : undefined
+  using _ = options.loggedIn?.()
   try {
     await serve(connection, logins.account(), options)
   } catch (error) {
@@ -92,8 +123,16 @@ async function serve(connection: ServerConnection, account: Account, options: Ss
     return (await socket)?.path
   }
 
+  const leg = {
+    ended: connection.ended,
+    awaySince: () => options.awaySince?.(),
+    giveUp: () => connection.transport.end(new SshError(Reason.byApplication, 'Another gateway has it now.')),
+  }
   const session = {
     account,
+    kept: options.kept,
+    leg,
+    keeps: options.loggedIn,
     deviceName,
     client: facts.client ?? unknownClient,
     server: facts.server ?? unknownServer,

@@ -63,7 +63,10 @@ function isRunning(pid: number): boolean {
 
 export const removeStatus = (file: string): void => rmSync(file, { force: true })
 
-/** Sentence and exit code of `hawser-agent status`, as those of init scripts: 0 connected, 1 not, 3 not running. */
+/**
+ * Sentence and exit code of `hawser-agent status`, as those of init scripts: 0 connected, 1
+ * not, 3 not running.
+ */
 export function tellStatus(file: string): { readonly sentence: string; readonly code: number } {
   const status = readStatus(file)
   if (!status) return { sentence: 'the agent does not run as a service of this device', code: 3 }

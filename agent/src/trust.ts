@@ -1,5 +1,5 @@
-// Whose certificates the agent accepts from the server: those of the authorities that Node knows, and those in
-// the file that HAWSER_CA_FILE names, for servers with a certificate of a private authority.
+// Whose certificates the agent accepts from the server: those of the authorities that Node knows, and those
+// in the file that HAWSER_CA_FILE names, for servers with a certificate of a private authority.
 import { readFileSync } from 'node:fs'
 import { ConfigError } from './config.ts'
 

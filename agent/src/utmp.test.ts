@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const olga: LoginRecord = { user: 'olga', terminal: '/dev/pts/7', pid: process.pid, host: '198.51.100.7' }
+const olga: LoginRecord = { user: 'olga', terminal: '/dev/pts/7', pid: process.pid, address: '198.51.100.7' }
 const now_ms = () => Date.UTC(2024, 4, 6, 7, 8, 9, 250)
 const who = (file: string): string =>
   execFileSync('who', [file], { encoding: 'utf8', env: { PATH: process.env.PATH ?? '', TZ: 'UTC' } })
@@ -28,6 +28,13 @@ test('`who` shows a login, and nobody once it has ended', () => {
   expect(statSync(files.wtmp).size).toBe(2 * statSync(files.utmp).size)
 })
 
+test('`who` names the person before the address, and the address of the record stays', () => {
+  recordLogin({ ...olga, user: 'root', person: 'olga' }, { files, now_ms })
+  expect(who(files.utmp)).toMatch(/^root +pts\/7 .*\(olga@198\.51\.100\.7\)\n$/)
+  const address = isWide(os.arch()) ? 360 : 348
+  expect([...readFileSync(files.utmp).subarray(address, address + 4)]).toEqual([198, 51, 100, 7])
+})
+
 test('a terminal has one place in utmp, however often it is used, and others keep theirs', () => {
   const ends = [
     olga,
@@ -35,7 +42,7 @@ test('a terminal has one place in utmp, however often it is used, and others kee
     { ...olga, terminal: '/dev/pts/12345' },
   ].map((login) => recordLogin(login, { files, now_ms }))
   ends[0]!()
-  recordLogin({ ...olga, user: 'rosa', host: '2001:db8::7' }, { files, now_ms })
+  recordLogin({ ...olga, user: 'rosa', address: '2001:db8::7' }, { files, now_ms })
   expect(statSync(files.utmp).size).toBe(3 * writeRecord(7, olga, isWide(os.arch()), 0).length)
   const shown = who(files.utmp)
   expect(shown).toMatch(/^rosa +pts\/7 .*\(2001:db8::7\)$/m)
@@ -84,9 +91,9 @@ test('both layouts have their fields where they belong', () => {
 })
 
 test('long names and odd addresses are cut or left out', () => {
-  const record = writeRecord(7, { ...olga, user: 'ü'.repeat(50), host: 'h'.repeat(300) }, false, 0)
+  const record = writeRecord(7, { ...olga, user: 'ü'.repeat(50), address: 'h'.repeat(300) }, false, 0)
   expect(record.subarray(348, 364).equals(Buffer.alloc(16))).toBe(true)
   expect(record.subarray(76, 332).toString()).toBe('h'.repeat(256))
-  const six = writeRecord(7, { ...olga, host: '2001:db8::a:7' }, false, 0)
+  const six = writeRecord(7, { ...olga, address: '2001:db8::a:7' }, false, 0)
   expect(six.subarray(348, 364).toString('hex')).toBe('20010db80000000000000000000a0007')
 })

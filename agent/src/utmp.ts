@@ -1,8 +1,8 @@
 // The records of who is logged in (utmp) and of all logins (wtmp), so that `who`, `w` and `last` name the
-// person. Written for shells on a terminal, by root only. Files that are not there are not made: the system
-// does not keep such records then. A record (utmp(5)), numbers in the machine's own order, here
-// little-endian; where two numbers stand the second is for machines that never had 32-bit programs (arm64),
-// whose times are wider:
+// person: `olga@198.51.100.7` is where the account is used from. Written for shells on a terminal, by root
+// only. Files that are not there are not made: the system does not keep such records then. A record
+// (utmp(5)), numbers in the machine's own order, here little-endian; where two numbers stand the second is
+// for machines that never had 32-bit programs (arm64), whose times are wider:
 //     0  int16 type (7 login, 8 ended)       4  int32 pid       8  char[32] line, without /dev/     40  char[4] id
 //    44  char[32] user    76  char[256] host    332  int16 × 2 exit status    336  int32 | int64 session
 //   340 | 344  int32 × 2 | int64 × 2 seconds, microseconds    348 | 360  char[16] address     384 | 400 bytes in all
@@ -24,7 +24,9 @@ export interface LoginRecord {
   readonly terminal: string
   readonly pid: number
   /** The address of the person. */
-  readonly host: string
+  readonly address: string
+  /** Who they are; undefined: it is not known. */
+  readonly person?: string | undefined
 }
 
 export interface LoginRecordsOptions {
@@ -52,7 +54,7 @@ export function isWide(machine: string): boolean {
 
 export function writeRecord(
   type: number,
-  { user, terminal, pid, host }: LoginRecord,
+  { user, terminal, pid, address, person }: LoginRecord,
   wide: boolean,
   now_ms: number,
 ): Buffer {
@@ -66,8 +68,8 @@ export function writeRecord(
   text(line.slice(-4), 40, 4)
   if (type === Type.login) {
     text(user, 44, 32)
-    text(host, 76, 256)
-    addressOf(host).copy(record, wide ? 360 : 348)
+    text(person === undefined ? address : `${person}@${address}`, 76, 256)
+    addressOf(address).copy(record, wide ? 360 : 348)
   }
   const [seconds, microseconds] = [Math.floor(now_ms / 1000), (now_ms % 1000) * 1000]
   if (wide) {

@@ -1,5 +1,5 @@
-// Files that are never half there: the text is written aside, reaches the disk, and takes the place of the file by
-// one rename. After a power cut or on a full disk there is the former text or the new one.
+// Files that are never half there: the text is written aside, reaches the disk, and takes the place of the
+// file by one rename. After a power cut or on a full disk there is the former text or the new one.
 import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 

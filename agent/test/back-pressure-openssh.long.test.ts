@@ -7,6 +7,7 @@ import net, { type AddressInfo } from 'node:net'
 import { startSession, writeTcpForward } from '@hawser/ssh'
 import { afterEach, expect, test, vi } from 'vitest'
 import { outputOf } from '../../ssh/test/reading.ts'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { inBothModes, type Place } from './modes.ts'
 import { whenGone } from './running.ts'
 
@@ -55,7 +56,7 @@ function unread(place: Place, options: string[], command: string): ChildProcess 
 }
 
 async function pidFrom(place: Place, name: string): Promise<number> {
-  return vi.waitFor(() => {
+  return eventually(() => {
     const pid = Number(readFileSync(`${place.who.home}/${name}`, 'utf8'))
     expect(pid).toBeGreaterThan(0)
     return pid

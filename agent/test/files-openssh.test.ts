@@ -15,6 +15,7 @@ import path from 'node:path'
 import { openSftp, Status, type SftpFailure } from '@hawser/ssh'
 import { expect, test, vi } from 'vitest'
 import { run } from '../../ssh/test/programs.ts'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { asUsersOfTheSystem, inBothModes, type Place } from './modes.ts'
 import { isRunning, whenGone } from './running.ts'
 
@@ -136,12 +137,11 @@ asUsersOfTheSystem((place) => {
   test('a child that serves files is the user in every respect, and goes with its connection', async () => {
     const connection = await place.connect()
     await openSftp(connection)
-    const child = await vi.waitFor(() => {
+    const child = await eventually(() => {
       const found = readdirSync('/proc').find(
-        (pid) => /^\d+$/.test(pid) && commandLine(pid).includes('sftp-child.ts'),
-      )
-      const state = readFileSync(`/proc/${found}/status`, 'latin1')
-      const field = (name: string): string => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(state)![1]!.trim()
+        (pid) => commandLine(pid).includes('sftp-child.ts') && statusOf(pid, 'PPid') === String(process.pid),
+      )!
+      const field = (name: string): string => statusOf(found, name)
       const { uid, gid, groups } = place.who
       expect([field('Uid'), field('Gid')]).toEqual([uid, gid].map((id) => [id, id, id, id].join('\t')))
       expect(new Set(field('Groups').split(' ').map(Number))).toEqual(new Set(groups))
@@ -153,6 +153,11 @@ asUsersOfTheSystem((place) => {
     await whenGone(child)
   })
 })
+
+function statusOf(pid: string, field: string): string {
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+  return new RegExp(`^${field}:\\s+(.*)$`, 'm').exec(status)![1]!.trim()
+}
 
 function commandLine(pid: string): string {
   try {

@@ -17,6 +17,7 @@ import {
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { freePort, keygen, run } from '../../ssh/test/programs.ts'
 import { all } from '../../ssh/test/reading.ts'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { ownAccount } from '../src/users.ts'
 import { startDevice } from './device.ts'
 import { asUsersOfTheSystem, inBothModes, type Place } from './modes.ts'
@@ -131,7 +132,7 @@ inBothModes((place, root) => {
       bound.filter((address) => !['0100007F', '00000000000000000000000001000000'].includes(address)),
     ).toEqual([])
     child.kill()
-    await vi.waitFor(async () => expect(await isListening({ port: there, host: '127.0.0.1' })).toBe(false))
+    await eventually(async () => expect(await isListening({ port: there, host: '127.0.0.1' })).toBe(false))
   })
 
   test('-R with a port of the device’s choice, and its end', async () => {
@@ -220,7 +221,7 @@ inBothModes((place, root) => {
     }
     expect(statSync(there).uid).toBe(place.who.uid)
     child.kill()
-    await vi.waitFor(() => expect(existsSync(there)).toBe(false))
+    await eventually(() => expect(existsSync(there)).toBe(false))
     file.close()
     backing.close()
   })
@@ -257,7 +258,7 @@ inBothModes((place, root) => {
     const socket = place.where.file('agent')
     children.push(spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' }))
     await keygen(place.where, 'olga', '-t', 'ed25519')
-    await vi.waitFor(() => expect(existsSync(socket)).toBe(true))
+    await eventually(() => expect(existsSync(socket)).toBe(true))
     const env = { SSH_AUTH_SOCK: socket }
     await run('ssh-add', ['-q', place.where.file('olga')], '', env)
     const command =
@@ -266,7 +267,7 @@ inBothModes((place, root) => {
     const [file, ofSocket, ofFolder, key] = stdout.toString().split('\n')
     expect(`${key}\n`).toBe(place.where.read('olga.pub'))
     expect([ofSocket!.split(' ')[0], ofFolder]).toEqual([String(place.who.uid), `${place.who.uid} 700`])
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect([
         existsSync(file!),
         existsSync(path.dirname(file!)),

@@ -184,9 +184,9 @@ describe('who the device is', () => {
 
 test('what was added to the settings by hand is kept', async () => {
   await put(...known)
-  write('etc/hawser-agent.env', `${read('etc/hawser-agent.env')}# quiet\nHAWSER_LOW_DATA=1\n`)
+  write('etc/hawser-agent.env', `${read('etc/hawser-agent.env')}# quiet\nHAWSER_DEBUG=1\n`)
   await put('--name', 'crane')
-  expect(read('etc/hawser-agent.env')).toContain('HAWSER_LOW_DATA=1\n')
+  expect(read('etc/hawser-agent.env')).toContain('HAWSER_DEBUG=1\n')
 })
 
 describe('it is refused in plain words, and nothing is written,', () => {

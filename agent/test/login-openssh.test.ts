@@ -8,7 +8,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { keygen, type Outcome } from '../../ssh/test/programs.ts'
 import { isRoot, saying, startDevice, usersOfSystem, type Device } from './device.ts'
 import { ownAccount } from '../src/users.ts'
-import { administer, inBothModes, makePerson, onlyAsRoot, type Person } from './modes.ts'
+import { inBothModes, onlyAsRoot } from './modes.ts'
+import { administer, makePerson, type Person } from './person.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 

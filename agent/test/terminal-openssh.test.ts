@@ -6,6 +6,7 @@ import { startSession, writeRequest, type Connection, type Pty, type RunningSess
 import { expect, test, vi } from 'vitest'
 import { run } from '../../ssh/test/programs.ts'
 import { all, outputOf } from '../../ssh/test/reading.ts'
+import { eventually } from '../../tests/harness/eventually.ts'
 import { inBothModes, type Place } from './modes.ts'
 import { isRunning, onTerminal, quoted, whenGone, type OnTerminal } from './running.ts'
 import { times } from '../../tests/harness/tier.ts'
@@ -234,13 +235,14 @@ inBothModes((place) => {
   test('`who` names the person and where they come from', async () => {
     const [utmp, wtmp] = [place.where.write('utmp', ''), place.where.write('wtmp', '')]
     const who = async (file: string): Promise<string> => (await run('who', [file])).stdout.toString()
-    const person = await login(place, '', '-o', 'SetEnv=HAWSER_CLIENT="198.51.100.7 4711"')
+    const told = 'SetEnv=HAWSER_CLIENT="198.51.100.7 4711" HAWSER_PERSON=olga'
+    const person = await login(place, '', '-o', told)
     await person.type('PS1=">"; tty; echo shell=$$.\n')
     const device = await person.until(/\/dev\/(pts\/\d+)\r/)
     const shell = Number(await person.until(/shell=(\d+)\./))
     if (process.getuid?.() === 0) {
       const line = new RegExp(
-        `^${place.who.name.slice(0, 8)}\\S* +${device} .*\\(198\\.51\\.100\\.7\\)$`,
+        `^${place.who.name.slice(0, 8)}\\S* +${device} .*\\(olga@198\\.51\\.100\\.7\\)$`,
         'm',
       )
       expect(await who(utmp)).toMatch(line)
@@ -249,7 +251,7 @@ inBothModes((place) => {
       const record_bytes = statSync(utmp).size
       await person.type('exit\n')
       await person.program.ended
-      await vi.waitFor(() => expect(statSync(wtmp).size).toBe(2 * record_bytes))
+      await eventually(() => expect(statSync(wtmp).size).toBe(2 * record_bytes))
       expect([await who(utmp), statSync(utmp).size]).toEqual(['', record_bytes])
     } else {
       // Only root may write there.

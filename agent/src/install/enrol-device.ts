@@ -1,6 +1,6 @@
-// The one place where an installation brings the device to its server: it enrols with the settings and the key
-// that the installed agent will use, before anything is written, so that a wrong address or a wrong namespace
-// leaves nothing behind; and it waits afterwards until the agent that was started is connected.
+// The one place where an installation brings the device to its server: it enrols with the settings and the
+// key that the installed agent will use, before anything is written, so that a wrong address or a wrong
+// namespace leaves nothing behind; and it waits afterwards until the agent that was started is connected.
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,8 +24,8 @@ export function takeOverKey(root: string, key: string): void {
 
 /**
  * Enrols this device with what will be the agent's settings. Waits when the server asks for it, as it does
- * when many devices come at once. Throws a ConfigError with the reason, and then leaves no key behind that was
- * not there before.
+ * when many devices come at once. Throws a ConfigError with the reason, and then leaves no key behind that
+ * was not there before.
  */
 export async function enrolDevice(
   settings: ReadonlyMap<string, string>,

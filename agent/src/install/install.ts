@@ -1,6 +1,6 @@
-// `hawser-agent install` and `uninstall`. Installing enrols the device (with a tenant id, an enrolment token, or
-// after somebody has confirmed its code), copies the program, writes the settings where only root reads them,
-// registers a service with the device's init system, and waits until the agent is
+// `hawser-agent install` and `uninstall`. Installing enrols the device (with a tenant id, an enrolment token,
+// or after somebody has confirmed its code), copies the program, writes the settings where only root reads
+// them, registers a service with the device's init system, and waits until the agent is
 // connected. A device that the server does not take in gets nothing. Installing again replaces the program
 // and the settings that are named, and keeps the rest and the device's identity. Uninstalling removes what
 // installing made, and the identity only with --purge.
@@ -9,6 +9,7 @@ import path from 'node:path'
 import { ConfigError } from '../config.ts'
 import { discardedKeys, markFile } from '../machine.ts'
 import { namespaceFile } from '../namespace.ts'
+import { serverKeyFile } from '../server-key.ts'
 import { defaultStatusFile, removeStatus } from '../status.ts'
 import { enrolDevice, takeOverKey, waitUntilConnected } from './enrol-device.ts'
 import { trustFile, writeTrust } from '../update/trust.ts'
@@ -118,6 +119,7 @@ export function uninstall(args: readonly string[], say: Say = aloud): void {
   take(trustFile(root + key))
   const found = [removeProgram(root, dir), take(root + settings), purge && take(root + key)]
   take(root + namespaceFile(key))
+  take(root + serverKeyFile(key))
   if (purge) for (const file of [markFile(root + key), ...discardedKeys(root + key)]) take(file)
   for (const init of inits) found.push(end(serviceOf(init, agent), root))
   for (const file of [logFile, `${logFile}.1`, defaultStatusFile]) take(root + file)

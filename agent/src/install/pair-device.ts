@@ -29,8 +29,8 @@ interface Outcome {
 }
 
 /**
- * The id of the namespace into which somebody has taken this device. Throws a ConfigError with the reason when
- * nobody did, and then leaves no key behind that was not there before.
+ * The id of the namespace into which somebody has taken this device. Throws a ConfigError with the reason
+ * when nobody did, and then leaves no key behind that was not there before.
  */
 export async function pairDevice(
   settings: ReadonlyMap<string, string>,
@@ -87,7 +87,9 @@ async function pair(
   throw new ConfigError('Nobody confirmed the code in time: run this again for another one.')
 }
 
-/** A question that gets no answer is asked again; what the server refuses is final, unless it says to wait. */
+/**
+ * A question that gets no answer is asked again; what the server refuses is final, unless it says to wait.
+ */
 async function outcomeOf(server: string, secret: string): Promise<Outcome> {
   const url = `${server}/api/pairings/outcome`
   const waiting = { status: 'waiting' } as const

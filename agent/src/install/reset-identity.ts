@@ -1,5 +1,6 @@
 // `hawser-agent reset-identity`: gives this machine an identity of its own, after its disk was copied from
-// another device. The old key is kept aside, the service is restarted, and the machine enrols as a new device.
+// another device. The old key is kept aside, the service is restarted, and the machine
+// enrols as a new device.
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config.ts'

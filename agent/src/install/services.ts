@@ -182,8 +182,8 @@ esac
 }
 
 /**
- * Hands what it reads to syslog while there is one, else appends it to a file. The file is renamed when it has
- * a mebibyte, and one old file is kept.
+ * Hands what it reads to syslog while there is one, else appends it to a file. The file is renamed when it
+ * has a mebibyte, and one old file is kept.
  */
 function logScript(): string {
   return `#!/bin/sh

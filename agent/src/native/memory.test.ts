@@ -5,7 +5,10 @@ import { unchangedMappings } from './memory.ts'
 
 const file = path.join(import.meta.dirname, 'memory.ts')
 
-/** Prints how much of the program's unwritten mappings is resident, before and after, and a hash as proof of life. */
+/**
+ * Prints how much of the program's unwritten mappings is resident, before and after, and a
+ * hash as proof of life.
+ */
 const script = `
   import { createHash } from 'node:crypto'
   import { readFileSync } from 'node:fs'

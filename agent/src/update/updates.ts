@@ -25,9 +25,11 @@ import {
 } from './trust.ts'
 
 export interface Updates {
-  /** What Auth device tells the server. */
+  /** What the server is told of it. */
   report(): AgentReport
-  /** What its answer said. */
+  /** Calls back when the report has changed, until it is disposed. One at a time. */
+  watch(changed: () => void): Disposable
+  /** What the server says. */
   told(answer: AgentAnswer | undefined): void
   /** The tunnel is up. True: an agent that was being tried has come back well, and the server should know. */
   connected(): boolean
@@ -81,6 +83,8 @@ interface State {
   idle: PromiseWithResolvers<void> | undefined
   /** A build was staged; `finish` starts it. */
   staged: boolean
+  /** Wants to know when the report has changed. */
+  changed: (() => void) | undefined
 }
 
 export function deviceUpdates(parts: UpdateParts): Updates {
@@ -94,12 +98,17 @@ export function deviceUpdates(parts: UpdateParts): Updates {
     sessions: 0,
     idle: undefined,
     staged: false,
+    changed: undefined,
   }
   const ability = (): UpdateAbility => {
     const own = place.ability()
     return own === 'self' && state.distrust ? 'other-key' : own
   }
 
+  const enter = (phase: State['phase']): void => {
+    state.phase = phase
+    state.changed?.()
+  }
   const save = (trust: Trust): void => {
     state.trust = trust
     writeTrust(file, trust)
@@ -157,7 +166,9 @@ export function deviceUpdates(parts: UpdateParts): Updates {
     return true
   }
 
-  /** The first answer describes what the server offers. If that is this agent, nothing older is taken later. */
+  /**
+   * The first answer describes what the server offers. If that is this agent, nothing older is taken later.
+   */
   function readOwn(signed: NonNullable<AgentAnswer['release']>, key: string): Release | undefined {
     try {
       const release = checkSignature(signed, key)
@@ -170,8 +181,8 @@ export function deviceUpdates(parts: UpdateParts): Updates {
   function fail(release: Pick<Release, 'build'>, request: string, reason: string): void {
     const failed: FailedUpdate = { build: release.build, request, reason: reason.slice(0, longestReason) }
     log({ level: 'warn', event: 'update.failed', ...failed })
-    state.phase = undefined
     if (state.trust) saveIfPossible({ ...state.trust, failed })
+    enter(undefined)
   }
 
   async function install(signed: NonNullable<AgentAnswer['release']>, request: string): Promise<void> {
@@ -184,13 +195,14 @@ export function deviceUpdates(parts: UpdateParts): Updates {
       ;({ build } = release)
       if (build === place.own?.build) return
       checkRelease(release, { version: place.own?.version ?? '', arch: process.arch }, trust)
-      state.phase = 'fetching'
+      enter('fetching')
       log({ event: 'update.begun', version: release.version, build })
       if (!place.has(build)) await bring(release)
-      state.phase = 'waiting'
+      enter('waiting')
       await untilIdle()
       if (signal.aborted) return
-      // Before it is tried: whatever happens then, nothing older is installed, and a failure names its request.
+      // Before it is tried: whatever happens then, nothing older is installed, and a failure
+      // names its request.
       save({
         key: state.trust?.key ?? trust.key,
         released_at: release.released_at,
@@ -267,6 +279,10 @@ export function deviceUpdates(parts: UpdateParts): Updates {
       ...(place.trying() !== undefined ? { phase: 'trying' } : state.phase ? { phase: state.phase } : {}),
       ...(state.trust?.failed ? { failed: state.trust.failed } : {}),
     }),
+    watch(changed) {
+      state.changed = changed
+      return { [Symbol.dispose]: () => void (state.changed = undefined) }
+    },
     told(answer) {
       if (!answer || place.ability() !== 'self' || !trusts(answer)) return
       if (answer.release && answer.request !== undefined && state.phase === undefined)

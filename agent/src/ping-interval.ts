@@ -1,0 +1,113 @@
+// How long the tunnel may be idle before it needs a ping. A NAT or a proxy on the way forgets a connection
+// that is idle for too long, after a time that nobody tells. So the agent tries: while pings are answered it
+// doubles the interval, and when the tunnel turns out to be lost it goes back and keeps below what was too
+// long. It closes in on that limit with one or two more tries, and retries a longer interval after an hour,
+// then after twice as long, because devices move. An interval that has worked is given up after two losses in
+// a row. A tunnel that was lost while the network was away says nothing.
+import { firstPing_s, longestPing_s, shortestPing_s } from '@hawser/contract/tunnel'
+
+export interface PingInterval {
+  /** The interval of the moment, in whole seconds. */
+  readonly now_s: number
+  /** The longest that somebody wants; the shortest wish counts. */
+  limit(longest_s: number): void
+  /** Takes over what was learnt earlier, unless this agent has learnt something itself. */
+  adopt(learnt_s: number): void
+  /** A ping was answered after the tunnel had been idle for so long. */
+  survived(idle_ms: number): void
+  /** The tunnel was lost after it had been idle for so long, and the network was there. */
+  lost(idle_ms: number): void
+}
+
+const shortest_ms = shortestPing_s * 1_000
+/** After a limit was found, a longer interval is tried again after so long, and then after twice as long. */
+const retry_ms = { first: 3_600_000, most: 24 * 3_600_000 }
+/** The search is over when the limit is no further away than this. */
+const near = 1.5
+/** The share of an interval that is used close to its limit: pings are late at times. */
+const margin = 0.9
+/** Surviving this part of the longest idle time shows that it was right. */
+const confirms = 0.85
+
+/** Everything that the agent has learnt. */
+interface Learnt {
+  /** The longest idle time that the tunnel has survived. */
+  survived_ms: number
+  /** The shortest that it has not; Infinity: none, or that was long ago. */
+  limit_ms: number
+  /** When the limit is forgotten, and how long the next one is remembered. */
+  retry_at: number
+  retry_ms: number
+  /** The tunnel was lost after an idle time that it had survived before, and has not survived it since. */
+  isDoubted: boolean
+}
+
+export function pingInterval(now: () => number = () => performance.now()): PingInterval {
+  const learnt: Learnt = {
+    survived_ms: shortest_ms,
+    limit_ms: Infinity,
+    retry_at: Infinity,
+    retry_ms: retry_ms.first,
+    isDoubted: false,
+  }
+  let interval_ms = firstPing_s * 1_000
+  let longest_ms = longestPing_s * 1_000
+  let isNew = true
+
+  const use = (next_ms: number): void => {
+    interval_ms = Math.max(shortest_ms, next_ms)
+  }
+
+  function next(): number {
+    const { survived_ms, limit_ms } = learnt
+    if (limit_ms / survived_ms <= near) return survived_ms * margin
+    return limit_ms === Infinity ? survived_ms * 2 : Math.sqrt(survived_ms * limit_ms)
+  }
+
+  return {
+    get now_s() {
+      return Math.floor(Math.min(interval_ms, longest_ms) / 1_000)
+    },
+    limit(longest_s) {
+      longest_ms = Math.min(longest_ms, Math.max(shortestPing_s, longest_s) * 1_000)
+    },
+    adopt(learnt_s) {
+      if (!isNew || !(learnt_s >= shortestPing_s)) return
+      isNew = false
+      learnt.survived_ms = Math.min(learnt_s, longestPing_s) * 1_000
+      use(learnt.survived_ms)
+    },
+    survived(idle_ms) {
+      if (now() >= learnt.retry_at) {
+        learnt.limit_ms = Infinity
+        learnt.retry_at = Infinity
+      }
+      if (idle_ms >= learnt.survived_ms * confirms) learnt.isDoubted = false
+      if (idle_ms > learnt.survived_ms) {
+        isNew = false
+        learnt.survived_ms = idle_ms
+      }
+      if (learnt.survived_ms >= learnt.limit_ms) {
+        // Longer than what was lost: something else was the reason, or the network is another one.
+        learnt.limit_ms = Infinity
+        learnt.retry_ms = retry_ms.first
+      }
+      use(Math.min(next(), longestPing_s * 1_000))
+    },
+    lost(idle_ms) {
+      if (idle_ms < shortest_ms * margin) return
+      isNew = false
+      const isTry = idle_ms > learnt.survived_ms
+      const wasDoubted = learnt.isDoubted
+      learnt.isDoubted ||= !isTry
+      // A link that comes and goes loses tunnels, too, whatever the interval. A NAT does it every time.
+      if (!isTry && !wasDoubted) return
+      learnt.retry_at = now() + learnt.retry_ms
+      // The longer interval was a try, which has failed again. Otherwise the network has changed.
+      if (isTry) learnt.retry_ms = Math.min(learnt.retry_ms * 2, retry_ms.most)
+      learnt.limit_ms = idle_ms
+      learnt.survived_ms = Math.max(shortest_ms, Math.min(learnt.survived_ms, idle_ms / 2))
+      use(learnt.survived_ms)
+    },
+  }
+}

@@ -1,0 +1,43 @@
+// The server's key for approvals of logins (key-approval.ts). The agent gets it when it enrols for the
+// first time and keeps it beside the device's key, with the address of the server. Another key from the
+// same server is not believed: logins then work as without approvals, by asking the server, until a
+// person removes the file.
+import { readFileSync } from 'node:fs'
+import { writeWhole } from './whole-file.ts'
+
+export const serverKeyFile = (keyFile: string): string => `${keyFile}.server`
+
+/**
+ * Pins the key that the server has told, unless there is one already. Returns the blob of the pinned key;
+ * undefined if the server told none, or another one.
+ */
+export function pinServerKey(keyFile: string, server: string, told: string | undefined): Buffer | undefined {
+  if (told === undefined) return undefined
+  const file = serverKeyFile(keyFile)
+  const wanted = `${server} ${told}`
+  const kept = read(file)
+  if (kept?.startsWith(`${server} `)) return kept === wanted ? blobIn(told) : undefined
+  write(file, `${wanted}\n`)
+  return blobIn(told)
+}
+
+/** The blob in a line of OpenSSH. Whether it is a key shows when something is signed with it. */
+function blobIn(line: string): Buffer {
+  return Buffer.from(line.split(' ', 2)[1] ?? '', 'base64')
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    return undefined
+  }
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeWhole(file, text)
+  } catch {
+    // The key may be in a place that can only be read: then it is pinned until the agent stops.
+  }
+}
