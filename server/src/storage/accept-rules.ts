@@ -1,13 +1,13 @@
 // Accept rules of one namespace, in the order in which they are asked.
 import type { Insertable, Selectable } from 'kysely'
-import { offsetOf, type NamespaceContext, type Slice } from './context.ts'
+import { pageOf, type NamespaceContext, type Slice } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type AcceptRuleRow = Selectable<Tables['accept_rules']>
 
 export function acceptRuleStore(context: NamespaceContext) {
   const mine = () => context.select('accept_rules')
-  const inOrder = () => mine().selectAll().orderBy('priority').orderBy('id')
+  const inOrder = (rules = mine()) => rules.selectAll().orderBy('priority').orderBy('id')
   return {
     all: (): Promise<AcceptRuleRow[]> => inOrder().execute(),
     async insert(row: Omit<Insertable<Tables['accept_rules']>, 'tenant_id' | 'id'>): Promise<number> {
@@ -20,13 +20,7 @@ export function acceptRuleStore(context: NamespaceContext) {
         (await context.remove('accept_rules').where('id', '=', id).executeTakeFirst()).numDeletedRows === 1n
       )
     },
-    async list(slice: Slice) {
-      const items = await inOrder().limit(slice.per_page).offset(offsetOf(slice)).execute()
-      const { n } = await mine()
-        .select((eb) => eb.fn.countAll<number>().as('n'))
-        .executeTakeFirstOrThrow()
-      return { items, total: n }
-    },
+    list: (slice: Slice) => pageOf(mine(), slice, inOrder),
   }
 }
 

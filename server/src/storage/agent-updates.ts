@@ -2,6 +2,7 @@
 // offered, and the devices that are to install one. Updates take turns among all namespaces, so these stores
 // see several; who may ask for an update is decided elsewhere.
 import { sql, type Selectable, type SqlBool } from 'kysely'
+import { stopsUpdates } from './budgets.ts'
 import type { AllNamespaces, ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'
 
@@ -65,6 +66,8 @@ export const noRequest = {
 /** Devices that are asked by one statement; there is another one a few seconds later. */
 const mostAsked = 1000
 
+const monthOf = (now: string): string => now.slice(0, 7)
+
 // As the indexes say them: a parameter would not match their conditions.
 const isWanted = sql<SqlBool>`update_build <> ''`
 const updatesItself = sql<SqlBool>`agent_ability = 'self'`
@@ -116,7 +119,9 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
         .executeTakeFirstOrThrow()
     },
 
-    /** Whether a device of the namespace runs another build; asked again and again, so two steps in an index. */
+    /**
+     * Whether a device of the namespace runs another build; asked again and again, so two steps in an index.
+     */
     async isBehind(tenant_id: string, { build }: Offer): Promise<boolean> {
       for (const side of ['<', '>'] as const) {
         const row = await db
@@ -159,13 +164,17 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
       return Number(result.numUpdatedRows)
     },
 
-    /** Devices for the next wave: online, in the order of their uids, which is as good as chance. */
-    async candidates(tenant_id: string, offer: Offer, most: number): Promise<string[]> {
+    /**
+     * Devices for the next wave: online, with data left in their budgets, in the order of their uids, which
+     * is as good as chance.
+     */
+    async candidates(tenant_id: string, offer: Offer, most: number, now: string): Promise<string[]> {
       const rows = await behind(offer)
         .select('uid')
         .where('tenant_id', '=', tenant_id)
         .where('online', '=', 1)
         .where('update_failed', '<>', offer.build)
+        .where(sql<SqlBool>`not ${stopsUpdates(monthOf(now))}`)
         .orderBy('uid')
         .limit(most)
         .execute()
@@ -187,7 +196,10 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
       return rows.map((row) => row.tenant_id)
     },
 
-    /** The turn of those who have waited longest, as far as they are online; not of these namespaces. */
+    /**
+     * The turn of those who have waited longest, as far as they are online and have data left in their
+     * budgets; not of these namespaces.
+     */
     async ask(most: number, now: string, except: readonly string[] = []): Promise<UpdateTarget[]> {
       if (most <= 0) return []
       // The devices of one namespace may be many to step over: not on the connection for the rest.
@@ -198,6 +210,7 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
         .where('update_asked_at', 'is', null)
         .where('online', '=', 1)
         .where('status', '=', 'accepted')
+        .where(sql<SqlBool>`not ${stopsUpdates(monthOf(now))}`)
         .$if(except.length > 0, (query) => query.where('tenant_id', 'not in', except))
         .orderBy('update_wanted_at')
         .orderBy('uid')
@@ -214,6 +227,20 @@ export function agentUpdateStore({ db, reader }: AllNamespaces) {
         .returning(['tenant_id', 'uid'])
         .execute()
     },
+
+    /**
+     * Devices of the namespace whose data budget is used up leave their wave, so that it does not wait for
+     * them until the next month. A later wave takes them.
+     */
+    postpone: (tenant_id: string, now: string) =>
+      db
+        .updateTable('devices')
+        .set(noRequest)
+        .where(isWanted)
+        .where('update_asked_at', 'is', null)
+        .where('tenant_id', '=', tenant_id)
+        .where(stopsUpdates(monthOf(now)))
+        .execute(),
 
     /** A newer build takes the place of the one that was asked for. */
     async renew(build: string): Promise<UpdateTarget[]> {

@@ -1,7 +1,7 @@
 // Announcements of the server's administrator.
 import type { Selectable } from 'kysely'
 import type { ServerContext, Slice } from './context.ts'
-import { offsetOf } from './context.ts'
+import { pageOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export function announcementStore({ db }: ServerContext) {
@@ -16,21 +16,10 @@ export function announcementStore({ db }: ServerContext) {
         1n
       )
     },
-    async list(slice: Slice, order: 'asc' | 'desc') {
-      const items = await db
-        .selectFrom('announcements')
-        .select(['uuid', 'title', 'date'])
-        .orderBy('date', order)
-        .orderBy('uuid', order)
-        .limit(slice.per_page)
-        .offset(offsetOf(slice))
-        .execute()
-      const { n } = await db
-        .selectFrom('announcements')
-        .select((eb) => eb.fn.countAll<number>().as('n'))
-        .executeTakeFirstOrThrow()
-      return { items, total: n }
-    },
+    list: (slice: Slice, order: 'asc' | 'desc') =>
+      pageOf(db.selectFrom('announcements'), slice, (all) =>
+        all.select(['uuid', 'title', 'date']).orderBy('date', order).orderBy('uuid', order),
+      ),
   }
 }
 

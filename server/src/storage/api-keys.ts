@@ -2,7 +2,7 @@
 import type { apiKeySorts } from '@hawser/contract/api-keys'
 import type { Insertable, Updateable } from 'kysely'
 import type { NamespaceContext, Slice } from './context.ts'
-import { offsetOf } from './context.ts'
+import { pageOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export function apiKeyStore(context: NamespaceContext) {
@@ -20,19 +20,8 @@ export function apiKeyStore(context: NamespaceContext) {
     },
     /** A key dies with the membership of the one who made it. */
     removeOf: (user_id: string) => context.remove('api_keys').where('created_by', '=', user_id).execute(),
-    async list(slice: Slice, sort: (typeof apiKeySorts)[number], order: 'asc' | 'desc') {
-      const items = await mine()
-        .selectAll()
-        .orderBy(sort, order)
-        .orderBy('name', order)
-        .limit(slice.per_page)
-        .offset(offsetOf(slice))
-        .execute()
-      const { n } = await mine()
-        .select((eb) => eb.fn.countAll<number>().as('n'))
-        .executeTakeFirstOrThrow()
-      return { items, total: n }
-    },
+    list: (slice: Slice, sort: (typeof apiKeySorts)[number], order: 'asc' | 'desc') =>
+      pageOf(mine(), slice, (all) => all.selectAll().orderBy(sort, order).orderBy('name', order)),
   }
 }
 

@@ -11,6 +11,8 @@ export interface UserStanding {
   kept_token: string | null
   role: Role | null
   member_epoch: string | null
+  /** When the sign-in that was asked about was last used, as far as it is noted; null: it was ended. */
+  used_at: string | null
 }
 
 export interface KeyStanding {
@@ -24,8 +26,10 @@ export interface KeyStanding {
 
 export function callerStore({ db }: AllNamespaces) {
   const userQuery =
-    sql`select users.username, users.epoch, users.kept_token, members.role, members.epoch as member_epoch from users
-    left join members on members.user_id = users.id and members.tenant_id = ${''} where users.id = ${''}`.compile(
+    sql`select users.username, users.epoch, users.kept_token, members.role, members.epoch as member_epoch,
+    sign_ins.used_at from users
+    left join members on members.user_id = users.id and members.tenant_id = ${''}
+    left join sign_ins on sign_ins.user_id = users.id and sign_ins.id = ${''} where users.id = ${''}`.compile(
       db,
     )
   const keyQuery =
@@ -35,9 +39,10 @@ export function callerStore({ db }: AllNamespaces) {
       db,
     )
   return {
-    /** A user, with the role in the named namespace if there is one. */
-    async user(id: string, tenant_id: string): Promise<UserStanding | undefined> {
-      return (await db.executeQuery<UserStanding>({ ...userQuery, parameters: [tenant_id, id] })).rows[0]
+    /** A user, with the role in the named namespace if there is one, and whether the sign-in is there. */
+    async user(id: string, tenant_id: string, sign_in = ''): Promise<UserStanding | undefined> {
+      return (await db.executeQuery<UserStanding>({ ...userQuery, parameters: [tenant_id, sign_in, id] }))
+        .rows[0]
     },
     /** A key with its namespace and the present role of its maker; none when the maker has left. */
     async key(hash: string): Promise<KeyStanding | undefined> {

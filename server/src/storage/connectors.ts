@@ -1,7 +1,7 @@
 // Container-engine connectors of one namespace, and which of all namespaces are switched on.
 import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { AllNamespaces, NamespaceContext, Slice } from './context.ts'
-import { flag, offsetOf } from './context.ts'
+import { flag, pageOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type ConnectorRow = Selectable<Tables['connectors']>
@@ -38,15 +38,7 @@ export function connectorStore(context: NamespaceContext) {
         .execute(),
     async list(slice: Slice, enable: boolean | undefined) {
       const query = enable === undefined ? mine() : mine().where('enable', '=', flag(enable))
-      const items = await query
-        .selectAll()
-        .orderBy('created_at')
-        .orderBy('uid')
-        .limit(slice.per_page)
-        .offset(offsetOf(slice))
-        .execute()
-      const { n } = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow()
-      return { items, total: n }
+      return pageOf(query, slice, (all) => all.selectAll().orderBy('created_at').orderBy('uid'))
     },
   }
 }

@@ -97,3 +97,17 @@ export interface Slice {
 export function offsetOf(slice: Slice): number {
   return (slice.page - 1) * slice.per_page
 }
+
+/** One page of what a query finds, in this order, and how many rows there are in all. */
+export async function pageOf<DB, TB extends keyof DB, Row>(
+  query: SelectQueryBuilder<DB, TB, object>,
+  slice: Slice,
+  inOrder: (query: SelectQueryBuilder<DB, TB, object>) => SelectQueryBuilder<DB, TB, Row>,
+) {
+  const items = await inOrder(query).limit(slice.per_page).offset(offsetOf(slice)).execute()
+  const { n } = await query
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .$castTo<{ n: number }>()
+    .executeTakeFirstOrThrow()
+  return { items, total: n }
+}

@@ -9,8 +9,18 @@
 import type { Condition, Group } from '@hawser/contract/filters'
 import { deviceStatuses, type DeviceStatus } from '@hawser/contract/devices'
 import { sql, type SqlBool } from 'kysely'
+import type { Offer } from './agent-updates.ts'
 import { inNamespace, offsetOf, type AllNamespaces, type Select, type Slice } from './context.ts'
-import { containsSql, jsonField, namesRows, whereGroups, type Columns, type Tagged } from './filter-sql.ts'
+import {
+  containsSql,
+  jsonField,
+  leadingConditions,
+  mostIndexed,
+  whereGroups,
+  type Column,
+  type Columns,
+  type Tagged,
+} from './filter-sql.ts'
 import type { DeviceRow } from './tables.ts'
 
 /** Columns a device list can be sorted by: one index each, led by namespace and status. */
@@ -47,8 +57,17 @@ export interface DeviceQuery extends Slice {
   readonly groups: readonly Group[]
   /** Devices that may be accepted, for filters by `acceptable`: all of them unless it says which. */
   readonly room?: 'all' | readonly string[] | undefined
+  /** The agent that is offered, for filters by `agent.outdated`: without it none is outdated. */
+  readonly offer?: OfferedBuild | undefined
   readonly sort: (typeof sorted_columns)[number] | 'status'
   readonly order: 'asc' | 'desc'
+}
+
+/** What the server offers to agents, and so which of them are outdated. */
+export interface OfferedBuild extends Offer {
+  readonly version: string
+  /** Builds that are newer than the one that is offered. */
+  readonly newer: readonly string[]
 }
 
 export interface Limits {
@@ -66,6 +85,8 @@ export interface Limits {
   readonly most_gathered: number
   /** How many rows a walk with a filter looks at. */
   readonly walked_rows: number
+  /** So many tags are named in a query. A namespace may have one for each device, such as a serial number. */
+  readonly named_tags: number
 }
 
 export const usualLimits: Limits = {
@@ -73,6 +94,7 @@ export const usualLimits: Limits = {
   counted_in_large: 1000,
   most_gathered: 1000,
   walked_rows: 20_000,
+  named_tags: 100,
 }
 
 export async function listDevices(
@@ -82,7 +104,7 @@ export async function listDevices(
   limits = usualLimits,
 ): Promise<{ items: DeviceRow[]; total: number }> {
   const statuses = query.status ? [query.status] : deviceStatuses
-  query = { ...query, groups: await withWholeTags(context, tenant_id, query.groups) }
+  query = { ...query, groups: await withWholeTags(context, tenant_id, query.groups, limits.named_tags) }
   let total = await counted(context, tenant_id, query.groups, statuses)
   let most = Infinity
   if (total === undefined) {
@@ -118,12 +140,18 @@ async function commonest(
     typeof only.value !== 'object'
   )
     return 0
-  const counts = await Promise.all(
-    only.value.map((tag) =>
-      counted(context, tenant_id, [{ join: 'and', conditions: [{ ...only, value: tag }] }], statuses),
-    ),
-  )
-  return Math.max(0, ...counts.map((count) => count ?? 0))
+  const tags = only.value
+  const subjects = tags.flatMap((tag) => statuses.map((status) => `tag.${status}.${tag}`))
+  if (subjects.length === 0) return 0
+  const rows = await inNamespace(context, tenant_id)
+    .read('tallies')
+    .select(['subject', 'n'])
+    .where('subject', 'in', subjects)
+    .execute()
+  const counts = new Map(rows.map(({ subject, n }) => [subject, n]))
+  const countOf = (tag: string) =>
+    statuses.reduce((sum, status) => sum + (counts.get(`tag.${status}.${tag}`) ?? 0), 0)
+  return Math.max(...tags.map(countOf))
 }
 
 /** From counters: all devices of these statuses, or those with exactly one tag. */
@@ -167,14 +195,16 @@ async function capped(
 function fitting(
   { reader, dialect }: AllNamespaces,
   tenant_id: string,
-  { groups, room }: DeviceQuery,
+  query: DeviceQuery,
   statuses: readonly DeviceStatus[],
 ) {
-  const columns = columnsOf(tenant_id, dialect, room)
+  const { groups } = query
+  const columns = columnsOf(tenant_id, dialect, query)
   // A unary plus keeps SQLite from an index. It knows too little to see that a filter by an index of its own
   // names fewer rows than the namespace has, and would look at all of those. PostgreSQL decides by its own
   // figures.
-  const byFilter = dialect === 'sqlite' && namesRows(groups, columns)
+  const leading = dialect === 'sqlite' ? leadingConditions(groups, columns) : undefined
+  const byFilter = leading !== undefined
   const of = (column: 'tenant_id' | 'status') =>
     byFilter ? sql<string>`+${sql.ref(column)}` : sql.ref<string>(column)
   const match = matchOf(groups, columns)
@@ -187,7 +217,13 @@ function fitting(
             where device_search match ${match})`.as('devices'),
         ) as ReturnType<typeof reader.selectFrom<'devices'>>)
   const base = source.where(of('tenant_id'), '=', tenant_id).where(of('status'), 'in', statuses)
-  return whereGroups(base, groups, columns, dialect, match === undefined)
+  // One index names the rows, and the other conditions look at those: each index asked besides would gather all that
+  // it finds first, and a frequent word is found a hundred thousand times.
+  const isIndexed = (condition: Condition, { join, conditions }: Group) =>
+    match === undefined &&
+    (dialect === 'postgres' ||
+      (leading?.includes(condition) ?? (join === 'and' || conditions.length <= mostIndexed)))
+  return whereGroups(base, groups, columns, dialect, isIndexed)
 }
 
 /** The question to the search index, when a group is nothing but one such question. */
@@ -201,29 +237,56 @@ function matchOf(groups: readonly Group[], columns: Columns): string | undefined
   return undefined
 }
 
-/** Tags that contain a text are looked up first: a namespace has few tags and many devices. */
+/** Tags that contain a text are looked up first: most namespaces have few tags and many devices. */
 async function withWholeTags(
   context: AllNamespaces,
   tenant_id: string,
   groups: readonly Group[],
+  most: number,
 ): Promise<readonly Group[]> {
   const partial = ({ property, operator, value }: Condition) =>
     property === 'tags' && operator === 'contains' && typeof value === 'string'
-  if (!groups.some((group) => group.conditions.some(partial))) return groups
-  const known = await tagsInTallies(inNamespace(context, tenant_id).read('tallies'))
-  const containing = (text: string) => known.filter((tag) => asciiLower(tag).includes(asciiLower(text)))
-  return groups.map((group) => ({
-    ...group,
-    conditions: group.conditions.map((condition) =>
-      partial(condition)
-        ? { ...condition, operator: 'eq' as const, value: containing(String(condition.value)) }
-        : condition,
+  const texts = new Set(groups.flatMap(({ conditions }) => conditions.filter(partial).map(valueText)))
+  if (texts.size === 0) return groups
+  const found = new Map(
+    await Promise.all(
+      [...texts].map(async (text) => [text, await tagsWith(context, tenant_id, text, most)] as const),
     ),
-  }))
+  )
+  const whole = (condition: Condition): Condition => {
+    const value = partial(condition) ? found.get(valueText(condition)) : undefined
+    return value ? { ...condition, operator: 'eq', value } : condition
+  }
+  return groups.map((group) => ({ ...group, conditions: group.conditions.map(whole) }))
 }
 
-/** As LIKE and ILIKE do under the collation that our columns have. */
-const asciiLower = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
+const valueText = ({ value }: Condition): string => String(value)
+
+/** The tags that contain a text; undefined: they are too many to name. */
+async function tagsWith(
+  context: AllNamespaces,
+  tenant_id: string,
+  text: string,
+  most: number,
+): Promise<string[] | undefined> {
+  const ofStatus = (status: DeviceStatus) => {
+    const subject = `tag.${status}.`
+    const tag = sql`substr(subject, ${sql.lit(subject.length + 1)})`
+    return sql<SqlBool>`(subject > ${subject} and subject < ${`tag.${status}/`} and ${containsSql(context.dialect, tag, text)})`
+  }
+  const rows = await inNamespace(context, tenant_id)
+    .read('tallies')
+    .select('subject')
+    .where(sql<SqlBool>`(${sql.join(deviceStatuses.map(ofStatus), sql` or `)})`)
+    .where('n', '>', 0)
+    // A tag has a row for each status.
+    .limit(most * deviceStatuses.length + 1)
+    .execute()
+  const tags = [...new Set(rows.map(tagIn))]
+  return tags.length > most ? undefined : tags
+}
+
+const tagIn = ({ subject }: { subject: string }): string => subject.slice(subject.indexOf('.', 4) + 1)
 
 /** Every tag that some device of the namespace carries. */
 export async function tagsInTallies(tallies: Select<'tallies'>): Promise<string[]> {
@@ -233,7 +296,7 @@ export async function tagsInTallies(tallies: Select<'tallies'>): Promise<string[
     .where('subject', '<', 'tag/')
     .where('n', '>', 0)
     .execute()
-  return [...new Set(rows.map((row) => row.subject.slice(row.subject.indexOf('.', 4) + 1)))]
+  return [...new Set(rows.map(tagIn))]
 }
 
 async function gathered(
@@ -281,9 +344,9 @@ async function walked(
           some.where(query.sort, query.order === 'asc' ? '<=' : '>=', end as string),
         ),
       query.groups,
-      columnsOf(tenant_id, dialect, query.room),
+      columnsOf(tenant_id, dialect, query),
       dialect,
-      false,
+      () => false,
     )
   const sorted = (rows: ReturnType<typeof base>) =>
     keys.reduce((some, key) => some.orderBy(key, query.order), rows).orderBy('id', query.order)
@@ -368,7 +431,28 @@ function acceptable(room: DeviceQuery['room'] = 'all') {
   return sql`(case when devices.status <> 'accepted' and ${hasRoom} then 1 else 0 end)`
 }
 
-function columnsOf(tenant_id: string, dialect: AllNamespaces['dialect'], room: DeviceQuery['room']): Columns {
+/** As an answer shows it: the agent is one of ours and older than the one that the server offers for its processor. */
+function outdated(tenant_id: string, offer: OfferedBuild | undefined): Pick<Column, 'sql' | 'among'> {
+  if (!offer || offer.arches.length === 0) return { sql: sql`0` }
+  const { build, arches, version, newer } = offer
+  const isOld = sql`devices.agent_ability <> '' and devices.info_arch in (${sql.join([...arches])})
+    and devices.agent_build not in (${sql.join([build, ...newer])})
+    and not (devices.agent_build = '' and devices.info_version = ${`hawser-${version}`})`
+  // Where all are up to date, two steps in the index of builds find that out.
+  const beside = (side: '<' | '>') =>
+    sql`(devices.tenant_id = ${tenant_id} and devices.agent_ability <> '' and devices.agent_build ${sql.raw(side)} ${build})`
+  return {
+    sql: sql`(case when ${isOld} then 1 else 0 end)`,
+    among: (value) =>
+      value === true ? sql<SqlBool>`((${beside('<')} or ${beside('>')}) and ${isOld})` : undefined,
+  }
+}
+
+function columnsOf(
+  tenant_id: string,
+  dialect: AllNamespaces['dialect'],
+  { room, offer }: Pick<DeviceQuery, 'room' | 'offer'>,
+): Columns {
   const text = (column: string) =>
     ({
       sql: sql.ref(`devices.${column}`),
@@ -400,17 +484,23 @@ function columnsOf(tenant_id: string, dialect: AllNamespaces['dialect'], room: D
     online: { sql: sql.ref('devices.online'), kind: 'flag' },
     public_url: { sql: sql.ref('devices.public_url'), kind: 'flag' },
     acceptable: { sql: acceptable(room), kind: 'flag' },
+    'agent.outdated': { ...outdated(tenant_id, offer), kind: 'flag' },
     'position.latitude': within('latitude'),
     'position.longitude': within('longitude'),
     tags: {
       sql: sql.ref('devices.tags'),
       kind: 'tags',
       tagged: (wanted: Tagged, indexed: boolean) => {
-        if (wanted.length === 0) return sql<SqlBool>`1 = 0`
-        const which = sql`tag in (${sql.join(wanted)})`
+        if (typeof wanted === 'object' && wanted.length === 0) return sql<SqlBool>`1 = 0`
+        // A device has few tags: without the plus SQLite would look for each of the wanted ones instead.
+        const plus = dialect === 'sqlite' && !indexed ? sql`+` : sql``
+        const which =
+          typeof wanted === 'string'
+            ? containsSql(dialect, sql`tag`, wanted)
+            : sql`${plus}tag in (${sql.join(wanted)})`
         return indexed
           ? sql<SqlBool>`devices.id in (select device_id from device_tags where tenant_id = ${tenant_id} and ${which})`
-          : sql<SqlBool>`exists (select 1 from device_tags where tenant_id = ${tenant_id} and device_id = devices.id and ${which})`
+          : sql<SqlBool>`exists (select 1 from device_tags where ${plus}tenant_id = ${tenant_id} and device_id = devices.id and ${which})`
       },
     },
   }

@@ -2,7 +2,7 @@
 // sealed, with which we log in there.
 import type { Insertable, Selectable } from 'kysely'
 import type { NamespaceContext, Slice } from './context.ts'
-import { offsetOf } from './context.ts'
+import { pageOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type EnrolmentKeyRow = Selectable<Tables['enrolment_keys']>
@@ -21,19 +21,8 @@ export function enrolmentKeyStore(context: NamespaceContext) {
         .executeTakeFirst()
       return result.numDeletedRows === 1n
     },
-    async list(slice: Slice) {
-      const items = await mine()
-        .selectAll()
-        .orderBy('created_at')
-        .orderBy('fingerprint')
-        .limit(slice.per_page)
-        .offset(offsetOf(slice))
-        .execute()
-      const { n } = await mine()
-        .select((eb) => eb.fn.countAll<number>().as('n'))
-        .executeTakeFirstOrThrow()
-      return { items, total: n }
-    },
+    list: (slice: Slice) =>
+      pageOf(mine(), slice, (all) => all.selectAll().orderBy('created_at').orderBy('fingerprint')),
   }
 }
 

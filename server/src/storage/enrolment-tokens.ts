@@ -2,7 +2,7 @@
 // token.
 import { roles } from '@hawser/contract/access'
 import type { Insertable, Selectable } from 'kysely'
-import { offsetOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
+import { pageOf, type AllNamespaces, type NamespaceContext, type Slice } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type EnrolmentTokenRow = Selectable<Tables['enrolment_tokens']>
@@ -39,19 +39,8 @@ export function enrolmentTokenStore(context: NamespaceContext) {
     removeOf: (user_id: string) =>
       context.remove('enrolment_tokens').where('created_by', '=', user_id).execute(),
     all: (): Promise<EnrolmentTokenRow[]> => mine().selectAll().execute(),
-    async list(slice: Slice) {
-      const items = await mine()
-        .selectAll()
-        .orderBy('created_at')
-        .orderBy('id')
-        .limit(slice.per_page)
-        .offset(offsetOf(slice))
-        .execute()
-      const { n } = await mine()
-        .select((eb) => eb.fn.countAll<number>().as('n'))
-        .executeTakeFirstOrThrow()
-      return { items, total: n }
-    },
+    list: (slice: Slice) =>
+      pageOf(mine(), slice, (all) => all.selectAll().orderBy('created_at').orderBy('id')),
   }
 }
 

@@ -15,12 +15,14 @@ export interface Column {
   readonly search?: (text: string) => RawBuilder<SqlBool> | undefined
   /** The question to that index, for whoever asks it directly. */
   readonly match?: (text: string) => string | undefined
+  /** How to find the rows with this very value through an index, where there is one. */
+  readonly among?: (value: Condition['value']) => RawBuilder<SqlBool> | undefined
   /** How to find rows by tag: through the index of tags, or by a look at each row. */
   readonly tagged?: (tag: Tagged, indexed: boolean) => RawBuilder<SqlBool>
 }
 
-/** Any of these tags. */
-export type Tagged = readonly string[]
+/** Any of these tags, or one that contains a text. */
+export type Tagged = readonly string[] | string
 export type Columns = Readonly<Record<string, Column>>
 
 /**
@@ -53,33 +55,53 @@ export function jsonField(
   return kind === 'number' && dialect === 'postgres' ? sql`cast(${value} as double precision)` : value
 }
 
+/** A tag, or a value with an index, is taken to name as few rows as a text of so many letters. */
+const lengthOfTag = 6
+
+/** Of more conditions of which any will do, a look at each row costs less than to ask an index for each of them. */
+export const mostIndexed = 8
+
 /**
- * Whether an index gives the rows of some group by itself: of one of its conditions, or of each where any
- * will do.
+ * The conditions whose indexes give the rows of a filter: one where all of a group must hold, each where any will do.
+ * Of several groups it is the one that is likely to name the fewest rows: the one with the longest text.
  */
-export function namesRows(groups: readonly Group[], columns: Columns): boolean {
-  const named = ({ property, operator, value }: Condition): boolean => {
+export function leadingConditions(
+  groups: readonly Group[],
+  columns: Columns,
+): readonly Condition[] | undefined {
+  const lengthOf = ({ property, operator, value }: Condition): number => {
     const column = columns[property]
-    if (column?.kind === 'tags') return operator !== 'ne'
-    return operator === 'contains' && column?.search?.(String(value)) !== undefined
+    if (column?.kind === 'tags') return operator === 'ne' ? 0 : lengthOfTag
+    if (operator === 'eq') return column?.among?.(value) === undefined ? 0 : lengthOfTag
+    return operator === 'contains' && column?.search?.(String(value)) !== undefined ? String(value).length : 0
   }
-  return groups.some(({ join, conditions }) =>
-    join === 'and' ? conditions.some(named) : conditions.every(named),
-  )
+  let leading: readonly Condition[] | undefined
+  let longest = 0
+  for (const { join, conditions } of groups) {
+    const lengths = conditions.map(lengthOf)
+    const length = join === 'and' ? Math.max(...lengths) : Math.min(...lengths)
+    if (length <= longest || (join === 'or' && conditions.length > mostIndexed)) continue
+    longest = length
+    leading = join === 'and' ? [conditions[lengths.indexOf(length)]!] : conditions
+  }
+  return leading
 }
 
 /**
- * Without `indexed` the rows are come by in another way, and no condition tempts the database to leave it.
+ * The rows of conditions that are not indexed are come by in another way, and they do not tempt the database to leave
+ * it.
  */
 export function whereGroups<Q extends { where(condition: Expression<SqlBool>): Q }>(
   query: Q,
   groups: readonly Group[],
   columns: Columns,
   dialect: Opened['name'],
-  indexed = true,
+  isIndexed: (condition: Condition, group: Group) => boolean = () => true,
 ): Q {
   for (const group of groups) {
-    const parts = group.conditions.map((condition) => toSql(condition, columns, dialect, indexed))
+    const parts = group.conditions.map((condition) =>
+      toSql(condition, columns, dialect, isIndexed(condition, group)),
+    )
     query = query.where(sql<SqlBool>`(${sql.join(parts, group.join === 'and' ? sql` and ` : sql` or `)})`)
   }
   return query
@@ -100,6 +122,8 @@ function toSql(
     const found = indexed ? column.search?.(text) : undefined
     return found ?? containsSql(dialect, column.sql, text)
   }
+  const among = indexed && operator === 'eq' ? column.among?.(value) : undefined
+  if (among) return among
   const plain = column.kind === 'flag' ? (value === true ? 1 : 0) : value
   const sign = { eq: sql`=`, ne: sql`<>`, gt: sql`>`, lt: sql`<` }[operator]
   // PostgreSQL would read the number as one of the column's type, and refuse 1.5 or a very large one for an
@@ -120,6 +144,7 @@ function tagsSql(
 ): RawBuilder<SqlBool> {
   invariant(column.tagged, 'a tags column knows how to find tags')
   const tagged = (wanted: Tagged) => column.tagged!(wanted, indexed)
+  if (operator === 'contains' && typeof value === 'string') return tagged(value)
   const tags = typeof value === 'object' ? value : [String(value)]
   if (operator === 'ne') return sql<SqlBool>`not ${tagged(tags)}`
   if (operator === 'eq') return tagged(tags)

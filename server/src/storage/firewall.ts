@@ -1,7 +1,7 @@
 // Firewall rules of one namespace, in the order in which they are asked.
 import type { Insertable, Selectable } from 'kysely'
 import type { NamespaceContext, Slice } from './context.ts'
-import { locked, offsetOf } from './context.ts'
+import { locked, pageOf } from './context.ts'
 import type { Tables } from './tables.ts'
 
 export type FirewallRow = Selectable<Tables['firewall_rules']>
@@ -27,19 +27,7 @@ export function firewallStore(context: NamespaceContext) {
         (await context.remove('firewall_rules').where('id', '=', id).executeTakeFirst()).numDeletedRows === 1n
       )
     },
-    async list(slice: Slice) {
-      const items = await mine()
-        .selectAll()
-        .orderBy('priority')
-        .orderBy('id')
-        .limit(slice.per_page)
-        .offset(offsetOf(slice))
-        .execute()
-      const { n } = await mine()
-        .select((eb) => eb.fn.countAll<number>().as('n'))
-        .executeTakeFirstOrThrow()
-      return { items, total: n }
-    },
+    list: (slice: Slice) => pageOf(mine(), slice, (all) => all.selectAll().orderBy('priority').orderBy('id')),
   }
 }
 

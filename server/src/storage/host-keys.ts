@@ -1,4 +1,5 @@
-// The gateway's host keys, sealed: one of each type. All nodes of an installation have the same.
+// The gateway's host keys, its key for approvals (type `approval`) and its key for identity certificates
+// (type `identity`), sealed: one of each type. All nodes of an installation have the same.
 import type { Selectable } from 'kysely'
 import type { ServerContext } from './context.ts'
 import type { Tables } from './tables.ts'

@@ -1,11 +1,11 @@
 // Namespaces and their members. Looking a namespace up by its id or name is how a namespaced store is come
 // by, so these stand outside the namespaced stores; everything inside one goes through `of(tenant_id)` (see
 // stores.ts).
-import type { Role } from '@hawser/contract/access'
+import { memberRoles, type MemberRole, type Role } from '@hawser/contract/access'
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
 import type { AllNamespaces, Slice } from './context.ts'
-import { locked, offsetOf } from './context.ts'
+import { locked, pageOf } from './context.ts'
 import { whereGroups, type Columns } from './filter-sql.ts'
 import type { Tables } from './tables.ts'
 
@@ -74,6 +74,9 @@ export function namespaceStore(context: AllNamespaces) {
     async remove(tenant_id: string): Promise<void> {
       await db.deleteFrom('namespaces').where('tenant_id', '=', tenant_id).execute()
       await db.deleteFrom('tallies').where('tenant_id', '=', tenant_id).execute()
+      // The head first: whoever is appending an entry holds it.
+      await db.deleteFrom('audit_heads').where('tenant_id', '=', tenant_id).execute()
+      await db.deleteFrom('audit_entries').where('tenant_id', '=', tenant_id).execute()
       await db
         .updateTable('users')
         .set({ preferred_tenant: null })
@@ -101,21 +104,74 @@ export function namespaceStore(context: AllNamespaces) {
     memberships: (user_id: string) =>
       db
         .selectFrom('members')
-        .select(['tenant_id', 'role', 'epoch'])
+        .select(['tenant_id', 'role', 'epoch', 'signed_in'])
         .where('user_id', '=', user_id)
         .orderBy('created_at')
         .orderBy('tenant_id')
         .execute(),
-    addMember: (row: Insertable<Tables['members']>) => db.insertInto('members').values(row).execute(),
-    saveMember: (tenant_id: string, user_id: string, change: { role: Role; epoch: string }) =>
+    /** Notes that the user has had a token for the namespace. */
+    signedIn: (tenant_id: string, user_id: string) =>
       db
+        .updateTable('members')
+        .set({ signed_in: 1 })
+        .where('tenant_id', '=', tenant_id)
+        .where('user_id', '=', user_id)
+        .execute(),
+    addMember: (row: Insertable<Tables['members']>) => db.insertInto('members').values(row).execute(),
+    /** False when the member does not have this role any more, or is gone. Whoever was just made an owner stays it. */
+    async saveMember(
+      tenant_id: string,
+      user_id: string,
+      from: MemberRole,
+      change: { role: MemberRole; epoch: string },
+    ): Promise<boolean> {
+      const result = await db
         .updateTable('members')
         .set(change)
         .where('tenant_id', '=', tenant_id)
         .where('user_id', '=', user_id)
-        .execute(),
-    removeMember: (tenant_id: string, user_id: string) =>
-      db.deleteFrom('members').where('tenant_id', '=', tenant_id).where('user_id', '=', user_id).execute(),
+        .where('role', '=', from)
+        .executeTakeFirst()
+      return result.numUpdatedRows === 1n
+    },
+    /** False when there is no such member, or it is the owner. */
+    async removeMember(tenant_id: string, user_id: string): Promise<boolean> {
+      const result = await db
+        .deleteFrom('members')
+        .where('tenant_id', '=', tenant_id)
+        .where('user_id', '=', user_id)
+        .where('role', '<>', 'owner')
+        .executeTakeFirst()
+      return result.numDeletedRows === 1n
+    },
+    /**
+     * Makes a member the owner, and the owner an administrator. False, and then the transaction must not be
+     * kept: `from` is not the owner any more, or `to` is no member.
+     */
+    async handOver(
+      tenant_id: string,
+      from: { id: string; epoch: string },
+      to: { id: string; epoch: string },
+    ): Promise<boolean> {
+      const owned = await db
+        .updateTable('namespaces')
+        .set({ owner: to.id })
+        .where('tenant_id', '=', tenant_id)
+        .where('owner', '=', from.id)
+        .executeTakeFirst()
+      if (owned.numUpdatedRows !== 1n) return false
+      const change = async ({ id, epoch }: typeof from, before: readonly Role[], role: Role) => {
+        const result = await db
+          .updateTable('members')
+          .set({ role, epoch })
+          .where('tenant_id', '=', tenant_id)
+          .where('user_id', '=', id)
+          .where('role', 'in', before)
+          .executeTakeFirst()
+        return result.numUpdatedRows === 1n
+      }
+      return (await change(from, ['owner'], 'administrator')) && (await change(to, memberRoles, 'owner'))
+    },
 
     /** How many accepted devices. */
     async deviceCount(tenant_id: string): Promise<number> {
@@ -138,15 +194,7 @@ export function namespaceStore(context: AllNamespaces) {
             )
           : query.where('tenant_id', '=', whose.tenant_id)
       query = whereGroups(query, groups, columns, dialect)
-      const items = await query
-        .selectAll()
-        .orderBy('created_at')
-        .orderBy('tenant_id')
-        .limit(slice.per_page)
-        .offset(offsetOf(slice))
-        .execute()
-      const { n } = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow()
-      return { items, total: n }
+      return pageOf(query, slice, (all) => all.selectAll().orderBy('created_at').orderBy('tenant_id'))
     },
   }
 }

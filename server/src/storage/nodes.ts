@@ -50,24 +50,34 @@ export function nodeStore({ db }: AllNamespaces) {
       (await db.selectFrom('nodes').select('id').orderBy('id').limit(1).executeTakeFirst())?.id,
     leave: (id: string) => db.deleteFrom('nodes').where('id', '=', id).execute(),
     /** What a node that is gone had. */
-    async cleanUp(id: string): Promise<{ devices: string[]; sessions: string[] }> {
+    async cleanUp(id: string) {
       const devices = await db
         .updateTable('devices')
         .set({ online: 0, node: '' })
         .where('node', '=', id)
         .returning('uid')
         .execute()
+      // Agents keep the terminals of some; whichever node they come to continues them.
+      const kept = await db
+        .updateTable('sessions')
+        .set({ node: '' })
+        .where('node', '=', id)
+        .where('active', '=', 1)
+        .where('kept_s', '>', 0)
+        .returning(['uid', 'tenant_id', 'held_until', 'last_seen', 'kept_s'])
+        .execute()
       const sessions = await db
         .updateTable('sessions')
         .set({ active: 0, node: '' })
         .where('node', '=', id)
         .where('active', '=', 1)
-        .returning('uid')
+        .returning(['uid', 'tenant_id', 'username', 'device_uid'])
         .execute()
-      return { devices: devices.map((row) => row.uid), sessions: sessions.map((row) => row.uid) }
+      return { devices: devices.map((row) => row.uid), sessions, kept }
     },
     /**
-     * Devices and sessions that name a node which does not exist: the node that should have cleaned up after it died, too.
+     * Devices and sessions that name a node which does not exist: the node that should have cleaned up
+     * after it died, too.
      */
     async orphans(): Promise<string[]> {
       const { rows } = await sql<{ node: string }>`select distinct node from (

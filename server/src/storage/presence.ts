@@ -28,7 +28,9 @@ export function presenceStore({ db, dialect }: AllNamespaces) {
         await sql`update devices set last_seen = seen.value ->> 1, online = seen.value ->> 2
           from json_each(${batch}) as seen where devices.uid = seen.value ->> 0`.execute(db)
       else
-        await sql`update devices set last_seen = greatest(devices.last_seen, seen ->> 1), online = (seen ->> 2)::integer,
+        await sql`update devices set online = (seen ->> 2)::integer,
+            last_seen = case when seen ->> 3 = '1' then seen ->> 1
+              else greatest(devices.last_seen, seen ->> 1) end,
             node = case when seen ->> 2 = '0' then '' when seen ->> 3 = '1' then ${node} else devices.node end
           from json_array_elements(${batch}::json) as seen
           where devices.uid = seen ->> 0 and case

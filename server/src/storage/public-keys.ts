@@ -2,7 +2,7 @@
 import type { Group } from '@hawser/contract/filters'
 import { sql, type Insertable, type Selectable, type Updateable } from 'kysely'
 import type { NamespaceContext, Slice } from './context.ts'
-import { locked, offsetOf } from './context.ts'
+import { locked, pageOf } from './context.ts'
 import { jsonField, whereGroups, type Columns } from './filter-sql.ts'
 import type { Tables } from './tables.ts'
 
@@ -16,6 +16,7 @@ const columnsOf = (dialect: NamespaceContext['dialect']): Columns => ({
   data: text('data'),
   tenant_id: text('tenant_id'),
   created_at: text('created_at'),
+  owner: text('owner'),
   'filter.hostname': { sql: jsonField(dialect, 'public_keys.filter', 'hostname', 'text'), kind: 'text' },
 })
 
@@ -29,6 +30,8 @@ export function publicKeyStore(context: NamespaceContext) {
       context.insert('public_keys', row).execute(),
     save: (fingerprint: string, change: Updateable<Tables['public_keys']>) =>
       context.update('public_keys').set(change).where('fingerprint', '=', fingerprint).execute(),
+    /** A key of a member goes with the membership. */
+    removeOf: (owner: string) => context.remove('public_keys').where('owner', '=', owner).execute(),
     async remove(fingerprint: string): Promise<boolean> {
       const result = await context
         .remove('public_keys')
@@ -38,15 +41,7 @@ export function publicKeyStore(context: NamespaceContext) {
     },
     async list(groups: readonly Group[], slice: Slice) {
       const query = whereGroups(mine(), groups, columnsOf(context.dialect), context.dialect)
-      const items = await query
-        .selectAll()
-        .orderBy('created_at')
-        .orderBy('fingerprint')
-        .limit(slice.per_page)
-        .offset(offsetOf(slice))
-        .execute()
-      const { n } = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow()
-      return { items, total: n }
+      return pageOf(query, slice, (all) => all.selectAll().orderBy('created_at').orderBy('fingerprint'))
     },
   }
 }

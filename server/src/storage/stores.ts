@@ -6,12 +6,17 @@ import { agentReleaseStore, agentUpdateStore, updateKeyStore } from './agent-upd
 import { announcementStore } from './announcements.ts'
 import { apiKeyStore } from './api-keys.ts'
 import { attemptStore } from './attempts.ts'
+import { auditLogStore, auditStore } from './audit.ts'
+import { auditStreamQueue, auditStreamStore } from './audit-streams.ts'
 import { billingStore, removedDeviceStore } from './billing.ts'
+import { budgetJudgementStore, budgetStore } from './budgets.ts'
 import { callerStore } from './callers.ts'
 import { certificateStore } from './certificates.ts'
 import { connectorStore, enabledConnectorStore } from './connectors.ts'
 import { inNamespace, type AllNamespaces, type ServerContext } from './context.ts'
 import { listDevices } from './device-list.ts'
+import { deviceEventStore, timelineStore } from './device-events.ts'
+import { deviceNotesStore } from './device-notes.ts'
 import { deviceStore } from './devices.ts'
 import type { Opened } from './dialects/dialect.ts'
 import { enrolmentKeyStore, loginKeyStore } from './enrolment-keys.ts'
@@ -19,6 +24,8 @@ import { enrolmentTokenStore, presentedTokenStore } from './enrolment-tokens.ts'
 import { firewallStore } from './firewall.ts'
 import { hostKeyStore } from './host-keys.ts'
 import { identityChangeStore } from './identity-changes.ts'
+import { oldRefusalStore, refusalStore } from './login-refusals.ts'
+import { memberInvitationStore, presentedMemberInvitationStore } from './member-invitations.ts'
 import { namespaceStore } from './namespaces.ts'
 import { nodeStore } from './nodes.ts'
 import { tokenStore } from './one-time-tokens.ts'
@@ -26,10 +33,15 @@ import { pairingStore } from './pairings.ts'
 import { presenceStore } from './presence.ts'
 import { publicKeyStore } from './public-keys.ts'
 import { recordingKeyStore, recordingStore, unfinishedRecordingStore } from './recordings.ts'
+import { searchQueueStore } from './search-queue.ts'
+import { sessionEventBatchStore, sessionEventStore } from './session-events.ts'
+import { presentedInvitationStore, sessionInvitationStore } from './session-invitations.ts'
 import { liveSessionStore, sessionStore } from './sessions.ts'
 import { shellHubKeyStore } from './shellhub-keys.ts'
+import { signInStore } from './sign-ins.ts'
 import { signingKeyStore } from './signing-keys.ts'
 import { totalStore } from './totals.ts'
+import { trafficStore, trafficSumStore } from './traffic.ts'
 import { userStore } from './users.ts'
 
 /** The stores of one namespace. */
@@ -38,6 +50,9 @@ function within(context: AllNamespaces, tenant_id: string) {
   return {
     get devices() {
       return deviceStore(mine, (query) => listDevices(context, tenant_id, query))
+    },
+    get deviceNotes() {
+      return deviceNotesStore(mine)
     },
     get removedDevices() {
       return removedDeviceStore(mine)
@@ -66,8 +81,35 @@ function within(context: AllNamespaces, tenant_id: string) {
     get sessions() {
       return sessionStore(mine)
     },
+    get sessionEvents() {
+      return sessionEventStore(mine)
+    },
+    get memberInvitations() {
+      return memberInvitationStore(mine)
+    },
+    get sessionInvitations() {
+      return sessionInvitationStore(mine)
+    },
     get connectors() {
       return connectorStore(mine)
+    },
+    get refusals() {
+      return refusalStore(mine)
+    },
+    get timeline() {
+      return timelineStore(mine)
+    },
+    get traffic() {
+      return trafficStore(mine)
+    },
+    get audit() {
+      return auditStore(mine, context, tenant_id)
+    },
+    get auditStreams() {
+      return auditStreamStore(mine)
+    },
+    get budgets() {
+      return budgetStore(mine)
     },
   }
 }
@@ -76,6 +118,7 @@ function within(context: AllNamespaces, tenant_id: string) {
 function ofServer(context: ServerContext) {
   return {
     users: userStore(context),
+    signIns: signInStore(context),
     identityChanges: identityChangeStore(context),
     tokens: tokenStore(context),
     attempts: attemptStore(context),
@@ -99,18 +142,38 @@ function acrossNamespaces(context: AllNamespaces) {
     callers: callerStore(context),
     /** Likewise an enrolment token. */
     presentedTokens: presentedTokenStore(context),
+    /** Likewise an invitation to a session. */
+    presentedInvitations: presentedInvitationStore(context),
+    /** Likewise an invitation, for somebody who is no member yet. */
+    presentedMemberInvitations: presentedMemberInvitationStore(context),
     /** Likewise the token of a device that came from a ShellHub. */
     shellHubKeys: shellHubKeyStore(context),
     /** Signs of life are written in batches of many namespaces. */
     presence: presenceStore(context),
+    /** Likewise bytes of devices. */
+    trafficSums: trafficSumStore(context),
+    /** Likewise what happened to devices. */
+    deviceEvents: deviceEventStore(context),
     /** Likewise of sessions. */
     liveSessions: liveSessionStore(context),
+    /** Likewise what happened in them. */
+    sessionEventBatches: sessionEventBatchStore(context),
+    /** The sweep of audit logs, which goes through all of them. */
+    auditLogs: auditLogStore(context),
+    /** A node delivers the audit streams of all namespaces. */
+    auditStreamQueue: auditStreamQueue(context),
+    /** Data budgets are judged after each batch of bytes. */
+    budgetJudgements: budgetJudgementStore(context),
     /** A node that is gone leaves devices and sessions of many namespaces behind. */
     nodes: nodeStore(context),
     /** The sweep of recordings, which goes by age. */
     recordings: recordingStore(context),
+    /** Likewise that of refused logins. */
+    oldRefusals: oldRefusalStore(context),
     /** A node finishes what another one has left. */
     unfinishedRecordings: unfinishedRecordingStore(context),
+    /** Recordings of all namespaces take turns to be indexed. */
+    searchQueue: searchQueueStore(context),
     /** Updates of agents take turns among the devices of all namespaces. */
     agentUpdates: agentUpdateStore(context),
     /** The payment provider names customers, not namespaces. */

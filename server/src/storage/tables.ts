@@ -2,15 +2,17 @@
 // and JSON as text. Moments are ISO 8601 text. What makes the counters, the tag index and the search index
 // true are triggers (see migrations), so no query can forget them.
 import type { AgentUpdateMode, UpdateAbility } from '@hawser/contract/agents'
+import type { BudgetState } from '@hawser/contract/budgets'
 import type { DeviceStatus } from '@hawser/contract/devices'
 import type { Role } from '@hawser/contract/access'
-import type { ColumnType, Generated, Selectable } from 'kysely'
+import type { PersonKind } from '@hawser/contract/sessions'
+import type { InvitationMode } from '@hawser/contract/session-invitations'
+import type { Generated, Selectable } from 'kysely'
+import type { AuditTables } from './audit-tables.ts'
+import type { Flag, TenantId } from './columns.ts'
+import type { PeopleTables } from './people-tables.ts'
 
-type Flag = 0 | 1
-/** The namespace of a row, for good: no query can change it. */
-type TenantId = ColumnType<string, string, never>
-
-export interface Tables {
+export interface Tables extends AuditTables, PeopleTables {
   users: {
     id: string
     username: string
@@ -103,8 +105,38 @@ export interface Tables {
     /** JSON array of variables of clients that reach its devices. */
     accept_env: Generated<string>
     agent_updates: Generated<AgentUpdateMode>
+    /** How long sessions wait for a device whose connection is lost. */
+    reconnect_grace_s: Generated<number>
+    /** Secrets are masked in what is recorded. */
+    mask_secrets: Generated<Flag>
+    /** A JSON array: texts that come before secrets of the namespace. */
+    mask_after: Generated<string>
+    /** How long entries of the audit log are kept; 0: for ever. */
+    audit_retention_days: Generated<number>
+    /** Sessions of unknown people are refused. */
+    require_person: Generated<Flag>
+    /** For how many seconds sessions go on without their client; 0: they do not. */
+    hold_sessions: Generated<number>
+    /** Sessions of unknown people, by a password, are held, too. */
+    hold_unknown: Generated<Flag>
+    /** Administrators need no consent to type in sessions of others. */
+    join_without_consent: Generated<Flag>
+    /** Those who are no members may be invited to sessions. */
+    invite_outsiders: Generated<Flag>
+    /** Its recordings can be searched. */
+    search: Generated<Flag>
+    /** JSON: what is forbidden in its sessions. */
+    policy: Generated<string>
   }
-  members: { tenant_id: TenantId; user_id: string; role: Role; epoch: string; created_at: string }
+  members: {
+    tenant_id: TenantId
+    user_id: string
+    role: Role
+    epoch: string
+    created_at: string
+    /** The user has had a token for the namespace. Until then it learns nothing about the account. */
+    signed_in: Generated<Flag>
+  }
   devices: {
     id: Generated<number>
     uid: string
@@ -157,6 +189,68 @@ export interface Tables {
     /** The build that it could not install, and why. */
     update_failed: Generated<string>
     update_reason: Generated<string>
+    /** Seconds between pings that its agent has learnt; 0: it does not learn them. */
+    ping_s: Generated<number>
+  }
+  /** Bytes from the device's point of view, by day in UTC. */
+  device_traffic: {
+    tenant_id: TenantId
+    uid: string
+    day: string
+    idle_received: number
+    idle_sent: number
+    session_received: number
+    session_sent: number
+  }
+  /** Monthly data budgets: of a device or of a tag, the other one is null. */
+  data_budgets: {
+    id: Generated<number>
+    tenant_id: TenantId
+    device: string | null
+    tag: string | null
+    bytes: number
+    stop_recordings: Flag
+    stop_updates: Flag
+    /** The month that the next three are about, as 2026-11; empty: it was never judged. */
+    month: Generated<string>
+    used: Generated<number>
+    state: Generated<BudgetState>
+    /** The highest state of the month that people got an e-mail about; `under`: none. */
+    told: Generated<BudgetState>
+    /** Since when the e-mail about `told` is on its way; empty: none is. */
+    emailing_since: Generated<string>
+    /** When it was last judged; empty: never. */
+    judged_at: Generated<string>
+    created_at: string
+  }
+  device_notes: {
+    tenant_id: TenantId
+    uid: string
+    text: string
+    version: number
+    changed_at: string
+    changed_by: string
+  }
+  /** What happened to a device, numbered from 1; the newest are kept. */
+  device_events: {
+    tenant_id: TenantId
+    uid: string
+    seq: number
+    at: string
+    kind: string
+    /** JSON. */
+    detail: string
+  }
+  /** Logins that were refused, by the reference that the client was shown. */
+  login_refusals: {
+    tenant_id: TenantId
+    reference: string
+    at: string
+    /** When the same was last refused again. */
+    last_at: string
+    times: number
+    /** JSON. */
+    detail: string
   }
   /** How far the automatic updates of a namespace are. */
   update_waves: {
@@ -195,6 +289,8 @@ export interface Tables {
     created_at: string
     /** It signs certificates, and lets nobody in by itself. */
     certificate_authority: Generated<Flag>
+    /** The id of the member whose key it is; null: nobody in particular. */
+    owner: Generated<string | null>
   }
   /** With which agents may join. */
   enrolment_tokens: {
@@ -218,6 +314,26 @@ export interface Tables {
     last_used_at: string | null
     created_by: string
     created_at: string
+  }
+  /** Each lets one person in to one live session. */
+  session_invitations: {
+    id: string
+    tenant_id: TenantId
+    session_uid: string
+    /** SHA-256 of the token. */
+    hash: string
+    mode: InvitationMode
+    /** A user name or an e-mail address, in lower case; empty: whoever comes first. */
+    for_name: string
+    /** Who has taken it. */
+    user_id: string | null
+    used_at: string | null
+    created_by: string
+    /** Of the token with which it was made: it ends with that one. */
+    created_epoch: number
+    created_token: string
+    created_at: string
+    expires_at: string
   }
   /** Which new devices are accepted without a person; empty texts fit everything. */
   accept_rules: {
@@ -301,11 +417,55 @@ export interface Tables {
     recorded: Flag
     /** It went on although it could not be recorded. */
     unrecorded: Generated<Flag>
+    /** How many secrets were masked in its recording. */
+    secrets_masked: Generated<number>
+    /** It goes on without its client until then; empty: it has one, or is over. */
+    held_until: Generated<string>
+    /** How long the agent keeps its terminal when the server is lost, in seconds; 0: not at all. */
+    kept_s: Generated<number>
+    /** JSON: for whom it does so; see `KeptFor`. Empty: it does not. */
+    kept_for: Generated<string>
+    /** The uid of the session that its terminal continues; empty: none. */
+    resumes: Generated<string>
+    /** JSON: who else is in its terminals; see `Participant` of the contract. */
+    participants: Generated<string>
     type: string
     term: string
     /** Where it is going on. */
     node: Generated<string>
     position: string
+    /** Who opened it; see `SessionPerson` of the contract. */
+    person_kind: Generated<PersonKind>
+    person_id: Generated<string>
+    person_name: Generated<string>
+    person_created_by: Generated<string>
+    /** How they came; empty: not noted, as for all texts below. */
+    via: Generated<string>
+    method: Generated<string>
+    /** SHA-256 of the key that they logged in with, and the name of the registered key. */
+    key_fingerprint: Generated<string>
+    key_name: Generated<string>
+    /** The identification of their SSH client, or of their browser. */
+    client: Generated<string>
+    /** When its recordings are next to be indexed for the search; null: they are. */
+    index_at: Generated<string | null>
+    /** How often indexing has ended its thread. */
+    index_failures: Generated<number>
+  }
+  /** What happened in a session, numbered from 1. */
+  session_events: {
+    tenant_id: TenantId
+    session_uid: string
+    seq: number
+    at: string
+    kind: string
+    subject: string
+    target: string
+    outcome: string
+    received: number
+    sent: number
+    sha256: string
+    why: string
   }
   /** Of sessions that are gone; written by a trigger. */
   unwanted_recordings: { session_uid: string; tenant_id: TenantId }

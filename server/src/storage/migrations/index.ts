@@ -22,6 +22,29 @@ import { agentUpdates } from './0014-agent-updates.ts'
 import { joining } from './0015-joining.ts'
 import { certificates } from './0016-certificates.ts'
 import { identityConflicts } from './0017-identity-conflicts.ts'
+import { reconnectGrace } from './0018-reconnect-grace.ts'
+import { pingIntervals } from './0020-ping-intervals.ts'
+import { deviceTraffic } from './0021-device-traffic.ts'
+import { dataBudgets } from './0022-data-budgets.ts'
+import { audit } from './0023-audit.ts'
+import { people } from './0024-people.ts'
+import { search } from './0025-search.ts'
+import { reasons } from './0026-reasons.ts'
+import { maskedSecrets } from './0027-masked-secrets.ts'
+import { sessionEvents } from './0028-session-events.ts'
+import { auditStreams } from './0029-audit-streams.ts'
+import { heldSessions } from './0030-held-sessions.ts'
+import { auditPages } from './0031-audit-pages.ts'
+import { searchPeople } from './0032-search-people.ts'
+import { sharedSessions } from './0033-shared-sessions.ts'
+import { budgetEmails } from './0034-budget-emails.ts'
+import { sessionInvitations } from './0035-session-invitations.ts'
+import { signIns } from './0037-sign-ins.ts'
+import { memberInvitations } from './0038-member-invitations.ts'
+import { sessionFilters } from './0039-session-filters.ts'
+import { deviceNotes } from './0040-device-notes.ts'
+import { keptTerminals } from './0041-kept-terminals.ts'
+import { agentBuilds } from './0042-agent-builds.ts'
 
 export interface Migration {
   readonly name: string
@@ -29,6 +52,7 @@ export interface Migration {
   readonly statements: (dialect: Opened['name']) => string[]
 }
 
+/** A database remembers how many of these it has: a new one goes to the end. */
 export const migrations: readonly Migration[] = [
   beginning,
   reachingDevices,
@@ -47,6 +71,29 @@ export const migrations: readonly Migration[] = [
   joining,
   certificates,
   identityConflicts,
+  reconnectGrace,
+  pingIntervals,
+  deviceTraffic,
+  dataBudgets,
+  audit,
+  people,
+  search,
+  reasons,
+  maskedSecrets,
+  sessionEvents,
+  auditStreams,
+  heldSessions,
+  auditPages,
+  searchPeople,
+  sharedSessions,
+  budgetEmails,
+  sessionInvitations,
+  signIns,
+  memberInvitations,
+  sessionFilters,
+  deviceNotes,
+  keptTerminals,
+  agentBuilds,
 ]
 
 /** Brings the schema up to date; gives the names of what was done. */

@@ -1,0 +1,77 @@
+// Bytes of devices, one row for a device and day. Sums are added in batches of many namespaces; the namespace
+// of a row is that of its device, and a device that is gone gets none.
+import { sql } from 'kysely'
+import type { AllNamespaces, NamespaceContext } from './context.ts'
+
+/** What is added to a device's day. */
+export interface TrafficSum {
+  readonly uid: string
+  /** As 2026-11-17, in UTC. */
+  readonly day: string
+  readonly idle_received: number
+  readonly idle_sent: number
+  readonly session_received: number
+  readonly session_sent: number
+}
+
+const columns = ['idle_received', 'idle_sent', 'session_received', 'session_sent'] as const
+
+export function trafficSumStore({ db, dialect }: AllNamespaces) {
+  return {
+    async add(sums: readonly TrafficSum[]): Promise<void> {
+      const batch = JSON.stringify(sums.map((sum) => [sum.uid, sum.day, ...columns.map((one) => sum[one])]))
+      const field = (index: number) =>
+        dialect === 'sqlite'
+          ? sql`cast(sums.value ->> ${sql.raw(String(index))} as integer)`
+          : sql`(sums.value ->> ${sql.raw(String(index))})::bigint`
+      const rows =
+        dialect === 'sqlite'
+          ? sql`json_each(${batch}) as sums`
+          : sql`json_array_elements(${batch}::json) as sums (value)`
+      const added = columns.map(
+        (one) => sql`${sql.ref(one)} = device_traffic.${sql.ref(one)} + excluded.${sql.ref(one)}`,
+      )
+      await sql`insert into device_traffic (tenant_id, uid, day, ${sql.join(columns.map((one) => sql.ref(one)))})
+        select devices.tenant_id, devices.uid, sums.value ->> 1, ${field(2)}, ${field(3)}, ${field(4)}, ${field(5)}
+        from ${rows} join devices on devices.uid = sums.value ->> 0 where true
+        on conflict (uid, day) do update set ${sql.join(added)}`.execute(db)
+    },
+
+    /** Days before this one. Deleted in steps, so that other writers wait for none of them long. */
+    async sweep(before: string, step = 10_000): Promise<void> {
+      for (;;) {
+        const rows = await db
+          .selectFrom('device_traffic')
+          .select(['uid', 'day'])
+          .where('day', '<', before)
+          .orderBy('day')
+          .limit(step)
+          .execute()
+        if (rows.length === 0) return
+        const batch = JSON.stringify(rows.map(({ uid, day }) => [uid, day]))
+        const old =
+          dialect === 'sqlite'
+            ? sql`json_each(${batch}) as old`
+            : sql`json_array_elements(${batch}::json) as old (value)`
+        await sql`delete from device_traffic
+          where (uid, day) in (select old.value ->> 0, old.value ->> 1 from ${old})`.execute(db)
+      }
+    },
+  }
+}
+
+export function trafficStore(context: NamespaceContext) {
+  return {
+    /** From this day on, oldest first. */
+    days: (uid: string, since: string) =>
+      context
+        .read('device_traffic')
+        .select(['day', ...columns])
+        .where('uid', '=', uid)
+        .where('day', '>=', since)
+        .orderBy('day')
+        .execute(),
+  }
+}
+
+export type TrafficStore = ReturnType<typeof trafficStore>
