@@ -3,12 +3,12 @@
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Header, JournalEvent, Mark } from './journal.ts'
+import { endOf, JournalDamaged, type Header, type JournalEvent, type Mark } from './journal.ts'
 import type { Appending, Reading } from './storage/storage.ts'
 import { keyFrom } from './key.ts'
 import { flushSchedule } from './flush-schedule.ts'
 import { blocks, events, placeBefore, readEnd, readHeader } from './reader.ts'
-import { closeJournal, verifyJournal } from './verify.ts'
+import { closeJournal, unended, verifyJournal } from './verify.ts'
 import { journalWriter, mostWaiting_bytes } from './writer.ts'
 import { times } from '../../../tests/harness/tier.ts'
 
@@ -159,6 +159,57 @@ describe('a journal', () => {
     }
     expect(placeBefore(index, ({ time_ms }) => time_ms <= index[7]!.time_ms)).toBe(index[7])
     expect(placeBefore(index, ({ time_ms }) => time_ms < 0)).toBeUndefined()
+  })
+
+  test('lists its interruptions at its end, also when it was torn', async () => {
+    const steps: Step[] = [
+      { after_ms: 0, output: Buffer.from('a') },
+      // Somebody moved the session to another client.
+      { after_ms: 10, mark: { type: 'resumed', via: 'cli' } },
+      { after_ms: 90, mark: { type: 'held' } },
+      { after_ms: 50, output: Buffer.from('b') },
+      { after_ms: 50, mark: { type: 'resumed', via: 'browser' } },
+      { after_ms: 100, mark: { type: 'held' } },
+      { after_ms: 0, mark: { type: 'held' } },
+    ]
+    const interruptions = [
+      { from_ms: 100, until_ms: 200, why: 'client lost', via: 'browser' },
+      { from_ms: 300, why: 'client lost' },
+    ]
+    const whole = await written(steps)
+    expect(await readEnd(whole.file)).toMatchObject({ duration_ms: 300, interruptions })
+    expect(await verifyJournal(whole.file, key.public_key)).toMatchObject({ sound: true })
+    const torn = await written(steps, false)
+    expect(await unended(torn.file)).toMatchObject({ interruptions })
+    await closeJournal(torn.file, key, { now: () => started + 1_000 })
+    expect(await readEnd(torn.file)).toMatchObject({ ending: 'cut off', interruptions })
+    const many = await written(
+      Array.from({ length: 2_500 }, (_, at) => ({
+        after_ms: 1,
+        mark: at % 2 === 0 ? { type: 'held' as const } : { type: 'resumed' as const, via: 'ssh' },
+      })),
+    )
+    expect((await readEnd(many.file))!.interruptions).toHaveLength(1_000)
+    expect(await readEnd((await written([])).file)).not.toHaveProperty('interruptions')
+  })
+
+  test('with something else in the place of its interruptions is damaged', () => {
+    const end = { ending: 'closed', ended_at: '', duration_ms: 0, output_bytes: 0, index: [] }
+    const read = (interruptions: unknown) => endOf(Buffer.from(JSON.stringify({ ...end, interruptions })))
+    const one = { from_ms: 1, why: 'client lost' }
+    expect(read([one, { ...one, until_ms: 2, via: 'ssh' }]).interruptions).toHaveLength(2)
+    for (const wrong of [
+      'x',
+      1,
+      null,
+      {},
+      [1],
+      [null],
+      [{}],
+      [{ ...one, from_ms: '1' }],
+      [{ ...one, until_ms: 'x' }],
+    ])
+      expect(() => read(wrong), JSON.stringify(wrong)).toThrow(JournalDamaged)
   })
 
   test('has an index of bounded size, however long it is', async () => {

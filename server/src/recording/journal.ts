@@ -1,4 +1,4 @@
-// What a journal is made of, for those who write and those who read one: names, events, and the bytes of
+// The parts of a journal, for those who write and those who read one: names, events, and the bytes of
 // both. The format is described whole in writer.ts.
 import { createHash } from 'node:crypto'
 
@@ -20,6 +20,8 @@ export interface Header extends JournalName, Size {
   readonly started_at: string
   readonly device_uid: string
   readonly username: string
+  /** Who opened the session, as devices are told; absent: unknown. */
+  readonly person?: string
   readonly term: string
   /**
    * The installation's public key, Ed25519, raw, in base64: whoever wants to be sure compares it with one
@@ -35,6 +37,14 @@ export type Mark =
   /** `command`: of an exec; what is typed into a shell is on its screen as well. */
   | { readonly type: 'program'; readonly program: string; readonly command?: string }
   | { readonly type: 'exit'; readonly status?: number; readonly signal?: string }
+  /** The client is lost, and nobody sees what comes until the session is resumed. */
+  | { readonly type: 'held' }
+  | { readonly type: 'resumed'; readonly via: string }
+  /**
+   * From here on this person types; before the first one, whoever opened the session. What they type is not
+   * recorded, only its echo. `id`: of a user who joined the session.
+   */
+  | { readonly type: 'typist'; readonly by: string; readonly id?: string }
 
 export type JournalEvent =
   | { readonly kind: 'output'; readonly time_ms: number; readonly bytes: Buffer }
@@ -49,6 +59,19 @@ export interface IndexEntry extends Size {
   readonly time_ms: number
   readonly offset: number
   readonly output_bytes: number
+  /** Who types; absent: whoever opened the session. */
+  readonly typist?: string
+}
+
+/** A time without a client: nobody saw what came then. */
+export interface Interruption {
+  readonly from_ms: number
+  /** Absent: nobody came back. */
+  readonly until_ms?: number
+  /** `client lost`. */
+  readonly why: string
+  /** How its person came back. */
+  readonly via?: string
 }
 
 /** The last block but one. */
@@ -58,12 +81,32 @@ export interface End {
   readonly duration_ms: number
   readonly output_bytes: number
   readonly index: readonly IndexEntry[]
+  /** Absent: there was none. */
+  readonly interruptions?: readonly Interruption[]
+}
+
+/** Interruptions of one recording that are listed. */
+const mostInterruptions = 1_000
+
+/** The interruptions with what a mark says of them. */
+export function withMark(
+  before: readonly Interruption[],
+  time_ms: number,
+  mark: Mark,
+): readonly Interruption[] {
+  const last = before.at(-1)
+  const isOpen = last !== undefined && last.until_ms === undefined
+  // A session that goes on elsewhere without having lost its client is resumed, too.
+  if (mark.type === 'resumed')
+    return isOpen ? [...before.slice(0, -1), { ...last, until_ms: time_ms, via: mark.via }] : before
+  if (mark.type !== 'held' || isOpen || before.length >= mostInterruptions) return before
+  return [...before, { from_ms: time_ms, why: 'client lost' }]
 }
 
 export const magic = Buffer.from('hawserJ1', 'latin1')
 export const Block = { header: 1, events: 2, end: 3, seal: 4 } as const
 export const head_bytes = 37
-/** Of the body of a block: no reader has to take more into memory. */
+/** The longest body of a block: no reader has to take more into memory. */
 export const longestBody_bytes = 16 * 1024 * 1024
 /** The body of a seal: where the end block is, and the signature. */
 export const seal_bytes = 8 + 64
@@ -98,7 +141,7 @@ export function finishBlock(block: Buffer, kind: number, before: Buffer): Buffer
   return sum
 }
 
-/** What is signed: nothing else that the key signs begins with these words. */
+/** The text that the key signs. Nothing else that it signs begins with these words. */
 export function sealText(sum: Buffer, end_offset: number): Buffer {
   return Buffer.from(`hawser recording 1\n${sum.toString('hex')}\n${end_offset}\n`)
 }
@@ -112,7 +155,7 @@ export function putVarint(into: Buffer, at: number, value: number): number {
   return at
 }
 
-/** Of a whole number up to 2^53. */
+/** The longest form of a whole number up to 2^53. */
 export const longestVarint_bytes = 8
 
 export class JournalDamaged extends Error {
@@ -187,6 +230,8 @@ const endFields: Fields = {
   output_bytes: 'number',
   index: 'array',
 }
+const interruptionFields: Fields = { from_ms: 'number', why: 'string' }
+const resumedFields: Fields = { until_ms: 'number', via: 'string' }
 const entryFields: Fields = {
   time_ms: 'number',
   offset: 'number',
@@ -202,6 +247,12 @@ export const headerOf = (body: Buffer): Header => parsed(body, headerFields) as 
 export function endOf(body: Buffer): End {
   const end = parsed(body, endFields) as End
   for (const entry of end.index) requireFields(entry, entryFields)
+  if (end.interruptions === undefined) return end
+  requireFields(end, { interruptions: 'array' })
+  for (const one of end.interruptions) {
+    requireFields(one, interruptionFields)
+    if (one.until_ms !== undefined) requireFields(one, resumedFields)
+  }
   return end
 }
 

@@ -51,7 +51,7 @@ export function isSignedBy(public_key: string, text: Buffer, signature: Buffer):
       signature,
     )
   } catch {
-    // What is no key has signed nothing.
+    // Bytes that are no key cannot have signed anything.
     return false
   }
 }

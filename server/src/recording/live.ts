@@ -16,6 +16,8 @@ export interface Viewer {
   end(sentence: string): void
   /** Bytes that wait to be sent to the viewer. */
   waiting(): number
+  /** Came to type, or by an invitation: those who supervise cannot take this place. */
+  readonly isGuest?: boolean
 }
 
 /** All viewers of one journal. */
@@ -26,7 +28,7 @@ export interface Audience {
   join(viewer: Viewer): Promise<Disposable>
 }
 
-/** The most viewers of one journal. */
+/** The most viewers of one journal; and the most guests beside them. */
 const mostViewers = 16
 /** The most that may wait for one viewer. */
 const mostWaiting_bytes = 4 * 1024 * 1024
@@ -105,7 +107,9 @@ export function audience(writer: JournalWriter, storage: JournalStorage): Audien
       for (const seat of seats) if (!seat.missed) drop(seat, sentence)
     },
     async join(viewer) {
-      if (seats.size >= mostViewers) {
+      const isGuest = viewer.isGuest === true
+      const alike = [...seats].filter((seat) => (seat.viewer.isGuest === true) === isGuest)
+      if (alike.length >= mostViewers) {
         viewer.end('Too many watch this session already.')
         return { [Symbol.dispose]: () => undefined }
       }

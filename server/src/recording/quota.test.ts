@@ -75,6 +75,7 @@ test.each([
       about: one,
       settings: { record: true, continueUnrecorded },
       onBegun: () => undefined,
+      onOverBudget: () => undefined,
       onFailed: (_error, goesOn) => told.push(goesOn),
     })
     const channel = recorder.channel()

@@ -19,7 +19,7 @@ export interface RecordingQuota {
 export interface QuotaParts {
   /** Whether the disk is nearly full. */
   isLow(): boolean
-  /** For each namespace; 0: no quota. */
+  /** The quota of each namespace; 0: none. */
   quota_bytes: number
   /** The bytes that the recordings of a namespace use. */
   used(tenant_id: string): Promise<number>
@@ -41,7 +41,7 @@ interface Usage {
 }
 
 const again_ms = 10 * minute_ms
-/** Until the next try after a failed measurement. */
+/** The pause after a failed measurement. */
 const retry_ms = minute_ms
 /** How long the start of a recording waits for a measurement. */
 const patience_ms = 2 * second_ms

@@ -77,7 +77,7 @@ export async function readHeader(file: Reading): Promise<Header> {
   throw new JournalDamaged('the recording has no beginning')
 }
 
-/** Its end, found from the back without reading the rest; undefined: it is being written, or was cut off. */
+/** The end of a journal, found from the back; undefined: the journal is being written, or was cut off. */
 export async function readEnd(file: Reading): Promise<End | undefined> {
   const size = await file.size()
   const last = await file.at(Math.max(0, size - head_bytes - seal_bytes), head_bytes + seal_bytes)

@@ -5,12 +5,14 @@ import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { iso, minute_ms, type Clock } from '../kit/clock.ts'
 import { concurrencyByKey } from '../kit/concurrency.ts'
+import { filmstripOf, type RecordingMoment } from './filmstrip.ts'
 import { castOf, framesOf, type PlayedFrame } from './frames.ts'
 import {
   Block,
   JournalDamaged,
   type Ending,
   type Header,
+  type Interruption,
   type JournalEvent,
   type JournalName,
   type Mark,
@@ -27,12 +29,14 @@ import { closeJournal, unended } from './verify.ts'
 import { partAt, partFrom, programOf, type Part, type Source } from './window.ts'
 import { journalWriter, type JournalWriter } from './writer.ts'
 
-/** What a recording is of. */
+/** The session, device and user that a recording is about, and its terminal. */
 export interface About extends Size {
   readonly tenant_id: string
   readonly session_uid: string
   readonly device_uid: string
   readonly username: string
+  /** Who opened the session; absent: unknown. */
+  readonly person?: string | undefined
   readonly term: string
 }
 
@@ -49,6 +53,8 @@ export interface Recording {
 
 export interface Facts extends Size {
   readonly channel: number
+  /** Empty: unknown. */
+  readonly person: string
   readonly term: string
   readonly started_at: string
   readonly duration_ms: number
@@ -56,6 +62,8 @@ export interface Facts extends Size {
   readonly ending: Source['ending']
   readonly program: string
   readonly command: string
+  /** Each with its end, which is that of the recording where nobody came back. */
+  readonly interruptions: Required<Interruption>[]
 }
 
 export interface Posted extends Size {
@@ -68,12 +76,16 @@ export interface Recordings extends AsyncDisposable {
   /** A frame that somebody else has recorded. */
   post(about: Omit<About, keyof Size>, frame: Posted): Promise<void>
   channels(tenant_id: string, session_uid: string): Promise<JournalName[]>
+  /** The journal itself, with everything that was recorded so far. */
+  read(name: JournalName): Promise<Reading>
   frames(name: JournalName): AsyncIterable<PlayedFrame>
   cast(name: JournalName): AsyncIterable<string>
-  /** What is known of it. */
+  /** Facts about a recording. */
   facts(name: JournalName): Promise<Facts>
   /** A part of it: from a moment on, with the screen as it was then, or from a position on. */
   part(name: JournalName, where: { readonly at_ms: number } | { readonly from: number }): Promise<Part>
+  /** At most so many moments of it, for small pictures. */
+  filmstrip(name: JournalName, most: number): Promise<RecordingMoment[]>
   search(name: JournalName, text: string, from: number): Promise<Searched>
   /** The live recordings of a session, the newest last; posted frames do not count. */
   live(tenant_id: string, session_uid: string): Recording[]
@@ -94,6 +106,10 @@ export interface RecordingParts {
   /** Absent: recordings may take all the space there is. */
   quota?: RecordingQuota | undefined
   onFailed(error: Error, name: JournalName): void
+  /** A journal has its end, whoever wrote it. */
+  onEnded?(name: JournalName): void
+  /** The journals of a session are gone. */
+  onRemoved?(tenant_id: string, session_uid: string): Promise<void>
 }
 
 /** The journal of posted frames is closed after so long without a frame; the next frame begins another. */
@@ -102,13 +118,18 @@ const posted_ms = 5 * minute_ms
 const mostPosted = 500
 /** Posted frames of one session that wait to be written. */
 const mostFrames = 1_000
+/** Screens of one namespace that wait to be drawn. */
+const mostDrawn = 32
 
 /** Journals whose index is cached; an index has at most 2048 entries. */
 const mostKnown = 32
 
 interface Open extends Recording {
   readonly posted: boolean
-  readonly writer: Pick<JournalWriter, 'index' | 'duration_ms' | 'output_bytes' | 'unwritten_bytes'>
+  readonly writer: Pick<
+    JournalWriter,
+    'index' | 'interruptions' | 'duration_ms' | 'output_bytes' | 'unwritten_bytes'
+  >
   flush(): Promise<void>
   failed: boolean
 }
@@ -146,12 +167,14 @@ function within(quota: RecordingQuota, file: Appending): Appending {
   }
 }
 
-export function recordings({ storage, key, clock, quota = unlimited, onFailed }: RecordingParts): Recordings {
+export function recordings(parts: RecordingParts): Recordings {
+  const { storage, key, clock, quota = unlimited, onFailed } = parts
   const schedule = flushSchedule()
   const open = new Set<Open>()
   const finishing = new Set<Promise<void>>()
   const posted = new BoundedMap<string, PostedRecording>(mostPosted)
   const bySession = concurrencyByKey(mostFrames)
+  const drawing = concurrencyByKey(mostDrawn)
   /** Headers and indexes of closed journals: players ask for one part after the other. */
   const known = new BoundedMap<string, Omit<Source, 'file'>>(mostKnown)
 
@@ -163,7 +186,7 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
     isPosted: boolean,
     onFailure: (error: Error) => void = () => undefined,
   ): Promise<Open> {
-    const { tenant_id, session_uid, device_uid, username, term, width, height } = about
+    const { tenant_id, session_uid, device_uid, username, person, term, width, height } = about
     await quota.begin(tenant_id)
     const file = within(quota, await storage.create({ tenant_id, session_uid, channel: 0 }, isPosted))
     const { name } = file
@@ -173,6 +196,7 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
       started_at: iso(clock.now()),
       device_uid,
       username,
+      ...(person === undefined ? {} : { person }),
       term,
       width,
       height,
@@ -216,6 +240,7 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
         finished ??= writer.finish().finally(() => {
           open.delete(one)
           finishing.delete(finished!)
+          parts.onEnded?.(name)
         })
         finishing.add(finished)
         viewers.end('The session is over.')
@@ -309,8 +334,8 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
     if (found) return look({ file, ...found })
     const header = await readHeader(file)
     if (going) {
-      const { index, duration_ms, output_bytes } = going.writer
-      return look({ file, header, index, duration_ms, output_bytes, ending: 'going' })
+      const { index, interruptions, duration_ms, output_bytes } = going.writer
+      return look({ file, header, index, interruptions, duration_ms, output_bytes, ending: 'going' })
     }
     const end = await readEnd(file)
     if (!end) return look({ file, header, ...(await unended(file)) })
@@ -329,7 +354,10 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
       if (!closed) {
         await file.close(false)
         await storage.discard(name)
-      } else await onClosed(name, closed.ending)
+      } else {
+        await onClosed(name, closed.ending)
+        parts.onEnded?.(name)
+      }
     } catch (error) {
       // The journal was removed meanwhile; only its mark is left.
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') await storage.discard(name)
@@ -352,15 +380,20 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
       await added
     },
     channels: (tenant_id, session_uid) => storage.list(tenant_id, session_uid),
+    async read(name) {
+      await flushed(name)
+      return storage.read(name)
+    },
     frames: (name) => whole(name, framesOf),
     cast: (name) => whole(name, castOf),
     facts: (name) =>
       opened(name, async (source) => {
-        const { header, duration_ms, output_bytes, ending } = source
-        const { term, width, height, started_at } = header
+        const { header, duration_ms, output_bytes, ending, interruptions = [] } = source
+        const { person = '', term, width, height, started_at } = header
         const { channel } = name
         return {
           channel,
+          person,
           term,
           width,
           height,
@@ -369,12 +402,21 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
           output_bytes,
           ending,
           ...(await programOf(source)),
+          interruptions: interruptions.map((one) => ({ until_ms: duration_ms, via: '', ...one })),
         }
       }),
-    part: (name, where) =>
-      opened(name, (source) =>
-        'at_ms' in where ? partAt(source, where.at_ms) : partFrom(source, where.from),
-      ),
+    async part(name, where) {
+      if ('from' in where) return opened(name, (source) => partFrom(source, where.from))
+      // A screen is drawn from much output: those of one namespace are drawn one after the other.
+      const drawn = drawing.run(name.tenant_id, () => opened(name, (source) => partAt(source, where.at_ms)))
+      if (!drawn) throw new Failure('tooMany')
+      return drawn
+    },
+    async filmstrip(name, most) {
+      const made = drawing.run(name.tenant_id, () => opened(name, (source) => filmstripOf(source, most)))
+      if (!made) throw new Failure('tooMany')
+      return made
+    },
     search: (name, text, from) => opened(name, (source) => searchIn(source, text, from)),
     live: (tenant_id, session_uid) => of(tenant_id, session_uid).filter((one) => !one.posted && !one.failed),
     async remove(tenant_id, session_uid) {
@@ -382,6 +424,7 @@ export function recordings({ storage, key, clock, quota = unlimited, onFailed }:
         await closePosted(`${tenant_id}.${session_uid}`)
         for (const id of known.keys()) if (id.startsWith(`${session_uid}.`)) known.delete(id)
         await storage.remove(tenant_id, session_uid)
+        await parts.onRemoved?.(tenant_id, session_uid)
         quota.freed(tenant_id)
       })
       if (!removing) throw new Error('too many frames of one session wait')

@@ -46,6 +46,9 @@ export async function snapshotAt(
     if (isBehind(event, count)) break
     if (event.kind === 'resize') {
       size = { width: event.width, height: event.height }
+      // Where sizes follow each other without output between them, only the last one counts.
+      const last = steps.at(-1)
+      if (last && !Buffer.isBuffer(last)) steps.pop()
       steps.push(size)
     }
     const bytes = shown(event)

@@ -14,29 +14,98 @@ export interface Screen extends Disposable {
 }
 
 const usual: Size = { width: 80, height: 24 }
-/** Whatever a client says of itself, memory is bounded. */
+/** Larger sizes count as this one, so that no client can make the server use more memory. */
 const largest: Size = { width: 1_000, height: 500 }
 
-const fitting = ({ width, height }: Size): Size => ({
+export const fitting = ({ width, height }: Size): Size => ({
   width: Math.min(width || usual.width, largest.width),
   height: Math.min(height || usual.height, largest.height),
 })
 
-export function screen(first: Size): Screen {
-  let size = fitting(first)
+/**
+ * Cells that commands for many lines may still touch: a few bytes of output can clear or move all of them.
+ */
+export interface ScreenWork {
+  cells: number
+}
+
+/** Cells that a snapshot may cost: ten thousand cleared screens of the usual size, forty of the largest. */
+const snapshotCells = 20_000_000
+/** Output is played in pieces of this size, so that other work gets its turn between two of them. */
+const piece_bytes = 4_096
+
+/**
+ * A terminal without a window. It ignores counts that are larger than its screen: xterm would carry out
+ * `CSI 2147483647 S` line by line, and a few bytes of a session would stop the thread for minutes. It ignores
+ * commands for many lines, too, once `work` is used up: two bytes (`ESC c`) clear half a million cells.
+ */
+export function terminalOf(size: Size, scrollback: number, work: ScreenWork): Terminal {
   const terminal = new xterm.Terminal({
     cols: size.width,
     rows: size.height,
-    scrollback: 0,
+    scrollback,
     allowProposedApi: true,
   })
+  const refuse = (finals: string, most: () => number): void => {
+    for (const final of finals)
+      terminal.parser.registerCsiHandler({ final }, ([count]) => typeof count === 'number' && count > most())
+  }
+  refuse('STLM', () => terminal.rows)
+  refuse('bIZ', () => terminal.cols)
+  /** Whether there is not enough left for so many lines. */
+  const isTooMuch = (lines = terminal.rows): boolean => !spend(work, lines * terminal.cols)
+  const { parser } = terminal
+  for (const final of 'STLM')
+    parser.registerCsiHandler({ final }, ([count]) => isTooMuch(typeof count === 'number' ? count || 1 : 1))
+  for (const prefix of ['', '?']) parser.registerCsiHandler({ prefix, final: 'J' }, () => isTooMuch())
+  for (const [intermediates, final] of [
+    [' ', '@'],
+    [' ', 'A'],
+    ["'", '}'],
+    ["'", '~'],
+  ] as const)
+    parser.registerCsiHandler({ intermediates, final }, () => isTooMuch())
+  for (const final of 'hl')
+    parser.registerCsiHandler(
+      { prefix: '?', final },
+      (modes) => modes.some((mode) => switchesScreens.has(mode)) && isTooMuch(),
+    )
+  parser.registerEscHandler({ final: 'c' }, () => isTooMuch())
+  parser.registerEscHandler({ intermediates: '#', final: '8' }, () => isTooMuch())
+  return terminal
+}
+
+/** Modes with which a program goes to the alternate screen and back. */
+const switchesScreens: ReadonlySet<unknown> = new Set([47, 1047, 1049])
+
+/** False: not so much is left. */
+export function spend(work: ScreenWork, cells: number): boolean {
+  if (cells > work.cells) return false
+  work.cells -= cells
+  return true
+}
+
+export function screen(first: Size): Screen {
+  let size = fitting(first)
+  const work: ScreenWork = { cells: snapshotCells }
+  const terminal = terminalOf(size, 0, work)
   return {
-    show: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
+    async show(bytes) {
+      for (let at = 0; at + piece_bytes < bytes.length; at += piece_bytes)
+        terminal.write(bytes.subarray(at, at + piece_bytes))
+      const rest = bytes.length === 0 ? 0 : ((bytes.length - 1) % piece_bytes) + 1
+      await new Promise<void>((resolve) => terminal.write(bytes.subarray(bytes.length - rest), resolve))
+    },
     resize(to) {
       size = fitting(to)
-      terminal.resize(size.width, size.height)
+      // Both buffers are made anew.
+      if (spend(work, 2 * size.width * size.height)) terminal.resize(size.width, size.height)
     },
-    snapshot: () => Buffer.from(draw(terminal)),
+    snapshot() {
+      // The last size counts, whatever it costs.
+      terminal.resize(size.width, size.height)
+      return Buffer.from(draw(terminal))
+    },
     get size() {
       return size
     },
@@ -76,7 +145,8 @@ function draw(terminal: Terminal): string {
   return out
 }
 
-function styleOf(cell: IBufferCell): string {
+/** The parameters that follow `CSI 0` to give text the look of the cell. */
+export function styleOf(cell: IBufferCell): string {
   const on = (is: number, code: number): string => (is ? `;${code}` : '')
   return (
     on(cell.isBold(), 1) +
@@ -97,7 +167,7 @@ function colour(code: number, value: number, isRgb: boolean, isPalette: boolean)
   return isPalette ? `;${code};5;${value}` : ''
 }
 
-/** What stands at the end of the bytes and is not whole: a part of a character or of a control sequence. */
+/** The end of the bytes that is not whole: a part of a character or of a control sequence. */
 export function unfinishedTail(bytes: Buffer): Buffer {
   const tail = bytes.subarray(-longestTail)
   const escape = tail.lastIndexOf(0x1b)

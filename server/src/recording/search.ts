@@ -33,7 +33,7 @@ export async function searchIn({ file, index }: Source, wanted: string, position
   let count = from?.output_bytes ?? 0
   /** The last of what was shown: a match may begin in it. */
   let text = ''
-  /** Before this place of it there is no further match. */
+  /** There is no further match before this place of `text`. */
   let looked = 0
   /** The last match, until enough of what follows it is known. */
   let open: (Omit<Hit, 'after'> & { end: number }) | undefined

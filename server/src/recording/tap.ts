@@ -1,15 +1,21 @@
 // The recorder of a session's channels. The gateway passes on what it sees; the recorder begins a recording
 // when a program has a terminal and the namespace wants its sessions recorded. Switching that off ends a
-// recording at once, switching it on begins one with the next output. Only output is ever recorded. When a
+// recording at once, switching it on begins one with the next output. Only output is ever recorded, with its
+// secrets masked (masking.ts): what is typed while the terminal does not echo is never seen here. When a
 // recording cannot be written, the session ends, or goes on unrecorded where the namespace chose so;
 // `onFailed` says which.
 import type { Mark, Size } from './journal.ts'
+import { finderOf, masker, type Masker, type ShapeFinder } from './masking.ts'
 import type { About, Recording, Recordings } from './recordings.ts'
 
 export interface ChannelRecorder {
   /** The channel has a terminal from now on. */
   terminal(term: string, size: Size): void
   resize(size: Size): void
+  /** The channel of the recording; undefined: nothing is recorded now. */
+  readonly channel: number | undefined
+  /** This person types from now on; `id`: of a user who joined. */
+  typist(by: string, id?: string): void
   /** The gateway shows this text to the client. */
   announcement(text: string): void
   /** `command`: of an exec. */
@@ -19,6 +25,8 @@ export interface ChannelRecorder {
    * ends the channel.
    */
   output(bytes: Uint8Array): Promise<void> | undefined
+  /** Nobody sees what is shown from now on, or somebody does again. */
+  interrupted(mark: Extract<Mark, { type: 'held' | 'resumed' }>): void
   exit(how: { readonly status?: number; readonly signal?: string }): void
   close(): Promise<void>
 }
@@ -26,15 +34,24 @@ export interface ChannelRecorder {
 /** All channels of one session. */
 export interface SessionRecorder extends AsyncDisposable {
   channel(): ChannelRecorder
+  /** The text with its secrets masked, where the namespace masks them. */
+  mask(text: string): string
   /** The settings of the namespace have changed. */
   apply(settings: RecordingSettings): void
 }
 
-/** What a namespace wants of its sessions. */
+/** How a namespace wants its sessions recorded. */
 export interface RecordingSettings {
   readonly record: boolean
+  /** Nothing is recorded only because the device's data budget is used up. Such a session says so. */
+  readonly overBudget?: boolean
   /** Whether a session that cannot be recorded goes on. */
   readonly continueUnrecorded: boolean
+  /**
+   * Texts before secrets of the namespace's own, beside those that are masked everywhere;
+   * false: none is masked.
+   */
+  readonly mask?: readonly string[] | false
 }
 
 export interface RecorderParts {
@@ -44,6 +61,10 @@ export interface RecorderParts {
   settings: RecordingSettings
   /** The first recording has begun. */
   onBegun(): void
+  /** A terminal is not recorded, because the data budget of the device is used up; may be called again. */
+  onOverBudget(): void
+  /** So many secrets were masked so far, in all channels. */
+  onMasked?(count: number): void
   /** The session cannot be recorded; called once, with the reason and whether the session goes on. */
   onFailed(error: Error, goesOn: boolean): void
 }
@@ -58,7 +79,11 @@ export class NotRecorded extends Error {
 export function sessionRecorder(parts: RecorderParts): SessionRecorder {
   const { recordings, about } = parts
   const channels = new Set<SwitchableRecorder>()
-  let { record: wanted, continueUnrecorded } = parts.settings
+  let { record: wanted, overBudget = false, continueUnrecorded } = parts.settings
+  /** Finds secrets; undefined: none is masked. */
+  let finder = finderOf(parts.settings.mask)
+  /** Secrets that were masked so far. */
+  let masked = 0
   let failure: Error | undefined
   /** `continueUnrecorded` at the moment of the failure: a later change does not end the session. */
   let goesOn = false
@@ -70,10 +95,27 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
     parts.onFailed(error, goesOn)
   }
 
+  const maskedText = (text: string): string =>
+    finder ? Buffer.from(masker(finder).mask(Buffer.from(text))).toString() : text
+
   function channel(): SwitchableRecorder {
+    let hiding: { readonly finder: ShapeFinder; readonly masker: Masker } | undefined
+    /** Masks the secrets in these bytes. */
+    const hide = (bytes: Uint8Array): Uint8Array => {
+      if (!finder) return bytes
+      if (hiding?.finder !== finder) hiding = { finder, masker: masker(finder) }
+      const before = hiding.masker.count
+      const shown = hiding.masker.mask(bytes)
+      masked += hiding.masker.count - before
+      if (hiding.masker.count > before) parts.onMasked?.(masked)
+      return shown
+    }
     let terminal: { term: string; size: Size } | undefined
     let program: Extract<Mark, { type: 'program' }> | undefined
     let shown: string | undefined
+    let typist: Extract<Mark, { type: 'typist' }> | undefined
+    /** Nobody sees what is shown now. */
+    let held: Mark | undefined
     let exit: Mark | undefined
     let begun = false
     let recording: Recording | undefined
@@ -88,6 +130,8 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         if (terminal && terminal.size !== size) one.resize(terminal.size)
         if (shown !== undefined && !begun) one.mark({ type: 'announcement', text: shown })
         if (program) one.mark(program)
+        if (typist) one.mark(typist)
+        if (held) one.mark(held)
         begun = true
         parts.onBegun()
         if (over || !wanted) await one.finish()
@@ -99,7 +143,9 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
       }
     }
     const consider = (): void => {
-      if (wanted && !over && !failure && terminal && program && !recording) starting ??= begin(terminal)
+      if (over || !terminal || !program) return
+      if (overBudget) parts.onOverBudget()
+      if (wanted && !failure && !recording) starting ??= begin(terminal)
     }
     const stop = async (): Promise<void> => {
       const ended = recording
@@ -111,7 +157,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         if (goesOn) return undefined
         throw new NotRecorded('the session cannot be recorded', { cause: failure })
       }
-      return recording?.output(bytes)
+      return recording?.output(hide(bytes))
     }
     /** `fail` has reported the error already. */
     const unlessGoingOn = (error: unknown): void => {
@@ -123,7 +169,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
       await starting
       if (exit) recording?.mark(exit)
       await stop()
-      // Not earlier: the end of the session waits for the channels in this set.
+      // The channel leaves the set last, because the end of the session waits for the channels in it.
       channels.delete(self)
     }
 
@@ -136,6 +182,14 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         terminal = { ...terminal, size }
         recording?.resize(size)
       },
+      get channel() {
+        return recording?.name.channel
+      },
+      typist(by, id) {
+        if (by === typist?.by && id === typist.id) return
+        typist = { type: 'typist', by, ...(id === undefined ? {} : { id }) }
+        recording?.mark(typist)
+      },
       announcement(text) {
         shown = text
         recording?.mark({ type: 'announcement', text })
@@ -144,7 +198,7 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         program = {
           type: 'program',
           program: name,
-          ...(command === undefined ? {} : { command: command.slice(0, longest_command) }),
+          ...(command === undefined ? {} : { command: maskedText(command.slice(0, longest_command)) }),
         }
         consider()
       },
@@ -152,12 +206,16 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
         if (starting) return starting.then(() => write(bytes)).catch(unlessGoingOn)
         return write(bytes)?.catch(unlessGoingOn)
       },
+      interrupted(mark) {
+        held = mark.type === 'held' ? mark : undefined
+        recording?.mark(mark)
+      },
       exit(how) {
         exit = { type: 'exit', ...how }
       },
       apply() {
-        if (wanted) consider()
-        else void stop()
+        if (!wanted) void stop()
+        consider()
       },
       close: () => (closing ??= finish()),
     }
@@ -167,10 +225,13 @@ export function sessionRecorder(parts: RecorderParts): SessionRecorder {
 
   return {
     channel,
+    mask: maskedText,
     apply({ record, ...settings }) {
       continueUnrecorded = settings.continueUnrecorded
-      if (record === wanted) return
+      finder = finderOf(settings.mask)
+      if (record === wanted && overBudget === (settings.overBudget ?? false)) return
       wanted = record
+      overBudget = settings.overBudget ?? false
       for (const one of channels) one.apply()
     },
     async [Symbol.asyncDispose]() {

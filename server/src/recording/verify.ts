@@ -13,10 +13,12 @@ import {
   noSum,
   seal_bytes,
   sealText,
+  withMark,
   type End,
   type Ending,
   type Header,
   type IndexEntry,
+  type Interruption,
 } from './journal.ts'
 import type { Appending, Reading } from './storage/storage.ts'
 import { isSignedBy, type RecordingKey } from './key.ts'
@@ -29,7 +31,7 @@ export type Verification =
   /** Whole as far as it goes, but never closed and signed. */
   | { readonly sound: false; readonly unfinished: boolean; readonly why: string }
 
-/** What a walk through all blocks has found. */
+/** The findings of a walk through all blocks. */
 interface Walked {
   readonly header: Header
   readonly end: { readonly block: ReadBlock; readonly end: End } | undefined
@@ -40,6 +42,7 @@ interface Walked {
   readonly output_bytes: number
   readonly time_ms: number
   readonly index: IndexEntry[]
+  readonly interruptions: readonly Interruption[]
   /** Why the walk ended before the end of the file, when it did. */
   readonly damage: string | undefined
 }
@@ -58,6 +61,8 @@ async function walk(file: Reading): Promise<Walked> {
   let size = { width: 0, height: 0 }
   const index: IndexEntry[] = []
   let damage: string | undefined
+  let typist: string | undefined
+  let interruptions: readonly Interruption[] = []
   const look = (block: ReadBlock): void => {
     if (!header !== (block.kind === Block.header))
       throw new JournalDamaged('a recording has one header, at its beginning')
@@ -67,13 +72,21 @@ async function walk(file: Reading): Promise<Walked> {
       size = { width: header.width, height: header.height }
     } else if (block.kind === Block.events) {
       if (block.offset - (index.at(-1)?.offset ?? -spacing_bytes) >= spacing_bytes)
-        index.push({ time_ms, offset: block.offset, output_bytes, ...size })
+        index.push({
+          time_ms,
+          offset: block.offset,
+          output_bytes,
+          ...size,
+          ...(typist === undefined ? {} : { typist }),
+        })
       for (const event of eventsOf(block.body)) {
         time_ms = event.time_ms
         if (event.kind === 'resize') size = { width: event.width, height: event.height }
         if (event.kind === 'output') output_bytes += event.bytes.length
         if (event.kind === 'mark' && event.mark.type === 'announcement')
           output_bytes += Buffer.byteLength(event.mark.text)
+        if (event.kind === 'mark' && event.mark.type === 'typist') typist = event.mark.by
+        if (event.kind === 'mark') interruptions = withMark(interruptions, time_ms, event.mark)
       }
     } else if (block.kind === Block.end) end = { block, end: endOf(block.body) }
     else if (block.kind === Block.seal) seal = block
@@ -88,7 +101,7 @@ async function walk(file: Reading): Promise<Walked> {
     damage = error.message
   }
   if (!header) throw new JournalDamaged(damage ?? 'the recording has no beginning')
-  return { header, end, seal, sum, length, output_bytes, time_ms, index, damage }
+  return { header, end, seal, sum, length, output_bytes, time_ms, index, interruptions, damage }
 }
 
 /** `key`: the public key that must have signed; else the one in the recording. */
@@ -118,9 +131,9 @@ export async function verifyJournal(file: Reading, key?: string): Promise<Verifi
  */
 export async function unended(
   file: Reading,
-): Promise<Pick<End, 'index' | 'duration_ms' | 'output_bytes'> & { ending: Ending }> {
-  const { index, time_ms, output_bytes } = await walk(file)
-  return { index, duration_ms: time_ms, output_bytes, ending: 'cut off' }
+): Promise<Pick<End, 'index' | 'interruptions' | 'duration_ms' | 'output_bytes'> & { ending: Ending }> {
+  const { index, interruptions, time_ms, output_bytes } = await walk(file)
+  return { index, interruptions, duration_ms: time_ms, output_bytes, ending: 'cut off' }
 }
 
 /**
@@ -139,7 +152,7 @@ export async function closeJournal(
     if (error instanceof JournalDamaged) return undefined
     throw error
   }
-  const { header, end, seal, sum, length, output_bytes, time_ms, index } = walked
+  const { header, end, seal, sum, length, output_bytes, time_ms, index, interruptions } = walked
   if (seal) await file.cut(length)
   else {
     // An end without its seal is written anew.
@@ -147,7 +160,14 @@ export async function closeJournal(
     const before = end ? await sumBefore(file, end.block.offset) : sum
     await file.cut(at)
     const ending: Ending = end ? end.end.ending : 'cut off'
-    const last: End = { ending, ended_at: iso(clock.now()), duration_ms: time_ms, output_bytes, index }
+    const last: End = {
+      ending,
+      ended_at: iso(clock.now()),
+      duration_ms: time_ms,
+      output_bytes,
+      index,
+      ...(interruptions.length > 0 ? { interruptions } : {}),
+    }
     await file.append(endBlocks(last, at, before, key))
     await file.sync()
   }

@@ -53,6 +53,60 @@ async function long(here: ReturnType<typeof place>, finish = true) {
   return { name: recording.name, steps, recording, output: Buffer.concat(steps.map(({ bytes }) => bytes)) }
 }
 
+describe('a filmstrip', () => {
+  test('has the end of the output up to each of its moments, from the beginning of a line on', async () => {
+    using here = place()
+    const { name, steps } = await long(here)
+    const moments = await here.recorded.filmstrip(name, 8)
+    expect(moments).toHaveLength(8)
+    expect(moments.map(({ time_ms }) => time_ms)).toEqual(
+      moments.map(({ time_ms }) => time_ms).toSorted((a, b) => a - b),
+    )
+    for (const { time_ms, size, output } of moments) {
+      const past = Buffer.concat(steps.filter((step) => step.time_ms <= time_ms).map(({ bytes }) => bytes))
+      expect(output.length).toBeGreaterThan(11 * 1024)
+      expect(output.length).toBeLessThanOrEqual(12 * 1024)
+      expect(past.subarray(-output.length).equals(output)).toBe(true)
+      expect(output.toString()).toMatch(/^line \d+ é /)
+      expect(size.width).toBe(time_ms > 300_000 ? 100 : 80)
+      // In a terminal it draws what was shown.
+      using drawn = screen(size)
+      using expected = screen(size)
+      await drawn.show(output)
+      await expected.show(past.subarray(-100_000))
+      expect(drawn.snapshot().toString()).toBe(expected.snapshot().toString())
+    }
+    expect(moments.at(-1)!.time_ms).toBe(599_980)
+  })
+
+  test('neither a pause nor a flood takes all of it, and what shows the same is there once', async () => {
+    using here = place()
+    const recording = await here.recorded.begin(about)
+    const say = async (text: string, then_ms: number) => {
+      await recording.output(Buffer.from(text))
+      here.clock.time += then_ms
+    }
+    await say('one\r\n', 3_600_000)
+    for (let number = 0; number < 2_000; number++) await say(`${'flood '.repeat(100)}\r\n`, 1)
+    await say('\u001b[2J\u001b[Hthree\r\n', 3_600_000)
+    await say('four\r\n', 1_000)
+    await recording.finish()
+    const moments = await here.recorded.filmstrip(recording.name, 8)
+    const ends = moments.map(({ output }) => output.toString().trim().split(/\s/).at(-1))
+    expect(ends.filter((end) => end === 'one')).toHaveLength(1)
+    expect(ends.filter((end) => end === 'flood').length).toBeGreaterThanOrEqual(3)
+    expect(ends.slice(-2)).toEqual([expect.stringContaining('three'), 'four'])
+    expect(moments.length).toBeLessThanOrEqual(8)
+  })
+
+  test('of a recording without output there is none', async () => {
+    using here = place()
+    const recording = await here.recorded.begin(about)
+    await recording.finish()
+    expect(await here.recorded.filmstrip(recording.name, 8)).toEqual([])
+  })
+})
+
 describe('a part of a recording', () => {
   test('begins with the screen of its moment, and goes on with everything that follows', async () => {
     using here = place()
@@ -111,6 +165,25 @@ describe('a part of a recording', () => {
       duration_ms: 599_980,
     })
   })
+})
+
+test('the facts of a recording list its interruptions, up to now while one goes on', async () => {
+  using here = place()
+  const recording = await here.recorded.begin(about)
+  const facts = async () => (await here.recorded.facts(recording.name)).interruptions
+  expect(await facts()).toEqual([])
+  here.clock.time += 5_000
+  recording.mark({ type: 'held' })
+  here.clock.time += 1_000
+  await recording.output(Buffer.from('unseen'))
+  const first = { from_ms: 5_000, why: 'client lost' }
+  expect(await facts()).toEqual([{ ...first, until_ms: 6_000, via: '' }])
+  here.clock.time += 60_000
+  recording.mark({ type: 'resumed', via: 'ssh' })
+  const listed = [{ ...first, until_ms: 66_000, via: 'ssh' }]
+  expect(await facts()).toEqual(listed)
+  await recording.finish()
+  expect(await facts()).toEqual(listed)
 })
 
 test.each([

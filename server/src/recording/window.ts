@@ -3,7 +3,7 @@
 // before it: any number is one, so that nobody can name a place that is none. What one part holds is bounded.
 import { snapshotAt } from './screen-snapshot.ts'
 import { shown } from './frames.ts'
-import type { Ending, Header, IndexEntry, JournalEvent, Size } from './journal.ts'
+import type { Ending, Header, IndexEntry, Interruption, JournalEvent, Size } from './journal.ts'
 import type { Reading } from './storage/storage.ts'
 import { events, placeBefore } from './reader.ts'
 
@@ -15,17 +15,22 @@ export interface Source {
   readonly duration_ms: number
   readonly output_bytes: number
   readonly ending: Ending | 'going'
+  readonly interruptions?: readonly Interruption[]
 }
 
 export type WindowEvent =
   | { readonly time_ms: number; readonly bytes: Buffer }
   | ({ readonly time_ms: number } & Size)
+  /** From here on this person types. */
+  | { readonly time_ms: number; readonly typist: string }
 
 export interface Part {
   readonly time_ms: number
   readonly size: Size
   /** Draws the screen where the part begins; empty where it goes on from another one. */
   readonly screen: Buffer
+  /** Who types where the part begins; empty: unknown. */
+  readonly typist: string
   readonly events: readonly WindowEvent[]
   /** Where the next one begins; undefined: there is no more. */
   readonly next: number | undefined
@@ -43,13 +48,13 @@ export async function partAt({ file, header, index }: Source, time_ms: number): 
     isBefore: (entry) => entry.time_ms <= time_ms,
     isBehind: (event) => event.time_ms > time_ms,
   })
-  return { time_ms, size, screen: bytes, ...(await collected(file, index, output_bytes)) }
+  return { time_ms, size, screen: bytes, ...(await collected(file, header, index, output_bytes)) }
 }
 
 /** The part that goes on from a position. */
 export async function partFrom({ file, header, index }: Source, position: number): Promise<Part> {
   const from = placeBefore(index, (entry) => entry.output_bytes <= position)
-  const part = await collected(file, index, position)
+  const part = await collected(file, header, index, position)
   return {
     time_ms: part.events[0]?.time_ms ?? from?.time_ms ?? 0,
     size: from ?? header,
@@ -60,13 +65,15 @@ export async function partFrom({ file, header, index }: Source, position: number
 
 async function collected(
   file: Reading,
+  { person = '' }: Header,
   index: readonly IndexEntry[],
   position: number,
-): Promise<Pick<Part, 'events' | 'next'>> {
+): Promise<Pick<Part, 'events' | 'next' | 'typist'>> {
   const from = placeBefore(index, (entry) => entry.output_bytes <= position)
-  const found: { time_ms: number; pieces: Buffer[] | undefined; size: Size | undefined }[] = []
+  const found: { time_ms: number; pieces?: Buffer[]; size?: Size; typist?: string }[] = []
   let count = from?.output_bytes ?? 0
   let next: number | undefined
+  let typist = from?.typist ?? person
   for await (const event of events(file, from)) {
     if (count >= position + part_bytes || found.length >= mostEvents) {
       next = count
@@ -81,18 +88,20 @@ async function collected(
       const piece = bytes.subarray(known)
       // A copy: the memory of the block behind it would else stay for as long.
       if (last?.pieces && last.time_ms === event.time_ms) last.pieces.push(Buffer.from(piece))
-      else found.push({ time_ms: event.time_ms, pieces: [Buffer.from(piece)], size: undefined })
+      else found.push({ time_ms: event.time_ms, pieces: [Buffer.from(piece)] })
     } else if (event.kind === 'resize' && count >= position)
-      found.push({
-        time_ms: event.time_ms,
-        pieces: undefined,
-        size: { width: event.width, height: event.height },
-      })
+      found.push({ time_ms: event.time_ms, size: { width: event.width, height: event.height } })
+    else if (event.kind === 'mark' && event.mark.type === 'typist') {
+      if (count < position) typist = event.mark.by
+      else found.push({ time_ms: event.time_ms, typist: event.mark.by })
+    }
   }
   return {
-    events: found.map(({ time_ms, pieces, size }) =>
-      pieces ? { time_ms, bytes: Buffer.concat(pieces) } : { time_ms, ...size! },
-    ),
+    typist,
+    events: found.map(({ time_ms, pieces, size, typist: by }): WindowEvent => {
+      if (pieces) return { time_ms, bytes: Buffer.concat(pieces) }
+      return size ? { time_ms, ...size } : { time_ms, typist: by! }
+    }),
     next,
   }
 }
@@ -102,7 +111,7 @@ export async function programOf({ file }: Source): Promise<{ program: string; co
   let looked = 0
   for await (const event of events(file)) {
     if (isProgram(event)) return { program: event.mark.program, command: event.mark.command ?? '' }
-    // It stands before all output but an announcement.
+    // The mark stands before all output except an announcement, so the first few events decide.
     if (looked++ > 8) break
   }
   return { program: '', command: '' }

@@ -38,10 +38,12 @@ import {
   noSum,
   putVarint,
   sealText,
+  withMark,
   type End,
   type Ending,
   type Header,
   type IndexEntry,
+  type Interruption,
   type JournalName,
   type Mark,
   type Size,
@@ -51,7 +53,7 @@ import type { Appending } from './storage/storage.ts'
 import type { FlushSchedule } from './flush-schedule.ts'
 
 export interface JournalWriter {
-  /** Of the terminal at the start. */
+  /** The size of the terminal at the start. */
   readonly first: Size
   readonly name: JournalName
   readonly size: Size
@@ -61,6 +63,7 @@ export interface JournalWriter {
   /** When the last event was. */
   readonly duration_ms: number
   readonly index: readonly IndexEntry[]
+  readonly interruptions: readonly Interruption[]
   /**
    * Copies the bytes. Resolves when there is room for more; undefined: there is. Throws or rejects when
    * writing has failed.
@@ -86,7 +89,7 @@ export interface WriterParts {
 
 /** A block that has so much is handed to the disk. */
 const block_bytes = 64 * 1024
-/** What may wait for the disk, of one journal. */
+/** The most bytes of one journal that may wait for the disk. */
 export const mostWaiting_bytes = 1024 * 1024
 const goOn_bytes = mostWaiting_bytes / 2
 /**
@@ -127,8 +130,12 @@ class Writer implements JournalWriter {
   #size: Size
   #time_ms = 0
   #output_bytes = 0
+  #typist: string | undefined
+  #interruptions: readonly Interruption[] = []
 
-  /** The block that events are copied into, how much of it is used, and what was true before its first event. */
+  /**
+   * The block that events are copied into, how much of it is used, and what was true before its first event.
+   */
   #block: Buffer | undefined
   #used = 0
   #before: IndexEntry | undefined
@@ -141,7 +148,7 @@ class Writer implements JournalWriter {
   /** Resolves when whoever writes may go on. */
   #drained: PromiseWithResolvers<void> | undefined
 
-  /** What the file has: its length, the sum of its last block, and the places from which reading can begin. */
+  /** The length of the file, the sum of its last block, and the places from which reading can begin. */
   #length = magic.length
   #sum: Buffer = noSum
   #index: IndexEntry[] = []
@@ -152,7 +159,7 @@ class Writer implements JournalWriter {
   #failure: Error | undefined
   #over = false
 
-  /** What the schedule of all journals calls. */
+  /** The methods that the schedule of all journals calls. */
   readonly #flushable = {
     push: (): void => this.#closeBlock(),
     sync: async (): Promise<void> => {
@@ -185,6 +192,10 @@ class Writer implements JournalWriter {
   }
   get index(): readonly IndexEntry[] {
     return this.#index
+  }
+
+  get interruptions(): readonly Interruption[] {
+    return this.#interruptions
   }
 
   async begin(): Promise<void> {
@@ -223,6 +234,8 @@ class Writer implements JournalWriter {
     this.#used = putVarint(block, this.#used, text.length)
     this.#used += text.copy(block, this.#used)
     if (mark.type === 'announcement') this.#output_bytes += Buffer.byteLength(mark.text)
+    if (mark.type === 'typist') this.#typist = mark.by
+    this.#interruptions = withMark(this.#interruptions, this.#time_ms, mark)
   }
 
   async flush(): Promise<void> {
@@ -238,7 +251,7 @@ class Writer implements JournalWriter {
       await this.flush().catch(() => undefined)
       this.#over = true
       schedule.forget(this.#flushable)
-      // What a failed write left behind the last whole block goes; there may be room for the end in its place.
+      // The rest of a failed write behind the last whole block is cut off; the end may fit in its place.
       if (this.#failure) await file.cut(this.#length)
       await this.#seal(this.#failure ? 'failed' : ending)
     } catch (error) {
@@ -265,7 +278,13 @@ class Writer implements JournalWriter {
   #openBlock(bytes: number, now_ms: number): Buffer {
     const block = slab(bytes)
     this.#block = block
-    this.#before = { time_ms: now_ms, offset: 0, output_bytes: this.#output_bytes, ...this.#size }
+    this.#before = {
+      time_ms: now_ms,
+      offset: 0,
+      output_bytes: this.#output_bytes,
+      ...this.#size,
+      ...(this.#typist === undefined ? {} : { typist: this.#typist }),
+    }
     this.#used = putVarint(block, head_bytes, now_ms)
     this.#time_ms = now_ms
     this.#parts.schedule.dirty(this.#flushable)
@@ -290,7 +309,7 @@ class Writer implements JournalWriter {
       this.#waiting = []
       if (!(await this.#append(batch))) break
     }
-    // In the same turn in which nothing more was found: what comes later starts this again.
+    // Cleared in the turn that found nothing more, so that whatever comes later starts this again.
     this.#writing = undefined
   }
 
@@ -351,6 +370,7 @@ class Writer implements JournalWriter {
       duration_ms: this.#time_ms,
       output_bytes: this.#output_bytes,
       index: this.#index,
+      ...(this.#interruptions.length > 0 ? { interruptions: this.#interruptions } : {}),
     }
     await file.append(endBlocks(end, this.#length, this.#sum, key))
     await file.sync()

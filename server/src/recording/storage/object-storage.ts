@@ -23,7 +23,7 @@ import { isGone, openBucket, type BucketParts } from './s3.ts'
 export interface Ledger {
   /** Makes the journal ours, unless a live node has it. `new`: no node had it. */
   take(name: JournalName): Promise<'new' | 'ours' | 'theirs'>
-  /** It is in the bucket; false: it was not ours any more. */
+  /** Removes the entry of a journal that is in the bucket; false: the journal was not ours any more. */
   end(name: JournalName): Promise<boolean>
   /** Gives the journal up; a node that has its file may take it. */
   release(name: JournalName): Promise<unknown>
@@ -44,7 +44,7 @@ export interface ObjectStorageParts extends BucketParts {
 const uploadsAtOnce = 2
 const firstWait_ms = 1_000
 const longestWait_ms = 5 * 60_000
-/** Until the next question whether another node has finished a journal. */
+/** The pause between two questions whether another node has finished a journal. */
 const theirs_ms = 10_000
 /** How long the start of a recording waits for the ledger. */
 const ledger_ms = 2_000
@@ -175,7 +175,8 @@ export function objectStorage(parts: ObjectStorageParts): ObjectStorage {
           return
         }
         parts.onDelayed(error as Error, name, wait_ms)
-        // To the end of the queue: a journal that can never be uploaded does not hold up the others.
+        // The journal goes to the end of the queue: one that can never be uploaded does not
+        // hold up the others.
         waiting.set(id, name)
         timer ??= setTimeout(resume, wait_ms)
         timer.unref()

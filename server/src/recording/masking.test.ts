@@ -1,0 +1,138 @@
+// Secrets are masked in what a terminal shows, however the output is cut, and nothing else is.
+import { expect, test } from 'vitest'
+import { randomFrom } from '../../../tests/fuzz/fuzz.ts'
+import { finderOf, masker, shapeFinder } from './masking.ts'
+import { usualShapes } from './secret-shapes.ts'
+
+const finder = shapeFinder(usualShapes)
+
+function maskedIn(text: string, pieces: readonly string[] = [text]): { text: string; count: number } {
+  const one = masker(finder)
+  const shown = pieces.map((piece) => Buffer.from(one.mask(Buffer.from(piece, 'latin1'))).toString('latin1'))
+  return { text: shown.join(''), count: one.count }
+}
+const stars = (length: number): string => '*'.repeat(length)
+
+test.each([
+  ['export GITHUB=ghp_16C7e42F292c6912E7710c838347Ae178B4a; ls', 'export GITHUB=ghp_', 36, '; ls'],
+  ['key AKIAIOSFODNN7EXAMPLE here', 'key AKIA', 16, ' here'],
+  [
+    'aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\r\n',
+    'aws_secret_access_key = ',
+    40,
+    '\r\n',
+  ],
+  ['secret_key: abc def', 'secret_key: ', 3, ' def'],
+  ['PGPASSWORD=hunter2 psql', 'PGPASSWORD=', 7, ' psql'],
+  ['password: "a b\'c" # end', 'password: "', 5, '" # end'],
+  ['{"token": "abc.def", "id": 5}', '{"token": "', 7, '", "id": 5}'],
+  ["Authorization: Bearer eyJhbGciOi.x-y_z'", 'Authorization: Bearer ', 16, "'"],
+  ['cookie eyJhbGciOiJIUzI1NiJ9.e30.sig\r\n', 'cookie eyJhbGci', 20, '\r\n'],
+  ['mysql --password hunter2 -e x', 'mysql --password ', 7, ' -e x'],
+  ['mysql --password=hunter2 -e x', 'mysql --password=', 7, ' -e x'],
+  ['sshpass -p hunter2 ssh', 'sshpass -p ', 7, ' ssh'],
+  ['git clone https://olga:hunter2@example.com/x', 'git clone https://olga:', 7, '@example.com/x'],
+  ['redis://:hunter2@host', 'redis://:', 7, '@host'],
+  // With colours, as `grep --color` and editors print it.
+  ['token=\x1b[31mabc\x1b[0mdef ', 'token=\x1b[31m***\x1b[0m', 3, ' '],
+  ['\x1b]0;token=abc\x1b\\$ ls', '\x1b]0;token=', 3, '\x1b\\$ ls'],
+  ['token=abc\x1b(Bdef ', 'token=***\x1b(B', 3, ' '],
+])('%s', (text, before, length, after) => {
+  expect(maskedIn(text)).toEqual({ text: `${before}${stars(length)}${after}`, count: 1 })
+})
+
+test('a line that a shell wraps goes on being masked', () => {
+  expect(maskedIn('token=abcdef \rghijkl ok').text).toBe('token=****** \r****** ok')
+  expect(maskedIn("token='abc \rdef' ok").text).toBe("token='****\r***' ok")
+  // A line that ends is no line that goes on.
+  expect(maskedIn('token=abcdef \r\nls').text).toBe('token=****** \r\nls')
+})
+
+test('one secret right behind another is masked too', () => {
+  expect(maskedIn('ghp_abc token=def&password=ghi').text).toBe('ghp_*** token=***&password=***')
+})
+
+test('a private key is masked up to its last line', () => {
+  const body = `${'A'.repeat(64)}\r\n${'b/+'.repeat(20)}==\r\n`
+  const key = `-----BEGIN OPENSSH PRIVATE KEY-----\r\n${body}-----END OPENSSH PRIVATE KEY-----\r\n$ ls`
+  const { text, count } = maskedIn(key)
+  expect(text).toBe(
+    `-----BEGIN OPENSSH PRIVATE KEY-----\r\n${body.replaceAll(/[^\r\n]/g, '*')}-----END OPENSSH PRIVATE KEY-----\r\n$ ls`,
+  )
+  expect(count).toBe(1)
+  // `head -2` of a key: the prompt behind it ends the masking.
+  expect(maskedIn(`-----BEGIN EC PRIVATE KEY-----\r\nMHcC\r\nroot@host:~# ls -l`).text).toBe(
+    '-----BEGIN EC PRIVATE KEY-----\r\n****\r\n****@host:~# ls -l',
+  )
+})
+
+test('a character of several bytes becomes one star', () => {
+  const one = masker(finder)
+  expect(Buffer.from(one.mask(Buffer.from('password=pässwörd ok'))).toString()).toBe('password=******** ok')
+})
+
+test.each([
+  ['[sudo] password for olga: '],
+  ['Password: \r\n'],
+  ['the token of the day is five'],
+  ['5 tokens: many'],
+  ['http://127.0.0.1:8080/path'],
+  ['http://[::1]:8080/'],
+  ['task-force, disk-usage and risk-free'],
+  ['--token-file /run/x'],
+  ['Eurasia and Asia'],
+  ['-----BEGIN PUBLIC KEY-----\r\nMIIB\r\n-----END PUBLIC KEY-----'],
+])('%j is shown as it is', (text) => {
+  const bytes = Buffer.from(text)
+  expect(masker(finder).mask(bytes)).toBe(bytes)
+})
+
+test('however the output is cut, the same is masked', () => {
+  const random = randomFrom(42)
+  const words = [
+    ...usualShapes.map(({ after }) => after),
+    'PASSWORD',
+    '=',
+    ': ',
+    ' ',
+    '"',
+    "'",
+    '\r\n',
+    ' \r',
+    'abcDEF012',
+    '\x1b[1;31m',
+    '\x1b(B',
+    '\x1b[5;5H',
+    '\x1b]0;x\x07',
+    '-----',
+    '@',
+    '/',
+    '\xc3\xa4',
+  ]
+  for (let turn = 0; turn < 500; turn++) {
+    const text = Array.from({ length: 30 }, () => words[random(words.length)]).join('')
+    const pieces: string[] = []
+    for (let at = 0; at < text.length;) {
+      const length = 1 + random(turn % 2 === 0 ? 1 : 12)
+      pieces.push(text.slice(at, at + length))
+      at += length
+    }
+    expect(maskedIn(text, pieces), JSON.stringify(text)).toEqual(maskedIn(text))
+  }
+})
+
+test('what a namespace adds is masked too, and a list that is too long is refused', () => {
+  const own = finderOf(['Ticket#'])
+  const one = masker(own ?? finder)
+  expect(Buffer.from(one.mask(Buffer.from('see TICKET#4711-x and go'))).toString()).toBe(
+    'see TICKET#****** and go',
+  )
+  expect(finderOf(['Ticket#'])).toBe(own)
+  expect(finderOf(false)).toBeUndefined()
+  const long = Array.from({ length: 256 }, (_, index) => ({
+    after: `text ${index}`,
+    follows: 'token' as const,
+    startsWord: true,
+  }))
+  expect(() => shapeFinder(long)).toThrow(RangeError)
+})

@@ -1,0 +1,119 @@
+// The shapes of secrets in a terminal's output. Each shape is a text that comes before a secret, and
+// a rule for what follows: the text itself stays readable, what follows is masked. So a secret is
+// masked as it comes, byte by byte, whether it is printed at once or typed: nothing has to be held
+// back until it is complete.
+
+/** The part that is masked after the text of a shape. */
+export type Follows =
+  /** The rest of the word. */
+  | 'token'
+  /** A value: after `=` or `:`, spaces and quotes, up to the end of the quotes or the word. */
+  | 'value'
+  /** A value as above, or after spaces alone, as command lines have it. */
+  | 'argument'
+  /** The password of an address such as `https://user:password@host`. */
+  | 'address'
+  /** The lines of a private key, up to its last one. */
+  | 'block'
+
+export interface SecretShape {
+  /** Four characters at least, in lower case; letters of either case fit. */
+  readonly after: string
+  readonly follows: Follows
+  /** Whether only the beginning of a word fits: `sk-` is a part of many words. */
+  readonly startsWord: boolean
+}
+
+const shapes = (follows: Follows, startsWord: boolean, texts: readonly string[]): SecretShape[] =>
+  texts.map((after) => ({ after, follows, startsWord }))
+
+/** Shapes that are masked in every namespace. docs/guides/secrets.md lists them for people. */
+export const usualShapes: readonly SecretShape[] = [
+  ...shapes('block', false, [
+    '-----begin private key-----',
+    '-----begin encrypted private key-----',
+    '-----begin openssh private key-----',
+    '-----begin rsa private key-----',
+    '-----begin dsa private key-----',
+    '-----begin ec private key-----',
+    '-----begin pgp private key block-----',
+  ]),
+  ...shapes('token', true, [
+    // Amazon
+    'akia',
+    'asia',
+    // GitHub and GitLab
+    'ghp_',
+    'gho_',
+    'ghu_',
+    'ghs_',
+    'ghr_',
+    'github_pat_',
+    'glpat-',
+    // Slack
+    'xoxb-',
+    'xoxp-',
+    'xoxa-',
+    'xoxs-',
+    'xapp-',
+    // Stripe
+    'sk_live_',
+    'rk_live_',
+    'sk_test_',
+    'whsec_',
+    // Google, DigitalOcean, npm, PyPI, OpenAI, Anthropic, HashiCorp Vault, Docker, age
+    'aiza',
+    'ya29.',
+    'dop_v1_',
+    'npm_',
+    'pypi-',
+    'sk-proj-',
+    'sk-ant-',
+    'hvs.',
+    'dckr_pat_',
+    'age-secret-key-1',
+    // JSON Web Tokens, whose first part begins with {"alg", {"typ" or {"kid" in base64
+    'eyjhbgci',
+    'eyj0exai',
+    'eyjrawqi',
+  ]),
+  ...shapes('value', false, [
+    'password',
+    'passwd',
+    'passphrase',
+    'secret',
+    'token',
+    'api_key',
+    'api-key',
+    'apikey',
+    'access_key',
+    'access-key',
+    'accesskey',
+    'accountkey',
+    'secret_key',
+    'secretkey',
+    'private_key',
+    'credentials',
+    'pgpassword',
+    'mysql_pwd',
+    'sshpass',
+  ]),
+  ...shapes('argument', true, [
+    '--password',
+    '--passwd',
+    '--passphrase',
+    '--secret',
+    '--token',
+    '--api-key',
+    'authorization: bearer',
+    'authorization: basic',
+    'authorization: token',
+    'sshpass -p',
+  ]),
+  // http, https, ssh, mysql, mongodb, git, redis, amqp: whatever letter a scheme ends with.
+  ...shapes(
+    'address',
+    false,
+    [...'abcdefghijklmnopqrstuvwxyz'].map((letter) => `${letter}://`),
+  ),
+]

@@ -1,0 +1,55 @@
+// The thread of the search: it has the index open, plays recordings and looks for lines, so that neither
+// stops the server's own thread. There are two: one indexes, the other one answers. Journals are read by the
+// server's thread, which knows where they are; this one asks for parts of them.
+import { parentPort, workerData } from 'node:worker_threads'
+import { invariant } from '@hawser/contract/failures'
+import type { Reading } from '../recording/storage/storage.ts'
+import { sqliteIndex } from '../storage/search/sqlite.ts'
+import type { IndexedRecording, SearchIndex } from '../storage/search/search-index.ts'
+import { calls, type Calls } from './calls.ts'
+import { findLines, type LineQuery } from './finding.ts'
+import { indexRecording } from './indexing.ts'
+import { wordsOfBody } from './passages.ts'
+
+/** Where the index is: a file of SQLite, or PostgreSQL. */
+export type IndexPlace = { readonly file: string } | { readonly url: string }
+
+/** The calls that the server's thread answers for this one. */
+export type JournalReader = {
+  at(journal: number, offset: number, length: number): Promise<Uint8Array>
+  size(journal: number): Promise<number>
+}
+
+const opening = open(workerData as IndexPlace)
+
+async function open(place: IndexPlace): Promise<SearchIndex> {
+  if ('file' in place) return sqliteIndex(place.file, { wordsOf: wordsOfBody })
+  const { postgresIndex } = await import('../storage/search/postgres.ts')
+  // A query that meets a broken connection fails by itself.
+  return postgresIndex(place.url, () => undefined)
+}
+
+const offers = {
+  async index(recording: IndexedRecording, journal: number) {
+    return indexRecording(await opening, recording, readingOf(journal))
+  },
+  find: async (query: LineQuery) => findLines(await opening, query),
+  known: async (tenant_id: string, session_uid: string) => (await opening).known(tenant_id, session_uid),
+  remove: async (tenant_id: string, session_uid?: string) => (await opening).remove(tenant_id, session_uid),
+  expire: async (tenant_id?: string) => (await opening).expire(tenant_id),
+  async close() {
+    await (await opening)[Symbol.asyncDispose]()
+  },
+}
+export type SearchThread = typeof offers
+
+invariant(parentPort, 'this file is a worker')
+const server: Calls<JournalReader> = calls<JournalReader>(parentPort, offers)
+
+function readingOf(journal: number): Reading {
+  return {
+    size: () => server.call('size', journal),
+    at: async (offset, length) => Buffer.from(await server.call('at', journal, offset, length)),
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  }
+}
