@@ -6,21 +6,25 @@
 import type { Server } from 'node:http'
 import { duplexPair, type Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
+import { features, protocols, type Feature } from '@hawser/contract/tunnel'
 import type { Bus } from '../bus/bus.ts'
+import type { RemoteAttachRequest } from '../gateway/carried-terminal.ts'
 import type { FindTunnel } from '../gateway/device-leg.ts'
 import type { Upgrade } from '../http/upgrade.ts'
 import type { Log } from '../kit/log.ts'
 import { join, startPeers, type PeerAddress, type PeerRequest } from './peers.ts'
 import { deviceName } from '../tunnel/registry.ts'
-import { Unreachable, type Tunnel } from '../tunnel/tunnel.ts'
+import { Unreachable, type RemoteTunnel, type Tunnel } from '../tunnel/tunnel.ts'
 
 export interface Neighbours {
   /** Finds the tunnel of a device on another node. */
   findTunnel: FindTunnel
   /** The same, by the device's uid and the least number that counts. */
-  tunnelOf(uid: string, least: number): Promise<Pick<Tunnel, 'openSsh'> | undefined>
+  tunnelOf(uid: string, least: number): Promise<RemoteTunnel | undefined>
   /** Hands the request over to the node that has registered the name; false if there is none. */
   handOver(name: string, upgrade: Upgrade): Promise<boolean>
+  /** A stream to the terminal of a session at this address, for a client here. */
+  openTerminal(address: PeerAddress, request: RemoteAttachRequest): Promise<Duplex>
   stop(): Promise<void>
 }
 
@@ -34,9 +38,19 @@ export interface NeighbourParts {
   tunnel(uid: string, least: number): Tunnel | undefined
   /** The HTTP server that gets requests which other nodes hand over. */
   http(): Server | undefined
+  /** Gives the terminal of a session here to a client at another node. */
+  terminal(request: RemoteAttachRequest): Promise<Duplex>
 }
 
 const dial_ms = 5_000
+/** What a node may open through the tunnel of another, beside SSH. */
+const carried: readonly string[] = [protocols.resumable, protocols.resume]
+
+/**
+ * The answer of the node that has something: its address and, for a tunnel, what its agent supports. Nodes of
+ * older versions do not say that.
+ */
+type Owner = PeerAddress & { readonly features?: readonly Feature[] }
 
 export async function startNeighbours({
   bus,
@@ -46,15 +60,23 @@ export async function startNeighbours({
   log,
   tunnel,
   http,
+  terminal,
 }: NeighbourParts): Promise<Neighbours> {
   async function serve({ kind, ...about }: PeerRequest, signal: AbortSignal): Promise<Duplex> {
     if (kind === 'http') return connectToHttp(String(about['from']), about['secure'] === 1)
-    const found = kind === 'ssh' ? tunnel(String(about['uid']), Number(about['least'])) : undefined
-    if (!found) throw new Unreachable('The device is not here any more.')
-    return found.openSsh(String(about['id']), signal)
+    if (kind === 'terminal') return terminal(JSON.parse(String(about['request'])) as RemoteAttachRequest)
+    const found = tunnel(String(about['uid']), Number(about['least']))
+    const protocol = String(about['protocol'])
+    if (found && kind === 'ssh') return found.openSsh(String(about['id']), signal)
+    if (found?.carry && kind === 'carry' && carried.includes(protocol))
+      return found.carry(protocol, String(about['head']), signal)
+    if (found && kind === 'check') found.check?.()
+    throw new Unreachable('The device is not here any more.')
   }
 
-  /** A connection to this node's HTTP server, from the address that the other node saw, with TLS or without. */
+  /**
+   * A connection to this node's HTTP server, from the address that the other node saw, with TLS or without.
+   */
   function connectToHttp(remoteAddress: string, encrypted: boolean): Duplex {
     const server = http()
     if (!server) throw new Unreachable('The node is starting.')
@@ -71,10 +93,10 @@ export async function startNeighbours({
   })
   onListening(peers.address)
 
-  async function ownerOf(name: string, question = ''): Promise<PeerAddress | undefined> {
+  async function ownerOf(name: string, question = ''): Promise<Owner | undefined> {
     try {
       const answer = await bus.seek(name, question)
-      return answer === undefined ? undefined : (JSON.parse(answer) as PeerAddress)
+      return answer === undefined ? undefined : (JSON.parse(answer) as Owner)
     } catch (err) {
       log.warn({ event: 'node.unsought', name, err })
       return undefined
@@ -82,10 +104,20 @@ export async function startNeighbours({
   }
 
   async function tunnelOf(uid: string, least: number): ReturnType<Neighbours['tunnelOf']> {
-    const address = await ownerOf(deviceName(uid), String(least))
-    return (
-      address && { openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal) }
-    )
+    const owner = await ownerOf(deviceName(uid), String(least))
+    if (!owner) return undefined
+    const { features: named, ...address } = owner
+    return {
+      features: new Set(features.filter((feature) => named?.includes(feature))),
+      openSsh: (id, signal) => peers.open(address, { kind: 'ssh', uid, id, least }, signal),
+      carry: (protocol, head, signal) =>
+        peers.open(address, { kind: 'carry', uid, least, protocol, head }, signal),
+      // Whatever the answer is: the other node looks after its tunnel.
+      check: () =>
+        void peers
+          .open(address, { kind: 'check', uid, least }, AbortSignal.timeout(dial_ms))
+          .catch(() => undefined),
+    }
   }
 
   return {
@@ -115,6 +147,12 @@ export async function startNeighbours({
       join(stream, socket)
       return true
     },
+    openTerminal: (address, request) =>
+      peers.open(
+        address,
+        { kind: 'terminal', request: JSON.stringify(request) },
+        AbortSignal.timeout(dial_ms),
+      ),
     async stop() {
       await peers[Symbol.asyncDispose]()
     },

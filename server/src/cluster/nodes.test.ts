@@ -8,6 +8,7 @@ import { freshDatabase } from '../../../tests/harness/postgres.ts'
 import { startService } from '../../../tests/harness/service.ts'
 import { buildWorld } from '../../../tests/harness/world.ts'
 import { sample } from '@hawser/contract/examples'
+import { cleanUpAfter } from '../domain/sessions/live-sessions.ts'
 import { iso } from '../kit/clock.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -23,6 +24,10 @@ test('what a node had is written off once, and a node that returns takes back wh
       device_uid: sample.device,
       username: 'root',
       ip_address: '192.0.2.1',
+      person: { kind: 'unknown', id: '', name: '' },
+      via: 'ssh',
+      method: 'password',
+      client: 'SSH-2.0-test',
     })
   const [kept, closed] = ['a'.repeat(64), 'b'.repeat(64)]
   await begin(kept)
@@ -32,8 +37,12 @@ test('what a node had is written off once, and a node that returns takes back wh
   expect(node).not.toBe('')
   // Somebody closes one of them, and then the node is thought lost.
   await stores.of(sample.tenant).sessions.save(closed, { active: 0 })
-  expect((await stores.nodes.cleanUp(node)).sessions).toEqual([kept])
-  expect(await stores.nodes.cleanUp(node)).toEqual({ devices: [], sessions: [] })
+  const { audit, auditLog } = service.rooms
+  expect(await cleanUpAfter({ stores, audit }, node)).toMatchObject({ sessions: 1 })
+  expect(await cleanUpAfter({ stores, audit }, node)).toEqual({ devices: 0, sessions: 0 })
+  expect(await auditLog.entries(sample.tenant, { action: 'session.closed', limit: 9 })).toMatchObject([
+    { actor: { kind: 'server' }, target: { id: kept }, detail: { device: sample.device } },
+  ])
   expect([(await of(kept)).active, (await of(kept)).node]).toEqual([0, ''])
   await sessions.revive()
   expect([(await of(kept)).active, (await of(kept)).node]).toEqual([1, node])

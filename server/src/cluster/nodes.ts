@@ -29,6 +29,8 @@ export interface NodeParts {
   address: string | undefined
   /** Called when another node has cleaned up after this one: devices and sessions must be written again. */
   returned(): Promise<void>
+  /** Writes off what a lost node had. */
+  cleanUp(id: string): Promise<{ devices: number; sessions: number }>
   onLost(id: string, left: { devices: number; sessions: number }): void
   onError(error: unknown): void
 }
@@ -57,8 +59,7 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
 
   /** Marks the devices of a lost node offline and closes its sessions. */
   async function cleanUp(lost: string): Promise<void> {
-    const { devices, sessions } = await stores.nodes.cleanUp(lost)
-    parts.onLost(lost, { devices: devices.length, sessions: sessions.length })
+    parts.onLost(lost, await parts.cleanUp(lost))
   }
 
   async function heartbeat(): Promise<void> {
@@ -113,7 +114,10 @@ export async function nodes(parts: NodeParts): Promise<Nodes> {
   }
 }
 
-/** The address as the database has it. Empty with a port that the system chooses: no earlier node can have had it. */
+/**
+ * The address as the database has it. Empty with a port that the system chooses: no earlier
+ * node can have had it.
+ */
 export function addressText(address: PeerAddress): string {
   if ('path' in address) return `unix:${address.path}`
   return address.port === 0 ? '' : `${address.host}:${address.port}`

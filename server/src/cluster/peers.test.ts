@@ -1,6 +1,6 @@
-// Streams between two nodes, over TCP and over Unix sockets: bytes pass at the reader's pace, and a refusal is
-// told with its reason. Over TCP whoever does not have the secret gets no further than the handshake; a Unix
-// socket opens for nobody but the user of the nodes.
+// Streams between two nodes, over TCP and over Unix sockets: bytes pass at the reader's pace, and a refusal
+// is told with its reason. Over TCP whoever does not have the secret gets no further than the handshake; a
+// Unix socket opens for nobody but the user of the nodes.
 import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -12,11 +12,12 @@ import { PassThrough, type Duplex } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import tls from 'node:tls'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../../tests/harness/eventually.ts'
 import { startPeers, type PeerAddress, type PeerRequest, type Peers } from './peers.ts'
 import { Unreachable } from '../tunnel/tunnel.ts'
 
 const secret = randomBytes(32)
-const signal = AbortSignal.timeout(20_000)
+const signal = new AbortController().signal
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'hawser-peers-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -80,7 +81,7 @@ describe.each([
     source.on('drain', pump)
     pump()
     let before = -1
-    await vi.waitFor(() => {
+    await eventually(() => {
       const same = before === given
       before = given
       expect(same && given > 0).toBe(true)

@@ -1,7 +1,7 @@
 // Streams between nodes: the node that has a device's tunnel opens a stream for the node on which a user
 // wants to reach the device. Two nodes share one connection. Its streams have windows of their own, so that a
-// slow reader slows its device and nobody else. Over TCP the connection is TLS with a pre-shared key that both
-// derive from the installation's secret: a peer without it fails in the handshake, and there are no
+// slow reader slows its device and nobody else. Over TCP the connection is TLS with a pre-shared key that
+// both derive from the installation's secret: a peer without it fails in the handshake, and there are no
 // certificates to renew. Nodes of one machine may use Unix sockets instead, which only the user of the nodes
 // can open. These carry no TLS, which costs more than everything else that a byte meets between two nodes.
 //   a stream begins with: uint16 length, JSON of the request

@@ -7,6 +7,7 @@
 //   3. A key exchange through the forward proves the SSH server's host key, which identifies the device.
 //   4. The device, new or known, gets its tunnel, which from here on belongs to the registry.
 // When something goes wrong the client gets a sentence and is disconnected.
+import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
 import { patterns } from '@hawser/contract/fields'
 import { agentlessPlatform, ping_ms, pong_ms } from '@hawser/contract/tunnel'
@@ -35,6 +36,7 @@ import type { AgentlessRules, JoiningDevice, SshHost } from '../domain/devices/a
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
 import { safeText, type Log } from '../kit/log.ts'
+import type { Meter } from '../tunnel/meter.ts'
 import type { Tunnel, TunnelDevice, TunnelEnd, TunnelOrigin } from '../tunnel/tunnel.ts'
 import type { LoginReports } from './login-report.ts'
 
@@ -42,12 +44,14 @@ export interface AgentlessParts {
   rules: AgentlessRules
   /** Limits failed attempts of one source. */
   failures: Limiter
-  /** What refused logins leave in the log. */
+  /** Writes refused logins to the log. */
   reports: LoginReports
   /** Makes it the tunnel of its device, or closes it. Throws a Failure when there are too many. */
   enter(tunnel: Tunnel, origin: TunnelOrigin): Promise<void>
   /** A heartbeat of the device. */
   seen(device: TunnelDevice): void
+  /** Counts what the socket carries. */
+  meter(socket: Duplex): Meter
   log: Log
 }
 
@@ -63,7 +67,7 @@ export interface EnrolmentLogin extends Disposable {
 export interface Agentless {
   login(source: string): EnrolmentLogin
   /** Resolves when the connection is the tunnel of its device, or has ended. */
-  join(near: Connection, joining: JoiningDevice): Promise<void>
+  join(near: Connection, joining: JoiningDevice, socket: Duplex): Promise<void>
   /** Ends the connections that signed in with a removed key. */
   removed(tenant_id: string, enrolment_key: string): void
   /** Checks the key of every connection again. */
@@ -83,7 +87,7 @@ const shortest_rsa = 2048
 const how = 'ssh -N -R 0:localhost:22'
 const notThis = `This login is for devices that join, and opens nothing: run ${how} …, with -N.`
 
-/** Its message goes to the client, which is then disconnected. */
+/** A refusal whose message goes to the client, which is then disconnected. */
 class Refused extends Error {}
 
 export function agentlessEndpoint(parts: AgentlessParts): Agentless {
@@ -94,7 +98,7 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
   const endRemoved = (near: Connection): void =>
     void near.end(Reason.byApplication, 'The enrolment key was removed.')
 
-  async function openTunnel(near: Connection, joining: JoiningDevice): Promise<void> {
+  async function openTunnel(near: Connection, joining: JoiningDevice, meter: Meter): Promise<void> {
     // From here on news of the key's removal reach this connection; earlier ones show in the database.
     if (!(await rules.hasKey(joining.tenant_id, joining.enrolment_key))) return endRemoved(near)
     const forward = await firstForward(near)
@@ -102,7 +106,7 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
     const { device, status } = await rules.join(joining, host)
     const { source, enrolment_key } = joining
     log.info({ event: 'device.joined', device: device.uid, status, enrolment_key, source })
-    await parts.enter(tunnelOn(near, forward, device), { via: 'ssh', source })
+    await parts.enter(tunnelOn(near, forward, device, meter), { via: 'ssh', source })
     keepAlive(near, () => parts.seen(device))
   }
 
@@ -149,12 +153,12 @@ export function agentlessEndpoint(parts: AgentlessParts): Agentless {
       }
     },
 
-    async join(near, joining) {
+    async join(near, joining, socket) {
       connections.set(near, joining)
       void near.ended.then(() => connections.delete(near))
       void refuseChannels(near)
       try {
-        await openTunnel(near, joining)
+        await openTunnel(near, joining, parts.meter(socket))
       } catch (error) {
         if (!(error instanceof Refused) && !(error instanceof Failure)) {
           log.error({ event: 'enrolment.failed', source: joining.source, err: error })
@@ -271,10 +275,11 @@ async function identify(near: Connection, forward: Forward): Promise<SshHost> {
   }
 }
 
-function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice): Tunnel {
+function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice, meter: Meter): Tunnel {
   return {
     device,
-    openSsh: async (_, signal) => openThrough(near, forward, signal),
+    meter,
+    openSsh: async (_, signal) => meter.session(await openThrough(near, forward, signal)),
     // The device is identified by the host key, which this connection has proved already.
     prove: async () => true,
     close: (why) => void near.end(Reason.byApplication, why),
@@ -282,7 +287,7 @@ function tunnelOn(near: Connection, forward: Forward, device: TunnelDevice): Tun
   }
 }
 
-/** What the end of the connection says about the device. */
+/** Says why the device is gone, from the end of its connection. */
 function endOf({ by, reason, message }: ConnectionEnded): TunnelEnd {
   if (by === 'peer') return { ending: 'closed', detail: safeText(message) }
   if (by === 'network' || reason === Reason.connectionLost) return { ending: 'lost', detail: message }

@@ -1,11 +1,13 @@
-// What may pass between a client and a device, channel by channel. Bytes pass unread. Of the requests, the
-// client's variables are filtered (old agents accept every variable, LD_PRELOAD included), a certificate's
-// forced command replaces the command asked for, and the session's record gets what starts. The recorder gets
-// the output of a terminal before the client does. The device may open only those channels towards the client
-// that the client has asked for.
+// The rules for what passes between a client and a device, channel by channel. Bytes pass unread, except
+// those of files, which transfers.ts follows. The client's variables are filtered, because old agents accept
+// every variable, LD_PRELOAD included. A certificate's forced command replaces the command that was asked
+// for. The session's record says which program starts. The recorder gets the output of a terminal before the
+// client does. The device may open only those channels towards the client that the client has asked for.
 import { passes, tellNamed } from '@hawser/contract/environment'
-import { clientVariable } from '@hawser/contract/tunnel'
+import { clientVariable, keepVariable, keptSubsystem, personVariable } from '@hawser/contract/tunnel'
 import {
+  readListen,
+  readPath,
   readRequest,
   writeRequest,
   type Channel,
@@ -18,24 +20,47 @@ import {
 import type { LiveSession } from '../domain/sessions/live-sessions.ts'
 import type { LoginLimits } from '../domain/access/logins.ts'
 import type { ChannelRecorder } from '../recording/tap.ts'
+import type { HashThread } from './hash-thread.ts'
+import type { LivePolicy } from './live-policy.ts'
+import { addressText, forwardedBy, forwardTap, watchSftp, type SftpWatch } from './transfers.ts'
 
-/** What the policy of one session depends on. */
+/** The parts that the rules of one session depend on. */
 export interface ChannelPolicyParts {
   readonly record: LiveSession
   readonly limits: LoginLimits | undefined
   /** Shown once before the output of a shell in a terminal; empty: nothing. */
   readonly announcement: string
+  /** Who opened the session, for the environment; empty: unknown. */
+  readonly person: string
   /** The client's address, which our own agent puts into the environment. */
   readonly client: { readonly address: string; readonly port: number }
   readonly agentIsOurs: boolean
+  /**
+   * The `Keep` that our own agent gets, so that the terminal outlives this server; undefined: it does not.
+   */
+  readonly keep?: string | undefined
+  /** The agent has said that it keeps the terminal. */
+  onKept?(): void
   /** Variables that may pass beside those of language. */
   readonly acceptEnv: readonly string[]
   /** Whether the agent closes a forwarded connection in both directions when one has ended. */
   readonly closesAtEof: boolean
-  /** What the client reads when the device is lost. */
+  /** The sentence that the client reads when the device is lost. */
   readonly lostMessage: string
+  /** Shells in a terminal; each writes a text there. */
+  readonly shells: Set<(text: string) => void>
+  /** Others may use this terminal from now on; `say` shows them a text. */
+  shareable?(near: Channel, recorder: ChannelRecorder, say: (text: string) => void): void
   /** Makes a recorder for each channel that may have a terminal. */
   recorder(): ChannelRecorder
+  /** The text with its secrets masked. */
+  mask(text: string): string
+  /** Recorders of shells and commands in a terminal, while they run. */
+  readonly recorders?: Set<ChannelRecorder> | undefined
+  /** The policy of the namespace. */
+  readonly policy: LivePolicy
+  /** Hashes the files that pass; absent: that happens here. */
+  readonly hashing?: HashThread | undefined
   /** Called when bytes pass. */
   active(): void
 }
@@ -75,16 +100,23 @@ export function channelPolicy(parts: ChannelPolicyParts): PipeOptions {
     named = true
   }
 
+  const { active, mask, policy } = parts
+  const { events } = parts.record
+  const transfers = { events, mask, policy }
+  const refuse = (kind: 'forward' | 'remote-forward' | 'listen', subject: string, why: string): void =>
+    void events.add({ kind, subject: mask(subject), outcome: 'refused', why })
   return {
     channel(from: Side, opening: Opening) {
-      if (from === 'far')
-        return {
-          allow: opening.type.startsWith('auth-agent') ? askedForAgent : askedForForward,
-          tap: forwardTap(parts),
-        }
-      if (opening.type !== 'session') {
-        const holdEof_ms = parts.closesAtEof ? heldEof_ms : undefined
-        return { allow: permits('permit-port-forwarding'), tap: forwardTap(parts), holdEof_ms }
+      if (from === 'far' || opening.type !== 'session') {
+        const kind = from === 'far' ? 'remote-forward' : 'forward'
+        const forwarded = forwardedBy(opening)
+        const asked = opening.type.startsWith('auth-agent') ? askedForAgent : askedForForward
+        if (!(from === 'far' ? asked : permits('permit-port-forwarding'))) return { allow: false }
+        const why = forwarded.whyNot(policy.rules())
+        if (why !== undefined) refuse(kind, forwarded.text, why)
+        const holdEof_ms = from === 'near' && parts.closesAtEof ? heldEof_ms : undefined
+        const tap = forwardTap(transfers, kind, forwarded, active)
+        return { allow: why === undefined, why, tap, holdEof_ms }
       }
       return { allow: true, tap: sessionTap({ ...parts, name }, permits, () => (askedForAgent = true)) }
     },
@@ -92,19 +124,23 @@ export function channelPolicy(parts: ChannelPolicyParts): PipeOptions {
       if (from === 'far') return false
       if (!request.name.startsWith('cancel-')) {
         if (!permits('permit-port-forwarding')) return false
+        const why = policy.rules().listen()
+        if (why !== undefined) {
+          refuse('listen', listenedOn(request), why)
+          return false
+        }
         askedForForward = true
+        events.add({ kind: 'listen', subject: mask(listenedOn(request)), outcome: 'done' })
       }
       return true
     },
   }
 }
 
-/**
- * Forwarded connections carry bytes only. A request for a terminal, a program or a variable on one of them
- * would bypass every check of sessions, so all requests are refused.
- */
-function forwardTap({ active }: ChannelPolicyParts): Tap {
-  return { data: active, request: () => 'refuse' }
+function listenedOn({ name, payload }: GlobalRequest): string {
+  if (name.startsWith('streamlocal')) return `unix:${readPath(payload)}`
+  const { host, port } = readListen(payload)
+  return addressText(host, port)
 }
 
 interface SessionTapParts extends ChannelPolicyParts {
@@ -123,19 +159,77 @@ function sessionTap(
   /** Resolves when the client has the announcement; output waits for it. */
   let announced: Promise<void> | undefined
   const recorder = parts.recorder()
+  /** Follows the files of this channel, once it is one of SFTP. */
+  let sftp: SftpWatch | undefined
+
+  /** Shows a text to the user of a terminal. */
+  const sayTo =
+    (near: Channel) =>
+    (text: string): void => {
+      const bytes = Buffer.from(text)
+      const recorded = recorder.output(bytes) ?? Promise.resolve()
+      void recorded.then(() => near.write(bytes)).catch(() => undefined)
+    }
+
+  /** From now on the shell's user can be told something. */
+  const tellShell = (near: Channel): void => {
+    const say = sayTo(near)
+    parts.shells.add(say)
+    void near.closed.then(() => parts.shells.delete(say))
+  }
+
+  const { mask, policy, hashing } = parts
+  const transfers = { events: parts.record.events, mask, policy, hashing }
+  const whyNot = (type: 'shell' | 'exec' | 'subsystem', name = ''): string | undefined => {
+    const rules = parts.policy.rules()
+    if (type === 'shell') return undefined
+    return type === 'exec' ? rules.command(name) : rules.subsystem(name)
+  }
+  /** Ends the channel as a program would that says this sentence and fails. */
+  const endWith = (sentence: string): void => {
+    const near = channels?.near
+    if (!near) return
+    const { name, payload } = writeRequest({ type: 'exit-status', status: 1 })
+    void (async () => {
+      await near.write(Buffer.from(`${sentence}\r\n`), terminal ? 0 : 1)
+      await near.request(name, payload)
+      await near.end()
+      await near.close()
+    })().catch(() => undefined)
+  }
+  /** The client is told why, which a refused request could not say. */
+  const refuse = (type: 'shell' | 'exec' | 'subsystem', subject: string, why: string): 'grant' => {
+    const kind = type === 'subsystem' ? type : 'exec'
+    parts.record.events.add({ kind, subject: parts.mask(subject), outcome: 'refused', why })
+    // The request must be answered first.
+    setImmediate(endWith, why)
+    return 'grant'
+  }
 
   const program = (
     type: 'shell' | 'exec' | 'subsystem',
     command?: string,
   ): ReturnType<NonNullable<Tap['request']>> => {
     const forced = parts.limits?.forceCommand
+    const why = whyNot(forced === undefined ? type : 'exec', forced ?? command)
+    if (why !== undefined) return refuse(type, forced ?? command ?? '', why)
     parts.name(forced === undefined ? type : 'exec')
     subsystem = type === 'subsystem' && forced === undefined
-    recorder.program(forced === undefined ? type : 'exec', forced ?? command)
+    const started = forced ?? command
+    if (started !== undefined)
+      parts.record.events.add({
+        kind: subsystem ? 'subsystem' : 'exec',
+        subject: parts.mask(started),
+        outcome: 'done',
+      })
+    if (subsystem && command === 'sftp') sftp ??= watchSftp(transfers, endWith)
+    recorder.program(forced === undefined ? type : 'exec', subsystem ? undefined : started)
     if (type === 'shell' && terminal && forced === undefined && parts.announcement !== '') {
       recorder.announcement(parts.announcement)
       announced = channels?.near.write(Buffer.from(parts.announcement)).catch(() => undefined)
     }
+    if (type === 'shell' && terminal && forced === undefined && channels) tellShell(channels.near)
+    if (terminal && channels) parts.shareable?.(channels.near, recorder, sayTo(channels.near))
     if (forced === undefined) return undefined
     const { name, payload } = writeRequest({ type: 'exec', command: forced })
     return { type: name, payload }
@@ -144,23 +238,37 @@ function sessionTap(
   return {
     opened(near, far) {
       channels = { near, far }
-      void Promise.all([near.closed, far.closed]).then(() => recorder.close())
+      parts.recorders?.add(recorder)
+      void Promise.all([near.closed, far.closed]).then(() => {
+        sftp?.end()
+        parts.recorders?.delete(recorder)
+        return recorder.close()
+      })
       if (!parts.agentIsOurs) return
       const { address, port } = parts.client
-      const { name, payload } = writeRequest({
-        type: 'env',
-        name: clientVariable,
-        value: `${address} ${port}`,
-      })
-      void far.request(name, payload).catch(() => undefined)
+      const told = [
+        { name: clientVariable, value: `${address} ${port}` },
+        ...(parts.person === '' ? [] : [{ name: personVariable, value: parts.person }]),
+      ]
+      for (const variable of told) {
+        const { name, payload } = writeRequest({ type: 'env', ...variable })
+        void far.request(name, payload).catch(() => undefined)
+      }
+      if (parts.keep === undefined) return
+      const { name, payload } = writeRequest({ type: 'env', name: keepVariable, value: parts.keep })
+      far.request(name, payload, true).then(
+        (does) => does && parts.onKept?.(),
+        () => undefined,
+      )
     },
     data(from, { bytes }) {
       parts.active()
-      if (from === 'near') return undefined
+      if (from === 'near') return sftp && hashing?.room()
       const recorded = recorder.output(bytes)
-      if (!announced || !recorded) return recorded ?? announced
+      if (!announced || !recorded) return recorded ?? announced ?? (sftp && hashing?.room())
       return Promise.all([recorded, announced]).then(() => undefined)
     },
+    filter: (from, chunk) => sftp?.filter(from, chunk),
     request(from, asked) {
       if (from === 'far') {
         const exit = readRequest(asked.type, asked.payload)
@@ -170,7 +278,10 @@ function sessionTap(
       }
       const request = readRequest(asked.type, asked.payload)
       if (request.type === 'exec') return program(request.type, request.command)
-      if (request.type === 'shell' || request.type === 'subsystem') return program(request.type)
+      // Only the gateway continues terminals.
+      if (request.type === 'subsystem' && request.name === keptSubsystem) return 'refuse'
+      if (request.type === 'subsystem') return program(request.type, request.name)
+      if (request.type === 'shell') return program(request.type)
       if (request.type === 'env') return variable(parts, request)
       const extension = extensions[request.type]
       if (extension !== undefined && !permits(extension)) return 'refuse'
@@ -183,8 +294,12 @@ function sessionTap(
       if (request.type === 'window-change') recorder.resize(sizeOf(request.size))
       return undefined
     },
-    async ending(near, { lost, exited }) {
-      if (lost) return near.write(Buffer.from(`\r\n${parts.lostMessage}\r\n`), terminal ? 0 : 1)
+    async ending(near, { lost, refused, exited }) {
+      const sentence =
+        refused === undefined
+          ? (sftp?.failure ?? parts.lostMessage)
+          : `The device refused the session: ${plainText(refused)}`
+      if (lost) return near.write(Buffer.from(`\r\n${sentence}\r\n`), terminal ? 0 : 1)
       // Agents never send the exit status of an SFTP server, and clients take its absence for a failure.
       if (exited || !subsystem) return
       const { name, payload } = writeRequest({ type: 'exit-status', status: 0 })
@@ -209,6 +324,11 @@ function variable(
 }
 
 const sizeOf = ({ columns, rows }: { columns: number; rows: number }) => ({ width: columns, height: rows })
+
+/** One line from a device, made safe for a terminal. */
+function plainText(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 200)
+}
 
 /** An administrator's text for a user's terminal: its lines without any control sequence. */
 export function announcementFor(text: string): string {

@@ -2,13 +2,15 @@
 // tunnel. The agent must prove with its host key that it is the device before it gets a password. Wrong
 // passwords do not end the leg, so that the next attempt costs no new key exchange. For a login by public key
 // the gateway logs in with a key of its own, which lives in memory: the agent asks the server whether that
-// key is making this login (see domain/access/signer.ts), and the client's key never leaves the client. Agents
-// in the field have RSA host keys and support only RSA here. Hawser's own has a certificate by the device's key
-// for an Ed25519 key, and gets an Ed25519 key from us: three RSA signatures less for each login. A device
-// without an agent has its own SSH server; there the gateway logs in with the login key of the namespace.
+// key is making this login (see domain/access/signer.ts), and the client's key never leaves the client.
+// Agents in the field have RSA host keys and support only RSA here. Hawser's own has a certificate by the
+// device's key for an Ed25519 key, and gets an Ed25519 key from us: three RSA signatures less for each
+// login. It also gets an approval with that key (see approvals.ts), and asks the server only if it cannot
+// check it. A device without an agent has its own SSH server; there the gateway logs in with the login
+// key of the namespace.
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
-import { hostCertificate } from '@hawser/contract/tunnel'
+import { hostCertificate, type Feature } from '@hawser/contract/tunnel'
 import {
   blobOf,
   ChannelClosed,
@@ -16,24 +18,28 @@ import {
   fingerprintMd5,
   isCertifiedHostKey,
   openClient,
+  ownCompression,
   privateKeyFrom,
   Reason,
   SshError,
   startSession,
   type Algorithms,
   type Answer,
+  type CompressionMode,
   type Connection,
   type PrivateKey,
   type Proof,
   type Questions,
-  type Unauthenticated,
 } from '@hawser/ssh'
 import type { Reachable } from '../domain/access/logins.ts'
 import type { Signer } from '../domain/access/signer.ts'
-import type { Tunnel } from '../tunnel/tunnel.ts'
+import type { ResumableStream } from '../tunnel/resumable.ts'
+import type { RemoteTunnel } from '../tunnel/tunnel.ts'
+import type { Approvals } from './approvals.ts'
+import type { OpenLeg, SpareLegs } from './spare-legs.ts'
 
 /** Finds the tunnel of a device, on this node or on another one. */
-export type FindTunnel = (device: Reachable['device']) => Promise<Pick<Tunnel, 'openSsh'> | undefined>
+export type FindTunnel = (device: Reachable['device']) => Promise<RemoteTunnel | undefined>
 
 export interface DeviceLeg {
   /** Starts to connect, because a login will soon need it. */
@@ -43,19 +49,34 @@ export interface DeviceLeg {
   publicKey(username: string): Promise<boolean>
   /** The connection, after one of the logins succeeded. */
   connection(): Connection
+  /** The stream under it, if it outlives the tunnel. */
+  resumable(): ResumableStream | undefined
   end(): void
 }
 
 export interface DeviceLegParts {
   findTunnel: FindTunnel
   signer: Signer
+  approvals: Pick<Approvals, 'approve'>
   /** The gateway's own key of this type for logins by public key. */
   gatewayKey(type: GatewayKeyType): Promise<PrivateKey>
   /** The key of a namespace for devices without an agent. */
   loginKey(tenant_id: string): Promise<KeyObject>
+  /** Opens a stream that outlives the tunnel; undefined when the agent does not support it. */
+  openResumable?(
+    device: Reachable['device'],
+    tunnel: RemoteTunnel,
+    opening: { readonly id: string; readonly grace_s: number },
+    signal: AbortSignal,
+  ): Promise<ResumableStream | undefined>
+  /** How long a leg waits for the device's next tunnel; 0: it ends with its tunnel. */
+  grace_s?: number
+  spares: SpareLegs
+  /** How data to our own agents is compressed; other agents know no compression. The default is `auto`. */
+  readonly compression?: CompressionMode | 'never'
 }
 
-/** What the gateway proves itself with to an agent: RSA unless the agent is known to support the other. */
+/** The key with which the gateway logs in to an agent: RSA unless the agent is known to support Ed25519. */
 export type GatewayKeyType = 'ed25519' | 'rsa'
 
 /** The device has no tunnel, does not answer in it, or has another host key. */
@@ -70,14 +91,90 @@ export class DeviceUnreachable extends Error {
 }
 
 const dial_ms = 30_000
+/**
+ * The pause before a spare leg is dialled after a login: the person's first steps have the
+ * link to themselves.
+ */
+const refill_ms = 1_000
+/**
+ * A device is worth a spare leg if one takes so long to open: nearer ones do without the second key exchange.
+ */
+const far_ms = 40
 /** Channels that the agent may open towards the client. channels.ts checks that the client asked for them. */
 const fromDevice = ['forwarded-tcpip', 'forwarded-streamlocal@openssh.com', 'auth-agent@openssh.com']
 /** Large packets cost less, and both ends of the leg are often Hawser. */
 const packet_bytes = 128 * 1024
-/** For agents: Hawser's own answers with its certificate, all others with the device's key. */
+/**
+ * Host key algorithms for agents: Hawser's own answers with its certificate, all others
+ * with the device's key.
+ */
 const agentAlgorithms: Algorithms = {
   ...clientAlgorithms,
   hostKey: [hostCertificate.algorithm, ...clientAlgorithms.hostKey],
+}
+
+/**
+ * The algorithms that agents are offered. Compression is offered only where it is wanted;
+ * old agents know none.
+ */
+const forAgents = (compress: DeviceLegParts['compression'] = 'auto') =>
+  compress === 'never'
+    ? { algorithms: agentAlgorithms }
+    : { algorithms: { ...agentAlgorithms, compression: ownCompression }, compress }
+
+/** Dials a leg. Throws DeviceUnreachable. The signal ends the leg, also later. */
+export async function dialDevice(
+  parts: Pick<DeviceLegParts, 'findTunnel' | 'openResumable' | 'grace_s' | 'compression'>,
+  device: Reachable['device'],
+  id: string,
+  signal: AbortSignal,
+): Promise<OpenLeg> {
+  const hasAgent = device.enrolment_key === null
+  const tunnel = await parts.findTunnel(device)
+  if (!tunnel) throw new DeviceUnreachable('The device has no tunnel.', false)
+  const began_ms = performance.now()
+  const features: ReadonlySet<Feature> = (hasAgent && tunnel.features) || new Set()
+  let same = true
+  try {
+    // Made when it is needed: these few bytes are in memory that many share, and a leg lives long.
+    const isDevice = async (key: Buffer): Promise<boolean> => {
+      const expected = blobOf(createPublicKey(device.public_key))
+      return (
+        key.equals(expected) ||
+        (hasAgent && (await isCertifiedHostKey(key, expected, hostCertificate.principal)))
+      )
+    }
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(dial_ms)])
+    const { grace_s = 0 } = parts
+    const resumable =
+      grace_s > 0 ? await parts.openResumable?.(device, tunnel, { id, grace_s }, limit) : undefined
+    // Until somebody is logged in, the leg ends with its tunnel: who logs in wants to know now.
+    const giveUp = (): void => void resumable?.destroy()
+    resumable?.once('away', giveUp)
+    const stream = resumable ?? (await tunnel.openSsh(id, limit))
+    const pipelining = features.has('pipelining')
+    const client = await openClient(stream, {
+      speakSecond: !pipelining,
+      pipelining,
+      // A device that is away does not answer; the stream itself ends when it stays away.
+      ...(resumable ? { keepalive_ms: 0 } : {}),
+      handshake_ms: dial_ms,
+      ...(hasAgent ? forAgents(parts.compression) : {}),
+      checkHostKey: async (key) => (same = await isDevice(key)),
+      channelTypes: fromDevice,
+      packet_bytes,
+      signal,
+    })
+    return {
+      client,
+      features,
+      dialled_ms: performance.now() - began_ms,
+      resumable,
+      keep: () => resumable?.off('away', giveUp),
+    }
+  } catch (cause) {
+    throw new DeviceUnreachable('The device does not answer as it should.', !same, { cause })
+  }
 }
 
 export function deviceLeg(
@@ -86,66 +183,73 @@ export function deviceLeg(
   id: string,
   signal: AbortSignal,
 ): DeviceLeg {
-  let dialled: Promise<Unauthenticated> | undefined
+  let dialled: Promise<OpenLeg> | undefined
+  /** A spare leg on which no attempt was made: it may have been lost unnoticed. */
+  let untried: OpenLeg | undefined
   let connection: Connection | undefined
+  /** The stream under it. */
+  let under: ResumableStream | undefined
   const hasAgent = device.enrolment_key === null
 
-  async function dial(): Promise<Unauthenticated> {
-    const tunnel = await parts.findTunnel(device)
-    if (!tunnel) throw new DeviceUnreachable('The device has no tunnel.', false)
-    let same = true
-    try {
-      const expected = blobOf(createPublicKey(device.public_key))
-      const isDevice = async (key: Buffer): Promise<boolean> =>
-        key.equals(expected) ||
-        (hasAgent && (await isCertifiedHostKey(key, expected, hostCertificate.principal)))
-      const stream = await tunnel.openSsh(id, AbortSignal.any([signal, AbortSignal.timeout(dial_ms)]))
-      return await openClient(stream, {
-        speakSecond: true,
-        handshake_ms: dial_ms,
-        ...(hasAgent ? { algorithms: agentAlgorithms } : {}),
-        checkHostKey: async (key) => (same = await isDevice(key)),
-        channelTypes: fromDevice,
-        packet_bytes,
-        signal,
-      })
-    } catch (cause) {
-      throw new DeviceUnreachable('The device does not answer as it should.', !same, { cause })
-    }
+  const isFar = ({ dialled_ms, features }: OpenLeg): boolean =>
+    dialled_ms >= far_ms && features.has('pipelining')
+
+  /** Takes the spare leg, unless it was lost meanwhile, or dials one. */
+  async function open(): Promise<OpenLeg> {
+    const spare = await parts.spares.take(device, parts.grace_s ?? 0)?.catch(() => undefined)
+    if (!spare) return dialDevice(parts, device, id, signal)
+    untried = spare
+    endWith(spare, signal)
+    return spare
   }
 
-  /** The leg; dials it unless it is open, again if the agent has closed it. */
-  async function leg(): Promise<Unauthenticated> {
-    const open = (dialled ??= dial())
+  /** The leg; opens one unless it is open, again if the agent has closed it. */
+  async function leg(): Promise<OpenLeg> {
+    const opening = (dialled ??= open())
     try {
-      const client = await open
-      void client.transport.ended.then(() => {
-        if (dialled === open) dialled = undefined
+      const found = await opening
+      void found.client.transport.ended.then(() => {
+        if (dialled === opening) dialled = undefined
       })
-      return client
+      return found
     } catch (error) {
-      if (dialled === open) dialled = undefined
+      if (dialled === opening) dialled = undefined
       throw error
     }
   }
 
   const refused: Answer = { accepted: false, partial: false, methods: [] }
 
-  async function attempt(username: string, proof: Proof): Promise<Answer> {
-    const client = await leg()
+  /** One attempt to log in, with a proof for the leg. */
+  async function attempt(
+    username: string,
+    proofFor: (leg: OpenLeg) => Proof | Promise<Proof>,
+  ): Promise<Answer> {
+    const found = await leg()
+    const wasSpare = found === untried
+    untried = undefined
     try {
-      const answer = await client.attempt(username, proof)
-      if (answer.accepted) connection = client.connection()
+      const answer = await found.client.attempt(username, await proofFor(found))
+      if (answer.accepted) {
+        found.keep()
+        connection = found.client.connection()
+        under = found.resumable
+      }
+      if (answer.accepted && isFar(found))
+        setTimeout(() => parts.spares.refill(device, parts.grace_s ?? 0), refill_ms).unref()
       return answer
     } catch {
       // Agents disconnect after too many attempts; the client sees one more refusal.
-      return refused
+      if (!wasSpare) return refused
     }
+    // The spare leg was lost unnoticed, which says nothing about the proof.
+    dialled = undefined
+    return attempt(username, proofFor)
   }
 
   /** Many SSH servers accept passwords only by keyboard-interactive. */
   async function password(username: string, secret: string): Promise<boolean> {
-    const answer = await attempt(username, { method: 'password', password: secret })
+    const answer = await attempt(username, () => ({ method: 'password', password: secret }))
     if (
       answer.accepted ||
       answer.methods.includes('password') ||
@@ -153,32 +257,51 @@ export function deviceLeg(
     )
       return answer.accepted
     const answers = async ({ prompts }: Questions) => prompts.map(({ echo }) => (echo ? '' : secret))
-    return (await attempt(username, { method: 'keyboard-interactive', answer: answers })).accepted
+    return (await attempt(username, () => ({ method: 'keyboard-interactive', answer: answers }))).accepted
+  }
+
+  /**
+   * The gateway's key for this leg, with an approval if the agent checks it, and the login that
+   * is pending for it.
+   */
+  async function ownProof(
+    username: string,
+    { client, features }: OpenLeg,
+    pending: DisposableStack,
+  ): Promise<Proof> {
+    const { negotiated, sessionId } = client.transport
+    const certified = negotiated.hostKey === hostCertificate.algorithm
+    const key = await parts.gatewayKey(certified ? 'ed25519' : 'rsa')
+    const login = parts.signer.open({
+      tenant_id: device.tenant_id,
+      device_uid: device.uid,
+      username,
+      fingerprint: fingerprintMd5(key.blob),
+      privateKey: key.object,
+    })
+    pending.use(login)
+    if (!certified || !features.has('approval')) return { method: 'publickey', key }
+    const approved = await parts.approvals.approve(key, { device_uid: device.uid, username, sessionId })
+    return { method: 'publickey', key: approved }
   }
 
   return {
-    prepare: () => void leg().catch(() => undefined),
+    prepare() {
+      // Whoever has proved nothing does not use a spare leg up.
+      if (!parts.spares.has(device)) leg().catch(() => undefined)
+    },
     password,
     async publicKey(username) {
       if (!hasAgent) {
         const own = privateKeyFrom(await parts.loginKey(device.tenant_id))
-        return (await attempt(username, { method: 'publickey', key: own })).accepted
+        return (await attempt(username, () => ({ method: 'publickey', key: own }))).accepted
       }
-      // Connects first, because the login stays pending for some seconds only, which the agent needs to ask.
-      const { transport } = await leg()
-      const certified = transport.negotiated.hostKey === hostCertificate.algorithm
-      const key = await parts.gatewayKey(certified ? 'ed25519' : 'rsa')
-      const login = parts.signer.open({
-        tenant_id: device.tenant_id,
-        device_uid: device.uid,
-        username,
-        fingerprint: fingerprintMd5(key.blob),
-        privateKey: key.object,
-      })
-      try {
-        if (!(await attempt(username, { method: 'publickey', key })).accepted) return false
-      } finally {
-        login[Symbol.dispose]()
+      {
+        using pending = new DisposableStack()
+        // Only when connected, because the login stays pending for some seconds, which the
+        // agent needs to ask.
+        const proofFor = (found: OpenLeg): Promise<Proof> => ownProof(username, found, pending)
+        if (!(await attempt(username, proofFor)).accepted) return false
       }
       if (!connection || !panicsForUnknown(device) || (await hasAccount(connection))) return true
       await connection.end(Reason.byApplication, 'There is no such account.')
@@ -189,13 +312,22 @@ export function deviceLeg(
       if (!connection) throw new Error('Nobody is logged in on the device yet.')
       return connection
     },
+    resumable: () => under,
     end() {
       void dialled?.then(
-        (client) => client.transport.end(new SshError(Reason.byApplication, 'The session is over.')),
+        ({ client }) => client.transport.end(new SshError(Reason.byApplication, 'The session is over.')),
         () => undefined,
       )
     },
   }
+}
+
+/** Ends a leg that was dialled for nobody in particular with the login that has it now. */
+function endWith({ client: { transport } }: OpenLeg, signal: AbortSignal): void {
+  const end = (): void => transport.end(new SshError(Reason.byApplication, 'The session is over.'))
+  if (signal.aborted) return end()
+  signal.addEventListener('abort', end, { once: true })
+  void transport.ended.then(() => signal.removeEventListener('abort', end))
 }
 
 /**

@@ -3,7 +3,8 @@
 // same times to a client that has proved nothing, so that strangers cannot tell them apart. A client that has
 // signed with a key of the namespace gets the reason and is disconnected. While a person types a password the
 // gateway prepares the leg to the device, within narrow limits; see decision 12. Clients that expect PAM use
-// keyboard-interactive: it asks one question, and the answer is a password like any other.
+// keyboard-interactive: it asks one question, and the answer is a password like any other. A client may first
+// show an identity certificate, which says who is signed in there; it proves no right to log in.
 import { setTimeout as pause } from 'node:timers/promises'
 import {
   fingerprintMd5,
@@ -19,15 +20,34 @@ import {
   type ShownKey,
 } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
-import type { KeyName, KeyDecision, LoginKey, RefusedKey, Target } from '../domain/access/logins.ts'
+import { longestClient, type SessionPerson } from '@hawser/contract/sessions'
+import type { IdentityReader } from '../domain/access/identity-certificates.ts'
+import type {
+  CertificateDecision,
+  KeyName,
+  LoginKey,
+  Reachable,
+  RefusedKey,
+  Target,
+} from '../domain/access/logins.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
-import type { Log } from '../kit/log.ts'
+import { safeText, type Log } from '../kit/log.ts'
+import type { IdentityCertificates } from './identity-certificates.ts'
 import type { LoginMethod, LoginReason, LoginRefusal } from './login-report.ts'
-import { LoginRefused, openLogin, type LoggedIn, type LoginParts, type RefusalReason } from './login.ts'
+import {
+  LoginRefused,
+  openLogin,
+  type LoggedIn,
+  type LoginOrigin,
+  type LoginParts,
+  type RefusalReason,
+} from './login.ts'
 
 export interface HandshakeParts extends LoginParts {
   parseTarget(sshid: string): Target | undefined
+  /** Reads certificates that say who is signed in at the client. */
+  identities: Pick<IdentityCertificates, 'isOwn' | 'read'> & IdentityReader
   /** Limits the legs that are prepared for one source before it has proved anything. */
   preparations: Limiter
 }
@@ -39,6 +59,10 @@ export interface Handshake extends Disposable {
   /** The login, after an attempt was accepted. */
   outcome(): LoggedIn
 }
+
+/** The methods that the server lists to the client. */
+export const methods: readonly string[] = ['password', 'publickey', 'keyboard-interactive']
+const uncounted: Decision = { refuse: methods, uncounted: true }
 
 /** A client that sends nothing for so long waits for a person. */
 const typing_ms = 150
@@ -54,25 +78,43 @@ export function handshake(
   signal: AbortSignal,
 ): Handshake {
   const report = parts.reports.open({ source, via: 'ssh' })
-  const login = openLogin(parts, uid, source, report, log, signal)
+  /** How the client identifies itself, from the first attempt on. */
+  let client = ''
+  /**
+   * Whom an identity certificate of this connection names, in which namespace, and the key that it is for.
+   */
+  let named: { readonly tenant_id: string; readonly person: SessionPerson; readonly key: Buffer } | undefined
+  const origin = ({ device }: Reachable): LoginOrigin => ({
+    via: named ? 'cli' : 'ssh',
+    person: named?.tenant_id === device.tenant_id ? named.person : undefined,
+    client,
+  })
+  const login = openLogin(parts, uid, source, origin, report, log, signal)
   let typing: NodeJS.Timeout | undefined
   let bannerSent = false
   let keyFailed = false
+
+  /** Everybody who is refused gets a reference, whatever the reason: only administrators can look it up. */
+  const withReference = (sentence: string): string => `${sentence} (reference ${report.reference()})`
 
   /** Sends the sentence to the client and disconnects it. */
   function disconnect(attempt: Attempt, reason: LoginReason, sentence: string, rule?: string): never {
     const fingerprint = 'key' in attempt ? fingerprintSha256(attempt.key.blob) : undefined
     report.refused({ reason, rule, fingerprint, method: methodOf(attempt) })
-    attempt.banner(`${sentence}\n`)
-    throw new SshError(Reason.noMoreAuthMethods, sentence)
+    const referenced = withReference(sentence)
+    attempt.banner(`${referenced}\n`)
+    throw new SshError(Reason.noMoreAuthMethods, referenced)
   }
 
-  /** Whether the device accepts the password; without a reachable, permitted device the password is wrong. */
+  /**
+   * Whether the device accepts the password; without a reachable, permitted device the password is wrong.
+   * Throws LoginRefused when the client may know the reason.
+   */
   async function isRight(target: Target, password: string): Promise<boolean> {
     try {
       return await login.password(await login.find(target), target, password)
     } catch (error) {
-      if (!(error instanceof LoginRefused) || error.reason === 'rate-limited') throw error
+      if (!(error instanceof LoginRefused) || toldReasons.has(error.reason)) throw error
       login.failed({ reason: error.reason, rule: error.rule, method: 'password' })
       return false
     }
@@ -87,7 +129,7 @@ export function handshake(
     await pause(due_ms - (performance.now() - asked_at), undefined, { ref: false })
     if (!bannerSent)
       attempt.banner(
-        `${printable(target.data)} is offline or cannot be reached, or does not let you in with this password\n`,
+        `${withReference(`${printable(target.data)} is offline or cannot be reached, or does not let you in with this password`)}\n`,
       )
     bannerSent = true
     return 'refuse'
@@ -110,15 +152,45 @@ export function handshake(
     const to = await login.find(target)
     const verdict = await login.key(to, target, key)
     if (!verdict.allowed) return refuseKey(key, verdict)
-    const accepted = await login.publicKey(to, target, key, verdict.limits)
+    if (login.lacksPerson(to, verdict)) {
+      // Another key of the client may have an owner.
+      if (!bannerSent) attempt.banner(`${sentences['person-required'](printable(target.data))}\n`)
+      bannerSent = true
+      login.refused({
+        reason: 'person-required',
+        method: 'publickey',
+        fingerprint: key.sha256,
+        rule: verdict.name,
+      })
+      return 'refuse'
+    }
+    const accepted = await login.publicKey(to, target, key, verdict)
     if (!accepted && to.device.enrolment_key !== null)
       attempt.banner(
-        `${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}\n`,
+        `${withReference(`${printable(target.data)} does not take the login key of its namespace for ${printable(target.username)}`)}\n`,
       )
     return decision(accepted)
   }
 
+  /** Notes whom the certificate names. The client then goes on with what lets it in. */
+  async function identify(
+    method: 'publickey' | 'publickey-offer',
+    { blob }: ShownKey,
+    certificate: Certificate,
+  ): Promise<Decision> {
+    // After a success in part OpenSSH tries all its keys once more.
+    if (named) return uncounted
+    const claim = parts.identities.read(certificate)
+    const person = claim && (await parts.identities.personOf(claim))
+    if (!person) return 'refuse'
+    if (method === 'publickey-offer') return 'accept'
+    named = { tenant_id: claim.tenant_id, person, key: blob }
+    return { partial: methods }
+  }
+
   async function judge(attempt: Attempt, target: Target): Promise<Decision> {
+    if ('key' in attempt && attempt.key.certificate && parts.identities.isOwn(attempt.key.certificate))
+      return identify(attempt.method, attempt.key, attempt.key.certificate)
     if (attempt.method === 'password') return judgePassword(attempt, target, attempt.password)
     if (attempt.method === 'keyboard-interactive') {
       prepareSoon(target)
@@ -131,8 +203,11 @@ export function handshake(
     if (attempt.method === 'publickey-offer') {
       const key = loginKey(attempt.key)
       const offered = await login.offered(target, key)
-      if (!offered.allowed) report.refused(refusalOf(offered, key.sha256))
-      return decision(offered.allowed)
+      if (offered.allowed) return 'accept'
+      // OpenSSH also offers the plain key of a certificate, which is nobody's failure.
+      if (named?.key.equals(attempt.key.blob)) return uncounted
+      report.refused(refusalOf(offered, key.sha256))
+      return 'refuse'
     }
     return 'refuse'
   }
@@ -153,6 +228,7 @@ export function handshake(
     async authenticate(attempt) {
       clearTimeout(typing)
       report.asked(attempt.user)
+      client = safeText(attempt.peerIdent, longestClient - 1)
       const target = parts.parseTarget(attempt.user)
       if (!target) disconnect(attempt, 'invalid-sshid', `${printable(attempt.user)} is not a valid SSHID`)
       const judged = await judge(attempt, target).catch((error: unknown) => {
@@ -195,8 +271,16 @@ const sentences: Readonly<Record<RefusalReason, (name: string) => string>> = {
   firewall: (name) => `you cannot access ${name} due a policy rule`,
   'device-limit': () =>
     'the namespace has more devices than it may have; its owner has to choose some or to subscribe',
+  'person-required': (name) =>
+    `${name} is for people whom its namespace knows: use hawser ssh or the terminal in the browser, or ask an administrator to make you the owner of your public key`,
   'rate-limited': () => 'Too many failed attempts from your address; wait a while.',
 }
+
+/**
+ * Reasons that a client may know although it has no key of the namespace: it sent too much, or
+ * the right password.
+ */
+const toldReasons: ReadonlySet<RefusalReason> = new Set(['rate-limited', 'person-required'])
 
 /** A key that is no good, or a signature that is not the key's. */
 type ProofRefused = Pick<RefusedKey, 'because' | 'rule'> & {
@@ -226,6 +310,7 @@ function loginKey({ type, bits, blob, certificate }: ShownKey): LoginKey {
     ...keyName(type, blob),
     certificate: certificate && {
       authority: keyName(parsePublicKeyBlob(certificate.authority).type, certificate.authority),
+      id: certificate.id,
       judge: (use) =>
         verdictOf(
           certificate,
@@ -240,7 +325,10 @@ export function keyName(type: string, blob: Buffer): KeyName {
   return { fingerprint: fingerprintMd5(blob), line: publicKeyLine(type, blob) }
 }
 
-function verdictOf(certificate: Certificate, judged: ReturnType<typeof judgeCertificate>): KeyDecision {
+function verdictOf(
+  certificate: Certificate,
+  judged: ReturnType<typeof judgeCertificate>,
+): CertificateDecision {
   if (!judged.allowed) return { ...judged, reason: 'certificate' }
   return {
     allowed: true,

@@ -1,7 +1,7 @@
 // The gateway's host keys. They are created at the first start and stored, sealed, in the database, so that
 // clients know the server again after a restart and on every node. Ed25519 is for today's clients. RSA is for
 // old ones; it takes long to create, so at the very first start it is added a moment later.
-import { createPrivateKey, generateKeyPair, type KeyObject } from 'node:crypto'
+import { createPrivateKey, generateKeyPair, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { privateKeyFrom, type PrivateKey } from '@hawser/ssh'
 
@@ -38,6 +38,26 @@ export async function hostKeys({ kept, vault, now, later }: HostKeyParts): Promi
   if (!types.has('ssh-ed25519')) await make('ssh-ed25519')
   if (!types.has('ssh-rsa')) later('host-key', () => make('ssh-rsa'))
   return list
+}
+
+/** A key of the gateway's own that all nodes share: made when it is first needed, and stored, sealed. */
+export async function sharedKey(
+  { kept, vault, now }: Pick<HostKeyParts, 'kept' | 'vault' | 'now'>,
+  type: string,
+  purpose: string,
+): Promise<PrivateKey> {
+  const load = async (): Promise<PrivateKey | undefined> => {
+    const row = (await kept.list()).find((one) => one.type === type)
+    return row && privateKeyFrom(createPrivateKey(vault.open(purpose, row.private_key)))
+  }
+  const stored = await load()
+  if (stored) return stored
+  const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
+  await kept.insert({ type, private_key: vault.seal(purpose, pem), created_at: now() })
+  // Another node may have been quicker.
+  const made = await load()
+  if (!made) throw new Error(`The ${purpose} was not stored.`)
+  return made
 }
 
 /** The keys that were created already, best first. */

@@ -2,6 +2,7 @@
 // and then becomes a session, or the tunnel of a device without an agent. When the server stops, the listener
 // accepts no more connections, and sessions get some time to end.
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import {
   acceptConnection,
   ConnectionEnded,
@@ -11,19 +12,33 @@ import {
   type PrivateKey,
 } from '@hawser/ssh'
 import { Failure } from '@hawser/contract/failures'
-import type { OpenSession } from '../domain/sessions/revocation.ts'
+import type { KeptScreen } from '../recording/kept-screen.ts'
+import type { Size } from '../recording/journal.ts'
+import type { HeldFor, OpenSession } from '../domain/sessions/revocation.ts'
 import { neighbourhood, plainAddress } from '../kit/address.ts'
 import { Counter } from '../kit/counter.ts'
+import type { Clock } from '../kit/clock.ts'
 import { newUid } from '../kit/ids.ts'
-import type { LineLimiter } from '../kit/line-limiter.ts'
-import type { Log } from '../kit/log.ts'
+import type { LineLimiter, Log } from '../kit/log.ts'
 import type { Agentless } from './agentless.ts'
+import { giveTerminal, type RemoteAttachRequest } from './carried-terminal.ts'
 import { clientChannels, clientRequests } from './channels.ts'
-import { handshake, type HandshakeParts } from './handshake.ts'
+import type { RemoteSessions } from './coming-back.ts'
+import type { HashThread } from './hash-thread.ts'
+import { heldSessions, type HeldSessions } from './held-sessions.ts'
+import { handshake, methods, type HandshakeParts } from './handshake.ts'
 import { BadHeader, readProxyHeader, type Origin } from './proxy-header.ts'
-import { runSession, type Recording } from './session.ts'
+import { restoredSessions, type RestoredSessionParts, type RestoredSessions } from './restored-sessions.ts'
+import { runSession, type PolicySource, type Recording, type SessionParts } from './session.ts'
 import { whyRefused, type Startups, type WhyRefused } from './startups.ts'
-import { openTerminal, type Terminal, type TerminalRequest } from './terminal.ts'
+import { typistPlaces } from './sharing.ts'
+import {
+  attachTerminal,
+  openTerminal,
+  type AttachRequest,
+  type Terminal,
+  type TerminalRequest,
+} from './terminal.ts'
 
 export interface GatewayParts extends HandshakeParts {
   listen: { readonly host: string; readonly port: number }
@@ -34,6 +49,23 @@ export interface GatewayParts extends HandshakeParts {
   startups: Startups
   idle_ms: number
   recording: Recording
+  /** Whether a session may wait for its person. */
+  mayWait(held: HeldFor): Promise<boolean>
+  standing: SessionParts['standing']
+  /** Sessions of other nodes; undefined: there are no others. */
+  remote: RemoteSessions | undefined
+  /** The user can continue the session in a browser, until this is disposed. */
+  attachable(session_uid: string, user_id: string): Disposable
+  /** The screen of a terminal that may be held. */
+  screen(size: Size): KeptScreen
+  /** The time between two keepalives to a silent client. After some without an answer the client is lost. */
+  keepalive_ms: number
+  clock: Clock
+  policies: PolicySource
+  /** Sessions whose terminals agents keep while the server is away, and by which it continues them. */
+  kept: RestoredSessionParts['kept']
+  keepSecret: SessionParts['keepSecret']
+  hashing: HashThread
   agentless: Agentless
   /** Limits lines that strangers cause. */
   lines: LineLimiter
@@ -43,6 +75,8 @@ export interface GatewayParts extends HandshakeParts {
 export interface Gateway {
   readonly port: number
   readonly sessions: ReadonlyMap<string, OpenSession>
+  /** Sessions that go on without their client. */
+  readonly held: HeldSessions
   /** Connections that were refused before they could try anything. */
   readonly refused: Counter<WhyRefused>
   /**
@@ -50,6 +84,12 @@ export interface Gateway {
    * user.
    */
   terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal>
+  /** Continues a session of this node in a browser; as `terminal`. */
+  attach(request: AttachRequest, source: string, signal: AbortSignal): Promise<Terminal>
+  /** Gives a session of this node to a client at another node, at the other end of the stream. */
+  give(request: RemoteAttachRequest): Promise<Duplex>
+  /** A device says which terminals it has kept. */
+  readonly restore: Pick<RestoredSessions, 'arrived' | 'reported' | 'left'>
   /** Accepts no more connections; resolves when the sessions have ended, at the latest after this time. */
   stop(grace_ms: number): Promise<void>
 }
@@ -62,6 +102,9 @@ const login_ms = 120_000
 const software = 'Hawser_OpenSSH'
 /** Refused connections share one line of the log in this time, so that nobody can fill the log with them. */
 const logRefused_ms = 10_000
+
+const leavingSentence =
+  'The server is stopping. Your session goes on: log in again in a moment to continue it.'
 
 const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
@@ -82,20 +125,36 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     return family !== 0 && parts.trusted.check(address, family === 6 ? 'ipv6' : 'ipv4')
   }
 
+  const held = heldSessions(parts.clock)
+  const typistPlace = typistPlaces()
   const refused = refusals(log)
   const sessionParts = {
     open,
     idle_ms: parts.idle_ms,
     isThere: parts.logins.isThere,
+    mayReach: async (...login: Parameters<SessionParts['mayReach']>) =>
+      (await parts.logins.firewall(...login)).allowed,
     recording: parts.recording,
+    held,
+    remote: parts.remote,
+    screen: parts.screen,
+    typistPlace,
+    mayWait: parts.mayWait,
+    standing: parts.standing,
+    attachable: parts.attachable,
+    policies: parts.policies,
+    keepSecret: parts.keepSecret,
+    restoring: (device_uid: string) => restored.pending(device_uid),
+    hashing: parts.hashing,
   }
   let stopping = false
+  const restored = restoredSessions({ ...parts, ...sessionParts, begun: track })
 
   async function terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal> {
     if (stopping) throw new Failure('unavailable', { message: 'The server is stopping.' })
     using stack = new DisposableStack()
     if (!stack.use(parts.startups.session(source))) {
-      using report = parts.reports.open({ source, via: 'web', by: request.by })
+      using report = parts.reports.open({ source, via: 'web', by: request.person.name })
       report.asked(`${request.username}@${request.device_uid}`)
       report.refused({ reason: 'too-many-sessions' })
       throw new Failure('tooMany', { message: 'Too many sessions from your address.' })
@@ -128,7 +187,8 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
     const pending = new AbortController()
     unauthenticated.add(pending)
     const gone = new AbortController()
-    socket.once('close', () => gone.abort())
+    const leave = (): void => gone.abort()
+    socket.once('close', leave)
     try {
       using login = handshake(parts, newUid(), origin.address, log, gone.signal)
       using enrolment = parts.agentless.login(origin.address)
@@ -136,7 +196,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         software,
         hostKeys: parts.hostKeys,
         algorithms: parts.algorithms,
-        methods: ['password', 'publickey', 'keyboard-interactive'],
+        methods,
         async authenticate(attempt) {
           if (attempt.method === 'password' || attempt.method === 'publickey') startup.tried()
           const decision = await (enrolment.isFor(attempt.user) ? enrolment : login).authenticate(attempt)
@@ -152,6 +212,7 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
         answerKexInit: !proxied && isLoopback(peer),
         channelTypes: clientChannels,
         globalRequests: clientRequests,
+        keepalive_ms: parts.keepalive_ms,
         signal: pending.signal,
       })
       // readProxyHeader has paused the socket.
@@ -171,11 +232,13 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
       const joining = enrolment.joining()
       // The connection counts as unauthenticated until it is a tunnel, which the registry counts and ends.
       if (joining) {
-        await parts.agentless.join(near, joining)
+        await parts.agentless.join(near, joining, socket)
         return startup.loggedIn()
       }
       startup.loggedIn()
       unauthenticated.delete(pending)
+      // From now on the session may outlive its client.
+      socket.off('close', leave)
       await runSession(sessionParts, near, login.outcome(), origin, log)
     } finally {
       unauthenticated.delete(pending)
@@ -204,14 +267,43 @@ export async function startGateway(parts: GatewayParts): Promise<Gateway> {
   return {
     port: (listener.address() as AddressInfo).port,
     sessions: open,
+    held,
     refused: refused.counts,
     terminal,
+    async attach(request, source, signal) {
+      if (stopping) throw new Failure('unavailable', { message: 'The server is stopping.' })
+      return attachTerminal({ logins: parts.logins, held }, request, source, signal)
+    },
+    async give(request) {
+      if (stopping) throw new Failure('unavailable', { message: 'The server is stopping.' })
+      return giveTerminal(held, request)
+    },
+    restore: restored,
     async stop(grace_ms) {
       stopping = true
       listener.close()
+      restored.stop()
       for (const pending of unauthenticated) pending.abort()
+      // A session whose terminal an agent keeps goes on when a server is there again. Every other one ends here.
+      const left = new Set<string>()
+      const letGo = ({ uid, end }: OpenSession): void => {
+        if (held.find(uid)?.leave(leavingSentence) === true) left.add(uid)
+        else end('The server is stopping.')
+      }
+      for (const session of open.values())
+        if (held.find(session.uid)?.held_until !== undefined) letGo(session)
       const late = setTimeout(() => {
-        for (const session of open.values()) session.end('The server is stopping.')
+        const sessions = [...open.values()].map((session) => ({
+          session,
+          continues: held.find(session.uid)?.continues,
+        }))
+        for (const { session, continues } of sessions) if (continues === undefined) letGo(session)
+        // Whoever has come back to a session is told what becomes of that one; if it is not here, another node has it.
+        for (const { session, continues } of sessions)
+          if (continues !== undefined)
+            session.end(
+              left.has(continues) || !open.has(continues) ? leavingSentence : 'The server is stopping.',
+            )
       }, grace_ms)
       await Promise.all(served)
       clearTimeout(late)

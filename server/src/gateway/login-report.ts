@@ -1,12 +1,13 @@
-// What a refused login leaves behind: one line in the log and one count. A login is one connection that tried
+// A refused login leaves one line in the log and one count behind. A login is one connection that tried
 // to prove something; it is refused when the connection ends without a session. Clients try all their keys and
 // some passwords on one connection, so the line has the most telling refusal and the keys that were tried.
 // Whoever is refused learns nothing of it. Lines about one source are limited, because strangers cause them.
 import type { Reachable } from '../domain/access/logins.ts'
+import type { RefusedLogin } from '../domain/access/refusals.ts'
 import { neighbourhood } from '../kit/address.ts'
 import { Counter } from '../kit/counter.ts'
-import type { LineLimiter } from '../kit/line-limiter.ts'
-import { safeText, type Log } from '../kit/log.ts'
+import { safeText, type LineLimiter, type Log } from '../kit/log.ts'
+import type { References } from './references.ts'
 
 /** Why logins are refused. The metrics have one count for each; docs/guides/monitoring.md explains them. */
 export const loginReasons = [
@@ -17,6 +18,7 @@ export const loginReasons = [
   'host-key-changed',
   'firewall',
   'device-limit',
+  'person-required',
   'password',
   'unknown-key',
   'key-scope',
@@ -55,14 +57,22 @@ export interface AcceptedProof {
   readonly refused: number
 }
 
+/** Where refused logins are kept for administrators, and what refused people are shown to name one. */
+export interface KeptRefusals {
+  readonly references: References
+  keep(login: RefusedLogin): void
+}
+
 export interface LoginReport extends Disposable {
-  /** What the client asked for, in its own words. */
+  /** Notes the SSHID that the client sent. */
   asked(sshid: string): void
-  /** The device that those words mean. */
+  /** Notes the device that the SSHID means. */
   found(to: Reachable): void
   /** An attempt was refused. */
   refused(refusal: LoginRefusal): void
   accepted(method: LoginMethod, fingerprint: string | undefined): AcceptedProof
+  /** The reference by which an administrator finds the reason. It says nothing about the reason by itself. */
+  reference(): string
 }
 
 export interface LoginReports {
@@ -72,30 +82,33 @@ export interface LoginReports {
   readonly refused: Counter<LoginReason>
 }
 
+const loginRefused = 'login.refused'
 /** Fingerprints in one line. A connection may fail six times. */
 const mostKeys = 6
 
-export function loginReports(log: Log, lines: LineLimiter): LoginReports {
+export function loginReports(log: Log, lines: LineLimiter, { references, keep }: KeptRefusals): LoginReports {
   const accepted = new Counter(loginMethods)
   const refused = new Counter(loginReasons)
 
   return {
     accepted,
     refused,
-    open({ source, via, by, event = 'login.refused' }) {
+    open({ source, via, by, event = loginRefused }) {
       let sshid = ''
       let to: Reachable | undefined
       let telling: LoginRefusal | undefined
       let attempts = 0
       let isIn = false
       const keys = new Set<string>()
+      const reference = (): string => references.of(source, sshid)
       return {
+        reference,
         asked: (text) => void (sshid = text),
         found: (reachable) => void (to = reachable),
         refused(refusal) {
           attempts += 1
           if (refusal.fingerprint !== undefined) keys.add(refusal.fingerprint)
-          // That a client has a key more, which nobody knows, says less than any other reason.
+          // Clients offer all their keys, so an unknown key says less than any other reason.
           if (telling === undefined || refusal.reason !== 'unknown-key') telling = refusal
         },
         accepted(method, fingerprint) {
@@ -106,13 +119,9 @@ export function loginReports(log: Log, lines: LineLimiter): LoginReports {
         [Symbol.dispose]() {
           if (isIn || telling === undefined) return
           refused.add(telling.reason)
-          if (!lines.allows(neighbourhood(source))) return
-          const { reason, rule, detail, method, fingerprint } = telling
-          log.info({
-            event,
-            reason,
-            rule,
-            detail,
+          const login = {
+            reference: reference(),
+            ...telling,
             source,
             via,
             by,
@@ -121,11 +130,13 @@ export function loginReports(log: Log, lines: LineLimiter): LoginReports {
             tenant_id: to?.namespace.tenant_id,
             device: to?.device.uid,
             name: to && `${to.namespace.name}.${to.device.name}`,
-            method,
-            fingerprint,
-            keys_tried: keys.size > 1 ? [...keys].slice(0, mostKeys) : undefined,
             attempts,
-          })
+          }
+          // A device that may not join was refused by no namespace that its words name.
+          if (event === loginRefused) keep(login)
+          if (!lines.allows(neighbourhood(source))) return
+          const keys_tried = keys.size > 1 ? [...keys].slice(0, mostKeys) : undefined
+          log.info({ event, ...login, keys_tried })
         },
       }
     },

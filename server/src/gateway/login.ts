@@ -2,8 +2,10 @@
 // device is meant, is it online, does the firewall allow this caller, and is this proof valid. The device
 // checks passwords; the namespace's keys are checked here. Nothing is written for a caller who has proved
 // nothing. The caller of this module words the refusals.
+import { unknownPerson, type SessionPerson, type SessionOrigin } from '@hawser/contract/sessions'
 import type { LiveSession, LiveSessions } from '../domain/sessions/live-sessions.ts'
 import type {
+  AcceptedKey,
   KeyDecision,
   LoginKey,
   LoginLimits,
@@ -22,7 +24,7 @@ export interface LoginParts extends DeviceLegParts {
   sessions: LiveSessions
   /** Limits refused passwords and keys of one source. */
   failures: Limiter
-  /** What refused logins leave in the log. */
+  /** Writes refused logins to the log. */
   reports: LoginReports
 }
 
@@ -33,6 +35,19 @@ export interface LoggedIn {
   readonly record: LiveSession
   readonly limits: LoginLimits | undefined
   readonly proof: AcceptedProof
+  readonly person: SessionPerson
+  readonly via: SessionOrigin
+  /** The MD5 fingerprint of the registered key that let them in; undefined: it was a password. */
+  readonly key: string | undefined
+}
+
+/** How a login comes in. */
+export interface LoginOrigin {
+  readonly via: SessionOrigin
+  /** Who is signed in at the client; undefined: whoever the key belongs to. */
+  readonly person?: SessionPerson | undefined
+  /** How the client identifies itself. */
+  readonly client: string
 }
 
 export type RefusalReason = Extract<
@@ -43,6 +58,7 @@ export type RefusalReason = Extract<
   | 'host-key-changed'
   | 'firewall'
   | 'device-limit'
+  | 'person-required'
   | 'rate-limited'
 >
 
@@ -66,12 +82,14 @@ export interface DeviceLogin extends Disposable {
   find(target: Target): Promise<Reachable>
   /** Whether the namespace has the key for such a name, whether or not the device exists. */
   offered(target: Target, key: LoginKey): Promise<KeyDecision>
-  /** What a key is good for. It does not log in. */
+  /** Says whether a key may log in, without logging in. */
   key(to: Reachable, target: Target, key: LoginKey): Promise<KeyDecision>
   /** Logs in with a password, if the device accepts it. Throws LoginRefused. */
   password(to: Reachable, target: Target, password: string): Promise<boolean>
   /** Logs in a caller who has proved to have a valid key. Throws LoginRefused. */
-  publicKey(to: Reachable, target: Target, key: LoginKey, limits: LoginLimits | undefined): Promise<boolean>
+  publicKey(to: Reachable, target: Target, key: LoginKey, verdict: AcceptedKey): Promise<boolean>
+  /** Whether the namespace demands a known person, and neither the client nor the key names one. */
+  lacksPerson(to: Reachable, verdict: AcceptedKey | undefined): boolean
   /** Notes a refusal for the log. */
   refused(refusal: LoginRefusal): void
   /** The same for a failed proof, which also counts against its source. */
@@ -82,13 +100,12 @@ export interface DeviceLogin extends Disposable {
   outcome(): LoggedIn
 }
 
-/** The first version of agents that check that a public-key login comes from the server. */
-const firstToCheckLogins = [0, 6, 0]
-
 export function openLogin(
   parts: LoginParts,
   uid: string,
   source: string,
+  /** Gives the facts about the login when an attempt is accepted. */
+  origin: (to: Reachable) => LoginOrigin,
   report: LoginReport,
   log: Log,
   signal: AbortSignal,
@@ -96,7 +113,8 @@ export function openLogin(
   let leg: DeviceLeg | undefined
   let loggedIn: LoggedIn | undefined
 
-  const legTo = (to: Reachable): DeviceLeg => (leg ??= deviceLeg(parts, to.device, uid, signal))
+  const legTo = (to: Reachable): DeviceLeg =>
+    (leg ??= deviceLeg({ ...parts, grace_s: to.namespace.reconnect_grace_s }, to.device, uid, signal))
   const failed = (refusal: LoginRefusal): void => {
     parts.failures.take(neighbourhood(source))
     report.refused(refusal)
@@ -106,13 +124,23 @@ export function openLogin(
     if (parts.failures.peek(neighbourhood(source)) > 0) throw new LoginRefused('rate-limited')
   }
 
+  /** Who is signed in at the client, or whose key it is. */
+  const personOf = (to: Reachable, verdict: AcceptedKey | undefined): SessionPerson =>
+    origin(to).person ?? verdict?.person ?? unknownPerson
+  const lacksPerson = (to: Reachable, verdict: AcceptedKey | undefined): boolean =>
+    to.namespace.require_person === 1 && personOf(to, verdict).kind === 'unknown'
+
   /** Asks the device; success creates the session's record. */
   async function logIn(
     to: Reachable,
     target: Target,
-    { key, limits }: { key?: LoginKey; limits?: LoginLimits | undefined },
+    shown: { readonly key: LoginKey; readonly verdict: AcceptedKey } | undefined,
     ask: (leg: DeviceLeg) => Promise<boolean>,
   ): Promise<boolean> {
+    const { key, verdict } = shown ?? {}
+    const isUnknown = lacksPerson(to, verdict)
+    // Who holds a key has proved something; whoever types a password has to, first.
+    if (key && isUnknown) throw new LoginRefused('person-required')
     const [method, refusal] = key
       ? (['publickey', 'device-refused'] as const)
       : (['password', 'password'] as const)
@@ -131,15 +159,26 @@ export function openLogin(
       failed({ reason: refusal, method, fingerprint: key?.sha256 })
       return false
     }
+    if (isUnknown) throw new LoginRefused('person-required')
     const { tenant_id, uid: device_uid } = to.device
+    const { via, client } = origin(to)
+    const person = personOf(to, verdict)
     const record = await parts.sessions.begin({
       uid,
       tenant_id,
       device_uid,
       username: target.username,
       ip_address: source,
+      person,
+      via,
+      method: key?.certificate ? 'certificate' : method,
+      ...(key && verdict ? { key: { fingerprint: key.sha256, name: verdict.name } } : {}),
+      client,
     })
-    loggedIn = { target, to, leg: legTo(to), record, limits, proof: report.accepted(method, key?.sha256) }
+    const proof = report.accepted(method, key?.sha256)
+    const registered = (key?.certificate?.authority ?? key)?.fingerprint
+    const limits = verdict?.limits
+    loggedIn = { target, to, leg: legTo(to), record, limits, proof, person, via, key: registered }
     return true
   }
 
@@ -156,19 +195,16 @@ export function openLogin(
       return to
     },
     offered: (target, key) => parts.logins.offered(target, source, key),
-    async key(to, target, key) {
-      const verdict = await parts.logins.key(to, target.username, source, key)
-      if (!verdict.allowed || checksLogins(to.device.info_version)) return verdict
-      return { allowed: false, reason: 'old-agent', because: 'The agent is too old.' }
-    },
+    key: (to, target, key) => parts.logins.key(to, target.username, source, key),
     // Only passwords are throttled: a valid key must work although others behind the same address have
     // failed.
     async password(to, target, password) {
       requireFewFailures()
-      return logIn(to, target, {}, (device) => device.password(target.username, password))
+      return logIn(to, target, undefined, (device) => device.password(target.username, password))
     },
-    publicKey: async (to, target, key, limits) =>
-      logIn(to, target, { key, limits }, (device) => device.publicKey(target.username)),
+    publicKey: async (to, target, key, verdict) =>
+      logIn(to, target, { key, verdict }, (device) => device.publicKey(target.username)),
+    lacksPerson,
     refused: report.refused,
     failed,
     prepare: (to) => legTo(to).prepare(),
@@ -182,14 +218,4 @@ export function openLogin(
       report[Symbol.dispose]()
     },
   }
-}
-
-/** Whether agents of this version check that a public-key login comes from the server. */
-function checksLogins(version: string): boolean {
-  const numbers = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version)
-  // Agents built from the newest sources say `latest`, or something else that is no version.
-  if (!numbers) return true
-  const [major, minor, patch] = numbers.slice(1).map(Number)
-  const [a, b, c] = firstToCheckLogins
-  return major! !== a! ? major! > a! : minor! !== b! ? minor! > b! : patch! >= c!
 }

@@ -52,9 +52,9 @@ export interface Startups {
 
 /** Slots for all sources. */
 const slots = 1_000
-/** Those of them that an unknown source may have. */
+/** The slots that unknown sources may have. */
 const publicSlots = 800
-/** With so many slots taken, new connections begin to be dropped, at first with this chance. */
+/** From so many taken slots on, new connections of unknown sources are dropped, at first with this chance. */
 const crowd = 200
 const firstDropped = 0.3
 /** The part of `perSource` that may be unauthenticated at a time. */
@@ -66,7 +66,7 @@ const shareOfFree = 1 / 4
 /** Penalties for a connection that left without a try, whose tries failed, and that used up its time. */
 const penalty_ms = { left: second_ms, failed: 5 * second_ms, late: 10 * second_ms }
 const late_ms = 60 * second_ms
-/** With more than this a source is refused. */
+/** A source with more penalty than this is refused. */
 const bearable_ms = 15 * second_ms
 const mostPenalty_ms = 600 * second_ms
 const remembered_ms = 24 * hour_ms
@@ -84,7 +84,7 @@ export function startups(
   random: () => number = Math.random,
 ): Startups {
   const sources = new Map<string, Source>()
-  /** Until when the penalty of a source lasts. */
+  /** When the penalty of each source ends. */
   const penalties = new BoundedMap<string, number>(mostSources)
   /** When somebody last logged in from there. */
   const known = new BoundedMap<string, number>(mostSources)

@@ -6,6 +6,7 @@
 // not accepted.
 import { randomBytes } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
+import { longestClient, type SessionPerson } from '@hawser/contract/sessions'
 import {
   fingerprintSha256,
   localPair,
@@ -15,6 +16,7 @@ import {
   Reason,
   startSession,
   verifySignature,
+  writeRequest,
   type ConnectionEnd,
   type RunningSession,
 } from '@hawser/ssh'
@@ -22,18 +24,32 @@ import type { Reachable, Target } from '../domain/access/logins.ts'
 import { newUid } from '../kit/ids.ts'
 import { safeText, type Log } from '../kit/log.ts'
 import { keyName } from './handshake.ts'
+import { identityOf, type HeldSessions } from './held-sessions.ts'
+import { clientOf } from './kept-terminal.ts'
 import { remoteFiles, type RemoteFiles } from './files.ts'
 import type { LoginRefusal } from './login-report.ts'
 import { LoginRefused, openLogin, type DeviceLogin, type LoginParts, type RefusalReason } from './login.ts'
 import { runSession, type SessionParts } from './session.ts'
+import { uploadsBeside, type Uploads } from './uploads.ts'
 
 export interface TerminalRequest {
   readonly device_uid: string
   readonly username: string
-  /** The person at the browser, for the log. */
-  readonly by?: string | undefined
+  /** The person at the browser. */
+  readonly person: SessionPerson
+  /** How the browser identifies itself. */
+  readonly client: string
   readonly size: TerminalSize
   readonly proof: { readonly password: string } | KeyProof
+}
+
+/** Somebody continues a session of theirs. */
+export interface AttachRequest {
+  readonly session_uid: string
+  readonly tenant_id: string
+  readonly person: SessionPerson
+  readonly size: TerminalSize
+  readonly scrollback: boolean
 }
 
 export interface KeyProof {
@@ -61,6 +77,10 @@ export interface Terminal {
   end(): Promise<void>
   /** Resolves at the end of the session; with a sentence if somebody else than the user ended it. */
   readonly ended: Promise<string | undefined>
+  /** Whether the session goes on with another client. */
+  isMoved(): boolean
+  /** Whether the session goes on without this server, which stops. */
+  isLeft(): boolean
 }
 
 export interface TerminalParts extends LoginParts, SessionParts {
@@ -87,8 +107,16 @@ export async function openTerminal(
 ): Promise<Terminal> {
   const { log } = parts
   using stack = new DisposableStack()
-  const report = parts.reports.open({ source, via: 'web', by: request.by })
-  const login = stack.use(openLogin(parts, newUid(), source, report, log, signal))
+  const { person, client } = request
+  // Until the session has begun the browser takes everything along; after that the session may outlive it.
+  const leaving = new AbortController()
+  const giveUp = (): void => leaving.abort()
+  signal.addEventListener('abort', giveUp, { once: true })
+  if (signal.aborted) giveUp()
+  stack.defer(() => signal.removeEventListener('abort', giveUp))
+  const report = parts.reports.open({ source, via: 'web', by: person.name })
+  const origin = { via: 'browser', person, client: safeText(client, longestClient - 1) } as const
+  const login = stack.use(openLogin(parts, newUid(), source, () => origin, report, log, leaving.signal))
   const target: Target = { username: request.username, data: request.device_uid }
   report.asked(`${target.username}@${target.data}`)
   await logIn(parts, login, target, request.proof).catch((error: unknown) => {
@@ -102,8 +130,11 @@ export async function openTerminal(
   })
   if (signal.aborted) throw new Failure('unavailable', { message: 'The browser has left.' })
 
+  signal.removeEventListener('abort', giveUp)
   const outcome = login.outcome()
-  const [mine, near] = localPair()
+  const [mine, end] = localPair()
+  const moved = { is: false }
+  const near = { ...end, onMoved: () => void (moved.is = true) }
   const owned = stack.move()
   const done = runSession(parts, near, outcome, { address: source, port: 0 }, log)
     .catch((err: unknown) => log.error({ event: 'session.failed', session: outcome.record.uid, err }))
@@ -112,7 +143,8 @@ export async function openTerminal(
       owned.dispose()
     })
   parts.begun(done)
-  const leave = (): void => void mine.end()
+  const uploads = uploadsBeside(async () => openSftp(mine))
+  const leave = (): void => void leaveFor(mine, uploads, signal)
   signal.addEventListener('abort', leave, { once: true })
   void done.then(() => signal.removeEventListener('abort', leave))
   try {
@@ -120,7 +152,7 @@ export async function openTerminal(
       program: { type: 'shell' },
       pty: { terminal: terminalName, ...request.size, width: 0, height: 0, modes },
     })
-    return terminalOn(mine, shell, outcome.record.uid)
+    return terminalOn(mine, shell, outcome.record.uid, uploads, moved)
   } catch (cause) {
     await mine.end()
     await done
@@ -130,6 +162,67 @@ export async function openTerminal(
       cause,
     })
   }
+}
+
+/** A browser that is lost leaves its session behind; one that says goodbye ends it. */
+async function leaveFor(mine: ConnectionEnd, uploads: Uploads, { reason }: AbortSignal): Promise<void> {
+  // Removing the parts needs the device, so it comes before the end.
+  await uploads.clear()
+  if (reason === 'lost') await mine.end(Reason.connectionLost, 'The browser is lost.')
+  else await mine.end(Reason.byApplication, 'The browser has left.')
+}
+
+export interface AttachParts {
+  logins: LoginParts['logins']
+  held: HeldSessions
+}
+
+/**
+ * Continues a session in a browser, whose user is judged as at a login. Throws a Failure with a
+ * sentence for the user.
+ */
+export async function attachTerminal(
+  { logins, held }: AttachParts,
+  request: AttachRequest,
+  source: string,
+  signal: AbortSignal,
+): Promise<Terminal> {
+  const session = held.find(request.session_uid)
+  const isOwn =
+    session?.tenant_id === request.tenant_id && session.identity === identityOf(request.person, undefined)
+  const terminal = isOwn ? session.terminal() : undefined
+  if (!session || !terminal) throw new Failure('notFound', { message: 'The session is over.' })
+  const to = await logins.find(session.device_uid)
+  if (!to) throw new Failure('forbidden', { message: unreachable })
+  const { allowed } = await logins.firewall(to, session.username, source)
+  if (!allowed) throw new Failure('forbidden', { message: sentences.firewall })
+  if (!(await logins.withinLimit(to))) throw new Failure('forbidden', { message: sentences['device-limit'] })
+  if (signal.aborted) throw new Failure('unavailable', { message: 'The browser has left.' })
+
+  const [mine, near] = localPair()
+  const moved = { is: false }
+  const uploads = uploadsBeside(async () => openSftp(mine))
+  const leave = (): void => void leaveFor(mine, uploads, signal)
+  signal.addEventListener('abort', leave, { once: true })
+  void mine.ended.then(() => signal.removeEventListener('abort', leave))
+  const opening = mine.open('session')
+  const accepted = (await near.channels.next())!.accept()
+  const channel = await opening
+  const client = clientOf(accepted, { ended: near.ended, onMoved: () => void (moved.is = true) }, terminal)
+  // Files beside the terminal are channels of the session that goes on.
+  void session.join(near)
+  session.resumed(source, 'browser')
+  const { columns, rows } = request.size
+  const where = `in a browser at ${source}`
+  terminal
+    .attach(client, { width: columns, height: rows }, { scrollback: request.scrollback, where })
+    .catch(async () => mine.end(Reason.byApplication, 'The session is over.'))
+  const resize = async (size: TerminalSize): Promise<void> => {
+    const { name, payload } = writeRequest({ type: 'window-change', size: { ...size, width: 0, height: 0 } })
+    await channel.request(name, payload)
+  }
+  const shown = terminalOn(mine, { channel, resize }, session.uid, uploads, moved)
+  return { ...shown, isLeft: () => session.isLeft === true || shown.isLeft() }
 }
 
 async function logIn(
@@ -143,8 +236,8 @@ async function logIn(
     if (await login.password(to, target, proof.password)) return
     throw new Failure('forbidden', { message: 'The user name or the password is wrong.' })
   }
-  const { key, limits } = await prove(parts, login, to, target, proof)
-  if (await login.publicKey(to, target, key, limits)) return
+  const { key, verdict } = await prove(parts, login, to, target, proof)
+  if (await login.publicKey(to, target, key, verdict)) return
   throw new Failure('forbidden', { message: 'The device did not let this user in.' })
 }
 
@@ -184,19 +277,32 @@ async function prove(
       message: `The signature is not one of this key, made with ${algorithm}.`,
     })
   }
-  return { key, limits: verdict.limits }
+  return { key, verdict }
 }
 
-function terminalOn(mine: ConnectionEnd, shell: RunningSession, session_uid: string): Terminal {
+function terminalOn(
+  mine: ConnectionEnd,
+  shell: Pick<RunningSession, 'channel' | 'resize'>,
+  session_uid: string,
+  uploads: Uploads,
+  moved: { readonly is: boolean },
+): Terminal {
   const { channel } = shell
+  let isLeft = false
+  void mine.ended.then(({ reason }) => (isLeft = reason === Reason.serviceNotAvailable))
   return {
     session_uid,
     output: outputOf(channel),
     write: async (bytes) => channel.write(bytes),
     resize: async (size) => shell.resize({ ...size, width: 0, height: 0 }),
-    files: async () => remoteFiles(async () => openSftp(mine)),
-    end: async () => mine.end(Reason.byApplication, 'The browser has left.'),
+    files: async () => remoteFiles(async () => openSftp(mine), uploads),
+    async end() {
+      await uploads.clear()
+      await mine.end(Reason.byApplication, 'The browser has left.')
+    },
     ended: mine.ended.then((how) => (how.by === 'peer' ? how.message : undefined)),
+    isMoved: () => moved.is,
+    isLeft: () => isLeft,
   }
 }
 
@@ -220,5 +326,6 @@ const sentences: Readonly<Record<RefusalReason, string>> = {
   firewall: 'A firewall rule of the namespace does not allow this.',
   'device-limit':
     'The namespace has more devices than it may have; its owner has to choose some or to subscribe.',
+  'person-required': 'The namespace has to know who you are.',
   'rate-limited': 'Too many failed attempts from your address; wait a while.',
 }

@@ -1,5 +1,5 @@
-// When a newcomer is refused because another machine has the device's tunnel, and when it is let in: the tunnel
-// that is there must answer at that very moment.
+// When a newcomer is refused because another machine has the device's tunnel, and when it is let in: the
+// tunnel that is there must answer at that very moment.
 import { expect, test } from 'vitest'
 import { Failure } from '@hawser/contract/failures'
 import { conflicts, type ConflictReport } from './conflicts.ts'

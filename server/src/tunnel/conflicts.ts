@@ -1,9 +1,9 @@
 // Notices that two machines use one device's identity, as copies of an SD card do. Each takes the tunnel from
 // the other, comes back at once and takes it again. A device that lost its link does the same once, so taking
 // over works as before; only after some in a minute is the tunnel that is there asked for a sign. If it
-// answers, it stays, the newcomer is refused with a growing time to wait, and somebody is told. If it does not
-// answer within seconds, its link is lost and the newcomer takes over. Our own agents name their process, so
-// one that reconnects is never taken for two.
+// answers, it stays, the newcomer is refused with a growing time to wait, and somebody is told. If it does
+// not answer within seconds, its link is lost and the newcomer takes over. Our own agents name their process,
+// so one that reconnects is never taken for two.
 import { Failure } from '@hawser/contract/failures'
 import { BoundedMap } from '../kit/bounded-map.ts'
 import { minute_ms, second_ms, type Clock } from '../kit/clock.ts'

@@ -5,13 +5,20 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
-import { instanceHeader, tunnelPaths } from '@hawser/contract/tunnel'
-import { acceptBytes, UpgradeFailed, type BytesOptions } from '@hawser/mux'
+import {
+  features,
+  featuresHeader,
+  instanceHeader,
+  sharedFeatures,
+  tunnelPaths,
+} from '@hawser/contract/tunnel'
+import { acceptBytes, UpgradeFailed, type AcceptOptions } from '@hawser/mux'
 import type { Limiter } from '../kit/limiter.ts'
 import { controlPing, pickUpName, pickUps, revdialTunnel } from './accept/revdial.ts'
 import { yamuxTunnel } from './accept/yamux.ts'
 import type { Admission } from './admission.ts'
 import type { Conflicts } from './conflicts.ts'
+import { Meter } from './meter.ts'
 import type { Registry } from './registry.ts'
 import type { Tunnel, TunnelDevice, TunnelOrigin } from './tunnel.ts'
 
@@ -91,10 +98,25 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
       }
       if (await parts.conflicts.admit(device, from)) await recheck()
       const seen = (): void => parts.registry.seen(device)
+      const asked = upgrade.request.headers[featuresHeader]
+      const answer = asked === undefined ? {} : { [featuresHeader]: features.join(', ') }
+      const meter = new Meter()
       const tunnel =
         path === tunnelPaths.streams
-          ? yamuxTunnel(device, acceptOrRefuse(upgrade), seen)
-          : revdialTunnel(device, acceptOrRefuse(upgrade, { ping: controlPing, onPong: seen }), waiting)
+          ? yamuxTunnel(
+              device,
+              acceptOrRefuse(upgrade, { headers: answer }),
+              seen,
+              sharedFeatures(asked),
+              meter,
+            )
+          : revdialTunnel(
+              device,
+              acceptOrRefuse(upgrade, { ping: controlPing, onPong: seen }),
+              waiting,
+              meter,
+            )
+      meter.carry(upgrade.socket)
       parts.conflicts.opened(tunnel, from)
       const via = path === tunnelPaths.streams ? 'v2' : 'v1'
       await offer(tunnel, { via, source: from.address })
@@ -106,7 +128,7 @@ export function tunnelEndpoints(parts: TunnelEndpointParts): TunnelEndpoints {
     async pickUp(upgrade) {
       const take = waiting.claim(dialerIn(upgrade.request))
       if (!take) throw new Failure('invalid', { message: 'unknown dialer' })
-      take(acceptOrRefuse(upgrade))
+      take({ stream: acceptOrRefuse(upgrade), socket: upgrade.socket })
     },
   }
 }
@@ -115,7 +137,7 @@ const dialerIn = (request: IncomingMessage): string =>
   new URL(request.url ?? '', 'http://tunnel').searchParams.get('revdial.dialer') ?? ''
 
 /** Answers a malformed upgrade as bad input. */
-function acceptOrRefuse({ request, socket, head }: UpgradeRequest, options?: BytesOptions): Duplex {
+function acceptOrRefuse({ request, socket, head }: UpgradeRequest, options?: AcceptOptions): Duplex {
   try {
     return acceptBytes(request, socket, head, options)
   } catch (cause) {

@@ -37,6 +37,8 @@ export interface RegistryParts {
 export interface ClosedTunnel {
   readonly ending: TunnelEnding
   readonly detail: string | undefined
+  /** The agent had said nothing for too long. */
+  readonly silent?: boolean | undefined
   /** How long it was the device's. */
   readonly lasted_ms: number
 }
@@ -142,6 +144,7 @@ export function registry(parts: RegistryParts): Registry {
       parts.onClosed?.(device, {
         ending: ours.ending ?? end?.ending ?? 'closed',
         detail: end?.detail,
+        silent: end?.silent,
         lasted_ms: performance.now() - ours.opened_at,
       })
       const owner = owners.get(uid)

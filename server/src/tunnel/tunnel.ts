@@ -2,7 +2,8 @@
 // kinds of tunnel look like this from outside.
 import type { Duplex } from 'node:stream'
 import { createPublicKey, verify } from 'node:crypto'
-import { proofText } from '@hawser/contract/tunnel'
+import { proofText, type Feature } from '@hawser/contract/tunnel'
+import type { Meter } from './meter.ts'
 
 export interface TunnelDevice {
   readonly uid: string
@@ -12,6 +13,8 @@ export interface TunnelDevice {
   readonly mustProve: boolean
   /** That its agent proves itself changes something, though it need not. */
   readonly renewed?: boolean
+  /** Of its agent, as it was last reported. */
+  readonly version?: string
 }
 
 /** Why tunnels end. The metrics have one count for each; docs/guides/monitoring.md explains them. */
@@ -32,6 +35,8 @@ export interface TunnelEnd {
   /** The agent closed it, the connection was lost, the agent broke a rule, or the device may not have it. */
   readonly ending: Extract<TunnelEnding, 'closed' | 'lost' | 'broken' | 'revoked'>
   readonly detail?: string | undefined
+  /** It was lost because the agent had said nothing for too long. */
+  readonly silent?: boolean
 }
 
 /** Where a tunnel comes from, for the log. */
@@ -43,14 +48,37 @@ export interface TunnelOrigin {
 
 export interface Tunnel {
   readonly device: TunnelDevice
-  /** A stream on which the agent's SSH server speaks first. Nothing may be said on it before. */
+  /** What the agent and this server both support beyond the tunnels of agents in the field. */
+  readonly features?: ReadonlySet<Feature>
+  /** Counts what it costs the device's link; undefined where that is not the device's own. */
+  readonly meter?: Meter
+  /**
+   * A stream to the agent's SSH server, which speaks first: nothing may be said on the stream before, unless
+   * the agent supports `pipelining`.
+   */
   openSsh(id: string, signal: AbortSignal): Promise<Duplex>
+  /**
+   * Opens a stream of another protocol with its head, a line of JSON, for agents that have such features. The
+   * agent's reply to the name of the protocol is the first that comes on it.
+   */
+  carry?(protocol: string, head: string, signal: AbortSignal): Promise<Duplex>
+  /** Somebody waits in vain for an answer over this tunnel: one that is dead is closed within seconds. */
+  check?(): void
   /** Asks for a signature with the device's key; undefined from agents that do not know how. */
   prove?(signal: AbortSignal): Promise<boolean | undefined>
+  /** How long a message to the agent and back takes, in milliseconds. Rejects when the tunnel ends. */
+  roundTrip?(): Promise<number>
+  /** Streams that the agent opens, with the feature `report`. For one taker. */
+  readonly incoming?: AsyncIterable<Duplex>
+  /** The agent, which pings, will do so at least this often from now on. */
+  pingsEvery?(interval_ms: number): void
   close(why: string): void
   /** Resolves, never rejects; undefined when `close` was called. */
   readonly ended: Promise<TunnelEnd | undefined>
 }
+
+/** What a node knows of a tunnel that may be another node's. */
+export type RemoteTunnel = Pick<Tunnel, 'features' | 'openSsh' | 'carry' | 'check'>
 
 /** The device cannot be reached just now. */
 export class Unreachable extends Error {

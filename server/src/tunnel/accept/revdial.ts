@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { keepAlive_ms, ping_ms, tunnelPaths, type TunnelMessage } from '@hawser/contract/tunnel'
 import { SocketLost } from '@hawser/mux'
+import type { Meter } from '../meter.ts'
 import { Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
 /** As long as agents try. */
@@ -20,17 +21,23 @@ const mostWaiting = 64
 
 export const pickUpName = (id: string): string => `pickup.${id}`
 
+/** The WebSocket of a pick-up, and the socket under it. */
+export interface StreamSocket {
+  readonly stream: Duplex
+  readonly socket: Duplex
+}
+
 /** Pick-ups of all tunnels that are being waited for, by their secret. */
 export interface PickUps {
-  expect(accept: (stream: Duplex) => void): { readonly id: string } & Disposable
+  expect(accept: (picked: StreamSocket) => void): { readonly id: string } & Disposable
   has(id: string): boolean
   /** Takes the WebSocket that came for this id; undefined when nobody waits for it. */
-  claim(id: string): ((stream: Duplex) => void) | undefined
+  claim(id: string): ((picked: StreamSocket) => void) | undefined
 }
 
 /** `hold` lets other nodes know that the pick-up is waited for here: an agent may bring it to any of them. */
 export function pickUps(hold: (name: string) => Disposable): PickUps {
-  const expected = new Map<string, (stream: Duplex) => void>()
+  const expected = new Map<string, (picked: StreamSocket) => void>()
   return {
     expect(accept) {
       const id = randomBytes(16).toString('hex')
@@ -56,7 +63,7 @@ export function pickUps(hold: (name: string) => Disposable): PickUps {
 /** Pings of the tunnel's own WebSocket. */
 export const controlPing = { every_ms: keepAlive_ms, timeout_ms: ping_ms }
 
-export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: PickUps): Tunnel {
+export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: PickUps, meter: Meter): Tunnel {
   const refusals = new Map<string, (why: Error) => void>()
   const ended = Promise.withResolvers<TunnelEnd | undefined>()
   const say = (line: TunnelMessage): void => {
@@ -81,9 +88,9 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
   })
 
   /** A WebSocket of the agent's, for one stream. */
-  async function pickUp(signal: AbortSignal): Promise<Duplex> {
+  async function pickUp(signal: AbortSignal): Promise<StreamSocket> {
     if (refusals.size >= mostWaiting) throw new Unreachable('The agent is busy.')
-    const arrived = Promise.withResolvers<Duplex>()
+    const arrived = Promise.withResolvers<StreamSocket>()
     using expected = waiting.expect(arrived.resolve)
     const connPath = `${tunnelPaths.pickUp}?revdial.dialer=${expected.id}`
     const limit = AbortSignal.any([signal, AbortSignal.timeout(pickUp_ms)])
@@ -105,9 +112,12 @@ export function revdialTunnel(device: TunnelDevice, control: Duplex, waiting: Pi
 
   return {
     device,
+    meter,
     async openSsh(id, signal) {
       if (control.destroyed) throw new Unreachable('The tunnel is gone.')
-      const stream = await pickUp(signal)
+      const { stream, socket } = await pickUp(signal)
+      meter.session(stream)
+      meter.carry(socket)
       stream.on('error', () => undefined)
       // In a message of its own: the promise resolves when that message has left.
       await new Promise<void>((resolve, reject) => {

@@ -1,30 +1,83 @@
 // Version 2 of the tunnel: one WebSocket, yamux on it, a stream for every SSH connection. The agent is
 // yamux's server: we open, it accepts. Negotiation costs no round trip: the names of the protocols and the
-// JSON line leave with the opening. The agent's replies are read off the stream before anybody else sees it,
-// and nothing is said on it until the agent's SSH server has spoken, because some agents read the line with a
-// buffer that they throw away.
+// JSON line leave with the opening. The agent's replies are read off the stream before anybody else sees it.
+// Some agents read the line with a buffer that they throw away, so nothing may be said on the stream before
+// the agent's SSH server has spoken. Our own agent gets what follows at once. Agents in the field and the
+// server ping each other every `ping_ms`. With the feature `report` only the agent pings: its packets are the
+// ones that keep a NAT's mapping alive, and it is the one that can connect again. The server then ends a
+// tunnel that is silent for longer than the agent said.
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { mostStreams, ping_ms, pong_ms, protocols, type Proof } from '@hawser/contract/tunnel'
-import { ConnectionLost, multistream, MuxClosed, openMux } from '@hawser/mux'
+import {
+  firstPing_s,
+  mostStreams,
+  ping_ms,
+  pong_ms,
+  protocols,
+  type Feature,
+  type Proof,
+} from '@hawser/contract/tunnel'
+import { ConnectionLost, liveness, multistream, MuxClosed, openMux } from '@hawser/mux'
+import type { Meter } from '../meter.ts'
 import { proves, Unreachable, type Tunnel, type TunnelDevice, type TunnelEnd } from '../tunnel.ts'
 
 const longestProof_bytes = 4_096
+/** A ping may be so late, but never by more than its interval. */
+const mostLate_ms = 30_000
 
-export function yamuxTunnel(device: TunnelDevice, carrier: Duplex, seen: () => void): Tunnel {
+export function yamuxTunnel(
+  device: TunnelDevice,
+  carrier: Duplex,
+  seen: () => void,
+  features: ReadonlySet<Feature>,
+  meter: Meter,
+): Tunnel {
+  const reports = features.has('report')
   const mux = openMux(carrier, {
     role: 'client',
-    mostIncoming: 0,
+    mostIncoming: reports ? 1 : 0,
     mostStreams,
-    ping: { every_ms: ping_ms, timeout_ms: pong_ms },
-    onPong: seen,
+    ...(reports ? { onPing: seen } : { ping: { every_ms: ping_ms, timeout_ms: pong_ms }, onPong: seen }),
   })
+  /**
+   * The interval that the agent has named, and its SSH connections: with one it pings every
+   * `ping_ms` at most.
+   */
+  let interval_ms = firstPing_s * 1_000
+  let connections = 0
+
+  function watch(): void {
+    if (!reports) return
+    const expected_ms = connections > 0 ? Math.min(interval_ms, ping_ms) : interval_ms
+    mux.allowSilence(expected_ms + Math.min(expected_ms, mostLate_ms))
+  }
+  watch()
+
+  const alive = liveness(carrier, mux)
+
+  /** Opens a stream. `expected` is taken off what the agent sends first. */
+  const begin = (protocol: string, head: string, expected?: Buffer): Duplex => {
+    const first = Buffer.concat([multistream.propose(protocol), Buffer.from(`${head}\n`)])
+    const stream = mux.open(first, expected)
+    // A link that is dead is noticed by use: the next ping may be minutes away.
+    if (reports) mux.expectWord(pong_ms)
+    return stream
+  }
+
+  /** Counts a stream of an SSH connection. */
+  const counted = (stream: Duplex): Duplex => {
+    connections++
+    watch()
+    stream.once('close', () => {
+      connections--
+      watch()
+    })
+    return meter.session(stream)
+  }
 
   /** Undefined when the agent does not know the protocol. */
   async function open(protocol: string, head: object, signal: AbortSignal): Promise<Duplex | undefined> {
-    const stream = mux.open(
-      Buffer.concat([multistream.propose(protocol), Buffer.from(`${JSON.stringify(head)}\n`)]),
-    )
+    const stream = begin(protocol, JSON.stringify(head))
     const stop = (): void => void stream.destroy()
     signal.addEventListener('abort', stop, { once: true })
     // Whoever gets the stream hears of later errors; until then they are heard here.
@@ -45,11 +98,22 @@ export function yamuxTunnel(device: TunnelDevice, carrier: Duplex, seen: () => v
 
   return {
     device,
+    features,
+    meter,
     async openSsh(id, signal) {
+      if (features.has('pipelining')) {
+        signal.throwIfAborted()
+        const opened = begin(protocols.ssh, JSON.stringify({ id }), multistream.agreement(protocols.ssh))
+        if (opened.destroyed) throw new Unreachable('The tunnel takes no more streams.')
+        return counted(opened)
+      }
       const stream = await open(protocols.ssh, { id }, signal)
       if (!stream) throw new Unreachable('The agent does not take SSH connections.')
-      return stream
+      return counted(stream)
     },
+    carry: async (protocol, head) => counted(begin(protocol, head)),
+    check: () => alive.check(),
+    roundTrip: () => mux.ping(),
     async prove(signal) {
       const nonce = randomBytes(32).toString('hex')
       const stream = await open(protocols.proof, { nonce }, signal)
@@ -63,6 +127,15 @@ export function yamuxTunnel(device: TunnelDevice, carrier: Duplex, seen: () => v
         stream.destroy()
       }
     },
+    ...(reports
+      ? {
+          incoming: mux.incoming,
+          pingsEvery(next_ms: number): void {
+            interval_ms = next_ms
+            watch()
+          },
+        }
+      : {}),
     close(why) {
       mux.close(new Error(why))
     },
@@ -73,5 +146,6 @@ export function yamuxTunnel(device: TunnelDevice, carrier: Duplex, seen: () => v
 /** What the end of the session says about the agent. */
 function endOf(error: Error | undefined): TunnelEnd | undefined {
   if (error === undefined || error instanceof MuxClosed) return { ending: 'closed' }
-  return { ending: error instanceof ConnectionLost ? 'lost' : 'broken', detail: error.message }
+  if (!(error instanceof ConnectionLost)) return { ending: 'broken', detail: error.message }
+  return { ending: 'lost', detail: error.message, silent: error.silent }
 }

@@ -1,0 +1,54 @@
+// Approvals of logins by public key, for agents that check them without asking the server. An approval is a
+// user certificate for the gateway's key, signed by a key that all nodes of an installation share: it is made
+// at the first start and stored, sealed, in the database. It is good for one user on one device in one SSH
+// connection: the session id is fresh for every connection, and both ends have put random bytes into it. So
+// nobody can use it again, neither the device that got it nor anybody who listens.
+import { approval } from '@hawser/contract/tunnel'
+import { certify, publicKeyLine, type PrivateKey } from '@hawser/ssh'
+import { second_ms, type Clock } from '../kit/clock.ts'
+import { sharedKey, type HostKeyParts } from './host-keys.ts'
+
+export interface ApprovalRequest {
+  readonly device_uid: string
+  readonly username: string
+  /** The session id of the connection to the device. */
+  readonly sessionId: Buffer
+}
+
+export interface Approvals {
+  /** The key in OpenSSH's notation; agents get it when they enrol. */
+  readonly publicKey: string
+  /** The gateway's key with an approval of this login. */
+  approve(key: PrivateKey, login: ApprovalRequest): Promise<PrivateKey>
+}
+
+const type = 'approval'
+const purpose = 'approval key'
+/**
+ * Agents do not look at the time, since clocks of devices are wrong; it is for people who read a certificate.
+ */
+const valid_s = 60n
+
+export async function approvals(
+  parts: Pick<HostKeyParts, 'kept' | 'vault' | 'now'>,
+  clock: Clock,
+): Promise<Approvals> {
+  const authority = await sharedKey(parts, type, purpose)
+  return {
+    publicKey: publicKeyLine(authority.type, authority.blob),
+    approve(key, { device_uid, username, sessionId }) {
+      const now_s = BigInt(Math.floor(clock.now() / second_ms))
+      return certify(key, authority, {
+        kind: 'user',
+        id: `${username} on ${device_uid}`,
+        principals: [username],
+        validAfter: now_s - valid_s,
+        validBefore: now_s + valid_s,
+        criticalOptions: new Map([
+          [approval.device, Buffer.from(device_uid)],
+          [approval.session, sessionId],
+        ]),
+      })
+    },
+  }
+}

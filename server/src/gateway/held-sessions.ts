@@ -1,0 +1,129 @@
+// Sessions with a terminal, and those of them that are held: their client is lost, and they go on until their
+// person comes back or the time of their namespace is over. Only the same person may come back: the same
+// user, API key or name in a certificate; where nobody is known the same key; and for a password of somebody
+// unknown, if the namespace wants that at all, whoever logs in to the same account of the device. Limits
+// bound what is held.
+import type { SessionOrigin, SessionPerson } from '@hawser/contract/sessions'
+import type { ConnectionEnd } from '@hawser/ssh'
+import type { KeptTerminal } from './kept-terminal.ts'
+
+/** Who may come back, and to what. */
+export interface Claim {
+  readonly tenant_id: string
+  readonly device_uid: string
+  readonly username: string
+  /** The identity of the person, from `identityOf`. */
+  readonly identity: string
+}
+
+/** A session that can be continued. */
+export interface KeptSession extends Claim {
+  readonly uid: string
+  readonly started_at: number
+  /** How long the session waits for its person; 0: not at all. */
+  readonly hold_s: number
+  /** The terminal that goes on; undefined: there is none yet. */
+  terminal(): KeptTerminal | undefined
+  /** When the wait for its person ends; undefined: the session has a client. */
+  held_until: number | undefined
+  /** The session that its client has come back to, instead of a terminal of this one. */
+  readonly continues?: string | undefined
+  /** Whether this server has let it go, and its agent keeps the terminal. */
+  readonly isLeft?: boolean
+  /** Somebody has continued it from this address. */
+  resumed(source: string, via: SessionOrigin): void
+  /** Takes what another client opens beside the terminal. */
+  join(other: Pick<ConnectionEnd, 'channels'>): Promise<void>
+  end(sentence: string): void
+  /** Lets the session go while its agent keeps the terminal; false: the agent does not keep it. */
+  leave(sentence: string): boolean
+}
+
+export interface HeldSessions {
+  add(session: KeptSession): Disposable
+  /** The client is lost; false: the session is not held. */
+  hold(session: KeptSession): boolean
+  /** A client has it again. */
+  resume(session: KeptSession): void
+  find(uid: string): KeptSession | undefined
+  /** Sessions that whoever logged in so may continue: held ones first, then the newest. */
+  of(claim: Claim): KeptSession[]
+  /** How many are held, and what their screens take. */
+  readonly count: number
+  readonly held_bytes: number
+}
+
+export const limits = { ofPerson: 10, ofNamespace: 500, ofNode: 5_000 }
+
+export const overSentence = 'Nobody came back to the session in time.'
+
+export function identityOf({ kind, id }: SessionPerson, key: string | undefined): string {
+  if (kind !== 'unknown') return `${kind} ${id}`
+  return key === undefined ? 'account' : `key ${key}`
+}
+
+/** Whether a session is one that whoever logged in so may continue. */
+export const isOf = (session: Claim, { tenant_id, device_uid, username, identity }: Claim): boolean =>
+  session.tenant_id === tenant_id &&
+  session.device_uid === device_uid &&
+  session.username === username &&
+  session.identity === identity
+
+export function heldSessions(clock: { now(): number }, most = limits): HeldSessions {
+  const sessions = new Map<string, KeptSession>()
+  const timers = new Map<string, NodeJS.Timeout>()
+
+  const held = (): KeptSession[] => [...timers.keys()].flatMap((uid) => sessions.get(uid) ?? [])
+  const release = ({ uid }: KeptSession): void => {
+    clearTimeout(timers.get(uid))
+    timers.delete(uid)
+  }
+  return {
+    add(session) {
+      sessions.set(session.uid, session)
+      return {
+        [Symbol.dispose]() {
+          release(session)
+          sessions.delete(session.uid)
+        },
+      }
+    },
+    hold(session) {
+      if (session.hold_s === 0 || timers.size >= most.ofNode) return false
+      const inNamespace = held().filter(({ tenant_id }) => tenant_id === session.tenant_id)
+      const ofPerson = inNamespace.filter(({ identity }) => identity === session.identity)
+      const [oldest] = ofPerson
+      // A person who holds too many gives up their own oldest one. It is released at once, because its end
+      // takes a while, and of several sessions that are lost at the same moment each must end another one.
+      if (oldest && ofPerson.length >= most.ofPerson) {
+        release(oldest)
+        oldest.end(overSentence)
+      } else if (inNamespace.length >= most.ofNamespace) return false
+      session.held_until = clock.now() + session.hold_s * 1_000
+      timers.set(
+        session.uid,
+        setTimeout(() => session.end(overSentence), session.hold_s * 1_000),
+      )
+      return true
+    },
+    resume(session) {
+      release(session)
+      session.held_until = undefined
+    },
+    find: (uid) => sessions.get(uid),
+    of: (claim) =>
+      [...sessions.values()]
+        .filter((session) => isOf(session, claim) && session.terminal()?.isHoldable === true)
+        .toSorted(
+          (one, other) =>
+            Number(other.held_until !== undefined) - Number(one.held_until !== undefined) ||
+            other.started_at - one.started_at,
+        ),
+    get count() {
+      return timers.size
+    },
+    get held_bytes() {
+      return held().reduce((sum, session) => sum + (session.terminal()?.held_bytes ?? 0), 0)
+    },
+  }
+}

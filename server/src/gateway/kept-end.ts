@@ -1,0 +1,88 @@
+// The client's end of a session, as the pipe sees it. Terminals on it are kept (kept-terminal.ts): when the
+// client is lost, one of them may go on without it, and the end lasts as long as that terminal. Everything
+// else ends with the client. Channels that the device wants to open lead to the client that opened the
+// session and to no other: who comes back has asked for none.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { OpenFailure, type ConnectionEnd, type ConnectionEnded, type Opening } from '@hawser/ssh'
+import { boundedQueue } from './bounded-queue.ts'
+import { clientOf, KeptTerminal, type ClientEnd, type KeptTerminalParts } from './kept-terminal.ts'
+
+export interface KeptEnd extends ConnectionEnd {
+  /** Takes what another client, which continues the session, opens beside its terminal. */
+  join(other: Pick<ConnectionEnd, 'channels'>): Promise<void>
+  /** Terminals that go on, the oldest first. */
+  readonly terminals: ReadonlySet<KeptTerminal>
+}
+
+export function keptEnd(near: ConnectionEnd & ClientEnd, parts: KeptTerminalParts): KeptEnd {
+  const terminals = new Set<KeptTerminal>()
+  const ended = Promise.withResolvers<ConnectionEnded>()
+  let left: ConnectionEnded | undefined
+  let isStopping = false
+
+  const check = (): void => {
+    if (left && terminals.size === 0) ended.resolve(left)
+  }
+  void near.ended.then(async (how) => {
+    // Terminals hear of it at the same moment, and decide whether they go on.
+    await nextTurn()
+    left = how
+    check()
+  })
+
+  const kept: KeptTerminalParts = {
+    ...parts,
+    onLost(terminal) {
+      const others = [...terminals].filter((one) => one !== terminal && !one.isOver)
+      const isSecond = others.some(({ client }) => client?.ended !== near.ended)
+      return !isStopping && !isSecond && parts.onLost(terminal)
+    },
+  }
+
+  const wrap = (opening: Opening): Opening => {
+    if (opening.type !== 'session') return opening
+    return {
+      ...opening,
+      accept(payload) {
+        const channel = opening.accept(payload)
+        const terminal = new KeptTerminal(channel.type, kept)
+        terminals.add(terminal)
+        void terminal.closed.then(() => {
+          terminals.delete(terminal)
+          check()
+        })
+        terminal.begin(clientOf(channel, near, terminal))
+        return terminal
+      },
+    }
+  }
+  /** Channels of the client that opened the session, and of others that continue it. */
+  const channels = boundedQueue<Opening>()
+  const join = async (other: Pick<ConnectionEnd, 'channels'>, isFirst: boolean): Promise<void> => {
+    for await (const opening of other.channels) {
+      const taken = isFirst || opening.type === 'session' ? channels.push(wrap(opening)) : false
+      if (!taken) opening.refuse(OpenFailure.resourceShortage, 'This is not possible now.')
+    }
+  }
+  void join(near, true)
+  void ended.promise.then(() => channels.end())
+
+  return {
+    terminals,
+    join: async (other) => join(other, false),
+    channels,
+    requests: near.requests,
+    openEarly: near.openEarly,
+    open: async (type, payload, signal) => near.open(type, payload, signal),
+    request: async (name, payload) => near.request(name, payload),
+    tell: (name, payload) => near.tell(name, payload),
+    async end(reason, text) {
+      isStopping = true
+      for (const terminal of terminals)
+        if (terminal.client?.ended !== near.ended) void terminal.stop(text ?? 'The session is over.')
+      await near.end(reason, text)
+      await ended.promise
+    },
+    ended: ended.promise,
+  }
+}

@@ -1,0 +1,145 @@
+// A stream to a device's SSH server, for agents with the feature `resume`: it outlives the tunnel. When the
+// tunnel breaks, this module finds the device's next one, which may come to another node, and continues the
+// stream there. An agent that does not know the stream any more ends it at once; otherwise the grace time of
+// the namespace does. When the session ends while the device is away, the agent is told as soon as it is
+// back, so that no program stays behind on the device.
+import { randomBytes } from 'node:crypto'
+import {
+  mostGrace_s,
+  protocols,
+  type ResumableHead,
+  type ResumeAnswer,
+  type ResumeRequest,
+} from '@hawser/contract/tunnel'
+import { multistream, ResumableMemory, ResumableStream, StreamLost } from '@hawser/mux'
+import type { Arrivals } from './arrivals.ts'
+import type { RemoteTunnel } from './tunnel.ts'
+
+export type { ResumableStream } from '@hawser/mux'
+
+/** What all such streams of a node share. */
+export interface ResumableParts {
+  arrivals: Pick<Arrivals, 'listen'>
+  memory: ResumableMemory
+  /** Streams whose sessions have ended while their devices are away. */
+  readonly left: Set<string>
+}
+
+/** What streams of one node may keep together: some hundred at full speed. */
+export const resumableMemory = (): ResumableMemory => new ResumableMemory(256 * 1024 * 1024)
+
+/** For the agent to answer an attempt to continue. */
+const attempt_ms = 10_000
+/** After an attempt that failed although there is a tunnel. */
+const retry_ms = 1_000
+/** News of a tunnel can be lost. */
+const look_ms = 15_000
+const longestAnswer_bytes = 256
+/** Streams of ended sessions that wait for their devices; for more, the grace time has to do. */
+const mostLeft = 1_000
+
+export interface ResumableOpening {
+  /** Of the device. */
+  readonly uid: string
+  readonly id: string
+  /** How long it waits for the next tunnel. */
+  readonly grace_s: number
+  /** The device's tunnel, whichever node has it. */
+  findTunnel(): Promise<RemoteTunnel | undefined>
+}
+
+/**
+ * Opens a stream on this tunnel; undefined when the agent does not support it. Throws when
+ * the tunnel is gone.
+ */
+export async function openResumable(
+  parts: ResumableParts,
+  tunnel: RemoteTunnel,
+  { uid, id, grace_s, findTunnel }: ResumableOpening,
+  signal: AbortSignal,
+): Promise<ResumableStream | undefined> {
+  if (!tunnel.carry || !tunnel.features?.has('resume')) return undefined
+  const secret = randomBytes(32).toString('hex')
+  const grace_ms = Math.min(grace_s, mostGrace_s) * 1000
+  const head: ResumableHead = { id, secret, grace_s: grace_ms / 1000 }
+  const carrier = await tunnel.carry(protocols.resumable, JSON.stringify(head), signal)
+  const stream = new ResumableStream({
+    grace_ms,
+    memory: parts.memory,
+    onStalled: () => void findTunnel().then((found) => found?.check?.(), ignore),
+  })
+  stream.attach(carrier, undefined, requireReply(carrier, protocols.resumable))
+  stream.on('away', () => void comeBack())
+  let searching = false
+
+  async function comeBack(): Promise<void> {
+    if (searching) return
+    searching = true
+    const until = performance.now() + grace_ms
+    let wake: () => void = ignore
+    using _ = parts.arrivals.listen(uid, () => wake())
+    using leaving = new DisposableStack()
+    const leave = (): void => {
+      if (stream.attached || parts.left.size >= mostLeft) return
+      parts.left.add(id)
+      leaving.defer(() => parts.left.delete(id))
+    }
+    stream.once('close', leave)
+    leaving.defer(() => stream.off('close', leave))
+    while (isWanted() && performance.now() < until) {
+      const woken = new Promise<void>((resolve) => (wake = resolve))
+      const pause_ms = await attempt().catch(() => retry_ms * (0.5 + Math.random()))
+      if (pause_ms === undefined) break
+      // A server that ends does not wait for devices to return.
+      const timer = setTimeout(() => wake(), pause_ms).unref()
+      await woken
+      clearTimeout(timer)
+    }
+    searching = false
+    if (!stream.destroyed && !stream.attached) void comeBack()
+  }
+
+  /** Either somebody uses the stream, or the agent is to be told that nobody does. */
+  const isWanted = (): boolean => (stream.destroyed ? parts.left.has(id) : !stream.attached)
+
+  /** Undefined when there is nothing more to do; otherwise how long to wait before the next attempt. */
+  async function attempt(): Promise<number | undefined> {
+    const next = await findTunnel()
+    if (!next?.carry || !next.features?.has('resume')) return look_ms
+    if (!isWanted()) return undefined
+    const limit = AbortSignal.timeout(attempt_ms)
+    const over = stream.destroyed ? ({ over: true } as const) : {}
+    const request: ResumeRequest = { id, secret, ...stream.detach(), ...over }
+    const found = await next.carry(protocols.resume, JSON.stringify(request), limit)
+    try {
+      await requireReply(found, protocols.resume, limit)
+      const answer = JSON.parse(await multistream.readLine(found, longestAnswer_bytes, limit)) as ResumeAnswer
+      if ('unknown' in answer) {
+        found.destroy()
+        stream.destroy(new StreamLost('The device does not know the session any more.'))
+        return undefined
+      }
+      // The session has ended meanwhile, and the agent believes that it goes on.
+      if (stream.destroyed) throw new StreamLost('The session has ended.')
+      stream.attach(found, answer)
+      return undefined
+    } catch (error) {
+      found.destroy()
+      next.check?.()
+      throw error
+    }
+  }
+
+  return stream
+}
+
+async function requireReply(
+  carrier: Parameters<typeof multistream.readReply>[0],
+  protocol: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  if (!(await multistream.readReply(carrier, protocol, signal)))
+    throw new StreamLost('The agent does not continue streams.')
+}
+
+const ignore = (): void => undefined
