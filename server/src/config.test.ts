@@ -191,7 +191,7 @@ test('all mistakes are told together, each with an example', () => {
   expect(message).toContain(
     'HAWSER_LOG: one of trace, debug, info, warn, error, fatal, silent is expected, for example debug',
   )
-  expect(message).toContain('HAWSER_REGISTRATION: one of open, closed is expected')
+  expect(message).toContain('HAWSER_REGISTRATION: one of open, invited, closed is expected')
   expect(message).toContain('HAWSER_TYPO: there is no such setting')
 })
 

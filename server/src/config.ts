@@ -3,7 +3,10 @@
 import { BlockList, isIP } from 'node:net'
 import path from 'node:path'
 import { mostDeviceTags } from '@hawser/contract/fields'
+import { longestPing_s, shortestPing_s } from '@hawser/contract/tunnel'
+import { plainAddress } from './kit/address.ts'
 import { logLevels } from './kit/log.ts'
+import type { AllowedReceiver } from './receivers/destination.ts'
 
 export interface Listen {
   readonly host: string
@@ -82,6 +85,31 @@ function proxies(text: string): BlockList {
     else trusted.addSubnet(net, Number(bits), family)
   }
   return trusted
+}
+
+/** Hosts, addresses or subnets, each with a port or without. */
+function allowedReceivers(text: string): AllowedReceiver[] {
+  return list(text).map((part) => {
+    const wrong = new Error(`${part} is neither a host, an address nor a subnet, with a port or without`)
+    const subnet = /^\[?([0-9a-fA-F:.]+)\/(\d{1,3})\]?(?::(\d{1,5}))?$/.exec(part)
+    const bracketed = /^\[([0-9a-fA-F:.]+)\](?::(\d{1,5}))?$/.exec(part)
+    const named = /^([A-Za-z0-9._-]+)(?::(\d{1,5}))?$/.exec(part)
+    const [host, port] = subnet
+      ? [subnet[1], subnet[3]]
+      : bracketed
+        ? [bracketed[1], bracketed[2]]
+        : named
+          ? [named[1], named[2]]
+          : [isIP(part) === 6 ? part : undefined, undefined]
+    if (host === undefined || Number(port ?? 1) > 65_535 || port === '0') throw wrong
+    const bits = subnet ? Number(subnet[2]) : undefined
+    if (bits !== undefined && (!isIP(host) || bits > (isIP(host) === 6 ? 128 : 32))) throw wrong
+    return {
+      host: plainAddress(host.toLowerCase()),
+      port: port === undefined ? undefined : Number(port),
+      bits,
+    }
+  })
 }
 
 function headerName(text: string): string {
@@ -182,6 +210,12 @@ export const settings = {
     example: 'on',
     fallback: 'off',
     read: (text) => choice('on', 'off')(text) === 'on',
+  }),
+  HAWSER_COMPRESSION: setting({
+    doc: 'When sessions are compressed. Towards agents of ours: `auto` where the link to the device is slow or its agent asks for it, `always`, or `never`. Clients that ask for it (`ssh -C`) get it unless it is `never`.',
+    example: 'always',
+    fallback: 'auto',
+    read: choice('auto', 'always', 'never'),
   }),
   HAWSER_SSH_PUBLIC_PORT: setting({
     doc: 'The port under which people reach the SSH gateway, where a router or balancer in front of it has another; 0: the same.',
@@ -316,10 +350,10 @@ export const settings = {
     read: headerName,
   }),
   HAWSER_REGISTRATION: setting({
-    doc: 'Whether strangers may register.',
+    doc: 'Who may create an account: anybody (open), people with an invitation (invited), or only the administrator of the server, for others (closed).',
     example: 'closed',
     fallback: 'open',
-    read: choice('open', 'closed'),
+    read: choice('open', 'invited', 'closed'),
   }),
   HAWSER_LOG: setting({
     doc: 'How much is logged.',
@@ -370,6 +404,12 @@ export const settings = {
     fallback: '400/1',
     read: rate,
   }),
+  HAWSER_PING_INTERVAL: setting({
+    doc: 'The most seconds between two pings of a device, 25 to 600. Each device of ours learns how many its network bears. More save its data; fewer show sooner that it is gone.',
+    example: '120',
+    fallback: String(longestPing_s),
+    read: number(shortestPing_s, longestPing_s),
+  }),
   HAWSER_SHELLHUB_TOKENS: setting({
     doc: 'For how long devices that moved from a ShellHub open tunnels with the token they have from there, if its key was imported: `until-renewed`, until the device has come with a token of ours; or a number of days after the key was added, 0 for never.',
     example: '30',
@@ -405,6 +445,12 @@ export const settings = {
     example: '3600',
     fallback: '0',
     read: number(0, 31_536_000),
+  }),
+  HAWSER_SSH_KEEPALIVE: setting({
+    doc: 'Seconds without a sign of life after which an SSH client is asked for one; one that does not answer three times is lost.',
+    example: '30',
+    fallback: '15',
+    read: number(1, 3_600),
   }),
   HAWSER_DRAIN: setting({
     doc: 'Seconds that sessions get to end, and over which agents are let go, when the server stops.',
@@ -443,6 +489,12 @@ export const settings = {
     example: '127.0.0.1, unix:///var/run/docker.sock',
     fallback: '',
     read: list,
+  }),
+  HAWSER_STREAM_ALLOW: setting({
+    doc: 'Receivers of audit streams that are allowed although they are in a private network (RFC 1918 and alike), loopback, of this machine, or without TLS: hosts, addresses or subnets, each with a port or without. A subnet allows private networks only. Link-local addresses and the server’s own ports are never allowed.',
+    example: 'siem.internal:6514, 10.20.0.0/16',
+    fallback: '',
+    read: allowedReceivers,
   }),
 }
 

@@ -27,7 +27,9 @@ const howToServe = `Usage: hawser serve
 Runs the server until Ctrl-C or SIGTERM stops it. It takes no arguments: settings are variables of the environment,
 and \`hawser admin config print\` shows each with its value in force.`
 
-/** EX_CONFIG of sysexits.h: a person has to do something first, so that systemd does not restart the server. */
+/**
+ * EX_CONFIG of sysexits.h: a person has to do something first, so that systemd does not restart the server.
+ */
 const exit_config = 78
 const notBuilt = `The web console of this version has not been built: run \`npm run build\` in ${path.join(import.meta.dirname, '../..')}, then start again.`
 
@@ -131,7 +133,8 @@ async function admin(args: string[]): Promise<void> {
     if (verb === 'restore' && (await isServed(config.HAWSER_DATA)))
       throw new Failure('conflict', { message: `A server runs on ${config.HAWSER_DATA}: stop it first.` })
     const { backup, restore } = await import('./commands/backup.ts')
-    return (verb === 'backup' ? backup : restore)(config, path.resolve(folder)).forEach(write)
+    const done = verb === 'backup' ? backup : restore
+    return (await done(config, path.resolve(folder))).forEach(write)
   }
   const command = parseCommand(args)
   const asked = await askServer(config.HAWSER_DATA, command)

@@ -15,6 +15,10 @@ export interface News {
   'user.changed': { user_id: string }
   /** An API key of the namespace has another role, or is gone. */
   'apiKey.changed': { tenant_id: string }
+  /** A public key of the namespace, by its MD5 fingerprint, is for other logins now, or is gone. */
+  'publicKey.changed': { tenant_id: string; fingerprint: string }
+  /** The invitation of this person to a session is gone. */
+  'invitation.revoked': { tenant_id: string; user_id: string }
   /** Its settings changed, or it is gone. */
   'connector.changed': { tenant_id: string; uid: string }
   /** Devices may not join with it any more. */

@@ -1,5 +1,5 @@
-// News of a node that is cut off from NATS reach nobody. When it is back, the others must know that they missed
-// some: they were connected all the time and cannot tell by themselves.
+// News of a node that is cut off from NATS reach nobody. When it is back, the others must know that they
+// missed some: they were connected all the time and cannot tell by themselves.
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import { randomBytes } from 'node:crypto'

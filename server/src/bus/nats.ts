@@ -1,10 +1,10 @@
 // The bus between nodes, on NATS core: a fact is told here at once and published for the others; a name that
 // is held is a subject with one subscriber, so that asking for one that nobody holds is answered at once by
 // the NATS server ("no responders"), and a node that dies holds nothing any more. While NATS is away news are
-// not kept: when it is back, the hearers are told that they may have missed some, and so are those on the other
-// nodes if this one had any to tell. Reconnecting, and subscribing anew, is the client library's work. NATS
-// itself is not trusted: everything that nodes say there is sealed (sealed.ts), and what cannot be opened is
-// not answered.
+// not kept: when it is back, the hearers are told that they may have missed some, and so are those on the
+// other nodes if this one had any to tell. Reconnecting, and subscribing anew, is the client library's work.
+// NATS itself is not trusted: everything that nodes say there is sealed (sealed.ts), and what cannot be
+// opened is not answered.
 import { connect, NoRespondersError, type NatsConnection } from '@nats-io/transport-node'
 import { Failure } from '@hawser/contract/failures'
 import type { Bus, News } from './bus.ts'

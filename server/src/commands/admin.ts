@@ -8,16 +8,20 @@ import { Failure } from '@hawser/contract/failures'
 import { passwordLength, patterns } from '@hawser/contract/fields'
 import { publicKeyLine } from '@hawser/ssh'
 import { environment, printConfig } from '../config.ts'
+import { theAdministrator } from '../domain/audit/audit.ts'
 import { hashPassword } from '../domain/people/credentials.ts'
 import { findOther, setPassword } from '../domain/people/identity.ts'
 import { readShellHubKey } from '../domain/callers/shellhub-tokens.ts'
 import { storedHostKeys } from '../gateway/host-keys.ts'
 import { iso } from '../kit/clock.ts'
+import { safeText } from '../kit/log.ts'
 import { newUuid } from '../kit/ids.ts'
 import type { Rooms } from '../compose/rooms.ts'
 
 interface Command {
   readonly words: string
+  /** It only shows something, so it leaves nothing in the audit log. */
+  readonly reads?: true
   readonly arguments: readonly string[]
   readonly optional?: readonly string[]
   readonly doc: string
@@ -63,6 +67,7 @@ async function mustFindNamespace({ stores }: Rooms, name: string) {
 export const commands: readonly Command[] = [
   {
     words: 'update-key print',
+    reads: true,
     arguments: [],
     doc: 'Prints the public key that signs agents, for `hawser-agent install --update-key`.',
     run: async ({ releases }) => [releases.updateKey()],
@@ -95,12 +100,12 @@ export const commands: readonly Command[] = [
       checkPassword(password)
       const user = await mustFindUser(rooms, username)
       const hash = await hashPassword(password)
-      await rooms.stores.transaction(async (inside) => {
+      await rooms.audit.change(theAdministrator, async (inside, record) => {
         if ((await inside.users.lock(user.id))?.epoch !== user.epoch)
           throw new Failure('conflict', {
             message: `Somebody changed how ${username} signs in at this moment; check the result and try again.`,
           })
-        await setPassword(inside, user.id, hash)
+        await setPassword(inside, record, user, { password: hash, now: iso(rooms.clock.now()) })
       })
       rooms.bus.tell('user.changed', { user_id: user.id })
       return ['User password changed successfully', `Username: ${user.username}`]
@@ -116,13 +121,17 @@ export const commands: readonly Command[] = [
         await rooms.namespaces.removeNamespace(tenant_id)
       for (const { tenant_id } of await rooms.stores.namespaces.memberships(user.id))
         await rooms.namespaces.leave(tenant_id, user.id)
-      await rooms.stores.users.remove(user.id)
+      await rooms.audit.change(theAdministrator, async (inside, record) => {
+        await inside.users.remove(user.id)
+        record({ action: 'user.removed', target: { kind: 'user', id: user.id, name: user.username } })
+      })
       rooms.bus.tell('user.changed', { user_id: user.id })
       return ['User deleted successfully', `Username: ${user.username}`]
     },
   },
   {
     words: 'user list',
+    reads: true,
     arguments: [],
     doc: 'Lists the users.',
     async run({ stores }) {
@@ -163,6 +172,7 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'namespace list',
+    reads: true,
     arguments: [],
     doc: 'Lists the namespaces: name, tenant, owner.',
     async run({ stores }) {
@@ -230,6 +240,7 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'shellhub key list',
+    reads: true,
     arguments: [],
     doc: 'Lists the keys of a ShellHub: namespace, fingerprint, since when.',
     async run({ stores }) {
@@ -253,6 +264,7 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'host key list',
+    reads: true,
     arguments: [],
     doc: 'Prints the public host keys of the SSH gateway, for known_hosts.',
     run: async ({ stores, vault }) =>
@@ -260,15 +272,60 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'config print',
+    reads: true,
     arguments: [],
     doc: 'Prints the settings of the running server, without secrets; without one, those of this environment.',
     run: () => Promise.resolve(printConfig(environment())),
   },
   {
     words: 'recording key',
+    reads: true,
     arguments: [],
     doc: 'Prints the public key that signs recordings, for `hawser recording verify`.',
     run: ({ recordingKey }) => Promise.resolve([recordingKey]),
+  },
+  {
+    words: 'audit key',
+    reads: true,
+    arguments: [],
+    doc: 'Prints the public key that signs the heads of audit logs, for `hawser audit verify`.',
+    run: ({ auditLog }) => Promise.resolve([auditLog.public_key]),
+  },
+  {
+    words: 'audit',
+    reads: true,
+    arguments: [],
+    optional: ['namespace', 'entries'],
+    doc: 'Shows the newest entries of the server’s own audit log, or of a namespace’s; `-` is the server.',
+    async run(rooms, name = '-', count = '100') {
+      must(/^[1-9]\d{0,2}$/.test(count), 'The number of entries is 1 to 999.')
+      const tenant_id = name === '-' ? '' : (await mustFindNamespace(rooms, name)).tenant_id
+      const entries = await rooms.auditLog.entries(tenant_id, { limit: Number(count) })
+      return entries.map(({ seq, at, action, actor, source, target, detail }) =>
+        [
+          seq,
+          at,
+          action,
+          actor.name || actor.kind,
+          source || '-',
+          target.name || target.id,
+          JSON.stringify(detail),
+        ]
+          .map((field) => safeText(String(field)))
+          .join('\t'),
+      )
+    },
+  },
+  {
+    words: 'search reindex',
+    arguments: [],
+    optional: ['namespace'],
+    doc: 'Indexes all recordings again for the search, or those of this namespace; the server does so in the background.',
+    async run(rooms, name) {
+      const namespace = name === undefined ? undefined : await mustFindNamespace(rooms, name)
+      await rooms.search.reindex(namespace?.tenant_id)
+      return ['Recordings will be indexed again', ...(namespace ? [`Namespace: ${namespace.name}`] : [])]
+    },
   },
   {
     words: 'announcement create',
@@ -283,6 +340,7 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'announcement list',
+    reads: true,
     arguments: [],
     doc: 'Lists the announcements.',
     async run({ stores }) {
@@ -336,6 +394,12 @@ function textOf(file: string): string {
 export async function runCommand(rooms: Rooms, { words, given }: Parsed): Promise<string[]> {
   const command = commands.find((candidate) => candidate.words === words)
   if (!command) throw new Failure('invalid', { message: 'There is no such command.' })
+  // Before it runs, so that no command is without its entry. Arguments may be secrets, so they are not in it.
+  if (!command.reads)
+    await rooms.audit.event(theAdministrator, {
+      action: 'admin.command',
+      target: { kind: 'command', id: words, name: words },
+    })
   return command.run(rooms, ...given)
 }
 

@@ -3,12 +3,16 @@
 // server runs; a second one into the same folder copies only new recordings. A backup is restored into a data
 // folder without a database, so that it overwrites nothing. Databases on PostgreSQL and recordings in an
 // object store have tools of their own.
-import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, statSync } from 'node:fs'
+import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'
 import type { Config } from '../config.ts'
+import { audit, theAdministrator } from '../domain/audit/audit.ts'
+import { systemClock } from '../kit/clock.ts'
 import { hasMasterKey, masterKey } from '../kit/secrets.ts'
 import { checkSqlite, copySqlite } from '../storage/dialects/sqlite-copy.ts'
+import { openDatabase } from '../storage/database.ts'
+import { stores } from '../storage/stores.ts'
 
 const database = 'hawser.db'
 const keyFile = 'master.key'
@@ -70,7 +74,17 @@ function checkBackup(file: string, advice: string): void {
   }
 }
 
-export function restore(config: Config, folder: string): string[] {
+/** Whoever reads the audit log sees that it was taken back to an earlier moment. */
+async function noteRestored(folder: string): Promise<void> {
+  const now = (): string => new Date(systemClock.now()).toISOString()
+  await using opened = await openDatabase({ url: '', folder, now, onError: () => undefined })
+  await audit({ stores: stores(opened), clock: systemClock }).event(theAdministrator, {
+    action: 'admin.command',
+    target: { kind: 'command', id: 'restore', name: 'restore' },
+  })
+}
+
+export async function restore(config: Config, folder: string): Promise<string[]> {
   if (config.HAWSER_DATABASE) refuse('The database is PostgreSQL: restore it with its own tools.')
   const from = path.join(folder, database)
   if (!existsSync(from)) refuse(`${folder} is no backup: there is no ${database} in it.`)
@@ -96,7 +110,16 @@ export function restore(config: Config, folder: string): string[] {
         preserveTimestamps: true,
       },
     )
+  // It is made anew from the recordings.
+  for (const end of ['', '-wal', '-shm'])
+    rmSync(path.join(config.HAWSER_DATA, `search.db${end}`), { force: true })
   // The database comes last: without it the folder still counts as empty, and the command can be repeated.
-  copySqlite(from, to)
+  const draft = path.join(config.HAWSER_DATA, 'restoring')
+  rmSync(draft, { recursive: true, force: true })
+  mkdirSync(draft, { mode: 0o700 })
+  copySqlite(from, path.join(draft, database))
+  await noteRestored(draft)
+  renameSync(path.join(draft, database), to)
+  rmSync(draft, { recursive: true, force: true })
   return [`Restored into ${config.HAWSER_DATA}; start the server with \`npm start\` or \`hawser serve\`.`]
 }

@@ -1,5 +1,5 @@
-// Whether this process can work with a data folder. What is wrong with one is told in a sentence that names the
-// path and what to do, before anything is opened.
+// Whether this process can work with a data folder. What is wrong with one is told in a sentence that names
+// the path and what to do, before anything is opened.
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '@hawser/contract/failures'

@@ -33,6 +33,7 @@ export async function verifyFile(
       `Namespace: ${header.tenant_id}`,
       `Device: ${header.device_uid}`,
       `User: ${header.username}`,
+      `Person: ${header.person ?? 'unknown'}`,
       `Started: ${header.started_at}`,
       `Ended: ${end.ended_at} (${end.ending})`,
       `Output: ${end.output_bytes} bytes`,

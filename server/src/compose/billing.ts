@@ -3,6 +3,7 @@
 import type { Bus } from '../bus/bus.ts'
 import { ConfigError, type Config } from '../config.ts'
 import { billing, noBilling } from '../domain/billing/billing.ts'
+import type { Audit } from '../domain/audit/audit.ts'
 import type { Rules } from '../domain/callers/rules.ts'
 import { subscriptions } from '../domain/billing/subscriptions.ts'
 import { usage, type Usage } from '../domain/billing/usage.ts'
@@ -18,6 +19,7 @@ export interface BillingRoomParts {
   stores: Stores
   bus: Bus
   background: Lifetime
+  audit: Audit
   url: string
 }
 
@@ -33,6 +35,7 @@ export async function openBilling({
   log,
   clock,
   stores,
+  audit,
   bus,
   background,
   url,
@@ -66,6 +69,7 @@ export async function openBilling({
   background.own(bus.hear('namespace.changed', reports.wake))
   const rules = billing({
     stores,
+    audit,
     clock,
     provider,
     subscriptions: subscriptions({ stores }),

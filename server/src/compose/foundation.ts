@@ -12,8 +12,7 @@ import { watchDisk, type Disk } from '../kit/disk.ts'
 import { newUuid } from '../kit/ids.ts'
 import type { Lifetime } from '../kit/lifetime.ts'
 import { limiter as ownLimiter, type Limiter } from '../kit/limiter.ts'
-import { lineLimiter, type LineLimiter } from '../kit/line-limiter.ts'
-import type { Log } from '../kit/log.ts'
+import { lineLimiter, type LineLimiter, type Log } from '../kit/log.ts'
 import {
   hashOf,
   hasMasterKey,
@@ -54,8 +53,12 @@ export interface Foundation extends Setting {
   readonly self: {
     /** Where the other nodes reach it. */
     address?: PeerAddress
+    /** The ports that it listens on. */
+    ports?: () => number[]
     /** Whether it has the tunnel of this device. */
     hasTunnel?: (uid: string) => boolean
+    /** For how many seconds it refuses passwords from this address. */
+    mustWait?: (source: string) => number
   }
   /** Lets other nodes find this node under the name. */
   register(name: string): Disposable

@@ -1,6 +1,6 @@
 // What the metrics say beside requests and the process: logins, sign-ins, sessions, tunnels, devices,
-// recordings, queues, the database, other nodes and the disk. Every figure is read when somebody scrapes, most
-// of them from memory. Labels are words of closed lists. docs/guides/monitoring.md explains them.
+// recordings, queues, the database, other nodes and the disk. Every figure is read when somebody scrapes,
+// most of them from memory. Labels are words of closed lists. docs/guides/monitoring.md explains them.
 import { version } from '@hawser/contract/version'
 import { cipherImplementation } from '@hawser/ssh'
 import { waitingPasswords } from '../domain/people/credentials.ts'
@@ -35,12 +35,23 @@ export function watchRooms(figures: Metrics, rooms: Rooms, reach: Reach): void {
   watchPeople(figures, rooms, reach)
   watchDevices(figures, rooms, reach)
   watchRecordings(figures, rooms, reach)
+  watchStreams(figures, rooms)
   watchDatabase(figures, rooms)
   if (rooms.disks) watchDisk(figures, rooms.disks)
 }
 
 function watchPeople(figures: Metrics, rooms: Rooms, reach: Reach): void {
   figures.gauge('hawser_sessions', 'Sessions on devices that are going on.', () => reach.sessions.size)
+  figures.gauge(
+    'hawser_sessions_held',
+    'Sessions that go on without their client, for their person to come back.',
+    () => reach.held.count,
+  )
+  figures.gauge(
+    'hawser_sessions_held_bytes',
+    'Memory that the screens of held sessions take.',
+    () => reach.held.held_bytes,
+  )
   figures.counter('hawser_sessions_total', 'Sessions on devices, by what they were for.', () =>
     samplesOf('type', rooms.sessions.types),
   )
@@ -105,6 +116,11 @@ function watchDevices(figures: Metrics, rooms: Rooms, reach: Reach): void {
   figures.counter('hawser_tunnels_closed_total', 'Tunnels that ended or were refused, and why.', () =>
     samplesOf('reason', reach.tunnelCounts.closed),
   )
+  figures.counter(
+    'hawser_budget_changes_total',
+    'Data budgets that came to another state: under, warned (80 per cent) or over.',
+    () => samplesOf('state', rooms.budgets.changes),
+  )
 }
 
 function watchRecordings(figures: Metrics, rooms: Rooms, reach: Reach): void {
@@ -123,6 +139,47 @@ function watchRecordings(figures: Metrics, rooms: Rooms, reach: Reach): void {
     'hawser_recordings_unsent',
     'Finished recordings that wait for their upload to the bucket.',
     () => rooms.unsent(),
+  )
+  const backlog = cached(() => rooms.stores.searchQueue.backlog())
+  figures.gauge(
+    'hawser_search_waiting',
+    'Recorded sessions that are over and not indexed; the same on every node.',
+    async () => (await backlog())?.count ?? [],
+  )
+  figures.gauge(
+    'hawser_search_waiting_seconds',
+    'Time since the oldest of them ended; 0 while there is none.',
+    async () => {
+      const waiting = await backlog()
+      if (!waiting) return []
+      const age_ms = waiting.oldest === null ? 0 : rooms.clock.now() - Date.parse(waiting.oldest)
+      return Math.max(0, Math.round(age_ms / 1000))
+    },
+  )
+  figures.counter(
+    'hawser_search_indexed_total',
+    'Recorded terminals that were indexed: whole, cut (damaged or too large) or gone meanwhile; and failures.',
+    () => samplesOf('result', rooms.search.indexed),
+  )
+}
+
+function watchStreams(figures: Metrics, rooms: Rooms): void {
+  const count = cached(() => rooms.stores.auditStreamQueue.figures())
+  figures.gauge(
+    'hawser_audit_streams',
+    'Audit streams of all namespaces that are switched on, and whether their receivers take entries; the same on every node.',
+    async () => {
+      const found = await count()
+      return found ? samplesOf('state', Object.entries(found)) : []
+    },
+  )
+  figures.counter('hawser_audit_stream_batches_total', 'Batches of audit entries, by result.', () =>
+    samplesOf('result', rooms.streams.batches),
+  )
+  figures.counter(
+    'hawser_audit_stream_entries_total',
+    'Audit entries that receivers took, and that were given up.',
+    () => samplesOf('result', rooms.streams.entries),
   )
 }
 

@@ -1,5 +1,5 @@
-// Composition of what is recorded: the key that signs recordings, where they are stored, their quota, and the
-// sweep that removes old ones and those of devices and namespaces that are gone.
+// Composition of what is recorded: the key that signs recordings, where they are stored, their quota, the
+// search over them, and the sweep that removes old ones and those of devices and namespaces that are gone.
 import path from 'node:path'
 import type { Config } from '../config.ts'
 import { recordingSweep } from '../domain/sessions/recording-sweep.ts'
@@ -10,7 +10,9 @@ import { recordingQuota } from '../recording/quota.ts'
 import { recordings, type Recordings } from '../recording/recordings.ts'
 import { diskStorage } from '../recording/storage/disk.ts'
 import type { Ledger } from '../recording/storage/object-storage.ts'
+import type { Search } from '../search/search.ts'
 import type { Foundation } from './foundation.ts'
+import { openSearch } from './search.ts'
 
 export interface RecordingRooms {
   readonly recordings: Recordings
@@ -18,6 +20,7 @@ export interface RecordingRooms {
   readonly recordingKey: string
   /** Finished recordings that wait for their upload to the bucket. */
   unsent(): number
+  readonly search: Search
   /** Removes recordings that are too old or whose device or namespace was deleted. */
   readonly sweepRecordings: () => Promise<void>
 }
@@ -62,8 +65,11 @@ export async function openRecordings(foundation: Foundation): Promise<RecordingR
       }),
       onFailed: (err, { session_uid, channel }) =>
         log.error({ event: 'recording.failed', session: session_uid, channel, err }),
+      onEnded: (name) => search.ended(name),
+      onRemoved: (tenant_id, session_uid) => search.remove(tenant_id, session_uid),
     }),
   )
+  const search: Search = await openSearch(foundation, recorded)
   const sweepRecordings = recordingSweep({
     stores,
     recordings: recorded,
@@ -71,7 +77,7 @@ export async function openRecordings(foundation: Foundation): Promise<RecordingR
     days: config.HAWSER_RECORDING_DAYS,
   })
   const unsent = (): number => ('waiting' in storage ? storage.waiting : 0)
-  return { recordings: recorded, unsent, recordingKey: key.public_key, sweepRecordings }
+  return { recordings: recorded, unsent, recordingKey: key.public_key, search, sweepRecordings }
 }
 
 /** A folder, or a store, whose code is loaded only then. */

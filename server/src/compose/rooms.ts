@@ -7,17 +7,21 @@ import { Failure } from '@hawser/contract/failures'
 import { version } from '@hawser/contract/version'
 import { blobOf, fingerprintMd5, fingerprintSha256, parsePublicKeyLine, publicKeyLine } from '@hawser/ssh'
 import type { Bus } from '../bus/bus.ts'
-import { addressText, nodes, type Nodes } from '../cluster/nodes.ts'
+import type { Nodes } from '../cluster/nodes.ts'
 import type { Config } from '../config.ts'
 import { engine } from '../connectors/engine.ts'
 import { publicPem, type SupervisorParts } from '../connectors/supervisor.ts'
 import { apiKeys } from '../domain/access/api-keys.ts'
+import { explain } from '../domain/access/explain.ts'
 import { firewall } from '../domain/access/firewall.ts'
 import { logins, type Logins } from '../domain/access/logins.ts'
+import { identityCertificates, type IdentityReader } from '../domain/access/identity-certificates.ts'
+import { policies } from '../domain/access/policies.ts'
 import { publicKeys } from '../domain/access/public-keys.ts'
 import { signer, type Signer } from '../domain/access/signer.ts'
 import type { Deactivated } from '../domain/access/tag-use.ts'
 import type { Usage } from '../domain/billing/usage.ts'
+import { stranger } from '../domain/audit/audit.ts'
 import { gate, type Gate } from '../domain/callers/callers.ts'
 import type { AllRules } from '../domain/callers/rules.ts'
 import { shellHubTokens } from '../domain/callers/shellhub-tokens.ts'
@@ -26,8 +30,10 @@ import { acceptRules } from '../domain/devices/accept-rules.ts'
 import { agentReleases, type AgentReleases } from '../domain/devices/agent-releases.ts'
 import { agentUpdates, type AgentUpdates } from '../domain/devices/agent-updates.ts'
 import { agentless, type AgentlessRules } from '../domain/devices/agentless.ts'
+import type { Budgets } from '../domain/devices/budgets.ts'
 import { connectors } from '../domain/devices/connectors.ts'
 import { containerDevices } from '../domain/devices/container-devices.ts'
+import { deviceNotes } from '../domain/devices/device-notes.ts'
 import { deviceView } from '../domain/devices/device-view.ts'
 import { devices } from '../domain/devices/devices.ts'
 import { enrolmentKeys, type EnrolmentKeyRules } from '../domain/devices/enrolment-keys.ts'
@@ -36,37 +42,50 @@ import { enrolment } from '../domain/devices/enrolment.ts'
 import { joining } from '../domain/devices/joining.ts'
 import { pairings } from '../domain/devices/pairings.ts'
 import { presence } from '../domain/devices/presence.ts'
+import { deviceReports, type DeviceReports } from '../domain/devices/reports.ts'
 import { tags } from '../domain/devices/tags.ts'
+import type { DeviceTrafficSums } from '../domain/devices/traffic.ts'
 import { tunnelRules, type TunnelRules } from '../domain/devices/tunnels.ts'
-import { namespaces, type NamespaceAdministration } from '../domain/namespaces/namespaces.ts'
-import { probeThreads } from '../domain/people/credentials.ts'
-import { identity } from '../domain/people/identity.ts'
+import type { NamespaceAdministration } from '../domain/namespaces/namespaces.ts'
 import { fiveTries, lockout } from '../domain/people/lockout.ts'
-import { mfa } from '../domain/people/mfa.ts'
 import { signIn, type SignInCounters } from '../domain/people/sign-in.ts'
-import { users, type UserAdministration } from '../domain/people/users.ts'
-import { liveSessions, type LiveSessions } from '../domain/sessions/live-sessions.ts'
+import { noteUse } from '../domain/people/sign-ins.ts'
+import type { UserAdministration } from '../domain/people/users.ts'
+import type { KeptSessions } from '../domain/sessions/kept-sessions.ts'
+import { closeLost, type LiveSessions } from '../domain/sessions/live-sessions.ts'
 import { recordingRules } from '../domain/sessions/recordings.ts'
-import { sessions, type SessionWatching } from '../domain/sessions/sessions.ts'
+import { searchRules } from '../domain/sessions/search.ts'
+import type { SessionWatching } from '../domain/sessions/sessions.ts'
 import { revocation, type Revocation } from '../domain/sessions/revocation.ts'
 import { terminals, type TerminalTickets } from '../domain/sessions/terminals.ts'
-import { watchTickets, type WatchTickets } from '../domain/sessions/watch-tickets.ts'
+import type { WatchTickets } from '../domain/sessions/watch-tickets.ts'
 import { announcements } from '../domain/system/announcements.ts'
-import { health, type HealthCheck } from '../domain/system/health.ts'
+import { health } from '../domain/system/health.ts'
 import { sweeps } from '../domain/system/sweeps.ts'
 import { system } from '../domain/system/system.ts'
 import { neighbourhood } from '../kit/address.ts'
 import { agentArchives, type AgentArchives } from '../http/agent-archives.ts'
-import { iso, minute_ms, second_ms, systemClock, type Clock } from '../kit/clock.ts'
+import { approvals, type Approvals } from '../gateway/approvals.ts'
+import {
+  identityCertificates as identitySigner,
+  type IdentityCertificates,
+} from '../gateway/identity-certificates.ts'
+import { iso, minute_ms, systemClock, type Clock } from '../kit/clock.ts'
 import { lifetime } from '../kit/lifetime.ts'
 import type { Log } from '../kit/log.ts'
-import { emails } from '../mail/emails.ts'
 import { mailer } from '../mail/mailer.ts'
-import { emptyCast } from '../recording/frames.ts'
+import { parseQuery } from '../search/query.ts'
 import { deviceName } from '../tunnel/registry.ts'
 import { openBilling } from './billing.ts'
+import { openEvidence, type EvidenceRooms } from './evidence.ts'
 import { openFoundation, type Foundation, type Setting } from './foundation.ts'
+import { healthChecks } from './health-checks.ts'
+import { openNodes } from './nodes.ts'
+import { openStreams, type StreamRooms } from './streams.ts'
+import { openPeople } from './people.ts'
 import { openRecordings, type RecordingRooms } from './recordings.ts'
+import { openLiveSessions, openSessions } from './sessions.ts'
+import { openTraffic } from './traffic.ts'
 
 export interface ServerOptions {
   config: Config
@@ -88,6 +107,7 @@ export interface OperationRooms {
   /** From here on the health check says that the server is not ready. */
   drain(): void
   readonly archives: AgentArchives
+  readonly streams: StreamRooms['delivery']
 }
 
 /** What the administrator's commands use beside the operations. */
@@ -100,6 +120,8 @@ export interface AdministrationRooms {
   readonly usage: Usage | undefined
   readonly releases: AgentReleases
   readonly updates: AgentUpdates
+  /** What devices report through their tunnels. */
+  readonly reports: DeviceReports
 }
 
 /** The rules about connections to devices. */
@@ -109,8 +131,13 @@ export interface ConnectionRooms {
   readonly agentless: AgentlessRules
   readonly loginKeyOf: EnrolmentKeyRules['loginKeyOf']
   readonly signer: Signer
+  readonly approvals: Approvals
+  readonly identities: IdentityCertificates & IdentityReader
   readonly sessions: LiveSessions
-  readonly watch: SessionWatching['watch']
+  readonly kept: KeptSessions
+  readonly traffic: DeviceTrafficSums
+  readonly budgets: Budgets
+  readonly watching: SessionWatching
   readonly watchTickets: WatchTickets
   readonly tickets: TerminalTickets
   /** Ends the connections that a change forbids. */
@@ -121,7 +148,14 @@ export interface ConnectionRooms {
 }
 
 export interface Rooms
-  extends Foundation, RecordingRooms, OperationRooms, AdministrationRooms, ConnectionRooms, AsyncDisposable {}
+  extends
+    Foundation,
+    EvidenceRooms,
+    RecordingRooms,
+    OperationRooms,
+    AdministrationRooms,
+    ConnectionRooms,
+    AsyncDisposable {}
 
 export async function openRooms({
   config,
@@ -165,13 +199,26 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       log,
     }),
   )
+  const evidence = await openEvidence(foundation)
+  const { audit, auditedRefusals } = evidence
   const issued = await tokens({ stores, vault, clock })
   const locks = lockout({ stores, clock })
   const who = signIn({
     stores,
+    audit,
     tokens: issued,
     clock,
-    onAttempt({ result, request_id: reqId, ...about }) {
+    onAttempt({ result, request_id: reqId, user_id, ...about }) {
+      // A name that nobody has may be a password that somebody typed into the wrong field.
+      if (result === 'refused' && user_id !== undefined)
+        auditedRefusals.add({
+          scope: { user_id },
+          by: stranger(about.source, reqId),
+          action: 'user.sign-in.refused',
+          target: { kind: 'user', id: user_id, name: about.username ?? '' },
+          reason: about.reason ?? 'failed',
+          detail: { method: about.method },
+        })
       if (result !== 'refused' || lines.allows(neighbourhood(about.source)))
         log.info({ event: `sign-in.${result}`, reqId, ...about })
     },
@@ -183,46 +230,21 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   // nodes may have their tunnels.
   if (database.name === 'sqlite') {
     present.adopt(await stores.presence.online())
-    await stores.liveSessions.closeOlderThan(iso(clock.now()))
+    const now = iso(clock.now())
+    await closeLost({ stores, audit }, { last_seen: now, now })
   }
-  const live = background.own(
-    liveSessions({
-      stores,
-      clock,
-      node,
-      register,
-      onError: (err) => log.error({ event: 'session.unwritten', err }),
-    }),
-  )
-  const listen = config.HAWSER_NODE_ADDRESS
-  const alive =
-    node === '' || !serving
-      ? undefined
-      : background.own(
-          await nodes({
-            stores,
-            id: node,
-            address: clustered && listen ? addressText(listen) : undefined,
-            async returned() {
-              log.warn({
-                event: 'node.returned',
-                message: 'other nodes took this one for lost; it writes its devices and sessions again',
-              })
-              await present.revive()
-              await live.revive()
-            },
-            onLost: (id, left) => log.warn({ event: 'node.lost', node: id, ...left }),
-            onError: (err) => log.error({ event: 'node.unsigned', err }),
-          }),
-        )
+  const { live, kept } = openLiveSessions(foundation, evidence)
+  const alive = await openNodes(foundation, audit, [present, live])
   const recorded = await openRecordings(foundation)
   const { recordings, sweepRecordings } = recorded
+  const { budgets: budgetRules, traffic } = openTraffic(foundation, audit, mail)
   const revoking = background.own(
     revocation({
       bus,
       stores,
       later: background.later,
       sweepRecordings,
+      stopsRecordings: budgetRules.stopsRecordings,
       // On PostgreSQL without NATS a command of the administrator may run elsewhere, and nobody hears of it.
       recheck_ms: database.name === 'postgres' && !clustered ? minute_ms : undefined,
     }),
@@ -232,16 +254,16 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       stores,
       clock,
       recordings: sweepRecordings,
+      sessions: (moments) => closeLost({ stores, audit }, moments),
+      audit: evidence.auditLog.trim,
       onError: (err) => log.error({ event: 'sweep.failed', err }),
     }),
   )
 
-  const mailing = { stores, vault, clock, mailer: mail, emails: emails(url), background }
-  const people = { ...mailing, lockout: locks, signIn: who, identity: identity(mailing) }
-  const userRules = users({ ...people, bus, registration: config.HAWSER_REGISTRATION })
-  const paying = await openBilling({ config, log, clock, stores, bus, background, url })
+  const streams = openStreams(foundation, audit)
+  const paying = await openBilling({ config, log, clock, stores, audit, bus, background, url })
   const { billed } = paying
-  const namespaceRules = namespaces({ stores, bus, clock, billed })
+  const people = openPeople(foundation, { audit, mailer: mail, lockout: locks, signIn: who, billed })
   let draining = false
   const healthy = health({
     checks: healthChecks(stores, clock, node),
@@ -271,15 +293,16 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     lockout: locks,
     signIn: who,
     presence: present,
-    users: userRules.admin,
-    namespaces: namespaceRules.admin,
+    ...people.administration,
     url: config.HAWSER_URL,
     sshPort: config.HAWSER_SSH_PUBLIC_PORT || config.HAWSER_SSH.port,
+    hasMail: config.HAWSER_SMTP !== '',
     disk: () => disks?.data.state ?? 'ok',
     ready,
   })
   const joins = joining({
     stores,
+    audit,
     bus,
     clock,
     billed,
@@ -295,6 +318,13 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
         ...about,
       }),
     onRefused({ tenant_id: tenant, ...about }) {
+      auditedRefusals.add({
+        scope: { tenant_id: tenant },
+        by: stranger(about.source),
+        action: 'enrolment-token.refused',
+        target: { kind: 'enrolment token', id: '', name: about.token },
+        reason: about.why,
+      })
       if (lines.allows(neighbourhood(about.source)))
         log.warn({ event: 'enrolment.refused', tenant, ...about })
     },
@@ -306,6 +336,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const updates = background.own(
     agentUpdates({
       stores,
+      audit,
       releases,
       bus,
       clock,
@@ -317,6 +348,9 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     }),
   )
   if (serving) background.later('updates', () => updates.decide())
+  const stored = { kept: stores.hostKeys, vault, now: () => iso(clock.now()) }
+  const approving = await approvals(stored, clock)
+  const identifying = await identitySigner(stored, clock)
   const auth = enrolment({
     stores,
     tokens: issued,
@@ -326,24 +360,27 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     callsPerDevice: limiter('device calls', config.HAWSER_DEVICE_RATE_LIMIT),
     joining: joins,
     updates,
+    approvalKey: approving.publicKey,
   })
   const signing = signer(clock, bus, (device, fingerprint) =>
     log.warn({ event: 'signature.refused', device, fingerprint }),
   )
-  const watching = watchTickets({ stores, vault, clock })
-  const sessionRules = sessions({
-    tickets: watching,
-    stores,
+  const sessionRooms = openSessions(foundation, {
+    audit,
     view: deviceView({ stores, presence: present, updates, clock }),
-    bus,
-    clock,
     recordings,
-    emptyCast,
+    stopsRecordings: budgetRules.stopsRecordings,
   })
   const keys = { parse: parsePublicKeyLine, line: publicKeyLine, fingerprint: fingerprintMd5 }
   const terminalRules = terminals({ stores, clock, bus, register, keys })
+  const identityRules = identityCertificates({ stores, clock, keys, signer: identifying })
+  const isConnected = async (uid: string): Promise<boolean> =>
+    self.hasTunnel?.(uid) === true || (await isOnAnotherNode(bus, deviceName(uid)))
   const deviceRules = devices({
     stores,
+    audit,
+    traffic,
+    timeline: evidence.timeline,
     presence: present,
     bus,
     clock,
@@ -352,8 +389,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     signer: signing,
     mostTags: config.HAWSER_DEVICE_TAGS,
     billed,
-    isConnected: async (uid) =>
-      self.hasTunnel?.(uid) === true || (await isOnAnotherNode(bus, deviceName(uid))),
+    isConnected,
     onReplaced: ({ tenant_id: tenant, uid, before, replaced, by }) =>
       log.warn({
         event: 'device.replaced',
@@ -367,6 +403,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   })
   const containers = containerDevices({
     stores,
+    audit,
     presence: present,
     bus,
     clock,
@@ -378,6 +415,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   const engines = engine({ allow: config.HAWSER_CONNECTOR_ALLOW })
   const connectorRules = connectors({
     stores,
+    audit,
     vault,
     engine: engines,
     bus,
@@ -386,6 +424,7 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
   })
   const enrolmentKeyRules = enrolmentKeys({
     stores,
+    audit,
     vault,
     bus,
     clock,
@@ -398,15 +437,25 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       }
     },
   })
+  const loginRules = logins({
+    stores,
+    clock,
+    billed,
+    onUnrunnable: (tenant_id, rules) =>
+      log.warn({ event: 'firewall.unrunnable', tenant_id, rules: rules.slice(0, 10) }),
+  })
   const onDeactivated = (about: Deactivated): void => log.warn({ event: 'firewall.deactivated', ...about })
   const rules: AllRules = {
     devices: deviceRules,
+    notes: deviceNotes({ stores, audit, clock }),
     agents: updates,
     enrolmentKeys: enrolmentKeyRules,
-    enrolmentTokens: enrolmentTokens({ stores, clock }),
-    acceptRules: acceptRules({ stores }),
+    enrolmentTokens: enrolmentTokens({ stores, audit, clock }),
+    acceptRules: acceptRules({ stores, audit }),
+    budgets: budgetRules,
     pairings: pairings({
       stores,
+      audit,
       vault,
       clock,
       fiveTries: (subject, wrong, attempt) => locks.judge(subject, fiveTries, wrong, attempt),
@@ -417,23 +466,40 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
       onConfirmed: ({ tenant_id: tenant, uid: device, ...about }) =>
         log.info({ event: 'device.paired', tenant, device, ...about }),
     }),
-    tags: tags({ stores, onDeactivated }),
-    publicKeys: publicKeys({ stores, clock, keys }),
-    apiKeys: apiKeys({ stores, bus, clock }),
-    namespaces: namespaceRules,
-    sessions: sessionRules,
+    tags: tags({ stores, audit, onDeactivated }),
+    publicKeys: publicKeys({ stores, audit, clock, bus, keys }),
+    apiKeys: apiKeys({ stores, audit, bus, clock }),
+    identityCertificates: identityRules,
+    ...people.rules,
+    sessions: sessionRooms.rules,
     terminals: terminalRules,
-    recordings: recordingRules({ stores, recordings }),
-    firewall: firewall({ stores, onDeactivated }),
+    recordings: {
+      ...recordingRules({ stores, audit, recordings }),
+      ...searchRules({ stores, audit, search: recorded.search, parse: parseQuery }),
+    },
+    firewall: firewall({ stores, audit, onDeactivated }),
+    policies: policies({ stores, audit, bus }),
+    logins: {
+      ...evidence.refusals.rules,
+      explain: explain({
+        stores,
+        logins: loginRules,
+        keys,
+        isConnected,
+        offlineReason: evidence.timeline.offlineReason,
+        mustWait: (source) => self.mustWait?.(source) ?? 0,
+      }),
+    },
     announcements: announcements({ stores }),
-    users: userRules,
-    mfa: mfa(people),
     billing: paying.rules,
     connectors: connectorRules,
+    audit: evidence.auditLog,
+    auditStreams: streams.rules,
     system: systemRules,
   }
   const shellHub = shellHubTokens({ stores, clock, days: config.HAWSER_SHELLHUB_TOKENS })
-  const gates = gate({ stores, tokens: issued, shellHub, clock })
+  const onUsed = noteUse({ stores, clock, later: background.later })
+  const gates = gate({ stores, tokens: issued, shellHub, clock, onUsed })
   return {
     ...foundation,
     ...recorded,
@@ -442,28 +508,29 @@ async function makeRooms(setting: Setting): Promise<Rooms> {
     signIns: who.counts,
     ready,
     drain: () => void (draining = true),
-    users: userRules.admin,
-    namespaces: namespaceRules.admin,
+    ...people.administration,
     setupCode: systemRules.setupCode,
     tokens: issued,
+    ...evidence,
     usage: paying.usage,
     releases,
     updates,
+    reports: deviceReports({ stores, bus, updates, longestPing_s: config.HAWSER_PING_INTERVAL }),
     archives,
+    streams: streams.delivery,
     tunnels: tunnelRules({ stores, gate: gates, shellHub, presence: present, clock, clustered }),
-    logins: logins({
-      stores,
-      clock,
-      billed,
-      onUnrunnable: (tenant_id, rules) =>
-        log.warn({ event: 'firewall.unrunnable', tenant_id, rules: rules.slice(0, 10) }),
-    }),
+    logins: loginRules,
     agentless: agentless({ stores, clock, joining: joins }),
     loginKeyOf: enrolmentKeyRules.loginKeyOf,
     signer: signing,
+    approvals: approving,
+    identities: { ...identifying, ...identityRules.identities },
     sessions: live,
-    watch: sessionRules.watch,
-    watchTickets: watching,
+    kept,
+    traffic,
+    budgets: budgetRules,
+    watching: sessionRooms.watching,
+    watchTickets: sessionRooms.watchTickets,
     tickets: terminalRules.tickets,
     revocation: revoking,
     supervision: { engine: engines, connectors: connectorRules.supervision, devices: containers },
@@ -481,31 +548,6 @@ function pemFingerprint(pem: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** What signing in needs. Sign-ins are written, so a database that can only be read is not enough. */
-function healthChecks(stores: Foundation['stores'], clock: Clock, node: string): HealthCheck[] {
-  const nobody = 'nobody can sign in'
-  return [
-    {
-      part: 'database',
-      sentence: `The database does not answer: ${nobody}.`,
-      counts_ms: second_ms,
-      run: stores.ping,
-    },
-    {
-      part: 'database writes',
-      sentence: `The database cannot be written: ${nobody}.`,
-      counts_ms: 5 * second_ms,
-      run: () => stores.attempts.count(`health ${node}`, iso(clock.now()), iso(clock.now() + minute_ms)),
-    },
-    {
-      part: 'passwords',
-      sentence: `Passwords cannot be checked: ${nobody}.`,
-      counts_ms: second_ms,
-      run: probeThreads,
-    },
-  ]
 }
 
 /** Whether another node has registered the name. Throws a Failure when a node does not answer. */

@@ -1,5 +1,6 @@
-// The server: everything that `rooms.ts` makes, behind the listeners for HTTP and SSH. It stops in order when it
-// is disposed.
+// The server: everything that `rooms.ts` makes, behind the listeners for HTTP and SSH. It stops in order
+// when it is disposed.
+import type { Server } from 'node:net'
 import { cipherImplementation } from '@hawser/ssh'
 import { version } from '@hawser/contract/version'
 import { metrics } from '../http/metrics.ts'
@@ -18,6 +19,11 @@ const drain_ms = 5 * second_ms
 export interface ServedFolders {
   /** The built web console. */
   readonly console: string
+}
+
+const portOf = (listener: { server: Server } | undefined): number | undefined => {
+  const address = listener?.server.address()
+  return typeof address === 'object' ? address?.port : undefined
 }
 
 /** The rooms behind their doors, listening. */
@@ -82,6 +88,8 @@ export async function startServer(options: ServerOptions & ServedFolders) {
     throw error
   }
   const { port } = app.server.address() as { port: number }
+  const ports = [port, tls?.port, reach.port, portOf(own)].filter((one) => one !== undefined)
+  rooms.self.ports = () => ports
   log.info({ event: 'http.listening', host: config.HAWSER_HTTP.host, port })
   if (tls) {
     log.info({ event: 'https.listening', host: config.HAWSER_HTTPS.host, port: tls.port })

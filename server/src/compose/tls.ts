@@ -25,7 +25,9 @@ export interface Tls extends Pick<TlsServer, 'port' | 'certificate' | 'refused' 
   readonly answer?: Renewal['answer'] | undefined
 }
 
-/** Where the certificate comes from; undefined without TLS. Throws when the settings contradict each other. */
+/**
+ * Where the certificate comes from; undefined without TLS. Throws when the settings contradict each other.
+ */
 export function tlsSource(config: Config): TlsSource | undefined {
   const { HAWSER_TLS_CERT: chain, HAWSER_TLS_KEY: key, HAWSER_ACME_EMAIL: email } = config
   if ((chain === '') !== (key === ''))

@@ -4,9 +4,7 @@
 // that a name cannot change its mind in between. Loopback, link-local (cloud metadata) and unspecified
 // addresses, those of this machine's own interfaces, and its sockets are refused unless the administrator
 // allows them.
-import { lookup } from 'node:dns/promises'
-import { BlockList, isIP } from 'node:net'
-import { networkInterfaces } from 'node:os'
+import { isIP } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { ConnectorTls } from '@hawser/contract/connectors'
 import {
@@ -16,6 +14,7 @@ import {
   type EngineClient,
   type EngineEndpoint,
 } from '@hawser/engine'
+import { AddressRefused, checkedAddress, kindOf, type AddressKind } from '../outbound/addresses.ts'
 
 export interface EngineAddress {
   readonly address: string
@@ -31,48 +30,11 @@ export interface Engine {
   info(engine: EngineAddress): Promise<Record<string, unknown>>
 }
 
-const forbidden = new BlockList()
-for (const [net, bits] of [
-  ['127.0.0.0', 8],
-  ['0.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['224.0.0.0', 4],
-  ['255.255.255.255', 32],
-  // Where some clouds tell their machines secrets.
-  ['100.100.100.200', 32],
-  ['192.0.0.192', 32],
-] as const)
-  forbidden.addSubnet(net, bits, 'ipv4')
-for (const [net, bits] of [
-  // Unspecified, loopback, and IPv4 in its oldest disguise.
-  ['::', 96],
-  ['fe80::', 10],
-  ['ff00::', 8],
-  ['fd00:ec2::254', 128],
-  ['fd20:ce::254', 128],
-  // IPv4 behind translators and relays: loopback and link-local.
-  ['64:ff9b::7f00:0', 104],
-  ['64:ff9b::a9fe:0', 112],
-  ['2002:7f00::', 24],
-  ['2002:a9fe::', 32],
-] as const)
-  forbidden.addSubnet(net, bits, 'ipv6')
-
-/** `::ffff:127.0.0.1` is 127.0.0.1 to the network; BlockList knows that too. */
-export function isForbidden(address: string): boolean {
-  return forbidden.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-}
-
 /**
- * Asked each time: interfaces come and go. What listens on one of them often believes whoever is on the same
- * machine.
+ * Places that no engine of a user has, unless the administrator allows them. Private
+ * networks are none of them.
  */
-function isOwn(address: string): boolean {
-  const own = new BlockList()
-  for (const each of Object.values(networkInterfaces()).flatMap((list) => list ?? []))
-    own.addAddress(each.address, each.family === 'IPv6' ? 'ipv6' : 'ipv4')
-  return own.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-}
+const refusedKinds: readonly AddressKind[] = ['forbidden', 'loopback', 'own']
 
 const socket = 'unix://'
 
@@ -84,19 +46,16 @@ export function engine({ allow }: { allow: readonly string[] }): Engine {
     )
   }
 
+  const may = (address: string): boolean => allow.includes(address) || !refusedKinds.includes(kindOf(address))
+
   async function resolve(host: string): Promise<string> {
-    let found: { address: string }[]
     try {
-      found = await lookup(host, { all: true, verbatim: true })
-    } catch {
+      return await checkedAddress(host, (address) => allow.includes(host) || may(address))
+    } catch (error) {
+      if (!(error instanceof AddressRefused)) throw error
+      if (error.why === 'refused') return refuse(host)
       throw new EngineFailure(`The host name ${host} cannot be resolved.`)
     }
-    const mayNot = (address: string): boolean =>
-      (isForbidden(address) || isOwn(address)) && !allow.includes(address)
-    if (!allow.includes(host) && found.some(({ address }) => mayNot(address))) refuse(host)
-    const [first] = found
-    if (!first) throw new EngineFailure(`The host name ${host} has no address.`)
-    return first.address
   }
 
   async function endpoint({ address, port, secure, tls }: EngineAddress): Promise<EngineEndpoint> {

@@ -1,7 +1,7 @@
-// Turns failures into HTTP responses, in one place: status, headers and the shape of the body. The kind of the
-// failure travels in a header, so that clients need not match on the sentence. An error that is not a Failure
-// is a bug or a broken part: it is logged with its cause and answered with a bare 500. A cause never reaches
-// the caller.
+// Turns failures into HTTP responses, in one place: status, headers and the shape of the body. The kind of
+// the failure travels in a header, so that clients need not match on the sentence. An error that is not a
+// Failure is a bug or a broken part: it is logged with its cause and answered with a bare 500. A cause never
+// reaches the caller.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'

@@ -1,6 +1,7 @@
 // The OpenAPI document and its browsable reference. Both are made, and even loaded, when they are first asked
 // for: most servers never are, and a start should not wait for it.
 import type { FastifyInstance } from 'fastify'
+import { serveGuides } from './guides.ts'
 
 export function serveDocs(
   app: FastifyInstance,
@@ -28,6 +29,7 @@ export function serveDocs(
         .type(`${type}; charset=utf-8`)
         .send((await (made ??= make()))[part]),
     )
+  serveGuides(app, pageHeaders)
   serve('/openapi.json', 'json', 'application/json')
   serve('/docs', 'html', 'text/html')
   serve('/docs/reference.css', 'css', 'text/css')

@@ -2,6 +2,7 @@
 // message waits to be taken the socket is not read, and a send resolves when the kernel has taken it.
 import { Failure } from '@hawser/contract/failures'
 import { acceptWebSocket, keepalive, UpgradeFailed } from '@hawser/mux'
+import { second_ms } from '../kit/clock.ts'
 import type { Upgrade } from './upgrade.ts'
 
 /** A WebSocket, message by message. */
@@ -11,7 +12,8 @@ export interface MessageSocket {
   /** Resolves when the network has taken it, or when nobody is there any more. */
   send(message: string | Uint8Array): Promise<void>
   close(code: number): void
-  readonly closed: Promise<void>
+  /** Resolves with the code of the other end's goodbye; 1006: it left without one, 1002: it broke the rules. */
+  readonly closed: Promise<number>
 }
 
 export interface Message {
@@ -19,6 +21,11 @@ export interface Message {
   readonly binary: boolean
 }
 
+/** Text messages of one person over one socket; a window that is being resized sends some. */
+export const messagesOfPerson = { max: 60, window_ms: 10 * second_ms }
+
+/** RFC 6455 section 7.4.1. */
+const protocolError = 1002
 const ping = { every_ms: 30_000, timeout_ms: 30_000 }
 
 export async function acceptMessageSocket({ request, socket, head }: Upgrade): Promise<MessageSocket> {
@@ -28,11 +35,14 @@ export async function acceptMessageSocket({ request, socket, head }: Upgrade): P
   const waiting: Message[] = []
   let taker: ((message: Message | undefined) => void) | undefined
   let over = false
-  const closed = Promise.withResolvers<void>()
+  const closed = Promise.withResolvers<number>()
   const pings = keepalive(ws, ping)
-  // A message that breaks the rules, or is far too long, ends the socket; what matters of it is that it is
-  // closed.
-  ws.on('error', () => undefined)
+  // A message that breaks the rules, or is far too long, ends the socket.
+  let brokeRules = false
+  ws.on(
+    'error',
+    (error: NodeJS.ErrnoException) => (brokeRules ||= error.code?.startsWith('WS_ERR_') === true),
+  )
   ws.on('message', (data, binary) => {
     const message = { bytes: data as Buffer, binary }
     if (taker) {
@@ -43,11 +53,11 @@ export async function acceptMessageSocket({ request, socket, head }: Upgrade): P
       ws.pause()
     }
   })
-  ws.on('close', () => {
+  ws.on('close', (code: number) => {
     over = true
     pings[Symbol.dispose]()
     taker?.(undefined)
-    closed.resolve()
+    closed.resolve(brokeRules ? protocolError : code)
   })
   ws.resume()
   return {

@@ -1,6 +1,6 @@
 // Metrics in the Prometheus format: requests by operation and status, what the rooms count, and the process's
-// own figures. Rooms keep plain numbers (kit/counter.ts), which are read when somebody scrapes. Metrics are not
-// for the world: they have a port of their own, or a bearer token.
+// own figures. Rooms keep plain numbers (kit/counter.ts), which are read when somebody scrapes. Metrics are
+// not for the world: they have a port of their own, or a bearer token.
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { DurationHistogram } from '../kit/counter.ts'
 

@@ -1,8 +1,8 @@
 // What the server serves beside the contract's operations: the OpenAPI document, its browsable reference,
-// metrics for those who may see them, the agents that devices fetch, and the console's files. Each is listed in `extraRoutes`, which the
-// access test pins.
+// metrics for those who may see them, the agents that devices fetch, and the console's files. Each is listed
+// in `extraRoutes`, which the access test pins.
 import fastifyStatic from '@fastify/static'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Failure } from '@hawser/contract/failures'
 import { sameText } from '../kit/secrets.ts'
 import type { AgentArchives } from './agent-archives.ts'
@@ -13,10 +13,11 @@ import type { Metrics } from './metrics.ts'
 import { challengePath } from './plain-requests.ts'
 
 /**
- * The addresses of the console's pages: all of them are one file, whose script looks at the address. Letters
- * and the first start print some.
+ * The addresses of the console's pages: all of them are one page, whose script looks at the address.
+ * E-mails and the first start name some of them. People who are not signed in see these pages, and
+ * not only a redirect.
  */
-const consolePages = [
+const pagesForStrangers = [
   '/',
   '/login',
   '/sign-up',
@@ -27,23 +28,37 @@ const consolePages = [
   '/reset-mfa',
   '/confirm-email',
   '/undo-change',
+  '/invitation',
+] as const
+
+/**
+ * Pages behind the sign-in; their HTML file names the other files that they need, so that
+ * browsers fetch them early.
+ */
+const pagesInside = [
   '/devices',
   '/devices/:uid',
   '/devices/:uid/terminal',
   '/add-device',
   '/pair',
+  '/join',
   '/enrolment',
   '/sessions',
   '/sessions/:uid',
+  '/search',
   '/public-keys',
   '/firewall',
   '/api-keys',
   '/connectors',
   '/settings',
+  '/roles',
+  '/audit',
   '/announcements',
   '/billing',
   '/profile',
 ] as const
+
+const consolePages = [...pagesForStrangers, ...pagesInside]
 
 /** Addresses outside the contract and who may read them. */
 export const extraRoutes: Readonly<Record<string, string>> = {
@@ -51,11 +66,15 @@ export const extraRoutes: Readonly<Record<string, string>> = {
   'GET /docs': 'anyone',
   'GET /docs/reference.css': 'anyone',
   'GET /docs/reference.js': 'anyone',
+  'GET /docs/guides': 'anyone',
+  'GET /docs/guides/:name': 'anyone',
+  'GET /docs/guides.css': 'anyone',
   'GET /metrics': 'the bearer of HAWSER_METRICS_TOKEN; not served without one',
   'WEBSOCKET /ssh/connection': 'a device',
   'WEBSOCKET /ssh/revdial': 'whoever was told the address, once',
   'WEBSOCKET /agent/connection': 'a device',
-  'WEBSOCKET /api/sessions/:uid/live': 'as sessions.play; or whoever has a ticket of sessions.ticket, once',
+  'WEBSOCKET /api/sessions/:uid/live':
+    'as sessions.play, or with `join` as sessions.join; or whoever has a ticket of either or of an invitation, once',
   'WEBSOCKET /ws/ssh': 'whoever has a ticket of terminals.open, once',
   'GET /agent/hawser-agent-linux-x64.tar.gz': 'anyone: what install.sh fetches',
   'GET /agent/hawser-agent-linux-arm64.tar.gz': 'anyone: what install.sh fetches',
@@ -66,7 +85,7 @@ export const extraRoutes: Readonly<Record<string, string>> = {
 
 const pageSecurity = {
   'content-security-policy':
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   'cache-control': 'no-cache',
 }
 
@@ -117,12 +136,24 @@ export function servePages(app: FastifyInstance, parts: PageParts): void {
       if (hashed.test(file)) reply.header('cache-control', assetCaching)
     },
   })
-  for (const page of consolePages) app.get(page, (_request, reply) => reply.sendFile('index.html'))
+  for (const page of pagesForStrangers) app.get(page, (_request, reply) => reply.sendFile('index.html'))
+  for (const page of pagesInside) app.get(page, (_request, reply) => reply.sendFile('inside.html'))
   app.get<{ Params: { file: string } }>('/assets/:file', (request, reply) => {
     const { file } = request.params
     return assetName.test(file) ? reply.sendFile(`assets/${file}`) : reply.callNotFound()
   })
 }
+
+/**
+ * Whether somebody typed a wrong address into a browser. They get the console, which says so with status 404;
+ * a program, and whoever asks for a part of the API or a file, gets the refusal in JSON.
+ */
+export const isLostReader = ({ method, url, headers }: FastifyRequest): boolean =>
+  method === 'GET' &&
+  (headers.accept ?? '').includes('text/html') &&
+  !/^\/(api|internal|assets|agent|docs|ssh|ws)(\/|$)|\.|%/.test(url.split('?', 1)[0] ?? '')
+
+export const showLostPage = (reply: FastifyReply): FastifyReply => reply.code(404).sendFile('index.html')
 
 /** Metrics on a port of their own. */
 export function metricsServer(metrics: Metrics): FastifyInstance {

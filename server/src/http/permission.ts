@@ -1,6 +1,6 @@
-// The permission to keep a WebSocket open. It is asked for again whenever news say that it may have ended, and
-// at the moment when what it rests on runs out. While the database does not answer nobody is shown out; the
-// question is repeated until there is an answer.
+// The permission to keep a WebSocket open. It is asked for again whenever news say that it may have ended,
+// and at the moment when what it rests on runs out. While the database does not answer nobody is shown out;
+// the question is repeated until there is an answer.
 
 export interface PermissionParts {
   /** Whether it still holds. Rejects when that cannot be found out. */

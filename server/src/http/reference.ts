@@ -13,23 +13,16 @@ import {
   type Schema,
   typeOf,
 } from '@hawser/contract/openapi'
+import { escapeHtml } from '../kit/html.ts'
 
 interface Markup {
   readonly text: string
 }
 type Piece = string | Markup | readonly Markup[]
 
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
 function markup(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Markup {
   const put = (piece: Piece): string => {
-    if (typeof piece === 'string') return piece.replace(/[&<>"']/g, (character) => entities[character] ?? '')
+    if (typeof piece === 'string') return escapeHtml(piece)
     return 'text' in piece ? piece.text : piece.map(put).join('')
   }
   return { text: String.raw({ raw: strings }, ...pieces.map(put)) }

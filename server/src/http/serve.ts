@@ -21,11 +21,12 @@ import type { Caller, Gate } from '../domain/callers/callers.ts'
 import type { AllRules } from '../domain/callers/rules.ts'
 import { neighbourhood } from '../kit/address.ts'
 import type { Limiter } from '../kit/limiter.ts'
-import type { LineLimiter } from '../kit/line-limiter.ts'
-import type { Log } from '../kit/log.ts'
+import type { LineLimiter, Log } from '../kit/log.ts'
 import { answerBroken, answerFailure, loggedCaller } from './answer.ts'
 import { whereFrom, type ProxyHeaderOptions } from './client-address.ts'
+import { compressed } from './compress.ts'
 import type { Metrics } from './metrics.ts'
+import { isLostReader, showLostPage } from './pages.ts'
 import { tooComplex, withinLimits } from './json-limits.ts'
 import { listSerialiser, pieces, serialiser, type Serialise } from './serialise.ts'
 import { isStrict, redirection, strictTransport, type HttpsParts } from './plain-requests.ts'
@@ -79,7 +80,7 @@ const security = {
 const unlimited = new Set(['devices.auth', 'system.healthcheck'])
 
 /** What these verbs make takes room for good. */
-const adding = new Set(['create', 'register', 'record', 'setup'])
+const adding = new Set(['create', 'register', 'record', 'setup', 'signUp'])
 
 /** What a rule is to be given instead. Fastify looks for the reasons of a refusal on the function itself. */
 type FastifyValidate = ((data: never) => false | { value: unknown }) & { errors?: unknown }
@@ -131,6 +132,7 @@ export function httpServer(parts: HttpParts): FastifyInstance {
     const methods = methodsAt(request.url)
     // A route may itself find that there is nothing, such as a file: then the method was right.
     const wrongMethod = methods !== '' && !methods.split(', ').includes(request.method)
+    if (methods === '' && isLostReader(request)) return showLostPage(reply)
     const failure = wrongMethod
       ? new Failure('wrongMethod', { headers: { allow: methods } })
       : new Failure('unknownRoute')
@@ -236,7 +238,8 @@ function routesOf(
 
   async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(headers)
-    const origin = { ...from(request.raw), request_id: request.id }
+    const { 'user-agent': agent } = request.headers
+    const origin = { ...from(request.raw), request_id: request.id, agent }
     if (limited) {
       const wait = parts.openCalls.take(neighbourhood(origin.source))
       if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
@@ -290,7 +293,7 @@ function routesOf(
       return reply
         .type(contentType)
         .send(Readable.from(pieces(op.answer, answer as AsyncIterable<unknown>), { objectMode: false }))
-    return reply.type(contentType).send(serialise(answer))
+    return reply.type(contentType).send(await compressed(request, reply, serialise(answer)))
   }
 
   return addresses(op).map(({ method, path }) => ({

@@ -32,14 +32,19 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Terminal
     const message = await Promise.race([line.next(), over])
     if (!message) return
     const wish = wishOf(message)
-    if (wish.kind === 'list') await list(wish.path)
-    else if (wish.kind === 'get') await get(wish.path)
-    else await put(wish)
+    if (wish.kind === 'get') await get(wish.path)
+    else if (wish.kind === 'put') await put(wish)
+    else await answer(wish)
   }
 
-  async function list(path: string): Promise<void> {
+  /** A wish that is answered by one message. */
+  async function answer(wish: Exclude<FileRequest, { kind: 'get' | 'put' }>): Promise<void> {
     try {
-      await say({ kind: 'folder', ...(await remote.list(path)) })
+      if (wish.kind === 'list') return await say({ kind: 'folder', ...(await remote.list(wish.path)) })
+      if (wish.kind === 'make') await remote.makeFolder(wish.path)
+      else if (wish.kind === 'move') await remote.move(wish.path, wish.to)
+      else await remote.remove(wish.path)
+      await say({ kind: 'done' })
     } catch (error) {
       if (!(error instanceof Failure)) throw error
       await say({ kind: 'error', message: error.message })
@@ -47,8 +52,8 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Terminal
   }
 
   async function get(path: string): Promise<void> {
-    const { size, bytes } = await remote.read(path)
-    await say({ kind: 'file', size })
+    const { size, changed_at, bytes } = await remote.read(path)
+    await say({ kind: 'file', size, changed_at })
     let left = false
     void line.closed.then(() => (left = true))
     for await (const piece of bytes) {
@@ -58,15 +63,18 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Terminal
     await say({ kind: 'end' })
   }
 
-  async function put({ path, size, replace }: FileRequest & { kind: 'put' }): Promise<void> {
-    async function* incoming(): AsyncGenerator<Buffer> {
+  async function put(wish: FileRequest & { kind: 'put' }): Promise<void> {
+    const { path, size } = wish
+    async function* incoming(from: number): AsyncGenerator<Buffer> {
       // Asked for the first time when the file is open there.
-      await say({ kind: 'ready' })
-      let taken = 0
-      let told = 0
+      await say({ kind: 'ready', from })
+      let taken = from
+      let told = from
       while (taken < size) {
         const message = await line.next()
-        if (!message) throw new Failure('invalid', { message: 'The upload was given up.' })
+        // Lost, not stopped.
+        if (!message) return
+        if (isStop(message)) throw new UploadStopped()
         if (!message.binary || message.bytes.length === 0 || taken + message.bytes.length > size)
           throw notUnderstood()
         yield message.bytes
@@ -77,31 +85,57 @@ export async function serveFiles(line: MessageSocket, { files, ended }: Terminal
       }
     }
     try {
-      await remote.write(path, incoming(), { replace })
+      await remote.write(path, incoming, { ...wish, id: wish.upload })
     } catch (error) {
+      if (error instanceof UploadStopped) return say({ kind: 'stopped' })
       if (!(error instanceof Failure) || error.kind !== 'conflict') throw error
-      // Nothing has begun: the person is asked, and may wish it again.
+      // The file is as it was: the person is asked, and may wish it again.
       return say({ kind: 'error', message: error.message, exists: true })
     }
     await say({ kind: 'done' })
   }
 }
 
+/** The person stopped an upload. */
+class UploadStopped extends Error {}
+
+const isStop = ({ bytes, binary }: Message): boolean =>
+  !binary && bytes.length < 64 && bytes.toString() === '{"kind":"stop"}'
+
 const notUnderstood = (): Failure =>
   new Failure('invalid', { message: 'A message of the browser was not understood.' })
 
 function wishOf({ bytes, binary }: Message): FileRequest {
   if (binary || bytes.length > mostWish_bytes) throw notUnderstood()
-  let given: Partial<Record<'kind' | 'path' | 'size' | 'replace', unknown>>
+  let given: Readonly<Record<string, unknown>>
   try {
-    given = JSON.parse(bytes.toString()) as typeof given
+    given = (JSON.parse(bytes.toString()) ?? {}) as typeof given
   } catch {
     throw notUnderstood()
   }
-  const { kind, path, size, replace } = given ?? {}
-  if (typeof path !== 'string' || path.length > longestPath || path.includes('\0')) throw notUnderstood()
-  if (kind === 'list' || (kind === 'get' && path !== '')) return { kind, path }
-  if (kind === 'put' && path !== '' && Number.isSafeInteger(size) && (size as number) >= 0)
-    return { kind, path, size: size as number, replace: replace === true }
+  const { kind, path, to } = given
+  if (!isPath(path)) throw notUnderstood()
+  if (kind === 'list') return { kind, path }
+  if (path === '') throw notUnderstood()
+  if (kind === 'get' || kind === 'make' || kind === 'remove') return { kind, path }
+  if (kind === 'move' && isPath(to) && to !== '') return { kind, path, to }
+  if (kind === 'put') return { kind, path, ...putOf(given) }
   throw notUnderstood()
+}
+
+const isPath = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= longestPath && !value.includes('\0')
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+
+function putOf({ size, replace, expected, upload }: Readonly<Record<string, unknown>>) {
+  const isName = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{8,64}$/.test(value)
+  if (!isCount(size) || (upload !== undefined && !isName(upload))) throw notUnderstood()
+  return { size, replace: replace === true, expected: expectedOf(expected), upload }
+}
+
+function expectedOf(given: unknown): { size: number; changed_at: number } | undefined {
+  if (given === undefined) return undefined
+  const { size, changed_at } = (given ?? {}) as Record<string, unknown>
+  if (!isCount(size) || !isCount(changed_at)) throw notUnderstood()
+  return { size, changed_at }
 }

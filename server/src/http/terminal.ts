@@ -6,22 +6,30 @@
 import { StringDecoder } from 'node:string_decoder'
 import { Failure } from '@hawser/contract/failures'
 import {
+  Closing,
   Kind,
   largestSize,
   mostInput_characters,
   mostMessage_bytes,
   mostUnshown_bytes,
 } from '@hawser/contract/terminals'
+import { OwnerMessage, type OwnPresence } from '@hawser/contract/sharing'
+import type { SharingDesk } from '../domain/sessions/sharing.ts'
 import type { TicketHolder, TerminalTicket, TerminalTickets } from '../domain/sessions/terminals.ts'
-import type { Terminal, TerminalSize, TerminalRequest } from '../gateway/terminal.ts'
+import type { AttachRequest, Terminal, TerminalSize, TerminalRequest } from '../gateway/terminal.ts'
 import type { Message, MessageSocket } from './message-socket.ts'
 import { permission, type Permission } from './permission.ts'
+import { terminalDesk, type TerminalDesk } from './terminal-desk.ts'
 import { serveFiles } from './terminal-files.ts'
 import type { Upgrade } from './upgrade.ts'
+import { checker } from './validate.ts'
 
 export interface TerminalEndpointParts {
   tickets: TerminalTickets
   terminal(request: TerminalRequest, source: string, signal: AbortSignal): Promise<Terminal>
+  attach(request: AttachRequest, source: string, signal: AbortSignal): Promise<Terminal>
+  /** Where the person of a session on this node decides about others in it. */
+  desk(session_uid: string, hear: (presence: OwnPresence) => void): SharingDesk | undefined
   /** Answers the request. Throws a Failure, and has not answered, when it is no proper one. */
   accept(upgrade: Upgrade): Promise<MessageSocket>
   /** The address that e-mails name: pages from there are ours, too. */
@@ -30,7 +38,11 @@ export interface TerminalEndpointParts {
   onError(error: unknown): void
 }
 
-const Close = { done: 1000, leaving: 1001, refused: 1008 } as const
+/**
+ * Codes of a browser that is lost: a reload or a closed tab, and a connection that breaks.
+ * Others end the session.
+ */
+const losses: ReadonlySet<number> = new Set([1001, 1006])
 /** For a signature; the browser has it in a moment. */
 const sign_ms = 60_000
 /** Of input: what may wait before the socket does, and at the very most. */
@@ -68,11 +80,10 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
     const line = await parts.accept(upgrade)
     lines.add(line)
     void line.closed.then(() => lines.delete(line))
-    const serving =
-      ticket.kind === 'files' ? serveBeside(line, ticket) : serve(line, ticket, size!, upgrade.from.source)
+    const serving = ticket.kind === 'files' ? serveBeside(line, ticket) : serve(line, ticket, size!, upgrade)
     serving.catch((error: unknown) => {
       parts.onError(error)
-      line.close(Close.refused)
+      line.close(Closing.refused)
     })
   }
 
@@ -80,26 +91,38 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
     line: MessageSocket,
     ticket: LoginTicket,
     size: TerminalSize,
-    source: string,
+    { request, from: { source } }: Upgrade,
   ): Promise<void> {
-    const talk = ticket.kind === 'terminal' ? newTalk(line) : oldTalk(line)
+    const talk = ticket.kind === 'old terminal' ? oldTalk(line) : newTalk(line)
     const gone = new AbortController()
-    void line.closed.then(() => gone.abort())
+    void line.closed.then((code) => gone.abort(losses.has(code) ? 'lost' : 'left'))
     let terminal: Terminal
     try {
-      const proof = 'password' in ticket.proof ? ticket.proof : { ...ticket.proof, sign: talk.sign }
-      terminal = await parts.terminal(
-        { device_uid: ticket.device_uid, username: ticket.login, by: ticket.username, size, proof },
-        source,
-        gone.signal,
-      )
+      const person = { kind: 'user', id: ticket.user_id, name: ticket.username } as const
+      terminal = await (ticket.kind === 'attach'
+        ? parts.attach({ ...ticket, person, size }, source, gone.signal)
+        : parts.terminal(
+            {
+              device_uid: ticket.device_uid,
+              username: ticket.login,
+              person,
+              client: request.headers['user-agent'] ?? '',
+              size,
+              proof: 'password' in ticket.proof ? ticket.proof : { ...ticket.proof, sign: talk.sign },
+            },
+            source,
+            gone.signal,
+          ))
     } catch (error) {
       const known = error instanceof Failure
+      // The session may go on in a moment, or when the server is back: a page that is told nothing tries again.
+      if (ticket.kind === 'attach' && known && error.kind === 'unavailable')
+        return line.close(Closing.leaving)
       if (!known && !(error instanceof BadMessage)) parts.onError(error)
       await talk.error(
         known || error instanceof BadMessage ? error.message : 'The terminal could not be opened.',
       )
-      return line.close(Close.refused)
+      return line.close(Closing.refused)
     }
     const { session_uid } = terminal
     using opened = tickets.opened(ticket, session_uid)
@@ -114,21 +137,26 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
       holds: () => tickets.holds(ticket),
       onLost: () => stop('You may not use this terminal any more.'),
     })
-    open.set(session_uid, { terminal, holder: ticket, permission: allowed, files: 0 })
+    const entry = { terminal, holder: ticket, permission: allowed, files: 0 }
+    open.set(session_uid, entry)
+    using desk = terminalDesk((hear) => parts.desk(session_uid, hear), talk.people)
     try {
       await talk.begun(session_uid)
-      void passInput(line, talk, terminal).catch((error: unknown) => {
+      void passInput(line, talk, terminal, desk).catch((error: unknown) => {
         if (!(error instanceof BadMessage)) parts.onError(error)
         stop(error instanceof BadMessage ? error.message : 'The session is over.')
       })
       await passOutput(talk, terminal)
     } finally {
-      open.delete(session_uid)
+      if (open.get(session_uid) === entry) open.delete(session_uid)
       await terminal.end()
     }
+    if (terminal.isMoved()) return line.close(Closing.moved)
     sentence ??= await terminal.ended
+    // A page that is told nothing else comes back by itself; old ones cannot.
+    if (terminal.isLeft() && ticket.kind !== 'old terminal') return line.close(Closing.leaving)
     if (sentence !== undefined) await talk.error(sentence)
-    line.close(Close.done)
+    line.close(Closing.done)
   }
 
   async function serveBeside(line: MessageSocket, ticket: TerminalTicket & { kind: 'files' }): Promise<void> {
@@ -137,7 +165,7 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
       line.send(JSON.stringify({ kind: 'error', message }))
     if (!beside || beside.files >= mostFileLines) {
       await say(beside ? 'Too many files are on their way beside this terminal.' : 'The terminal is closed.')
-      return line.close(Close.refused)
+      return line.close(Closing.refused)
     }
     beside.files += 1
     try {
@@ -147,7 +175,7 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
       await say(error instanceof Failure ? error.message : 'The connection to the device was lost.')
     } finally {
       beside.files -= 1
-      line.close(Close.done)
+      line.close(Closing.done)
     }
   }
 
@@ -159,7 +187,7 @@ export function terminalEndpoint(parts: TerminalEndpointParts) {
     },
     /** When the sessions are over and the server stops. */
     close(): void {
-      for (const line of lines) line.close(Close.leaving)
+      for (const line of lines) line.close(Closing.leaving)
     },
   }
 }
@@ -201,7 +229,12 @@ async function passOutput(talk: Talk, terminal: Terminal): Promise<void> {
  * until the browser says what it has shown, that word is behind the input in the same socket, so that the
  * input has to be read, to a limit.
  */
-async function passInput(line: MessageSocket, talk: Talk, terminal: Terminal): Promise<void> {
+async function passInput(
+  line: MessageSocket,
+  talk: Talk,
+  terminal: Terminal,
+  desk: TerminalDesk,
+): Promise<void> {
   let waiting_bytes = 0
   let writing = Promise.resolve()
   for (;;) {
@@ -209,6 +242,8 @@ async function passInput(line: MessageSocket, talk: Talk, terminal: Terminal): P
     if (!message) return
     const said = talk.read(message)
     if ('size' in said) await terminal.resize(said.size).catch(ignore)
+    if ('decision' in said && !desk.take(said.decision))
+      throw new BadMessage('The browser sent too many messages.')
     if (!('input' in said)) continue
     const { input } = said
     waiting_bytes += input.length
@@ -223,11 +258,13 @@ async function passInput(line: MessageSocket, talk: Talk, terminal: Terminal): P
 }
 
 const ignore = (): void => undefined
+const isDecision = checker(OwnerMessage)
 
 type Said =
   | { readonly input: Buffer }
   | { readonly size: TerminalSize }
   | { readonly signature: Buffer }
+  | { readonly decision: OwnerMessage }
   | { readonly nothing: true }
 
 /** One of the two ways to talk. */
@@ -238,6 +275,8 @@ interface Talk {
   output(bytes: Buffer): Promise<void>
   /** Resolves when output waits for the browser's word. */
   behind(): Promise<void>
+  /** Who is in the session beside its person. */
+  people(presence: OwnPresence): Promise<void>
   error(sentence: string): Promise<void>
 }
 
@@ -261,6 +300,7 @@ function newTalk(line: MessageSocket): Talk {
     if (kind === Kind.input && typeof data === 'string' && data.length <= mostInput_characters)
       return { input: Buffer.from(data) }
     if (kind === Kind.resize) return { size: sizeOf(data) }
+    if (kind === Kind.decide && isDecision(data)) return { decision: data as OwnerMessage }
     if (kind === Kind.signature && typeof data === 'string') return { signature: Buffer.from(data, 'base64') }
     if (
       kind === Kind.shown &&
@@ -308,6 +348,7 @@ function newTalk(line: MessageSocket): Talk {
       behind = Promise.withResolvers()
     },
     behind: async () => behind.promise,
+    people: async (presence) => say(Kind.people, presence),
     error: async (sentence) => say(Kind.error, sentence),
   }
 }
@@ -332,6 +373,7 @@ function oldTalk(line: MessageSocket): Talk {
       if (text !== '') await line.send(text)
     },
     behind: () => new Promise(ignore),
+    people: () => Promise.resolve(),
     error: async (sentence) => line.send(sentence),
   }
 }

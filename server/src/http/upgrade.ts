@@ -7,8 +7,7 @@ import type { Duplex } from 'node:stream'
 import { Failure } from '@hawser/contract/failures'
 import type { Caller, RequestOrigin } from '../domain/callers/callers.ts'
 import { neighbourhood } from '../kit/address.ts'
-import type { LineLimiter } from '../kit/line-limiter.ts'
-import { safeText, type Log } from '../kit/log.ts'
+import { safeText, type LineLimiter, type Log } from '../kit/log.ts'
 import { headersOf, loggedCaller } from './answer.ts'
 
 export interface Upgrade {

@@ -2,6 +2,7 @@
 // a problem or is broken off leaves nothing behind. What is here already, by its id, stays as it is, so that
 // a second run adds what is missing and changes nothing. Nothing gets in that the interface would refuse.
 import { Failure } from '@hawser/contract/failures'
+import { audit, theAdministrator } from '../domain/audit/audit.ts'
 import type { Source } from './source.ts'
 import { iso } from '../kit/clock.ts'
 import { importPeople } from './people.ts'
@@ -47,6 +48,7 @@ export async function importFrom(
       await importPeople(run)
       await importResources(run)
       await trustTokens(run)
+      await noteImport(run)
       if (options.dryRun || (report.problems > 0 && !options.leaveOut)) throw undone
     })
     return { report, written: true }
@@ -54,6 +56,18 @@ export async function importFrom(
     if (error !== undone) throw error
     return { report, written: false }
   }
+}
+
+/** In the server's own audit log, and in that of each namespace that came. */
+async function noteImport({ inside, parts, progress }: ImportRun): Promise<void> {
+  const command = 'import shellhub'
+  const record = { action: 'admin.command', target: { kind: 'command', id: command, name: command } } as const
+  const writing = audit({ stores: parts.stores, clock: parts.clock })
+  const logs = ['', ...progress.namespaces]
+  await writing.append(
+    inside,
+    logs.map((tenant_id) => ({ by: theAdministrator, record: { ...record, tenant_id } })),
+  )
 }
 
 /** Of chosen namespaces: who and what belongs to them. */

@@ -9,8 +9,8 @@ export class Counter<Label extends string> {
     this.#counts = new Map(labels.map((label) => [label, 0]))
   }
 
-  add(label: Label): void {
-    this.#counts.set(label, this.of(label) + 1)
+  add(label: Label, count = 1): void {
+    this.#counts.set(label, this.of(label) + count)
   }
 
   of(label: Label): number {

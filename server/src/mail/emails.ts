@@ -2,6 +2,7 @@
 // pure; mailer.ts sends. Names and addresses that people entered are put on one line and escaped. They can
 // add neither a line to the text, nor an element to the HTML, nor a link: anyone can register with someone
 // else's address, and the e-mail must not carry their words to that person.
+import { escapeHtml } from '../kit/html.ts'
 
 export interface Email {
   readonly to: { readonly name: string; readonly address: string }
@@ -135,6 +136,98 @@ export function undoneEmail(about: Recipient): Email {
   })
 }
 
+export function invitationEmail(
+  about: Recipient & {
+    readonly namespace: string
+    readonly inviter: string
+    readonly role: string
+    readonly expires_at: string
+    readonly token: string
+  },
+): Email {
+  const inviter = named(about.inviter, 'Somebody')
+  return email(about, {
+    subject: `You are invited to ${about.namespace}`,
+    parts: [
+      { say: `${inviter} invites you to the namespace ${about.namespace} on this server, as ${about.role}.` },
+      {
+        // The fragment is sent to no server, so the token is in no log.
+        link: `${about.url.replace(/\/+$/, '')}/invitation#${about.token}`,
+        label: 'Look at the invitation',
+      },
+      {
+        say: `The link is valid until ${about.expires_at.slice(0, 10)} (UTC) and works once, for this e-mail address alone.`,
+      },
+      { say: 'If you do not know what this is about, you need not do anything. Give the link to nobody.' },
+    ],
+  })
+}
+
+/** A data budget, as an e-mail names it. */
+interface UsedBudget {
+  readonly device: { readonly uid: string; readonly name: string } | undefined
+  readonly tag: string | undefined
+  readonly used: number
+  readonly bytes: number
+  readonly isOver: boolean
+  /** What it stops when it is used up. */
+  readonly stops: readonly ('recordings' | 'updates')[]
+}
+
+export function budgetsEmail(
+  about: Recipient & {
+    readonly namespace: string
+    readonly budgets: readonly UsedBudget[]
+    /** So many more budgets that are not named. */
+    readonly more: number
+  },
+): Email {
+  const over = about.budgets.filter(({ isOver }) => isOver)
+  const [only] = about.budgets
+  const what = (all: boolean) => (all ? 'used up' : '80 per cent used')
+  const several = about.budgets.length + about.more > 1
+  return email(about, {
+    subject: several
+      ? `Data budgets of ${about.namespace} are ${over.length === 0 ? what(false) : 'used up or nearly so'}`
+      : `A data budget of ${about.namespace} is ${what(only?.isOver ?? false)}`,
+    parts: [
+      ...about.budgets.map((budget) => ({ say: `${nameOf(budget)}: ${usedOf(budget)}` })),
+      ...(about.more > 0 ? [{ say: `And ${about.more} more.` }] : []),
+      {
+        say: 'Devices stay connected and sessions go on. Every month begins anew, by UTC. The devices are here:',
+      },
+      { link: `${about.url.replace(/\/+$/, '')}/devices`, label: 'Devices' },
+    ],
+  })
+}
+
+/** Devices choose their names, so a name that a mail program would turn into a link is left out. */
+function nameOf({ device, tag }: UsedBudget): string {
+  if (device === undefined) return `The devices with the tag ${named(tag ?? '', 'that looks like a link')}`
+  return `The device ${named(device.name, device.uid.slice(0, 12))}`
+}
+
+const named = (name: string, otherwise: string): string => {
+  const line = oneLine(name)
+  return line === '' || looksLikeLink(line) ? otherwise : line
+}
+
+function usedOf({ used, bytes, isOver, stops }: UsedBudget): string {
+  const share = Math.floor((used / bytes) * 100)
+  const stopped = { recordings: 'sessions are not recorded', updates: 'agents are not updated' }
+  const now = isOver ? stops.map((one) => stopped[one]).join(' and ') : ''
+  return `${amount(used)} of ${amount(bytes)} (${share} %) in this month.${now ? ` From now on ${now}.` : ''}`
+}
+
+const units = ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
+
+/** As 1.5 GB, in powers of a thousand, as providers of mobile data count. */
+function amount(bytes: number): string {
+  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)))
+  const value = bytes / 1000 ** power
+  return `${power === 0 ? value : value.toFixed(1)} ${units[power]}`
+}
+
 /** The e-mails of one installation: all links point at `url`. */
 export function emails(url: string) {
   return {
@@ -146,7 +239,11 @@ export function emails(url: string) {
       confirmAddressEmail({ ...about, url }),
     changed: (about: Omit<Parameters<typeof changedEmail>[0], 'url'>): Email =>
       changedEmail({ ...about, url }),
+    invitation: (about: Omit<Parameters<typeof invitationEmail>[0], 'url'>): Email =>
+      invitationEmail({ ...about, url }),
     undone: (about: Omit<Parameters<typeof undoneEmail>[0], 'url'>): Email => undoneEmail({ ...about, url }),
+    budgets: (about: Omit<Parameters<typeof budgetsEmail>[0], 'url'>): Email =>
+      budgetsEmail({ ...about, url }),
     mfaReset: (about: Omit<Parameters<typeof mfaResetEmail>[0], 'url'>): Email =>
       mfaResetEmail({ ...about, url }),
   }
@@ -179,7 +276,7 @@ function email(about: Recipient, { subject, parts }: { subject: string; parts: r
     html: page(subject, [
       paragraph(greeting),
       ...parts.map(inHtml),
-      `<p style="${small}">${escape(foot)}</p>`,
+      `<p style="${small}">${escapeHtml(foot)}</p>`,
     ]),
   }
 }
@@ -187,9 +284,12 @@ function email(about: Recipient, { subject, parts }: { subject: string; parts: r
 /** A name that a mail program would turn into a link is left out: it is an advertisement, not a name. */
 function greet(name: string): string {
   const line = oneLine(name)
-  return line === '' || line.length > 64 || /[/\\@:]|\p{L}\.\p{L}{2}/u.test(line)
-    ? 'Hello,'
-    : `Hello ${line},`
+  return line === '' || looksLikeLink(line) ? 'Hello,' : `Hello ${line},`
+}
+
+/** Whether a mail program might make a link of the name; or it is too long to be one. */
+function looksLikeLink(line: string): boolean {
+  return line.length > 64 || /[/\\@:]|\p{L}\.\p{L}{2}/u.test(line)
 }
 
 function link(url: string, place: string, query: Readonly<Record<string, string>>): string {
@@ -214,16 +314,16 @@ const digits =
 
 function inHtml(part: Part): string {
   if ('say' in part) return paragraph(part.say)
-  if ('code' in part) return `<p style="${digits}">${escape(part.code)}</p>`
-  const href = escape(part.link)
+  if ('code' in part) return `<p style="${digits}">${escapeHtml(part.code)}</p>`
+  const href = escapeHtml(part.link)
   // The link is also written out, for programs that show no buttons and for people who look before they
   // press.
-  return `<p style="margin:0 0 12px"><a href="${href}" style="${button}">${escape(part.label)}</a></p>
+  return `<p style="margin:0 0 12px"><a href="${href}" style="${button}">${escapeHtml(part.label)}</a></p>
 <p style="margin:0 0 20px;font-size:13px;word-break:break-all"><a href="${href}" style="color:#0b5c7a">${href}</a></p>`
 }
 
 function paragraph(text: string): string {
-  return `<p style="margin:0 0 20px">${escape(text)}</p>`
+  return `<p style="margin:0 0 20px">${escapeHtml(text)}</p>`
 }
 
 /**
@@ -233,7 +333,7 @@ function paragraph(text: string): string {
 function page(title: string, blocks: readonly string[]): string {
   return `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escape(title)}</title></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(title)}</title></head>
 <body style="margin:0;padding:0;background:#ffffff">
 <div style="${sheet}">
 ${blocks.join('\n')}
@@ -241,16 +341,4 @@ ${blocks.join('\n')}
 </body>
 </html>
 `
-}
-
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-function escape(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (sign) => entities[sign]!)
 }

@@ -1,11 +1,14 @@
 // The TLS listener. It accepts connections within limits (see handshakes.ts), makes them secure and hands
 // them on; what is spoken over them is not its business. It listens from the start and refuses everybody
-// until it has a certificate. A new certificate counts for new connections, and open ones stay.
+// until it has a certificate. A new certificate counts for new connections, and open ones stay. Clients may
+// resume a session within a day, which spares both ends certificates and signatures; the key of the tickets
+// is this process's own and is replaced every day.
+import { randomBytes } from 'node:crypto'
 import net, { type AddressInfo, type BlockList, type Socket } from 'node:net'
 import tls, { type TLSSocket } from 'node:tls'
 import { once } from 'node:events'
 import { plainAddress } from '../kit/address.ts'
-import { second_ms } from '../kit/clock.ts'
+import { day_ms, second_ms } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Certificate } from './certificate.ts'
 import type { Handshakes } from './handshakes.ts'
@@ -31,6 +34,8 @@ export interface TlsServer {
 }
 
 const handshake_ms = 10 * second_ms
+const secureOptions = { sessionTimeout: day_ms / second_ms, minVersion: 'TLSv1.2' } as const
+const ticketKey_bytes = 48
 
 export async function listenTls(parts: TlsServerParts): Promise<TlsServer> {
   let certificate: Certificate | undefined
@@ -42,8 +47,10 @@ export async function listenTls(parts: TlsServerParts): Promise<TlsServer> {
   const secure = tls.createServer({
     ALPNProtocols: ['http/1.1'],
     handshakeTimeout: handshake_ms,
-    minVersion: 'TLSv1.2',
+    ...secureOptions,
   })
+  const rotating = setInterval(() => secure.setTicketKeys(randomBytes(ticketKey_bytes)), day_ms)
+  rotating.unref()
   secure.on('secureConnection', (socket) => {
     finish(nameOf(socket))
     parts.onConnection(socket)
@@ -88,13 +95,14 @@ export async function listenTls(parts: TlsServerParts): Promise<TlsServer> {
       return certificate
     },
     use(next) {
-      secure.setSecureContext({ cert: next.chain, key: next.key, minVersion: 'TLSv1.2' })
+      secure.setSecureContext({ cert: next.chain, key: next.key, ...secureOptions })
       certificate = next
     },
     get refused() {
       return refused
     },
     async close() {
+      clearInterval(rotating)
       const closed = once(server, 'close')
       server.close()
       for (const { socket } of pending.values()) socket.destroy()

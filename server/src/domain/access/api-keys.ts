@@ -6,15 +6,19 @@ import { newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import type { Bus } from '../../bus/bus.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface ApiKeyParts {
   stores: Stores
+  audit: Audit
   bus: Bus
   clock: Clock
 }
 
-export function apiKeys({ stores, bus, clock }: ApiKeyParts): Rules<'apiKeys'> {
+const targetOf = (name: string) => ({ kind: 'API key', id: name, name })
+
+export function apiKeys({ stores, audit, bus, clock }: ApiKeyParts): Rules<'apiKeys'> {
   const mayGive = (own: Role, role: Role): void => {
     if (rank(role) > rank(own))
       throw new Failure('roleTooLow', { message: `A key may not have more than your own role, ${own}.` })
@@ -55,26 +59,48 @@ export function apiKeys({ stores, bus, clock }: ApiKeyParts): Rules<'apiKeys'> {
         created_at: now,
         updated_at: now,
       }
-      await orTaken(() => stores.of(caller.tenant_id).apiKeys.insert({ ...row, hash: hashOf(key) }))
+      await orTaken(() =>
+        audit.change(caller, async (inside, record) => {
+          await inside.of(caller.tenant_id).apiKeys.insert({ ...row, hash: hashOf(key) })
+          record({ action: 'api-key.created', target: targetOf(row.name), after: row })
+        }),
+      )
       return { ...row, id: key, tenant_id: caller.tenant_id, user_id: caller.id }
     },
     async list({ query }, { tenant_id }) {
       return stores.of(tenant_id).apiKeys.list(query, query.sort_by, query.order_by)
     },
-    async update({ params, body }, { tenant_id, role }) {
+    async update({ params, body }, caller) {
+      const { tenant_id, role } = caller
       if (body.role !== undefined) mayGive(role, body.role)
-      const mine = stores.of(tenant_id).apiKeys
-      if (!(await mine.find(params.key))) throw new Failure('notFound')
+      const found = await stores.of(tenant_id).apiKeys.find(params.key)
+      if (!found) throw new Failure('notFound')
       const change = {
         ...(body.name === undefined ? {} : { name: body.name }),
         ...(body.role === undefined ? {} : { role: body.role }),
       }
       if (Object.keys(change).length > 0)
-        await orTaken(() => mine.save(params.key, { ...change, updated_at: iso(clock.now()) }))
+        await orTaken(() =>
+          audit.change(caller, async (inside, record) => {
+            const mine = inside.of(tenant_id).apiKeys
+            await mine.save(params.key, { ...change, updated_at: iso(clock.now()) })
+            const before = { name: found.name, role: found.role }
+            record({
+              action: 'api-key.updated',
+              target: targetOf(params.key),
+              before,
+              after: { ...before, ...change },
+            })
+          }),
+        )
       if (change.role !== undefined) bus.tell('apiKey.changed', { tenant_id })
     },
-    async remove({ params }, { tenant_id }) {
-      if (!(await stores.of(tenant_id).apiKeys.remove(params.key))) throw new Failure('notFound')
+    async remove({ params }, caller) {
+      const { tenant_id } = caller
+      await audit.change(caller, async (inside, record) => {
+        if (!(await inside.of(tenant_id).apiKeys.remove(params.key))) throw new Failure('notFound')
+        record({ action: 'api-key.removed', target: targetOf(params.key) })
+      })
       bus.tell('apiKey.changed', { tenant_id })
     },
   }

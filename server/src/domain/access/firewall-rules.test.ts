@@ -130,15 +130,18 @@ describe('public keys', () => {
     ['dep', { tags: ['pier'] }, true],
     ['.*', { tags: ['south'] }, false],
   ])('for login names %s and devices %j: %s', async (username, filter, fits) =>
-    expect(await keyFits({ username, filter }, login)).toBe(fits),
+    expect((await keyFits({ username, filter }, login)).applies).toBe(fits),
   )
 
   test('a device without tags fits no list of tags', async () => {
     const key = { username: '.*', filter: { tags: ['pier'] } }
-    expect(await keyFits(key, { username: 'deploy', device: { name: 'crane-1', tags: [] } })).toBe(false)
+    expect(await keyFits(key, { username: 'deploy', device: { name: 'crane-1', tags: [] } })).toEqual({
+      applies: false,
+      differs: 'tags',
+    })
   })
 
   test('a pattern that cannot be run fits nobody', async () => {
-    expect(await keyFits({ username: '(', filter: { hostname: '.*' } }, login)).toBe(false)
+    expect((await keyFits({ username: '(', filter: { hostname: '.*' } }, login)).applies).toBeUndefined()
   })
 })

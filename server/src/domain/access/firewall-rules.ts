@@ -43,6 +43,14 @@ export interface Decision {
   readonly unrunnable: readonly string[]
 }
 
+/** The part of a rule or a key that a login does not fit. */
+export type Mismatch = 'source_ip' | 'username' | 'hostname' | 'tags'
+
+/** What came of one rule or key. `applies` is undefined when a pattern could not be run. */
+export type Match =
+  | { readonly applies: true | undefined }
+  | { readonly applies: false; readonly differs: Mismatch }
+
 /** How many rules of one namespace a decision runs at most. */
 export const mostEvaluated = 1000
 const mostRules = 200
@@ -80,8 +88,13 @@ export function requireRoom(
 
 /**
  * Lowest priority number first, older rule first among equals; the first active rule that matches decides.
+ * `onRule` hears what came of each rule that was run, in this order.
  */
-export async function decide(rules: readonly Rule[], connection: Connection): Promise<Decision> {
+export async function decide(
+  rules: readonly Rule[],
+  connection: Connection,
+  onRule?: (rule: Rule, match: Match) => void,
+): Promise<Decision> {
   const login = { ...connection, source_ip: plainAddress(connection.source_ip) }
   const work = new Work()
   const unrunnable: string[] = []
@@ -89,63 +102,64 @@ export async function decide(rules: readonly Rule[], connection: Connection): Pr
     .filter(({ active }) => active)
     .toSorted((a, b) => a.priority - b.priority || Number(a.id) - Number(b.id))
   for (const rule of ordered.slice(0, mostEvaluated)) {
-    const applies = await matchesAll(
-      [[rule.source_ip, login.source_ip], ...about(rule, login)],
+    const match = await matchesAll(
+      [['source_ip', rule.source_ip, login.source_ip], ...about(rule, login)],
       rule.filter,
       login.device,
       work,
     )
+    onRule?.(rule, match)
+    const { applies } = match
     if (applies === undefined) unrunnable.push(rule.id)
     if (applies ?? rule.action === 'deny')
       return { allowed: rule.action === 'allow', rule: rule.id, unrunnable }
   }
   // Any of the rules that were not run might deny.
   const next = ordered[mostEvaluated]
+  if (next) onRule?.(next, { applies: undefined })
   return next
     ? { allowed: false, rule: next.id, unrunnable: [...unrunnable, next.id] }
     : { allowed: true, rule: null, unrunnable }
 }
 
 /**
- * Whether this key may log in under this name on this device. The caller checks that the client has the key.
+ * Whether this key may log in under this name on this device; a key whose patterns cannot be run is good for
+ * nobody. The caller checks that the client has the key.
  */
 export async function keyFits(
   key: { readonly username: string; readonly filter: DeviceFilter },
   login: { readonly username: string; readonly device: FilteredDevice },
-): Promise<boolean> {
-  // A key whose patterns cannot be run is good for nobody.
-  return (await matchesAll(about(key, login), key.filter, login.device, new Work())) === true
+): Promise<Match> {
+  return matchesAll(about(key, login), key.filter, login.device, new Work())
 }
 
-type Pair = readonly [source: string, text: string]
+type Pair = readonly [part: Exclude<Mismatch, 'tags'>, source: string, text: string]
 
 function about(
   { username, filter }: Pick<Rule, 'username' | 'filter'>,
   login: { readonly username: string; readonly device: FilteredDevice },
 ): Pair[] {
-  const pairs: Pair[] = [[username, login.username]]
-  return 'hostname' in filter ? [...pairs, [filter.hostname, login.device.name]] : pairs
+  const pairs: Pair[] = [['username', username, login.username]]
+  return 'hostname' in filter ? [...pairs, ['hostname', filter.hostname, login.device.name]] : pairs
 }
 
-/**
- * Whether all patterns and one of the tags match; undefined when nothing mismatches and some pattern cannot
- * be run.
- */
+/** Whether all patterns and one of the tags match. */
 async function matchesAll(
   pairs: readonly Pair[],
   filter: DeviceFilter,
   device: FilteredDevice,
   work: Work,
-): Promise<boolean | undefined> {
-  if ('tags' in filter && !filter.tags.some((tag) => device.tags.includes(tag))) return false
-  let all: true | undefined = true
-  for (const [source, text] of pairs) {
+): Promise<Match> {
+  if ('tags' in filter && !filter.tags.some((tag) => device.tags.includes(tag)))
+    return { applies: false, differs: 'tags' }
+  let applies: true | undefined = true
+  for (const [part, source, text] of pairs) {
     const found = work.matches(source, text)
-    if (found === false) return false
-    if (found === undefined) all = undefined
+    if (found === false) return { applies: false, differs: part }
+    if (found === undefined) applies = undefined
     if (work.isTurnOver()) await setImmediate()
   }
-  return all
+  return { applies }
 }
 
 /** Counts the steps of one decision. */

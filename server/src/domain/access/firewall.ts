@@ -5,6 +5,8 @@ import type { FirewallRow } from '../../storage/firewall.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { requireRoom } from './firewall-rules.ts'
 import { checkPattern } from './patterns.ts'
+import type { Audit } from '../audit/audit.ts'
+import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import {
   filterTags,
@@ -31,12 +33,15 @@ const present = (row: FirewallRow): FirewallRule => ({
   filter: readFilter(row.filter),
 })
 
+const targetOf = ({ id }: FirewallRow) => ({ kind: 'firewall rule', id: String(id), name: '' })
+
 export interface FirewallParts {
   stores: Stores
+  audit: Audit
   onDeactivated: (about: Deactivated) => void
 }
 
-export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firewall'> {
+export function firewall({ stores, audit, onDeactivated }: FirewallParts): Rules<'firewall'> {
   function checkPatterns(rule: Wanted): void {
     checkPattern('source_ip', rule.source_ip)
     checkPattern('username', rule.username)
@@ -73,24 +78,34 @@ export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firew
   }
 
   function changeFilter(
-    tenant_id: string,
+    caller: MemberCaller,
     id: string,
     next: (inside: StoresInTransaction, filter: StoredFilter) => Promise<StoredFilter> | StoredFilter,
   ): Promise<void> {
-    return stores.transaction(async (inside) => {
+    const { tenant_id } = caller
+    return audit.change(caller, async (inside, record) => {
       const row = await mustFind(inside, tenant_id, id)
-      await inside
-        .of(tenant_id)
-        .firewall.save(row.id, { filter: JSON.stringify(await next(inside, readFilter(row.filter))) })
+      const before = readFilter(row.filter)
+      const filter = await next(inside, before)
+      await inside.of(tenant_id).firewall.save(row.id, { filter: JSON.stringify(filter) })
+      record({
+        action: 'firewall.rule.updated',
+        target: targetOf(row),
+        before: { filter: before },
+        after: { filter },
+      })
     })
   }
 
   return {
-    create({ body }, { tenant_id }) {
+    create({ body }, caller) {
+      const { tenant_id } = caller
       checkPatterns(body)
-      return stores.transaction(async (inside) => {
+      return audit.change(caller, async (inside, record) => {
         const id = await inside.of(tenant_id).firewall.insert(await stored(inside, tenant_id, body))
-        return present(await mustFind(inside, tenant_id, String(id)))
+        const row = await mustFind(inside, tenant_id, String(id))
+        record({ action: 'firewall.rule.created', target: targetOf(row), after: present(row) })
+        return present(row)
       })
     },
     async list({ query }, { tenant_id }) {
@@ -100,33 +115,47 @@ export function firewall({ stores, onDeactivated }: FirewallParts): Rules<'firew
     async get({ params }, { tenant_id }) {
       return present(await mustFind(stores, tenant_id, params.id))
     },
-    update({ params, body }, { tenant_id }) {
+    update({ params, body }, caller) {
+      const { tenant_id } = caller
       checkPatterns(body)
-      return stores.transaction(async (inside) => {
+      return audit.change(caller, async (inside, record) => {
         const row = await mustFind(inside, tenant_id, params.id)
         await inside.of(tenant_id).firewall.save(row.id, await stored(inside, tenant_id, body, row.id))
-        return present(await mustFind(inside, tenant_id, params.id))
+        const after = present(await mustFind(inside, tenant_id, params.id))
+        record({ action: 'firewall.rule.updated', target: targetOf(row), before: present(row), after })
+        return after
       })
     },
-    async remove({ params }, { tenant_id }) {
-      if (!(await stores.of(tenant_id).firewall.remove(Number(params.id)))) throw new Failure('notFound')
+    async remove({ params }, caller) {
+      await audit.change(caller, async (inside, record) => {
+        const row = await mustFind(inside, caller.tenant_id, params.id)
+        await inside.of(caller.tenant_id).firewall.remove(row.id)
+        record({ action: 'firewall.rule.removed', target: targetOf(row), before: present(row) })
+      })
     },
-    addTag: ({ params, body }, { tenant_id }) =>
-      changeFilter(tenant_id, params.id, (inside, filter) =>
-        filterTags.add(inside, tenant_id, filter, body.tag),
+    addTag: ({ params, body }, caller) =>
+      changeFilter(caller, params.id, (inside, filter) =>
+        filterTags.add(inside, caller.tenant_id, filter, body.tag),
       ),
-    setTags: ({ params, body }, { tenant_id }) =>
-      changeFilter(tenant_id, params.id, (inside, filter) =>
-        filterTags.set(inside, tenant_id, filter, body.tags),
+    setTags: ({ params, body }, caller) =>
+      changeFilter(caller, params.id, (inside, filter) =>
+        filterTags.set(inside, caller.tenant_id, filter, body.tags),
       ),
-    async removeTag({ params, body: { tag } }, { tenant_id }) {
-      const rules = await stores.transaction(async (inside) => {
+    async removeTag({ params, body: { tag } }, caller) {
+      const { tenant_id } = caller
+      const rules = await audit.change(caller, async (inside, record) => {
         const row = await mustFind(inside, tenant_id, params.id)
         const filter = filterTags.remove(readFilter(row.filter), tag)
         const useless = row.active === 1 && 'tags' in filter && filter.tags.length === 0
         await inside
           .of(tenant_id)
           .firewall.save(row.id, { filter: JSON.stringify(filter), ...(useless ? { active: 0 } : {}) })
+        record({
+          action: 'firewall.rule.updated',
+          target: targetOf(row),
+          before: { filter: readFilter(row.filter), active: row.active === 1 },
+          after: { filter, active: row.active === 1 && !useless },
+        })
         return useless ? [String(row.id)] : []
       })
       if (rules.length > 0) onDeactivated({ tenant_id, tag, rules })

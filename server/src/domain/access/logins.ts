@@ -2,13 +2,16 @@
 // public key is good for. Each question stands alone and changes nothing, so that an earlier attempt can
 // never help a later one. Unknown devices, devices that are not accepted and devices of others get the same
 // answer.
+import { keyRefusals } from '@hawser/contract/logins'
+import { unknownPerson, type SessionPerson } from '@hawser/contract/sessions'
 import type { Clock } from '../../kit/clock.ts'
+import { safeText } from '../../kit/log.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { PublicKeyRow } from '../../storage/public-keys.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { isOver } from '../billing/device-limit.ts'
-import { decide, keyFits, mostEvaluated } from './firewall-rules.ts'
+import { decide, keyFits, mostEvaluated, type Match, type Mismatch, type Rule } from './firewall-rules.ts'
 import { readFilter, type StoredFilter } from './tag-use.ts'
 
 /** An SSHID: the user on the device, and the device as `namespace.name` or by its uid. */
@@ -40,12 +43,25 @@ export interface LoginKey extends KeyName {
     | {
         /** The key that signed it. */
         readonly authority: KeyName
-        judge(use: { principal: string; now: Date; address: string }): KeyDecision
+        /** The key id: whom the certificate names, in the authority's words. */
+        readonly id: string
+        judge(use: { principal: string; now: Date; address: string }): CertificateDecision
       }
     | undefined
 }
 
-export type KeyDecision = { readonly allowed: true; readonly limits?: LoginLimits } | RefusedKey
+export type KeyDecision = AcceptedKey | RefusedKey
+export type CertificateDecision = { readonly allowed: true; readonly limits?: LoginLimits } | RefusedKey
+
+/** A key that is good for the login. */
+export interface AcceptedKey {
+  readonly allowed: true
+  readonly limits?: LoginLimits | undefined
+  /** Of the registered key; with a certificate, of its authority. */
+  readonly name: string
+  /** Whose key it is: its owner, or whom the certificate names. */
+  readonly person: SessionPerson
+}
 
 /** Why a key is no good. */
 export interface RefusedKey {
@@ -54,6 +70,8 @@ export interface RefusedKey {
   readonly because: string
   /** The name of the registered key that does not fit. */
   readonly rule?: string
+  /** What of it does not fit; undefined: a pattern of it cannot be run. */
+  readonly differs?: Mismatch | undefined
 }
 
 export interface FirewallDecision {
@@ -74,7 +92,13 @@ export interface Logins {
   find(data: string): Promise<Reachable | undefined>
   /** Whether a device that was found is still there and accepted. */
   isThere(device: Pick<DeviceRow, 'tenant_id' | 'uid'>): Promise<boolean>
-  firewall(to: Reachable, username: string, source: string): Promise<FirewallDecision>
+  /** `onRule` hears what came of each rule that was run. */
+  firewall(
+    to: Reachable,
+    username: string,
+    source: string,
+    onRule?: (rule: Rule, match: Match) => void,
+  ): Promise<FirewallDecision>
   /**
    * Whether the namespace has no more devices than it may have. After a subscription ends the owner has to
    * choose some.
@@ -90,11 +114,21 @@ export interface Logins {
   registered(to: Reachable, fingerprint: string): Promise<string | undefined>
 }
 
+const longest_id = 128
+
+/** Whom a certificate of a registered authority names; a key id of nothing but spaces names nobody. */
+function certified(id: string): SessionPerson {
+  const name = safeText(id.trim(), longest_id)
+  return name === '' ? unknownPerson : { kind: 'certificate', id: name, name }
+}
+
 const lineOf = ({ data }: PublicKeyRow): string => Buffer.from(data, 'base64').toString('utf8')
 
 const longest_username = 128
 const longest_data = 256
 const shortest_rsa = 2048
+/** The first version of agents that check that a public-key login comes from the server. */
+const firstToCheckLogins = [0, 6, 0] as const
 
 /** Clients send everything before the last @. The user's name ends at the first @ of that. */
 export function parseTarget(sshid: string): Target | undefined {
@@ -147,7 +181,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     username: string,
     source: string,
     key: LoginKey,
-    fits: (rule: { username: string; filter: StoredFilter }) => Promise<boolean>,
+    fits: (rule: { username: string; filter: StoredFilter }) => Promise<Match>,
   ): Promise<KeyDecision> {
     const refuse = (reason: RefusedKey['reason'], because: string): RefusedKey => ({
       allowed: false,
@@ -155,21 +189,38 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
       because,
     })
     if (key.type === 'ssh-dss' || (key.type === 'ssh-rsa' && (key.bits ?? 0) < shortest_rsa))
-      return refuse('weak-key', 'The key is too weak.')
+      return refuse('weak-key', keyRefusals.weak)
     // A certificate allows what the registered key that signed it allows, and no more than its own text says.
     const { fingerprint, line } = key.certificate?.authority ?? key
     const row = await stores.of(tenant_id).publicKeys.find(fingerprint)
-    if (tenant_id === '') return refuse('unknown-key', 'There is no such namespace or device.')
-    if (!row || lineOf(row) !== line) return refuse('unknown-key', 'The namespace does not know the key.')
+    if (tenant_id === '') return refuse('unknown-key', keyRefusals.nowhere)
+    if (!row || lineOf(row) !== line) return refuse('unknown-key', keyRefusals.unknown)
     // As in sshd: a key lets its holder in, or it signs certificates for others; never both.
     if (key.certificate && row.certificate_authority !== 1)
-      return refuse('certificate', 'The key that signed it is no certificate authority.')
+      return refuse('certificate', keyRefusals['no-authority'])
     if (!key.certificate && row.certificate_authority === 1)
-      return refuse('certificate', 'The key is a certificate authority, which only signs.')
-    if (!(await fits({ username: row.username, filter: readFilter(row.filter) })))
-      return { ...refuse('key-scope', 'The key is not for this user on this device.'), rule: row.name }
-    if (!key.certificate) return { allowed: true }
-    return key.certificate.judge({ principal: username, now: new Date(clock.now()), address: source })
+      return refuse('certificate', keyRefusals['only-signs'])
+    const match = await fits({ username: row.username, filter: readFilter(row.filter) })
+    if (match.applies !== true)
+      return {
+        ...refuse('key-scope', keyRefusals.scope),
+        rule: row.name,
+        differs: match.applies === false ? match.differs : undefined,
+      }
+    const { name, owner } = row
+    if (key.certificate) {
+      const decision = key.certificate.judge({
+        principal: username,
+        now: new Date(clock.now()),
+        address: source,
+      })
+      return decision.allowed ? { ...decision, name, person: certified(key.certificate.id) } : decision
+    }
+    if (owner === null) return { allowed: true, name, person: unknownPerson }
+    // A key goes with its owner's membership; one that was added at that moment is stopped here.
+    const standing = await stores.callers.user(owner, tenant_id)
+    if (!standing?.role) return refuse('unknown-key', keyRefusals['former-member'])
+    return { allowed: true, name, person: { kind: 'user', id: owner, name: standing.username } }
   }
 
   const filtered = (device: DeviceRow) => ({ name: device.name, tags: JSON.parse(device.tags) as string[] })
@@ -180,7 +231,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
     isThere: async ({ tenant_id, uid }) =>
       (await stores.of(tenant_id).devices.find(uid))?.status === 'accepted',
 
-    async firewall({ device }, username, source) {
+    async firewall({ device }, username, source, onRule) {
       // The rules are read each time, so that a new one counts from the next attempt on, on every node.
       const rules = (await stores.of(device.tenant_id).firewall.active(mostEvaluated + 1)).map((row) => ({
         ...row,
@@ -188,11 +239,11 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
         active: row.active === 1,
         filter: readFilter(row.filter),
       }))
-      const { allowed, rule, unrunnable } = await decide(rules, {
-        source_ip: source,
-        username,
-        device: filtered(device),
-      })
+      const { allowed, rule, unrunnable } = await decide(
+        rules,
+        { source_ip: source, username, device: filtered(device) },
+        onRule,
+      )
       if (unrunnable.length > 0) onUnrunnable(device.tenant_id, unrunnable)
       return { allowed, rule }
     },
@@ -205,10 +256,13 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
       )
     },
 
-    key: ({ device }, username, source, key) =>
-      judgeKey(device.tenant_id, username, source, key, (rule) =>
+    async key({ device }, username, source, key) {
+      const decision = await judgeKey(device.tenant_id, username, source, key, (rule) =>
         keyFits(rule, { username, device: filtered(device) }),
-      ),
+      )
+      if (!decision.allowed || checksLogins(device.info_version)) return decision
+      return { allowed: false, reason: 'old-agent', because: keyRefusals['old-agent'] }
+    },
 
     async offered({ username, data }, source, key) {
       const { tenant_id, name } = await locate(data)
@@ -218,7 +272,7 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
       }: {
         username: string
         filter: StoredFilter
-      }): Promise<boolean> =>
+      }): Promise<Match> =>
         keyFits(
           { username: pattern, filter: 'tags' in filter ? { hostname: '.*' } : filter },
           { username, device: { name, tags: [] } },
@@ -231,4 +285,14 @@ export function logins({ stores, clock, billed, onUnrunnable }: LoginParts): Log
       return row && lineOf(row)
     },
   }
+}
+
+/** Whether agents of this version check that a public-key login comes from the server. */
+function checksLogins(version: string): boolean {
+  const numbers = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version)
+  // Agents built from the newest sources say `latest`, or something else that is no version.
+  if (!numbers) return true
+  const [major = 0, minor = 0, patch = 0] = numbers.slice(1).map(Number)
+  const [a, b, c] = firstToCheckLogins
+  return major !== a ? major > a : minor !== b ? minor > b : patch >= c
 }

@@ -1,13 +1,19 @@
 // Public keys of a namespace. A key is parsed before it is stored. Keys that cannot be parsed, DSA keys and
-// short RSA keys are refused, and so are patterns that do not compile.
+// short RSA keys are refused, and so are patterns that do not compile. A key may belong to a member,
+// whose sessions it opens; it goes when the membership ends. An authority belongs to nobody: its
+// certificates name the people.
+import type { Bus } from '../../bus/bus.ts'
 import { createHash } from 'node:crypto'
 import { Failure } from '@hawser/contract/failures'
 import type { PublicKey } from '@hawser/contract/public-keys'
 import { iso, type Clock } from '../../kit/clock.ts'
+import type { MemberRow } from '../../storage/namespaces.ts'
 import type { PublicKeyRow } from '../../storage/public-keys.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { parseFilter } from './filters.ts'
 import { checkPattern } from './patterns.ts'
+import type { Audit } from '../audit/audit.ts'
+import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 import { filterTags, readFilter, requireTags, type StoredFilter } from './tag-use.ts'
 
@@ -26,6 +32,7 @@ const filterable = {
   data: 'text',
   tenant_id: 'text',
   created_at: 'moment',
+  owner: 'text',
   'filter.hostname': 'text',
 } as const
 
@@ -36,12 +43,21 @@ export function fingerprintSha256(line: string): string {
   return `SHA256:${digest.replace(/=+$/, '')}`
 }
 
-const present = (row: PublicKeyRow): PublicKey => ({
+const present = (row: PublicKeyRow, owner_name = ''): PublicKey => ({
   ...row,
   fingerprint_sha256: fingerprintSha256(Buffer.from(row.data, 'base64').toString()),
   filter: readFilter(row.filter),
   certificate_authority: row.certificate_authority === 1,
+  owner: row.owner ?? '',
+  owner_name,
 })
+
+const flag = (on: boolean): 0 | 1 => (on ? 1 : 0)
+
+const authorityOwned = (): Failure =>
+  new Failure('invalid', {
+    message: 'owner: a certificate authority has none, because its certificates name the people',
+  })
 
 /** A key that is strong enough, without its comment. Throws a Failure that names the field. */
 export function soundKey(
@@ -68,13 +84,25 @@ export function storableKey(keys: KeyReader, text: string): { data: string; fing
   return { data: Buffer.from(line).toString('base64'), fingerprint }
 }
 
+/** What an entry of the audit log shows of a key: its fingerprints stand for the key itself. */
+function audited(row: PublicKeyRow) {
+  const { name, username, filter, certificate_authority, fingerprint, fingerprint_sha256 } = present(row)
+  const { owner } = row
+  return { name, username, filter, certificate_authority, owner, fingerprint, fingerprint_sha256 }
+}
+const targetOf = ({ fingerprint, name }: PublicKeyRow) => ({ kind: 'public key', id: fingerprint, name })
+
 export function publicKeys({
   stores,
+  audit,
   clock,
+  bus,
   keys,
 }: {
   stores: Stores
+  audit: Audit
   clock: Clock
+  bus: Bus
   keys: KeyReader
 }): Rules<'publicKeys'> {
   async function checkFilter(
@@ -86,17 +114,54 @@ export function publicKeys({
     else await requireTags(inside, tenant_id, filter.tags)
   }
 
-  function changeFilter(
-    tenant_id: string,
+  const tell = ({ tenant_id }: MemberCaller, fingerprint: string): void =>
+    bus.tell('publicKey.changed', { tenant_id, fingerprint })
+
+  async function changeFilter(
+    caller: MemberCaller,
     fingerprint: string,
     next: (inside: StoresInTransaction, filter: StoredFilter) => Promise<StoredFilter> | StoredFilter,
   ): Promise<void> {
-    return stores.transaction(async (inside) => {
-      const mine = inside.of(tenant_id).publicKeys
+    await audit.change(caller, async (inside, record) => {
+      const mine = inside.of(caller.tenant_id).publicKeys
       const row = await mine.find(fingerprint)
       if (!row) throw new Failure('notFound')
-      await mine.save(fingerprint, { filter: JSON.stringify(await next(inside, readFilter(row.filter))) })
+      const before = readFilter(row.filter)
+      const filter = await next(inside, before)
+      await mine.save(fingerprint, { filter: JSON.stringify(filter) })
+      record({
+        action: 'public-key.updated',
+        target: targetOf(row),
+        before: { filter: before },
+        after: { filter },
+      })
     })
+    tell(caller, fingerprint)
+  }
+
+  /** The member with this id or user name. Nobody outside the namespace is looked up. */
+  async function memberNamed(
+    inside: Pick<StoresInTransaction, 'namespaces'>,
+    tenant_id: string,
+    named: string,
+  ): Promise<MemberRow> {
+    const members = await inside.namespaces.members(tenant_id)
+    const member =
+      members.find(({ id }) => id === named) ??
+      members.find(({ username }) => username === named.toLowerCase())
+    if (!member) throw new Failure('invalid', { message: 'owner: no member has this id or user name' })
+    return member
+  }
+
+  /** The user names of the owners of these keys, by id. */
+  async function ownersOf(
+    inside: Pick<StoresInTransaction, 'namespaces'>,
+    tenant_id: string,
+    rows: readonly Pick<PublicKeyRow, 'owner'>[],
+  ): Promise<ReadonlyMap<string | null, string>> {
+    if (rows.every(({ owner }) => owner === null)) return new Map()
+    const members = await inside.namespaces.members(tenant_id)
+    return new Map(members.map(({ id, username }) => [id, username]))
   }
 
   return {
@@ -104,12 +169,16 @@ export function publicKeys({
       const { items, total } = await stores
         .of(tenant_id)
         .publicKeys.list(parseFilter(query.filter, filterable), query)
-      return { items: items.map(present), total }
+      const owners = await ownersOf(stores, tenant_id, items)
+      return { items: items.map((row) => present(row, owners.get(row.owner))), total }
     },
-    async create({ body }, { tenant_id }) {
+    async create({ body }, caller) {
+      const { tenant_id } = caller
       const { data, fingerprint } = storableKey(keys, Buffer.from(body.data, 'base64').toString('utf8'))
       checkPattern('username', body.username)
       await checkFilter(stores, tenant_id, body.filter)
+      const owner = body.owner ? await memberNamed(stores, tenant_id, body.owner) : undefined
+      if (owner && body.certificate_authority) throw authorityOwned()
       const row: PublicKeyRow = {
         tenant_id,
         fingerprint,
@@ -119,47 +188,79 @@ export function publicKeys({
         filter: JSON.stringify(body.filter),
         created_at: iso(clock.now()),
         certificate_authority: body.certificate_authority ? 1 : 0,
+        owner: owner?.id ?? null,
       }
       try {
-        await stores.of(tenant_id).publicKeys.insert(row)
+        await audit.change(caller, async (inside, record) => {
+          await inside.of(tenant_id).publicKeys.insert(row)
+          record({ action: 'public-key.created', target: targetOf(row), after: audited(row) })
+        })
       } catch (error) {
         if (stores.isDuplicate(error))
           throw new Failure('conflict', { message: 'The namespace has this key already.' })
         throw error
       }
-      return present(row)
+      return present(row, owner?.username)
     },
-    async update({ params, body }, { tenant_id }) {
+    async update({ params, body }, caller) {
+      const { tenant_id } = caller
       checkPattern('username', body.username)
-      return stores.transaction(async (inside) => {
+      const changed = await audit.change(caller, async (inside, record) => {
         const mine = inside.of(tenant_id).publicKeys
         if ('hostname' in body.filter) checkPattern('filter.hostname', body.filter.hostname)
-        if (!(await mine.find(params.fingerprint))) throw new Failure('notFound')
+        const before = await mine.find(params.fingerprint)
+        if (!before) throw new Failure('notFound')
         await checkFilter(inside, tenant_id, body.filter)
-        const { name, username, certificate_authority } = body
-        await mine.save(params.fingerprint, {
+        const { name, username } = body
+        const after: PublicKeyRow = {
+          ...before,
           name,
           username,
           filter: JSON.stringify(body.filter),
-          ...(certificate_authority === undefined
-            ? {}
-            : { certificate_authority: certificate_authority ? 1 : 0 }),
+          certificate_authority:
+            body.certificate_authority === undefined
+              ? before.certificate_authority
+              : flag(body.certificate_authority),
+          owner:
+            body.owner === undefined
+              ? before.owner
+              : body.owner === ''
+                ? null
+                : (await memberNamed(inside, tenant_id, body.owner)).id,
+        }
+        if (after.owner !== null && after.certificate_authority === 1) throw authorityOwned()
+        const { filter, certificate_authority, owner } = after
+        await mine.save(params.fingerprint, { name, username, filter, certificate_authority, owner })
+        record({
+          action: 'public-key.updated',
+          target: targetOf(before),
+          before: audited(before),
+          after: audited(after),
         })
-        return present((await mine.find(params.fingerprint))!)
+        return present(after, (await ownersOf(inside, tenant_id, [after])).get(owner))
       })
+      tell(caller, params.fingerprint)
+      return changed
     },
-    async remove({ params }, { tenant_id }) {
-      if (!(await stores.of(tenant_id).publicKeys.remove(params.fingerprint))) throw new Failure('notFound')
+    async remove({ params }, caller) {
+      await audit.change(caller, async (inside, record) => {
+        const mine = inside.of(caller.tenant_id).publicKeys
+        const row = await mine.find(params.fingerprint)
+        if (!row) throw new Failure('notFound')
+        await mine.remove(params.fingerprint)
+        record({ action: 'public-key.removed', target: targetOf(row), before: audited(row) })
+      })
+      tell(caller, params.fingerprint)
     },
-    addTag: ({ params, body }, { tenant_id }) =>
-      changeFilter(tenant_id, params.fingerprint, (inside, filter) =>
-        filterTags.add(inside, tenant_id, filter, body.tag),
+    addTag: ({ params, body }, caller) =>
+      changeFilter(caller, params.fingerprint, (inside, filter) =>
+        filterTags.add(inside, caller.tenant_id, filter, body.tag),
       ),
-    setTags: ({ params, body }, { tenant_id }) =>
-      changeFilter(tenant_id, params.fingerprint, (inside, filter) =>
-        filterTags.set(inside, tenant_id, filter, body.tags),
+    setTags: ({ params, body }, caller) =>
+      changeFilter(caller, params.fingerprint, (inside, filter) =>
+        filterTags.set(inside, caller.tenant_id, filter, body.tags),
       ),
-    removeTag: ({ params }, { tenant_id }) =>
-      changeFilter(tenant_id, params.fingerprint, (_, filter) => filterTags.remove(filter, params.tag)),
+    removeTag: ({ params }, caller) =>
+      changeFilter(caller, params.fingerprint, (_, filter) => filterTags.remove(filter, params.tag)),
   }
 }

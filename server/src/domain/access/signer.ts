@@ -74,8 +74,8 @@ export function signer(
   /** Answers other nodes that ask for a signature by this key. */
   function register(fingerprint: string): void {
     if (registered.has(fingerprint)) return
-    // The gateway has a key of each of two types and renews them about every hour. Keys before the last two of
-    // a type make no logins any more.
+    // The gateway has a key of each of two types and renews them about every hour. Keys before the last two
+    // of a type make no logins any more.
     for (const [old, name] of registered) {
       if (registered.size < mostKeys) break
       name[Symbol.dispose]()

@@ -8,6 +8,7 @@ import { iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import { hasRoom, isOver } from './device-limit.ts'
 import { countingEmail } from '../people/identity.ts'
@@ -24,6 +25,7 @@ import type { Usage } from './usage.ts'
 
 export interface BillingParts {
   stores: Stores
+  audit: Audit
   clock: Clock
   provider: Provider
   subscriptions: Subscriptions
@@ -71,6 +73,7 @@ export function noBilling(): Rules<'billing'> {
 
 export function billing({
   stores,
+  audit,
   clock,
   provider,
   subscriptions,
@@ -88,6 +91,14 @@ export function billing({
     if (!record) throw noCustomer()
     return record
   }
+
+  /** Says in the audit log what the provider has agreed to. */
+  const note = (caller: MemberCaller, what: string): Promise<void> =>
+    audit.event(caller, {
+      action: 'billing.updated',
+      target: { kind: 'namespace', id: caller.tenant_id, name: '' },
+      detail: { what },
+    })
 
   /** Asks the provider for the customer's subscription, and stores the answer. */
   async function present(tenant_id: string, customer_id: string) {
@@ -152,6 +163,7 @@ export function billing({
         await subscriptions.begin(tenant_id, customer.id, clock.now())
         return customer
       })
+      await note(caller, 'customer created')
       return shown(made)
     },
 
@@ -188,6 +200,7 @@ export function billing({
         // An event that arrived meanwhile may have looked for the subscription too early.
         await subscriptions.settle(tenant_id, customer_id, clock.now(), made)
       })
+      await note(caller, 'subscription created')
       usage.wake()
     },
 
@@ -197,6 +210,7 @@ export function billing({
       if (owner === customer_id) return
       if (owner !== null) throw noMethod()
       await provider.attach(customer_id, id)
+      await note(caller, 'payment method attached')
     },
 
     async detachPaymentMethod({ body: { id } }, caller) {
@@ -207,10 +221,12 @@ export function billing({
           code: 'default_payment_method',
         })
       await provider.detach(id)
+      await note(caller, 'payment method detached')
     },
 
     async setDefaultPaymentMethod({ body: { id } }, caller) {
       await provider.setDefault((await own(caller, id)).customer_id, id)
+      await note(caller, 'default payment method changed')
     },
 
     async portal(_, caller) {
@@ -238,6 +254,7 @@ export function billing({
         })
       if (query.action === 'device_accept') return usage.report(subscription_id, caller.tenant_id)
       await provider.cancel(subscription_id)
+      await note(caller, 'subscription cancelled')
       await present(caller.tenant_id, customer_id)
       return undefined
     },

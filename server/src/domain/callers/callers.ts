@@ -21,6 +21,8 @@ export interface RequestOrigin {
   readonly secure: boolean
   /** The id that the caller gets with the answer, for the log. */
   readonly request_id?: string | undefined
+  /** What the client says it is. */
+  readonly agent?: string | undefined
 }
 export interface AnonymousCaller extends RequestOrigin {
   readonly kind: 'anonymous'
@@ -28,7 +30,7 @@ export interface AnonymousCaller extends RequestOrigin {
 export interface UserCaller extends RequestOrigin {
   readonly kind: 'user'
   readonly id: string
-  /** The id of the token that the request carries. */
+  /** The sign-in of the token that the request carries, a dot, and the token's own id. */
   readonly token_id: string
   /** The user's epoch when that token was made. */
   readonly epoch: number
@@ -84,7 +86,7 @@ export interface SignedDevice {
 }
 
 /** Whether a token was made under the present password, or is the one that set the present password. */
-export function outlivesPasswords(
+function outlivesPasswords(
   standing: Pick<UserStanding, 'epoch' | 'kept_token'>,
   epoch: number,
   token_id: string,
@@ -92,12 +94,37 @@ export function outlivesPasswords(
   return standing.epoch === epoch || standing.kept_token === token_id
 }
 
-/** The user who calls. Refuses a token that has ended since the gate checked it. */
+/** The sign-in of a token, which is the first part of a caller's `token_id`. */
+export function signInOf(token_id: string): string {
+  return token_id.split('.', 1)[0] ?? ''
+}
+
+/**
+ * The user of a token, with the present role. Undefined when the token does not count any more: its sign-in was
+ * ended, or the password changed.
+ */
+export async function standingOf(
+  { callers }: Pick<Stores, 'callers'>,
+  token: { user_id: string; tenant_id: string; epoch: number; token_id: string },
+): Promise<UserStanding | undefined> {
+  const standing = await callers.user(token.user_id, token.tenant_id, signInOf(token.token_id))
+  const counts =
+    standing !== undefined &&
+    standing.used_at !== null &&
+    outlivesPasswords(standing, token.epoch, token.token_id)
+  return counts ? standing : undefined
+}
+
+/**
+ * The user who calls. Refuses a token that has ended since the gate checked it. `lock`: in a transaction, so that no
+ * token can end before its end.
+ */
 export async function callingUser(
-  stores: Pick<Stores, 'users'>,
+  { users }: Pick<Stores, 'users'>,
   { id, epoch, token_id }: UserCaller,
+  how: 'find' | 'lock' = 'find',
 ): Promise<UserRow> {
-  const user = await stores.users.find(id)
+  const user = await users[how](id)
   if (!user || !outlivesPasswords(user, epoch, token_id)) throw new Failure('unauthenticated')
   return user
 }
@@ -117,9 +144,11 @@ export interface GateParts {
   tokens: Tokens
   shellHub: Pick<ShellHubTokens, 'verify'>
   clock: Clock
+  /** Told of each request of a sign-in, and when its last use was noted. */
+  onUsed?: (sign_in: string, used_at: string, from: RequestOrigin) => void
 }
 
-export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
+export function gate({ stores, tokens, shellHub, clock, onUsed }: GateParts): Gate {
   async function keyCaller(apiKey: string, from: RequestOrigin): Promise<KeyCaller> {
     const key = await stores.callers.key(hashOf(apiKey))
     if (!key || (key.expires_in > 0 && key.expires_in * 1000 <= clock.now()))
@@ -144,10 +173,16 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
     const claims = await tokens.verify(bearer)
     if (!claims) return movedCaller(bearer, access, from)
     if (claims.claims === 'device') return deviceCaller(claims, from)
-    const standing = await stores.callers.user(claims.id, claims.tenant)
     const [epoch, member_epoch] = claims.ver.split('.', 2)
-    if (!standing || !outlivesPasswords(standing, Number(epoch), claims.jti))
-      throw new Failure('unauthenticated')
+    const token_id = `${(claims as Partial<typeof claims>).sid ?? ''}.${claims.jti}`
+    const standing = await standingOf(stores, {
+      user_id: claims.id,
+      tenant_id: claims.tenant,
+      epoch: Number(epoch),
+      token_id,
+    })
+    if (!standing) throw new Failure('unauthenticated')
+    onUsed?.(signInOf(token_id), standing.used_at ?? '', from)
     // The token's namespace counts only while the membership is the one that the token was made for.
     const current = claims.tenant !== '' && standing.role !== null && standing.member_epoch === member_epoch
     // After a change of role the caller may still ask for a new token; after the end of the membership not.
@@ -157,7 +192,7 @@ export function gate({ stores, tokens, shellHub, clock }: GateParts): Gate {
       ...from,
       kind: 'user',
       id: claims.id,
-      token_id: claims.jti,
+      token_id,
       epoch: Number(epoch),
       exp: claims.exp,
       until: claims.until,

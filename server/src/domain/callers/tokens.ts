@@ -16,6 +16,8 @@ export interface UserClaims {
   readonly claims: 'user'
   /** The token's own id. */
   readonly jti: string
+  /** The sign-in that it belongs to. Tokens of older servers name none, and do not count any more. */
+  readonly sid: string
   readonly id: string
   /** The namespace's id; empty: no namespace. */
   readonly tenant: string
@@ -26,8 +28,8 @@ export interface UserClaims {
   /** In seconds since 1970. */
   readonly exp: number
   /**
-   * When tokens issued for this one must end, because it comes from a token that outlived a password. In
-   * seconds since 1970.
+   * When tokens issued for this one must end: with their sign-in, or with a token that outlived a password. Tokens of
+   * older servers do not say. In seconds since 1970.
    */
   readonly until?: number
 }

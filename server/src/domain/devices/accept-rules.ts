@@ -1,6 +1,6 @@
 // Accept rules as members manage them, and the first one that fits a new device. Strangers can bring in
-// devices, so the work of a decision is bounded: a namespace has a limited number of rules, and their patterns
-// a limited size together.
+// devices, so the work of a decision is bounded: a namespace has a limited number of rules, and their
+// patterns a limited size together.
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { mostAcceptRules, usualPriority, type AcceptRule } from '@hawser/contract/accept-rules'
 import { Failure } from '@hawser/contract/failures'
@@ -8,6 +8,7 @@ import { plainAddress } from '../../kit/address.ts'
 import type { AcceptRuleRow } from '../../storage/accept-rules.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { checkPattern, runnable, sizeOf } from '../access/patterns.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface NewDevice {
@@ -68,13 +69,16 @@ export function firstFitting(rules: readonly AcceptRuleRow[], device: NewDevice)
   return rules.find((rule) => fits(rule, device))
 }
 
-export function acceptRules({ stores }: { stores: Stores }): Rules<'acceptRules'> {
+const targetOf = (id: number) => ({ kind: 'accept rule', id: String(id), name: '' })
+
+export function acceptRules({ stores, audit }: { stores: Stores; audit: Audit }): Rules<'acceptRules'> {
   return {
     async list({ query }, { tenant_id }) {
       const { items, total } = await stores.of(tenant_id).acceptRules.list(query)
       return { items: items.map(present), total }
     },
-    async create({ body }, { tenant_id }) {
+    async create({ body }, caller) {
+      const { tenant_id } = caller
       const { priority = usualPriority, source, hostname = '', mac = '', platform = '', tags = [] } = body
       if (source === undefined && !hostname && !mac && !platform)
         throw new Failure('invalid', { message: 'source, hostname, mac or platform: one of them is needed' })
@@ -87,7 +91,7 @@ export function acceptRules({ stores }: { stores: Stores }): Rules<'acceptRules'
         platform,
         tags: JSON.stringify(tags),
       }
-      const id = await stores.transaction(async (inside) => {
+      const id = await audit.change(caller, async (inside, record) => {
         // Locked, so that two requests cannot both find room for the last rule.
         await inside.namespaces.hold(tenant_id)
         const mine = inside.of(tenant_id).acceptRules
@@ -98,15 +102,23 @@ export function acceptRules({ stores }: { stores: Stores }): Rules<'acceptRules'
           throw new Failure('acceptRuleLimit', {
             message: 'The patterns of the accept rules are too large together; make them simpler.',
           })
-        return mine.insert(row)
+        const made = await mine.insert(row)
+        record({ action: 'accept-rule.created', target: targetOf(made), after: { ...row, tags } })
+        return made
       })
       return {
         answer: present({ ...row, id, tenant_id }),
         headers: { 'x-notice': source === undefined ? open : '' },
       }
     },
-    async remove({ params }, { tenant_id }) {
-      if (!(await stores.of(tenant_id).acceptRules.remove(Number(params.id)))) throw new Failure('notFound')
+    async remove({ params }, caller) {
+      await audit.change(caller, async (inside, record) => {
+        const mine = inside.of(caller.tenant_id).acceptRules
+        const row = (await mine.all()).find(({ id }) => id === Number(params.id))
+        if (!row) throw new Failure('notFound')
+        await mine.remove(row.id)
+        record({ action: 'accept-rule.removed', target: targetOf(row.id), before: present(row) })
+      })
     },
   }
 }

@@ -35,6 +35,8 @@ export interface AgentReleases {
   signedFor(arch: string): SignedRelease | undefined
   /** When a build was first offered; undefined: never here. */
   releasedAt(build: string): string | undefined
+  /** Builds that an installation with this database has offered later than the present one. */
+  newer(): readonly string[]
   updateKey(): string
   /** How a pinned key leads to the present one; undefined: it is none of this server's. */
   endorsementsAfter(key: string): readonly Endorsement[] | undefined
@@ -163,6 +165,8 @@ export async function agentReleases({
     offered: () => offered,
     signedFor: (arch) => signed.get(arch),
     releasedAt: (build) => known.get(build),
+    newer: () =>
+      [...known].flatMap(([build, moment]) => (offered && moment > offered.released_at ? [build] : [])),
     updateKey: () => newestKey().publicKey,
     endorsementsAfter(key) {
       const at = keys.findIndex(({ publicKey }) => publicKey === key)

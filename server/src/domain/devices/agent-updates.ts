@@ -14,13 +14,16 @@ import type { Bus } from '../../bus/bus.ts'
 import { hour_ms, iso, minute_ms, second_ms, type Clock } from '../../kit/clock.ts'
 import type { Limiter } from '../../kit/limiter.ts'
 import type { AgentCounts, UpdateTarget } from '../../storage/agent-updates.ts'
+import type { OfferedBuild } from '../../storage/device-list.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { AgentReleases, OfferedAgent } from './agent-releases.ts'
 
 export interface AgentUpdateParts {
   stores: Stores
+  audit: Audit
   releases: AgentReleases
   bus: Bus
   clock: Clock
@@ -58,8 +61,13 @@ export interface AgentUpdates extends Rules<'agents'>, AsyncDisposable {
   reported(report: AgentReport | undefined, row: AgentColumns | undefined): AgentColumns
   /** What Auth device answers to the agent. */
   answer(report: AgentReport, arch: string, request: UpdateRequest | undefined): AgentAnswer
-  /** The agent as a device shows it; undefined: it is not one of ours. */
-  shown(row: DeviceRow): DeviceAgent | undefined
+  /**
+   * The agent as a device shows it; undefined: it is not one of ours. `stopped`: a data budget that is used up
+   * stops its updates.
+   */
+  shown(row: DeviceRow, stopped?: boolean): DeviceAgent | undefined
+  /** The agent that devices are compared with, for filters. */
+  offer(): OfferedBuild | undefined
   /** One round of decisions; also made every few seconds. */
   decide(): Promise<void>
 }
@@ -138,6 +146,7 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
       found?.build === offer.build
         ? found
         : { tenant_id, build: offer.build, wave: 0, opened_at: now, stopped: '' }
+    await store.postpone(tenant_id, now)
     const counts = await store.counts(tenant_id, offer)
     const limit = Math.ceil(counts.total * (waveShares[wave.wave] ?? 1))
     if (counts.failed > 0) {
@@ -149,7 +158,7 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
     if (found !== wave || wave.stopped !== '') await store.saveWave({ ...wave, stopped: '' })
     const more = limit - counts.current - counts.updating
     if (more > 0) {
-      const uids = await store.candidates(tenant_id, offer, Math.min(more, parts.mostAtOnce))
+      const uids = await store.candidates(tenant_id, offer, Math.min(more, parts.mostAtOnce), now)
       if (uids.length > 0) await store.want(tenant_id, offer, uids, now)
     } else if (wave.wave < waveShares.length - 1 && isWell(counts, wave.opened_at))
       await store.saveWave({ ...wave, wave: wave.wave + 1, opened_at: now, stopped: '' })
@@ -239,7 +248,12 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
       }
     },
 
-    shown(row) {
+    offer() {
+      const offered = releases.offered()
+      return offered && { ...offered, newer: releases.newer() }
+    },
+
+    shown(row, stopped = false) {
       const { agent_ability: ability, agent_build: build } = row
       if (ability === '') return undefined
       const about = (state: DeviceAgent['state'], reason = ''): DeviceAgent => ({
@@ -256,8 +270,10 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
           : about('current')
       if ((releases.releasedAt(build) ?? '') > offer.released_at)
         return about('current', 'It is newer than the agent that the server offers.')
+      // Of an agent that runs from its sources no more than the version is known.
+      if (build === '' && row.info_version === `hawser-${offer.version}`) return about('unknown')
       if (ability !== 'self') return about('behind', unable[ability])
-      if (row.update_build !== '') return about('updating', stepOf(row))
+      if (row.update_build !== '') return about('updating', stepOf(row, stopped))
       return row.update_failed === offer.build ? about('failed', row.update_reason) : about('behind')
     },
 
@@ -287,7 +303,8 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
       }
     },
 
-    async update({ body }, { tenant_id }) {
+    async update({ body }, caller) {
+      const { tenant_id } = caller
       const wait = parts.requests.take(tenant_id)
       if (wait > 0) throw new Failure('tooMany', { retryAfter: wait })
       if ((body.devices === undefined) === (body.all !== true))
@@ -301,8 +318,17 @@ export function agentUpdates(parts: AgentUpdateParts): AgentUpdates {
           message: 'The server has offered a newer agent before; agents are not taken back to an older one.',
         })
       if (!offered) return { asked: 0 }
-      const asked = await store.want(tenant_id, offered, body.devices ?? 'all', iso(clock.now()))
-      return { asked }
+      return parts.audit.change(caller, async (inside, record) => {
+        const devices = body.devices ?? 'all'
+        const asked = await inside.agentUpdates.want(tenant_id, offered, devices, iso(clock.now()))
+        if (asked > 0)
+          record({
+            action: 'device.update.requested',
+            target: { kind: 'agent', id: offered.build, name: offered.version },
+            detail: { devices, asked },
+          })
+        return { asked }
+      })
     },
 
     async [Symbol.asyncDispose]() {
@@ -322,8 +348,9 @@ function inPossession(fetching: readonly string[], places: number): string[] {
     .map(([tenant_id]) => tenant_id)
 }
 
-function stepOf(row: DeviceRow): string {
-  if (row.update_asked_at === null) return 'It waits for its turn.'
+function stepOf(row: DeviceRow, stopped: boolean): string {
+  if (row.update_asked_at === null)
+    return stopped ? 'It waits for the next month: its data budget is used up.' : 'It waits for its turn.'
   if (row.update_phase === 'waiting') return 'It waits until its sessions have ended.'
   return row.update_phase === 'fetching' ? 'It is fetching the new agent.' : 'It was asked to update.'
 }

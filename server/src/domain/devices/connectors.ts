@@ -1,7 +1,7 @@
 // Connectors as members manage them, and as their supervisor sees them. TLS material is stored sealed, and
 // its private key is never sent back. An unreachable engine is not the caller's error: it shows in the
 // status.
-import { createPrivateKey, generateKeyPair } from 'node:crypto'
+import { createHash, createPrivateKey, generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Failure } from '@hawser/contract/failures'
 import type { Connector, ConnectorTls } from '@hawser/contract/connectors'
@@ -13,10 +13,12 @@ import { newUuid } from '../../kit/ids.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { ConnectorRow } from '../../storage/connectors.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface ConnectorParts {
   stores: Stores
+  audit: Audit
   vault: Vault
   engine: Engine
   bus: Bus
@@ -33,7 +35,15 @@ export interface ConnectorRules extends Rules<'connectors'> {
 const mostConnectors = 100
 const sealedIdentity = 'connector identity'
 
-export function connectors({ stores, vault, engine, bus, clock, leave }: ConnectorParts): ConnectorRules {
+export function connectors({
+  stores,
+  audit,
+  vault,
+  engine,
+  bus,
+  clock,
+  leave,
+}: ConnectorParts): ConnectorRules {
   const sealTls = ({ ca, cert, key }: ConnectorTls): string =>
     vault.seal('connector tls', JSON.stringify({ ca, cert, key }))
   const openTls = (row: ConnectorRow): ConnectorTls | undefined =>
@@ -53,6 +63,14 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
       tls: tls ? { ca: tls.ca, cert: tls.cert } : null,
     }
   }
+
+  /** What an entry of the audit log shows: of the certificate its SHA-256, of the key nothing. */
+  function audited(row: ConnectorRow) {
+    const { enable, address, port, secure, accept, tls } = present(row)
+    const certificate = tls && createHash('sha256').update(tls.cert).digest('hex')
+    return { enable, address, port, secure, accept, certificate }
+  }
+  const targetOf = ({ uid, address }: ConnectorRow) => ({ kind: 'connector', id: uid, name: address })
 
   async function mustFind(tenant_id: string, uid: string): Promise<ConnectorRow> {
     const row = await stores.of(tenant_id).connectors.find(uid)
@@ -115,7 +133,8 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
   }
 
   return {
-    async create({ body }, { tenant_id }) {
+    async create({ body }, caller) {
+      const { tenant_id } = caller
       const blank: ConnectorRow = {
         uid: newUuid(),
         tenant_id,
@@ -135,7 +154,10 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
       if ((await mine.list({ page: 1, per_page: 1 }, undefined)).total >= mostConnectors)
         throw new Failure('connectorLimit')
       const row = await withStatus(wanted)
-      await mine.insert(row)
+      await audit.change(caller, async (inside, record) => {
+        await inside.of(tenant_id).connectors.insert(row)
+        record({ action: 'connector.created', target: targetOf(row), after: audited(row) })
+      })
       bus.tell('connector.changed', { tenant_id, uid: row.uid })
       return present(row)
     },
@@ -146,15 +168,30 @@ export function connectors({ stores, vault, engine, bus, clock, leave }: Connect
     async get({ params }, { tenant_id }) {
       return present(await mustFind(tenant_id, params.uid))
     },
-    async update({ params, body }, { tenant_id }) {
-      const row = await withStatus(apply(await mustFind(tenant_id, params.uid), body))
+    async update({ params, body }, caller) {
+      const { tenant_id } = caller
+      const before = await mustFind(tenant_id, params.uid)
+      const row = await withStatus(apply(before, body))
       const { uid, tenant_id: _, created_at: __, identity: ___, ...change } = row
-      await stores.of(tenant_id).connectors.save(uid, change)
+      await audit.change(caller, async (inside, record) => {
+        await inside.of(tenant_id).connectors.save(uid, change)
+        record({
+          action: 'connector.updated',
+          target: targetOf(before),
+          before: audited(before),
+          after: audited(row),
+        })
+      })
       bus.tell('connector.changed', { tenant_id, uid })
       return present(row)
     },
-    async remove({ params }, { tenant_id }) {
-      if (!(await stores.of(tenant_id).connectors.remove(params.uid))) throw new Failure('notFound')
+    async remove({ params }, caller) {
+      const { tenant_id } = caller
+      const row = await mustFind(tenant_id, params.uid)
+      await audit.change(caller, async (inside, record) => {
+        if (!(await inside.of(tenant_id).connectors.remove(params.uid))) throw new Failure('notFound')
+        record({ action: 'connector.removed', target: targetOf(row), before: audited(row) })
+      })
       bus.tell('connector.changed', { tenant_id, uid: params.uid })
       await leave(tenant_id, params.uid)
     },

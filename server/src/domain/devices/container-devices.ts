@@ -8,11 +8,13 @@ import { iso, type Clock } from '../../kit/clock.ts'
 import { deviceUid } from '../../kit/ids.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores } from '../../storage/stores.ts'
+import { theServer, type Audit } from '../audit/audit.ts'
 import { freshDevice, nameFrom } from './enrolment.ts'
 import type { Presence } from './presence.ts'
 
 export interface ContainerDeviceParts {
   stores: Stores
+  audit: Audit
   presence: Presence
   bus: Bus
   clock: Clock
@@ -32,13 +34,16 @@ export interface ContainerDeviceRules extends ContainerDevices {
 }
 
 export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRules {
-  const { stores, presence, bus, clock } = parts
+  const { stores, audit, presence, bus, clock } = parts
+  const connecting = (tenant_id: string) => ({ ...theServer, name: 'connector', tenant_id })
 
   async function removeUnlessUsed(row: DeviceRow): Promise<void> {
     const { tenant_id, uid } = row
-    const removed = await stores.transaction(async (inside) => {
+    const removed = await audit.change(connecting(tenant_id), async (inside, record) => {
       const { devices, sessions } = inside.of(tenant_id)
-      return !(await sessions.anyOfDevice(uid)) && (await devices.remove(uid))
+      if ((await sessions.anyOfDevice(uid)) || !(await devices.remove(uid))) return false
+      record({ action: 'device.removed', target: { kind: 'device', id: uid, name: row.name } })
+      return true
     })
     if (!removed) return
     presence.forget(uid)
@@ -102,13 +107,21 @@ export function containerDevices(parts: ContainerDeviceParts): ContainerDeviceRu
   ): Promise<void> {
     const now = iso(clock.now())
     try {
-      await stores.of(tenant_id).devices.insert({
-        ...device,
-        ...freshDevice(now),
-        online: 0,
-        // Only this server has the private key, so nobody else can claim to be this device.
-        proved: 1,
-        connector,
+      await audit.change(connecting(tenant_id), async (inside, record) => {
+        await inside.of(tenant_id).devices.insert({
+          ...device,
+          ...freshDevice(now),
+          online: 0,
+          // Only this server has the private key, so nobody else can claim to be this device.
+          proved: 1,
+          connector,
+        })
+        record({
+          action: 'device.enrolled',
+          target: { kind: 'device', id: device.uid, name: device.name },
+          after: { name: device.name, status: 'pending' },
+          detail: { connector },
+        })
       })
     } catch (error) {
       // Another node was quicker.

@@ -8,6 +8,7 @@ import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import { roomFor, type Room } from '../billing/device-limit.ts'
 import { slot_hold_ms } from '../billing/subscriptions.ts'
 import type { AgentUpdates } from './agent-updates.ts'
+import { budgetsOf } from './budgets.ts'
 import type { Presence } from './presence.ts'
 
 /** Turns rows into devices as the interface shows them; sessions use it for their devices, too. */
@@ -57,6 +58,7 @@ export function deviceView({
       if (!namespace) throw new Failure('notFound')
       const room = await roomIn(stores, namespace, clock)
       const holders = await macHolders(tenant_id, rows)
+      const budgets = await budgetsOf({ stores, clock }, tenant_id, rows)
       const shown = (row: DeviceRow): Device => ({
         uid: row.uid,
         name: row.name,
@@ -88,12 +90,15 @@ export function deviceView({
       })
       return rows.map((row) => {
         const replaces = row.status === 'accepted' ? undefined : holders.get(row.mac)
-        const agent = updates.shown(row)
+        const budget = budgets.get(row.uid)
+        const agent = updates.shown(row, budget?.stopsUpdates)
         const conflict = conflictOf(row)
         return {
           ...shown(row),
           ...(agent ? { agent } : {}),
+          ...(row.ping_s > 0 ? { ping_interval: row.ping_s } : {}),
           ...(replaces ? { replaces } : {}),
+          ...(budget ? { data_budget: budget.shown } : {}),
           ...(conflict ? { conflict } : {}),
         }
       })

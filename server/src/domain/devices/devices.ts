@@ -1,12 +1,15 @@
 // Devices as members see and manage them. Enrolment by agents is in enrolment.ts, presence in presence.ts,
 // the rules of status in device-status.ts, the form of the interface in device-view.ts.
 import { createHash } from 'node:crypto'
+import { longestNotes } from '@hawser/contract/device-notes'
 import { statusChanges, type StatusChange } from '@hawser/contract/devices'
-import { Failure } from '@hawser/contract/failures'
+import { Failure, invariant } from '@hawser/contract/failures'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
+import { concurrencyByKey } from '../../kit/concurrency.ts'
 import type { DeviceRow } from '../../storage/devices.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import { theServer, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
 import type { MemberCaller } from '../callers/callers.ts'
 import { noProvider } from '../billing/billing.ts'
 import { hasRoom } from '../billing/device-limit.ts'
@@ -15,16 +18,21 @@ import { change } from './device-status.ts'
 import { deviceView, heldSlots, roomIn } from './device-view.ts'
 import { parseFilter } from '../access/filters.ts'
 import type { Presence } from './presence.ts'
+import type { Timeline } from './timeline.ts'
+import type { DeviceTrafficSums } from './traffic.ts'
 import type { Rules } from '../callers/rules.ts'
 import type { Signer } from '../access/signer.ts'
 
 export interface DeviceParts {
   stores: Stores
+  audit: Audit
   presence: Presence
   bus: Bus
   clock: Clock
   auth: Rules<'devices'>['auth']
-  updates: Pick<AgentUpdates, 'shown'>
+  updates: Pick<AgentUpdates, 'shown' | 'offer'>
+  traffic: Pick<DeviceTrafficSums, 'of'>
+  timeline: Pick<Timeline, 'note' | 'of' | 'offlineReason'>
   signer: Signer
   /** The most tags that a device may have. */
   mostTags: number
@@ -67,10 +75,21 @@ const filterable = {
   online: 'boolean',
   public_url: 'boolean',
   acceptable: 'boolean',
+  'agent.outdated': 'boolean',
   'position.latitude': 'number',
   'position.longitude': 'number',
   tags: 'texts',
 } as const
+
+/**
+ * Filtered lists that wait for others of the same caller, one after the other: all namespaces share what reads lists,
+ * and a filter may look at each device.
+ */
+const mostFiltering = 50
+const whoAsks = (caller: MemberCaller): string =>
+  caller.kind === 'key' ? `${caller.tenant_id} ${caller.name}` : caller.id
+
+const targetOf = ({ uid, name }: DeviceRow) => ({ kind: 'device', id: uid, name })
 
 const columnOf = (sort: string) =>
   (sort === 'status_updated_at'
@@ -85,8 +104,9 @@ export interface DeviceRules extends Rules<'devices'> {
 }
 
 export function devices(parts: DeviceParts): DeviceRules {
-  const { stores, presence, bus, clock, auth, updates, signer, billed, mostTags } = parts
+  const { stores, audit, presence, bus, clock, auth, updates, signer, billed, mostTags } = parts
   const view = deviceView({ stores, presence, updates, clock })
+  const filtering = concurrencyByKey(mostFiltering)
 
   async function mustFind(
     inside: Pick<StoresInTransaction, 'of'>,
@@ -104,9 +124,12 @@ export function devices(parts: DeviceParts): DeviceRules {
   /**
    * Runs a transaction that may give a device an accepted name; another may have taken the name meanwhile.
    */
-  async function orNameTaken<T>(work: (inside: StoresInTransaction) => Promise<T>): Promise<T> {
+  async function orNameTaken<T>(
+    by: MemberCaller | AuditActor,
+    work: (inside: StoresInTransaction, record: Recorder) => Promise<T>,
+  ): Promise<T> {
     try {
-      return await stores.transaction(work)
+      return await audit.change(by, work)
     } catch (error) {
       if (stores.isDuplicate(error)) throw nameTaken()
       throw error
@@ -131,13 +154,13 @@ export function devices(parts: DeviceParts): DeviceRules {
   async function setStatus(
     uid: string,
     wanted: StatusChange,
-    tenant_id: string,
-    by: string,
+    by: MemberCaller | AuditActor,
   ): Promise<string | undefined> {
+    const { tenant_id } = by
     const now = iso(clock.now())
     const known = wanted === 'accept' ? await wouldReplace(tenant_id, uid) : undefined
-    const replaced = await orNameTaken(async (inside) => {
-      const { devices: mine, sessions } = inside.of(tenant_id)
+    const replaced = await orNameTaken(by, async (inside, record) => {
+      const { devices: mine, sessions, budgets, deviceNotes } = inside.of(tenant_id)
       // Accepting counts the accepted devices, so other requests that accept wait here until this one is
       // done.
       const namespace = wanted === 'accept' ? await inside.namespaces.hold(tenant_id) : undefined
@@ -155,6 +178,13 @@ export function devices(parts: DeviceParts): DeviceRules {
         billed,
       })
       if (kept.includes(uid)) await inside.of(tenant_id).removedDevices.remove(uid)
+      const status = statusChanges[wanted]
+      record({
+        action: `device.${status}`,
+        target: targetOf(device),
+        before: { name: device.name, status: device.status },
+        after: { name: outcome.kind === 'change' ? device.name : sameMac?.name, status },
+      })
       if (outcome.kind === 'change') {
         await mine.save(uid, { status: outcome.status, status_update_at: now })
         if (outcome.endsSessions) await sessions.closeOfDevice(uid)
@@ -162,7 +192,14 @@ export function devices(parts: DeviceParts): DeviceRules {
       }
       await sessions.closeOfDevice(outcome.replaces)
       await sessions.moveToDevice(outcome.replaces, uid)
+      await budgets.moveToDevice(outcome.replaces, uid)
+      await deviceNotes.moveToDevice(outcome.replaces, uid, longestNotes)
       await mine.remove(outcome.replaces)
+      record({
+        action: 'device.replaced',
+        target: { kind: 'device', id: outcome.replaces, name: sameMac?.name ?? '' },
+        detail: { by: uid },
+      })
       await mine.save(uid, {
         status: 'accepted',
         status_update_at: now,
@@ -174,7 +211,7 @@ export function devices(parts: DeviceParts): DeviceRules {
         uid,
         before: device.name,
         replaced: { uid: outcome.replaces, name: sameMac!.name },
-        by,
+        by: 'actor' in by ? '' : nameOf(by),
       }
     })
     if (replaced) {
@@ -183,6 +220,7 @@ export function devices(parts: DeviceParts): DeviceRules {
       parts.onReplaced(replaced)
     }
     bus.tell('device.changed', { tenant_id, uid, status: statusChanges[wanted] })
+    parts.timeline.note(uid, { kind: 'status', status: statusChanges[wanted] })
     return replaced?.replaced.name
   }
 
@@ -199,7 +237,7 @@ export function devices(parts: DeviceParts): DeviceRules {
     caller: MemberCaller,
   ): Promise<void> {
     const { tenant_id } = caller
-    await orNameTaken(async (inside) => {
+    const names = await orNameTaken(caller, async (inside, record) => {
       const device = await mustFind(inside, tenant_id, uid)
       const mine = inside.of(tenant_id).devices
       const name = wanted.name?.toLowerCase() ?? device.name
@@ -210,7 +248,15 @@ export function devices(parts: DeviceParts): DeviceRules {
           ? createHash('md5').update(uid).digest('hex')
           : device.public_url_address
       await mine.save(uid, { name, public_url: public_url ? 1 : 0, public_url_address: address })
+      record({
+        action: 'device.updated',
+        target: targetOf(device),
+        before: { name: device.name, public_url: device.public_url === 1 },
+        after: { name, public_url },
+      })
+      return { before: device.name, after: name }
     })
+    if (names.before !== names.after) parts.timeline.note(uid, { kind: 'renamed', ...names })
     bus.tell('device.changed', { tenant_id, uid, status: (await mustFind(stores, tenant_id, uid)).status })
   }
 
@@ -219,11 +265,17 @@ export function devices(parts: DeviceParts): DeviceRules {
     caller: MemberCaller,
     next: (tags: string[]) => string[],
   ): Promise<void> {
-    await stores.transaction(async (inside) => {
+    await audit.change(caller, async (inside, record) => {
       const device = await mustFind(inside, caller.tenant_id, uid)
-      await inside
-        .of(caller.tenant_id)
-        .devices.save(uid, { tags: JSON.stringify(next(JSON.parse(device.tags) as string[])) })
+      const before = JSON.parse(device.tags) as string[]
+      const tags = next(before)
+      await inside.of(caller.tenant_id).devices.save(uid, { tags: JSON.stringify(tags) })
+      record({
+        action: 'device.tags.updated',
+        target: targetOf(device),
+        before: { tags: before },
+        after: { tags },
+      })
     })
   }
 
@@ -246,31 +298,55 @@ export function devices(parts: DeviceParts): DeviceRules {
         conditions.some(({ property }) => property === 'acceptable'),
       )
       const namespace = asksForRoom ? await stores.namespaces.find(caller.tenant_id) : undefined
-      const { items, total } = await stores.of(caller.tenant_id).devices.list({
+      const asked = {
         status: query.status,
         groups,
         room: namespace && (await roomIn(stores, namespace, clock)),
+        offer: updates.offer(),
         sort: columnOf(query.sort_by),
         order: query.order_by,
         page: query.page,
         per_page: query.per_page,
-      })
+      }
+      const find = () => stores.of(caller.tenant_id).devices.list(asked)
+      const found = groups.length === 0 ? find() : filtering.run(whoAsks(caller), find)
+      if (!found) throw new Failure('tooMany', { retryAfter: 1 })
+      const { items, total } = await found
       return { items: await view.many(caller.tenant_id, items), total }
     },
 
     async get({ params }, caller) {
       const row = await mustFind(stores, caller.tenant_id, params.uid)
-      return (await view.many(caller.tenant_id, [row]))[0]!
+      const [device] = await view.many(caller.tenant_id, [row])
+      invariant(device, 'a row is shown as a device')
+      const why = device.online ? undefined : await parts.timeline.offlineReason(row)
+      return why ? { ...device, offline_reason: why.sentence, offline_parts: why.parts } : device
     },
 
-    async remove({ params: { uid } }, { tenant_id }) {
-      await stores.transaction(async (inside) => {
+    async timeline({ params, query }, { tenant_id }) {
+      const { uid } = await mustFind(stores, tenant_id, params.uid)
+      return { events: await parts.timeline.of(tenant_id, uid, query.limit) }
+    },
+
+    async traffic({ params, query }, { tenant_id }) {
+      const { uid } = await mustFind(stores, tenant_id, params.uid)
+      return { days: await parts.traffic.of(tenant_id, uid, query.days) }
+    },
+
+    async remove({ params: { uid } }, caller) {
+      const { tenant_id } = caller
+      await audit.change(caller, async (inside, record) => {
         const { devices: mine, sessions, removedDevices } = inside.of(tenant_id)
         // The namespace is locked first, as in setStatus, so that no other request counts meanwhile.
         const namespace = billed ? await inside.namespaces.hold(tenant_id) : undefined
         const device = await mustFind(inside, tenant_id, uid)
         await sessions.removeOfDevice(uid)
         await mine.remove(uid)
+        record({
+          action: 'device.removed',
+          target: targetOf(device),
+          before: { name: device.name, status: device.status, tags: JSON.parse(device.tags) as string[] },
+        })
         if (!namespace || namespace.max_devices <= 0 || device.status !== 'accepted') return
         const kept = (await heldSlots(inside, tenant_id, clock)).length
         const accepted = await mine.countWithStatus('accepted')
@@ -284,15 +360,13 @@ export function devices(parts: DeviceParts): DeviceRules {
     update: ({ params, body }, caller) => update(params.uid, body, caller),
     rename: ({ params, body }, caller) => update(params.uid, body, caller),
 
-    acceptFor: async (tenant_id, uid) => void (await setStatus(uid, 'accept', tenant_id, '')),
-    accept: async ({ params }, caller) =>
-      answered(await setStatus(params.uid, 'accept', caller.tenant_id, nameOf(caller))),
+    acceptFor: async (tenant_id, uid) =>
+      void (await setStatus(uid, 'accept', { ...theServer, name: 'connector', tenant_id })),
+    accept: async ({ params }, caller) => answered(await setStatus(params.uid, 'accept', caller)),
     async setStatus({ params }, caller) {
       if (!Object.hasOwn(statusChanges, params.status))
         throw new Failure('invalid', { message: 'status: one of accept, reject, pending, unused' })
-      return answered(
-        await setStatus(params.uid, params.status as StatusChange, caller.tenant_id, nameOf(caller)),
-      )
+      return answered(await setStatus(params.uid, params.status as StatusChange, caller))
     },
 
     addTag: ({ params, body }, caller) =>
@@ -321,17 +395,26 @@ export function devices(parts: DeviceParts): DeviceRules {
       return { items: await view.many(tenant_id, rows), total: rows.length }
     },
 
-    async choose({ body }, { tenant_id }) {
+    async choose({ body }, caller) {
+      const { tenant_id } = caller
       const choices = body.choices ?? body.devices?.map((device) => device.uid)
       if (!choices) throw new Failure('invalid', { message: 'choices: a list of device uids is needed' })
       // Without billing there is no limit to choose devices for; a caller would only lose devices.
       if (!billed) throw noProvider()
-      const demoted = await stores.transaction(async (inside) => {
+      const demoted = await audit.change(caller, async (inside, record) => {
         const mine = inside.of(tenant_id).devices
         for (const uid of choices)
           if ((await mine.find(uid))?.status !== 'accepted') throw new Failure('notFound')
         const uids = await mine.keepAccepted(choices, iso(clock.now()))
-        for (const uid of uids) await inside.of(tenant_id).sessions.closeOfDevice(uid)
+        for (const uid of uids) {
+          await inside.of(tenant_id).sessions.closeOfDevice(uid)
+          record({
+            action: 'device.pending',
+            target: { kind: 'device', id: uid, name: '' },
+            before: { status: 'accepted' },
+            after: { status: 'pending' },
+          })
+        }
         return uids
       })
       for (const uid of demoted) bus.tell('device.changed', { tenant_id, uid, status: 'pending' })

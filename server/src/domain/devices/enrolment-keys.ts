@@ -10,10 +10,12 @@ import { iso, type Clock } from '../../kit/clock.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { fingerprintSha256, soundKey, type KeyReader } from '../access/public-keys.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface EnrolmentKeyParts {
   stores: Stores
+  audit: Audit
   vault: Vault
   bus: Bus
   clock: Clock
@@ -36,6 +38,7 @@ const present = (row: Omit<EnrolmentKey, 'fingerprint_sha256'>): EnrolmentKey =>
 
 export function enrolmentKeys({
   stores,
+  audit,
   vault,
   bus,
   clock,
@@ -57,14 +60,22 @@ export function enrolmentKeys({
       const { items, total } = await stores.of(tenant_id).enrolmentKeys.list(query)
       return { items: items.map(present), total }
     },
-    async create({ body }, { tenant_id }) {
+    async create({ body }, caller) {
+      const { tenant_id } = caller
       const { line, fingerprint } = soundKey(keys, body.public_key, 'public_key')
       const mine = stores.of(tenant_id).enrolmentKeys
       if ((await mine.list({ page: 1, per_page: 1 })).total >= mostEnrolmentKeys)
         throw new Failure('enrolmentKeyLimit')
       const row = { fingerprint, name: body.name, public_key: line, created_at: iso(clock.now()) }
       try {
-        await mine.insert(row)
+        await audit.change(caller, async (inside, record) => {
+          await inside.of(tenant_id).enrolmentKeys.insert(row)
+          record({
+            action: 'enrolment-key.created',
+            target: { kind: 'enrolment key', id: fingerprint, name: row.name },
+            after: { fingerprint_sha256: fingerprintSha256(line) },
+          })
+        })
       } catch (error) {
         if (stores.isDuplicate(error))
           throw new Failure('conflict', { message: 'The namespace has this enrolment key already.' })
@@ -72,8 +83,17 @@ export function enrolmentKeys({
       }
       return present({ ...row, tenant_id })
     },
-    async remove({ params: { fingerprint } }, { tenant_id }) {
-      if (!(await stores.of(tenant_id).enrolmentKeys.remove(fingerprint))) throw new Failure('notFound')
+    async remove({ params: { fingerprint } }, caller) {
+      const { tenant_id } = caller
+      await audit.change(caller, async (inside, record) => {
+        const mine = inside.of(tenant_id).enrolmentKeys
+        const row = await mine.find(fingerprint)
+        if (!row || !(await mine.remove(fingerprint))) throw new Failure('notFound')
+        record({
+          action: 'enrolment-key.removed',
+          target: { kind: 'enrolment key', id: fingerprint, name: row.name },
+        })
+      })
       bus.tell('enrolmentKey.removed', { tenant_id, fingerprint })
     },
     async loginKey(_, { tenant_id }) {

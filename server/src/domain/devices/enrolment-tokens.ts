@@ -7,10 +7,12 @@ import { newBase32, newUuid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import type { EnrolmentTokenRow } from '../../storage/enrolment-tokens.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface EnrolmentTokenParts {
   stores: Stores
+  audit: Audit
   clock: Clock
 }
 
@@ -19,7 +21,7 @@ function present(row: EnrolmentTokenRow): EnrolmentToken {
   return { ...shown, accept: row.accept === 1, tags: JSON.parse(row.tags) as string[] }
 }
 
-export function enrolmentTokens({ stores, clock }: EnrolmentTokenParts): Rules<'enrolmentTokens'> {
+export function enrolmentTokens({ stores, audit, clock }: EnrolmentTokenParts): Rules<'enrolmentTokens'> {
   return {
     async list({ query }, { tenant_id }) {
       const { items, total } = await stores.of(tenant_id).enrolmentTokens.list(query)
@@ -49,7 +51,20 @@ export function enrolmentTokens({ stores, clock }: EnrolmentTokenParts): Rules<'
         created_at: iso(now),
       }
       try {
-        await mine.insert(row)
+        await audit.change(caller, async (inside, record) => {
+          await inside.of(tenant_id).enrolmentTokens.insert(row)
+          record({
+            action: 'enrolment-token.created',
+            target: { kind: 'enrolment token', id: row.id, name: row.name },
+            after: {
+              accept: body.accept === true,
+              tags,
+              name_pattern,
+              most_devices,
+              expires_at: row.expires_at,
+            },
+          })
+        })
       } catch (error) {
         if (stores.isDuplicate(error))
           throw new Failure('conflict', { message: 'An enrolment token with this name exists already.' })
@@ -57,8 +72,16 @@ export function enrolmentTokens({ stores, clock }: EnrolmentTokenParts): Rules<'
       }
       return { token, ...present({ ...row, tenant_id }) }
     },
-    async remove({ params }, { tenant_id }) {
-      if (!(await stores.of(tenant_id).enrolmentTokens.remove(params.id))) throw new Failure('notFound')
+    async remove({ params }, caller) {
+      await audit.change(caller, async (inside, record) => {
+        const mine = inside.of(caller.tenant_id).enrolmentTokens
+        const row = (await mine.all()).find(({ id }) => id === params.id)
+        if (!row || !(await mine.remove(params.id))) throw new Failure('notFound')
+        record({
+          action: 'enrolment-token.removed',
+          target: { kind: 'enrolment token', id: row.id, name: row.name },
+        })
+      })
     },
   }
 }

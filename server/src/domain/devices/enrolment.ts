@@ -27,6 +27,8 @@ export interface EnrolmentParts {
   callsPerDevice: Limiter
   joining: Joining
   updates: Pick<AgentUpdates, 'reported' | 'answer'>
+  /** The public key with which the server approves logins. */
+  approvalKey: string
 }
 
 interface Known {
@@ -136,6 +138,7 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
       status,
       ...(token ? { tenant_id } : {}),
       ...(report ? { agent: parts.updates.answer(report, arch, device.request) } : {}),
+      ...(version.startsWith('hawser-') ? { approval_key: parts.approvalKey } : {}),
     }
 
     /** Updates the stored device, or inserts it. */
@@ -173,7 +176,11 @@ export function enrolment(parts: EnrolmentParts): Rules<'devices'>['auth'] {
             online: 1,
             token_at: now,
           } as const
-          ;({ name, status } = await parts.joining.join(tenant_id, fresh, { name, token }))
+          ;({ name, status } = await parts.joining.join(tenant_id, fresh, {
+            name,
+            token,
+            request_id: caller.request_id,
+          }))
         } catch (error) {
           // The namespace may have been deleted a moment ago.
           if (!(error instanceof Failure) && !(await stores.namespaces.find(tenant_id))) throw noNamespace()

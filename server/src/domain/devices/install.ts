@@ -1,7 +1,7 @@
 // The script that installs an agent on a device. It looks whether there is an agent for this machine, fetches
-// it from this server, unpacks it and runs `hawser-agent install`, which enrols the device and keeps the agent
-// running. Where no agent fits, the script says so and prints what works there instead: the device's own SSH,
-// or ShellHub's agent. It needs a POSIX shell (dash, bash, busybox), and curl or wget.
+// it from this server, unpacks it and runs `hawser-agent install`, which enrols the device and keeps the
+// agent running. Where no agent fits, the script says so and prints what works there instead: the device's
+// own SSH, or ShellHub's agent. It needs a POSIX shell (dash, bash, busybox), and curl or wget.
 
 export interface Install {
   /** The address that agents are to use, with its scheme. */

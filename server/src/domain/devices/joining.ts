@@ -13,12 +13,14 @@ import type { AcceptRuleRow } from '../../storage/accept-rules.ts'
 import type { DeviceRow, DeviceStore } from '../../storage/devices.ts'
 import type { EnrolmentTokenRow } from '../../storage/enrolment-tokens.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { Audit, AuditActor } from '../audit/audit.ts'
 import { firstFitting } from './accept-rules.ts'
 import { change } from './device-status.ts'
 import { heldSlots } from './device-view.ts'
 
 export interface JoiningParts {
   stores: Stores
+  audit: Audit
   bus: Bus
   clock: Clock
   /** Whether namespaces may pay for more devices. */
@@ -63,7 +65,7 @@ export interface Joining {
   join(
     tenant_id: string,
     row: NewRow,
-    wanted: { name: string; token?: EnrolmentTokenRow | undefined },
+    wanted: { name: string; token?: EnrolmentTokenRow | undefined; request_id?: string | undefined },
   ): Promise<Pick<DeviceRow, 'name' | 'status'>>
 }
 
@@ -96,7 +98,7 @@ export function patternName(
 }
 
 export function joining(parts: JoiningParts): Joining {
-  const { stores, bus, clock } = parts
+  const { stores, audit, bus, clock } = parts
 
   const notValid = () => new Failure('wrongToken', { message: 'The enrolment token is not valid.' })
 
@@ -147,11 +149,11 @@ export function joining(parts: JoiningParts): Joining {
   async function letIn(
     tenant_id: string,
     { hostname, ...row }: NewRow,
-    ownName: string,
+    { name: ownName, actor }: { name: string; actor: AuditActor },
     by: { token: EnrolmentTokenRow } | { rule: AcceptRuleRow },
   ): Promise<Pick<DeviceRow, 'name' | 'status' | 'tags'> | EnrolledDevice | undefined> {
     const { uid, mac } = row
-    return stores.transaction(async (inside) => {
+    return audit.change(actor, async (inside, record) => {
       const { devices: mine, enrolmentTokens } = inside.of(tenant_id)
       // Accepting counts the accepted devices; the namespace is locked first, as everywhere.
       await inside.namespaces.hold(tenant_id)
@@ -173,16 +175,30 @@ export function joining(parts: JoiningParts): Joining {
       if (there) await mine.save(uid, given)
       else await mine.insert({ ...row, ...given, status: 'pending' })
       const joined = { tenant_id, uid, name, enrolled_with, status: 'pending', why: undefined } as const
-      if ('token' in by && by.token.accept === 0) return joined
-      return { ...joined, ...(await accept(inside, joined, mac)) }
+      const accepts = !('token' in by) || by.token.accept === 1
+      const enrolled = accepts ? { ...joined, ...(await accept(inside, joined, mac)) } : joined
+      record({
+        action: 'device.enrolled',
+        target: { kind: 'device', id: uid, name: enrolled.name },
+        after: { name: enrolled.name, status: enrolled.status, tags: JSON.parse(tags) as string[] },
+        detail: { with: enrolled_with, ...(enrolled.why === undefined ? {} : { why: enrolled.why }) },
+      })
+      return enrolled
     })
   }
 
   /** Stores a device that nothing lets in: it waits for a person. */
-  async function insertPending(tenant_id: string, device: NewRow, name: string) {
+  async function insertPending(tenant_id: string, device: NewRow, name: string, actor: AuditActor) {
     const { hostname: _, ...row } = device
     try {
-      await stores.of(tenant_id).devices.insert({ ...row, name, tags: '[]', status: 'pending' })
+      await audit.change(actor, async (inside, record) => {
+        await inside.of(tenant_id).devices.insert({ ...row, name, tags: '[]', status: 'pending' })
+        record({
+          action: 'device.enrolled',
+          target: { kind: 'device', id: row.uid, name },
+          after: { name, status: 'pending' },
+        })
+      })
     } catch (error) {
       // Another call of the same device was quicker and inserted the same row.
       if (!stores.isDuplicate(error)) throw error
@@ -204,7 +220,7 @@ export function joining(parts: JoiningParts): Joining {
       })
     },
 
-    async join(tenant_id, row, { name, token }) {
+    async join(tenant_id, row, { name, token, request_id = '' }) {
       if (parts.isFull())
         throw new Failure('unavailable', { message: 'The disk of the server is full.', retryAfter: 60 })
       const wait = parts.newPerSource.take(neighbourhood(row.remote_addr))
@@ -216,13 +232,14 @@ export function joining(parts: JoiningParts): Joining {
       const { hostname, mac, remote_addr: source, info_platform: platform } = row
       const rules = token ? [] : await stores.of(tenant_id).acceptRules.all()
       const rule = firstFitting(rules, { hostname, mac, platform, source })
-      if (!token && !rule) return insertPending(tenant_id, row, name)
+      const actor: AuditActor = { actor: 'device', id: row.uid, name, source, request_id, tenant_id }
+      if (!token && !rule) return insertPending(tenant_id, row, name, actor)
       for (let tries = 1; ; tries += 1)
         try {
           const device = await letIn(
             tenant_id,
             row,
-            name,
+            { name, actor },
             token ? { token } : { rule: rule as AcceptRuleRow },
           )
           if (!device) return await refuse(token as EnrolmentTokenRow, source)

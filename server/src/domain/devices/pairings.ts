@@ -12,12 +12,14 @@ import { hashOf, type Vault } from '../../kit/secrets.ts'
 import type { PairingRow } from '../../storage/pairings.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { MemberCaller, RequestOrigin } from '../callers/callers.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 import { freshDevice, nameFrom } from './enrolment.ts'
 import type { EnrolmentOrigin } from './joining.ts'
 
 export interface PairingParts {
   stores: Stores
+  audit: Audit
   vault: Vault
   clock: Clock
   /** Runs one attempt to name a code. Five wrong ones lock the subject for a while. */
@@ -47,7 +49,7 @@ const present = (row: PairingRow): Pairing => ({
 })
 
 export function pairings(parts: PairingParts): Rules<'pairings'> {
-  const { stores, vault, clock } = parts
+  const { stores, audit, vault, clock } = parts
 
   const mark = (code: string): string => vault.mark('pairing', code.toUpperCase().replaceAll(/[\s-]/g, ''))
   const noSuch = () =>
@@ -66,28 +68,38 @@ export function pairings(parts: PairingParts): Rules<'pairings'> {
     })
   }
 
+  const confirmed = (row: PairingRow, device: { uid: string; name: string; tags: string }) =>
+    ({
+      action: 'pairing.confirmed',
+      target: { kind: 'device', id: device.uid, name: device.name },
+      after: { name: device.name, tags: JSON.parse(device.tags) as string[] },
+      detail: { device_source: row.remote_addr },
+    }) as const
+
   /** Stores the device as pending, if it is not there already. Gives whether it is new. */
   async function enter(
     row: PairingRow,
-    tenant_id: string,
+    caller: MemberCaller,
     device: { uid: string; name: string; tags: string; enrolled_with: string },
   ): Promise<boolean> {
-    const mine = stores.of(tenant_id).devices
     const { id, pretty_name, version, arch, platform } = JSON.parse(row.info) as Info
     const now = iso(clock.now())
     try {
-      await mine.insert({
-        ...freshDevice(now),
-        ...device,
-        mac: row.mac ?? '',
-        public_key: row.public_key,
-        info_id: id,
-        info_pretty_name: pretty_name,
-        info_version: version,
-        info_arch: arch,
-        info_platform: platform,
-        remote_addr: row.remote_addr,
-        online: 0,
+      await audit.change(caller, async (inside, record) => {
+        await inside.of(caller.tenant_id).devices.insert({
+          ...freshDevice(now),
+          ...device,
+          mac: row.mac ?? '',
+          public_key: row.public_key,
+          info_id: id,
+          info_pretty_name: pretty_name,
+          info_version: version,
+          info_arch: arch,
+          info_platform: platform,
+          remote_addr: row.remote_addr,
+          online: 0,
+        })
+        record(confirmed(row, device))
       })
       return true
     } catch (error) {
@@ -170,8 +182,13 @@ export function pairings(parts: PairingParts): Rules<'pairings'> {
           tags: JSON.stringify(body.tags ?? []),
           enrolled_with: JSON.stringify(enrolled_with),
         }
-        isNew = await enter(row, tenant_id, { uid, ...given })
-        if (!isNew && (await mine.find(uid))?.status !== 'accepted') await mine.save(uid, given)
+        isNew = await enter(row, caller, { uid, ...given })
+        if (!isNew)
+          await audit.change(caller, async (inside, record) => {
+            const known = inside.of(tenant_id).devices
+            if ((await known.find(uid))?.status !== 'accepted') await known.save(uid, given)
+            record(confirmed(row, { uid, ...given }))
+          })
         const { headers } = await parts.accept({ params: { uid }, query: {}, body: undefined }, caller)
         await stores.pairings.move(secret, 'taken', {
           state: 'confirmed',
@@ -186,15 +203,30 @@ export function pairings(parts: PairingParts): Rules<'pairings'> {
         return { answer: { uid, name, namespace: namespace?.name ?? '' }, headers }
       } catch (error) {
         // The code stays good: another name, a free place or another namespace may help.
-        if (isNew) await mine.remove(uid)
+        if (isNew)
+          await audit.change(caller, async (inside, record) => {
+            await inside.of(tenant_id).devices.remove(uid)
+            record({
+              action: 'device.removed',
+              target: { kind: 'device', id: uid, name: '' },
+              detail: { why: 'It could not be accepted; its pairing code stays good.' },
+            })
+          })
         await stores.pairings.move(secret, 'taken', { state: 'waiting' })
         throw error
       }
     },
 
     async refuse({ body }, caller) {
-      const { secret } = await find(body.code, caller)
-      if (!(await stores.pairings.move(secret, 'waiting', { state: 'refused' }))) throw noSuch()
+      const { secret, hostname, fingerprint, remote_addr } = await find(body.code, caller)
+      await audit.change(caller, async (inside, record) => {
+        if (!(await inside.pairings.move(secret, 'waiting', { state: 'refused' }))) throw noSuch()
+        record({
+          action: 'pairing.refused',
+          target: { kind: 'device', id: '', name: hostname },
+          detail: { device_source: remote_addr, fingerprint },
+        })
+      })
     },
   }
 }

@@ -163,6 +163,37 @@ test('a device that keeps giving signs stays online', async () => {
   expect(await here.now()).toEqual({ last_seen: iso(here.clock.now()), online: true })
 })
 
+test('a device with a tunnel is online as long as it has it, however seldom it pings', async () => {
+  await using here = await start(2)
+  here.presence.up(uidOf(0), 0)
+  const heard = iso(here.clock.now())
+  for (let minutes = 0; minutes < 10; minutes += 2) {
+    here.clock.forward(online_ms)
+    // The other one's sign is written by a turn that has looked at both.
+    here.presence.seen(uidOf(1))
+    await vi.waitFor(
+      async () => expect(await here.written()).toEqual({ last_seen: iso(here.clock.now()), online: true }),
+      turn,
+    )
+  }
+  // When its tunnel is lost, the time of its last ping counts.
+  await here.presence.down(uidOf(0), 0)
+  expect(await here.now()).toEqual({ last_seen: heard, online: false })
+  expect(await here.written()).toEqual({ last_seen: heard, online: false })
+})
+
+test('a device with a tunnel that was said to be offline is so until its next ping', async () => {
+  await using here = await start(2)
+  here.presence.up(uidOf(0), 0)
+  await here.presence.offline(uidOf(0))
+  here.clock.forward(online_ms - 1)
+  here.presence.seen(uidOf(1))
+  await vi.waitFor(async () => expect((await here.written(1)).online).toBe(true), turn)
+  expect((await here.now()).online).toBe(false)
+  here.presence.up(uidOf(0), 0)
+  expect((await here.now()).online).toBe(true)
+})
+
 test('a device that comes back after its time ran out is online again', async () => {
   await using here = await start()
   here.presence.seen(uidOf(0))

@@ -1,22 +1,28 @@
 // Which devices are online. Tens of thousands of heartbeats arrive in a second, so presence lives in memory
 // and is written in batches: a change of online at once, `last_seen` in turn, at most `batch` devices a
 // second or a 300th of those that wait, whichever is more. Answers read memory first, so they are never
-// behind; lists sort by what was written. A device is online for two minutes after its last heartbeat. With
-// several nodes a device belongs to the one that has its tunnel. Then only that node's memory counts, and the
-// others know what was written; a change of online is written within a second. Heartbeats by HTTP calls may
-// arrive at any node.
+// behind; lists sort by what was written. A device is online while it has a tunnel, whose own end notices
+// when it falls silent, and otherwise for two minutes after its last heartbeat. While it has a tunnel,
+// `last_seen` follows the clock, because its pings may be minutes apart; when the tunnel is lost, the time of
+// the last ping counts. With several nodes a device belongs to the one that has its tunnel. Then only that
+// node's memory counts, and the others know what was written; a change of online is written within a second.
+// Heartbeats by HTTP calls may arrive at any node.
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { PresenceRow } from '../../storage/presence.ts'
 import type { Stores } from '../../storage/stores.ts'
 
 export const online_ms = 120_000
+/** `last_seen` of a device with a tunnel is never older. */
+const refresh_ms = 90_000
 const flush_every_ms = 1000
 const batch = 1000
 const longest_lag_s = 300
 
 interface Heartbeat {
   last_seen: number
+  /** When the device itself was last heard. */
+  heard_at: number
   online: boolean
   /** Whether this node has the device's tunnel. */
   tunnel: boolean
@@ -40,6 +46,8 @@ export interface Presence extends AsyncDisposable {
     last_seen: string
     online: boolean
   }
+  /** When this node last heard the device itself, in milliseconds since 1970; undefined: it does not know. */
+  heardAt(uid: string): number | undefined
   /** Drops a device that was deleted, or whose tunnel another node has now. */
   forget(uid: string): void
   /** Writes all devices with a tunnel here as online, after another node wrote them as offline. */
@@ -68,11 +76,20 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
   const late = new Set<string>()
   let writing = Promise.resolve()
 
-  /** Marks devices as offline whose last heartbeat is too old, and drops them once that is written. */
+  /**
+   * Marks devices as offline whose last heartbeat is too old, and drops them once that is written. Those with
+   * a tunnel are seen as long as they have it.
+   */
   function expire(now: number): void {
     for (const [uid, heartbeat] of heartbeats) {
-      if (heartbeat.last_seen > now - online_ms) break
-      if (heartbeat.online) {
+      if (heartbeat.last_seen > now - refresh_ms) break
+      if (heartbeat.tunnel && heartbeat.online) {
+        heartbeats.delete(uid)
+        heartbeats.set(uid, heartbeat)
+        heartbeat.last_seen = now
+        late.add(uid)
+      } else if (heartbeat.last_seen > now - online_ms) continue
+      else if (heartbeat.online) {
         heartbeat.online = false
         urgent.add(uid)
       } else if (!urgent.has(uid) && !late.has(uid)) heartbeats.delete(uid)
@@ -118,12 +135,13 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
       if (!known.online || (tunnel && !known.tunnel)) urgent.add(uid)
       else late.add(uid)
       known.last_seen = now
+      known.heard_at = now
       known.online = true
       known.tunnel ||= tunnel
       known.number = number || known.number
       heartbeats.set(uid, known)
     } else {
-      heartbeats.set(uid, { last_seen: now, online: true, tunnel, number })
+      heartbeats.set(uid, { last_seen: now, heard_at: now, online: true, tunnel, number })
       urgent.add(uid)
     }
   }
@@ -140,7 +158,7 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
     const heartbeat = heartbeats.get(uid)
     urgent.delete(uid)
     late.delete(uid)
-    if (heartbeat) Object.assign(heartbeat, { online: false, tunnel: false })
+    if (heartbeat) Object.assign(heartbeat, { online: false, tunnel: false, last_seen: heartbeat.heard_at })
     const last_seen = heartbeat && iso(heartbeat.last_seen)
     await writing
     return last_seen
@@ -160,9 +178,11 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
 
   return {
     adopt(rows) {
-      for (const { uid, last_seen } of rows)
-        if (!heartbeats.has(uid))
-          heartbeats.set(uid, { last_seen: Date.parse(last_seen), online: true, tunnel: false, number: 0 })
+      for (const { uid, last_seen } of rows) {
+        if (heartbeats.has(uid)) continue
+        const heard_at = Date.parse(last_seen)
+        heartbeats.set(uid, { last_seen: heard_at, heard_at, online: true, tunnel: false, number: 0 })
+      }
     },
     seen: (uid) => note(uid, false),
     up: (uid, number) => note(uid, true, number),
@@ -186,6 +206,7 @@ export function presence({ stores, clock, bus, node, onError }: PresenceParts): 
       const fresh = node !== '' || Date.parse(row.last_seen) > clock.now() - online_ms
       return { last_seen: row.last_seen, online: row.online === 1 && fresh }
     },
+    heardAt: (uid) => heartbeats.get(uid)?.heard_at,
     forget,
     async revive() {
       for (const [uid, heartbeat] of heartbeats) if (heartbeat.tunnel) urgent.add(uid)

@@ -5,15 +5,17 @@
 import { rank } from '@hawser/contract/access'
 import { Failure } from '@hawser/contract/failures'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Rules } from '../callers/rules.ts'
 import { noticeOf, readFilter, tagsInUse, type Deactivated } from '../access/tag-use.ts'
 
 export interface TagParts {
   stores: Stores
+  audit: Audit
   onDeactivated: (about: Deactivated) => void
 }
 
-export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
+export function tags({ stores, audit, onDeactivated }: TagParts): Rules<'tags'> {
   /**
    * Applies a change to every list that has the tag; gives the ids of the firewall rules that became
    * inactive.
@@ -64,8 +66,9 @@ export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
       const items = [...(await tagsInUse(stores, tenant_id))].toSorted()
       return { items, total: items.length }
     },
-    rename: ({ params, body }, { tenant_id }) =>
-      stores.transaction(async (inside) => {
+    rename: ({ params, body }, caller) =>
+      audit.change(caller, async (inside, record) => {
+        const { tenant_id } = caller
         const used = await tagsInUse(inside, tenant_id)
         if (!used.has(params.tag)) throw new Failure('notFound')
         if (body.tag === params.tag) return
@@ -74,9 +77,17 @@ export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
         await everywhere(inside, tenant_id, params.tag, (tags) =>
           tags.map((tag) => (tag === params.tag ? body.tag : tag)),
         )
+        await inside.of(tenant_id).budgets.renameTag(params.tag, body.tag)
+        record({
+          action: 'tag.renamed',
+          target: { kind: 'tag', id: params.tag, name: params.tag },
+          before: { tag: params.tag },
+          after: { tag: body.tag },
+        })
       }),
-    async remove({ params: { tag } }, { tenant_id, role }) {
-      const rules = await stores.transaction(async (inside) => {
+    async remove({ params: { tag } }, caller) {
+      const { tenant_id, role } = caller
+      const rules = await audit.change(caller, async (inside, record) => {
         if (!(await tagsInUse(inside, tenant_id)).has(tag)) throw new Failure('notFound')
         const deactivated = await everywhere(inside, tenant_id, tag, (tags) =>
           tags.filter((other) => other !== tag),
@@ -86,6 +97,11 @@ export function tags({ stores, onDeactivated }: TagParts): Rules<'tags'> {
           throw new Failure('roleTooLow', {
             message: `These firewall rules have no other tag and would become inactive, which takes an administrator: ${deactivated.join(', ')}.`,
           })
+        record({
+          action: 'tag.removed',
+          target: { kind: 'tag', id: tag, name: tag },
+          detail: { deactivated_rules: deactivated },
+        })
         return deactivated
       })
       if (rules.length > 0) onDeactivated({ tenant_id, tag, rules })

@@ -19,6 +19,8 @@ export interface TunnelDevice {
    * ShellHub's token does not count any more.
    */
   readonly renewed?: boolean
+  /** Of its agent, as it was last reported. */
+  readonly version?: string
 }
 
 export interface TunnelRules {
@@ -34,6 +36,8 @@ export interface TunnelRules {
   /** A heartbeat through the tunnel. */
   up(device: TunnelDevice, number: number): void
   down(device: TunnelDevice, number: number): Promise<void>
+  /** When this node last heard the device, in milliseconds since 1970. */
+  heardAt(device: TunnelDevice): number | undefined
   /** Another node has its tunnel now. */
   moved(device: TunnelDevice): void
   /** Two machines use the device's identity. */
@@ -78,6 +82,7 @@ export function tunnelRules({
         public_key: row.public_key,
         mustProve: row.proved === 1,
         renewed,
+        version: row.info_version,
       }
     },
     async proved({ tenant_id, uid, mustProve }) {
@@ -91,6 +96,7 @@ export function tunnelRules({
     // The numbers of a single node are not in the database.
     up: ({ uid }, number) => presence.up(uid, clustered ? number : 0),
     down: ({ uid }, number) => presence.down(uid, clustered ? number : 0),
+    heardAt: ({ uid }) => presence.heardAt(uid),
     moved: ({ uid }) => presence.forget(uid),
     async conflicted({ tenant_id, uid }, { began_at, seen_at, addresses }) {
       const conflict = JSON.stringify({ since: iso(began_at), last_at: iso(seen_at), addresses })

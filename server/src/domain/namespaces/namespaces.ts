@@ -1,26 +1,33 @@
 // Namespaces and their members. Nobody can grant, edit or remove an owner. A changed or ended membership
 // takes effect at once: its epoch changes, which ends every token made for it, and an ended one loses its API
-// keys and enrolment tokens.
-import { mayManage, type Role } from '@hawser/contract/access'
+// keys, enrolment tokens and public keys.
+import { mayManage, rank, type MemberRole, type Role } from '@hawser/contract/access'
 import { neverPasses } from '@hawser/contract/environment'
 import { Failure } from '@hawser/contract/failures'
+import { defaultRetention_days } from '@hawser/contract/audit'
 import type { Namespace } from '@hawser/contract/namespaces'
+import { defaultGrace_s } from '@hawser/contract/tunnel'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import { newUuid } from '../../kit/ids.ts'
 import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { parseFilter } from '../access/filters.ts'
+import { actorOf, theAdministrator, type Audit, type AuditActor } from '../audit/audit.ts'
+import type { Caller } from '../callers/callers.ts'
 import { findOther } from '../people/identity.ts'
 import type { Rules } from '../callers/rules.ts'
 import { free_devices, readBilling } from '../billing/subscriptions.ts'
 
-/** What set-up and the administrator's commands use beside the operations. */
+/**
+ * What set-up and the administrator's commands use beside the operations. `by` is who does it, for the audit
+ * log; without it, the administrator does.
+ */
 export interface NamespaceAdministration {
-  create(owner: string, name: string, tenant_id?: string): Promise<NamespaceRow>
-  removeNamespace(tenant_id: string): Promise<void>
-  join(tenant_id: string, user_id: string, role: Role): Promise<void>
-  leave(tenant_id: string, user_id: string): Promise<void>
+  create(owner: string, name: string, tenant_id?: string, by?: Caller | AuditActor): Promise<NamespaceRow>
+  removeNamespace(tenant_id: string, by?: Caller | AuditActor): Promise<void>
+  join(tenant_id: string, user_id: string, role: Role, by?: Caller | AuditActor): Promise<void>
+  leave(tenant_id: string, user_id: string, by?: Caller | AuditActor): Promise<void>
 }
 
 const filterable = {
@@ -35,15 +42,37 @@ const filterable = {
   'settings.continue_unrecorded': 'boolean',
 } as const
 
+/** How long sessions wait for their person. */
+const defaultHold_s = 1_800
+
 const flag = (on: boolean): 0 | 1 => (on ? 1 : 0)
 
 export interface NamespaceParts {
   stores: Stores
+  audit: Audit
   bus: Bus
   clock: Clock
   /** Whether there is a payment provider. */
   billed: boolean
 }
+
+const settingsOf = (row: NamespaceRow): Namespace['settings'] => ({
+  session_record: row.session_record === 1,
+  connection_announcement: row.connection_announcement,
+  continue_unrecorded: row.continue_unrecorded === 1,
+  accept_env: JSON.parse(row.accept_env) as string[],
+  agent_updates: row.agent_updates,
+  reconnect_grace_s: row.reconnect_grace_s,
+  audit_retention_days: row.audit_retention_days,
+  require_person: row.require_person === 1,
+  hold_sessions: row.hold_sessions,
+  hold_unknown: row.hold_unknown === 1,
+  join_without_consent: row.join_without_consent === 1,
+  invite_outsiders: row.invite_outsiders === 1,
+  mask_secrets: row.mask_secrets === 1,
+  mask_after: JSON.parse(row.mask_after) as string[],
+  search: row.search === 1,
+})
 
 /** Refuses a variable that never reaches a device, by its name, so that nobody believes that it does. */
 function acceptable(names: readonly string[]): string[] {
@@ -53,12 +82,23 @@ function acceptable(names: readonly string[]): string[] {
   return [...new Set(names)]
 }
 
+/** Whether entries of the audit log would be removed earlier than now; 0 stands for never. */
+const isShorter = (days: number | undefined, now: number): boolean =>
+  days !== undefined && days !== 0 && (now === 0 || days < now)
+
+/** Refuses whoever may not grant the role. */
+export function mayGrant(own: Role, role: Role): asserts role is MemberRole {
+  if (!mayManage(own, role))
+    throw new Failure('forbidden', { message: `You may not grant the role ${role}.` })
+}
+
 export function namespaces({
   stores,
+  audit,
   bus,
   clock,
   billed,
-}: NamespaceParts): Rules<'namespaces'> & { admin: NamespaceAdministration } {
+}: NamespaceParts): Omit<Rules<'namespaces'>, 'leave' | 'handOver'> & { admin: NamespaceAdministration } {
   async function present(row: NamespaceRow): Promise<Namespace> {
     const [members, count] = await Promise.all([
       stores.namespaces.members(row.tenant_id),
@@ -69,13 +109,7 @@ export function namespaces({
       owner: row.owner,
       tenant_id: row.tenant_id,
       members,
-      settings: {
-        session_record: row.session_record === 1,
-        connection_announcement: row.connection_announcement,
-        continue_unrecorded: row.continue_unrecorded === 1,
-        accept_env: JSON.parse(row.accept_env) as string[],
-        agent_updates: row.agent_updates,
-      },
+      settings: settingsOf(row),
       max_devices: row.max_devices,
       device_count: count,
       devices_count: count,
@@ -101,8 +135,12 @@ export function namespaces({
     }
   }
 
+  const targetOf = ({ tenant_id, name }: NamespaceRow) => ({ kind: 'namespace', id: tenant_id, name })
+  /** The settings of a namespace as entries of the audit log show them. */
+  const audited = (row: NamespaceRow) => ({ name: row.name, ...settingsOf(row) })
+
   const admin: NamespaceAdministration = {
-    async create(owner, name, tenant_id = newUuid()) {
+    async create(owner, name, tenant_id = newUuid(), by = theAdministrator) {
       const created_at = iso(clock.now())
       const row: NamespaceRow = {
         tenant_id,
@@ -118,9 +156,28 @@ export function namespaces({
         imported: 0,
         accept_env: '[]',
         agent_updates: 'manual',
+        reconnect_grace_s: defaultGrace_s,
+        audit_retention_days: defaultRetention_days,
+        require_person: 0,
+        hold_sessions: defaultHold_s,
+        hold_unknown: 0,
+        join_without_consent: 0,
+        invite_outsiders: 0,
+        mask_secrets: 1,
+        mask_after: '[]',
+        search: 1,
+        policy: '{}',
       }
       await orNameTaken(() =>
-        stores.transaction(async (inside) => {
+        audit.change(by, async (inside, record) => {
+          // In the log of the server and in its own.
+          for (const log of ['', tenant_id])
+            record({
+              action: 'namespace.created',
+              target: targetOf(row),
+              detail: { owner },
+              tenant_id: log,
+            })
           await inside.namespaces.insert(row)
           await inside.namespaces.addMember({
             tenant_id,
@@ -133,18 +190,26 @@ export function namespaces({
       )
       return row
     },
-    async removeNamespace(tenant_id) {
-      await stores.transaction((inside) => inside.namespaces.remove(tenant_id))
+    async removeNamespace(tenant_id, by = theAdministrator) {
+      await audit.change(by, async (inside, record) => {
+        const row = await inside.namespaces.find(tenant_id)
+        await inside.namespaces.remove(tenant_id)
+        // Its own log is gone with it.
+        if (row) record({ action: 'namespace.removed', target: targetOf(row), tenant_id: '' })
+      })
       bus.tell('namespace.changed', { tenant_id })
     },
-    async join(tenant_id, user_id, role) {
+    async join(tenant_id, user_id, role, by = theAdministrator) {
       try {
-        await stores.namespaces.addMember({
-          tenant_id,
-          user_id,
-          role,
-          epoch: newUuid(),
-          created_at: iso(clock.now()),
+        await audit.change({ ...actorOf(by), tenant_id }, async (inside, record) => {
+          await inside.namespaces.addMember({
+            tenant_id,
+            user_id,
+            role,
+            epoch: newUuid(),
+            created_at: iso(clock.now()),
+          })
+          record({ action: 'member.added', target: await memberTarget(inside, user_id), after: { role } })
         })
       } catch (error) {
         if (stores.isDuplicate(error))
@@ -152,33 +217,61 @@ export function namespaces({
         throw error
       }
     },
-    async leave(tenant_id, user_id) {
-      await stores.transaction(async (inside) => {
-        await inside.namespaces.removeMember(tenant_id, user_id)
+    async leave(tenant_id, user_id, by = theAdministrator) {
+      await audit.change({ ...actorOf(by), tenant_id }, async (inside, record) => {
+        const member = await inside.namespaces.member(tenant_id, user_id)
+        if (!member) return
+        if (!(await inside.namespaces.removeMember(tenant_id, user_id)))
+          throw new Failure('forbidden', { message: 'The owner of a namespace cannot be removed from it.' })
+        const left = actorOf(by).actor === 'user' && actorOf(by).id === user_id
+        record({
+          action: left ? 'member.left' : 'member.removed',
+          target: await memberTarget(inside, user_id),
+          before: { role: member.role },
+        })
         await inside.of(tenant_id).apiKeys.removeOf(user_id)
         await inside.of(tenant_id).enrolmentTokens.removeOf(user_id)
+        await inside.of(tenant_id).publicKeys.removeOf(user_id)
+        await inside.of(tenant_id).sessionInvitations.removeOf(user_id)
+        await inside.of(tenant_id).memberInvitations.removeOf(user_id)
       })
       bus.tell('member.changed', { tenant_id, user_id })
     },
+  }
+
+  async function memberTarget({ users }: Pick<Stores, 'users'>, user_id: string) {
+    return { kind: 'user', id: user_id, name: (await users.find(user_id))?.username ?? '' }
   }
 
   /** The membership that the caller wants to change, if the caller may. */
   async function managed(tenant_id: string, user_id: string, role: Role) {
     const member = await stores.namespaces.member(tenant_id, user_id)
     if (!member) throw new Failure('notFound')
-    if (!mayManage(role, member.role))
-      throw new Failure('forbidden', { message: `You may not change a member with the role ${member.role}.` })
-    return member
+    const { role: held } = member
+    if (held === 'owner' || !mayManage(role, held))
+      throw new Failure('forbidden', { message: `You may not change a member with the role ${held}.` })
+    return { role: held }
   }
 
-  const mayGrant = (own: Role, role: Role): void => {
-    if (!mayManage(own, role))
-      throw new Failure('forbidden', { message: `You may not grant the role ${role}.` })
-  }
-
-  async function setRecording(tenant_id: string, on: boolean): Promise<void> {
-    await mustFind(tenant_id)
-    await stores.namespaces.save(tenant_id, { session_record: flag(on) })
+  /** Changes columns, and appends what differs to the log of the namespace. */
+  async function save(
+    by: Caller,
+    tenant_id: string,
+    change: Partial<NamespaceRow>,
+    more?: (inside: Pick<Stores, 'agentUpdates' | 'searchQueue'>) => Promise<unknown>,
+  ): Promise<void> {
+    await audit.change(by, async (inside, record) => {
+      const before = await inside.namespaces.hold(tenant_id)
+      if (!before) throw new Failure('notFound')
+      if (Object.keys(change).length > 0) await inside.namespaces.save(tenant_id, change)
+      record({
+        action: 'namespace.updated',
+        target: targetOf(before),
+        before: audited(before),
+        after: audited({ ...before, ...change }),
+      })
+      await more?.(inside)
+    })
     bus.tell('namespace.changed', { tenant_id })
   }
 
@@ -200,39 +293,66 @@ export function namespaces({
       if (!user) throw new Failure('unauthenticated')
       if (user.max_namespaces > 0 && (await stores.namespaces.ownedBy(user.id)).length >= user.max_namespaces)
         throw new Failure('namespaceLimit')
-      return present(await admin.create(user.id, body.name))
+      return present(await admin.create(user.id, body.name, undefined, caller))
     },
 
     async get({ params }) {
       return present(await mustFind(params.tenant))
     },
 
-    async edit({ params, body }) {
-      await mustFind(params.tenant)
+    async edit({ params, body }, caller) {
+      const before = await mustFind(params.tenant)
       const { name, settings } = body
+      if (isShorter(settings?.audit_retention_days, before.audit_retention_days) && caller.role !== 'owner')
+        throw new Failure('roleTooLow', {
+          message: 'Only the owner may shorten how long the audit log is kept.',
+        })
       const change = {
         ...(name === undefined ? {} : { name: name.toLowerCase() }),
         ...(settings?.session_record === undefined ? {} : { session_record: flag(settings.session_record) }),
         ...(settings?.continue_unrecorded === undefined
           ? {}
           : { continue_unrecorded: flag(settings.continue_unrecorded) }),
+        ...(settings?.search === undefined ? {} : { search: flag(settings.search) }),
         ...(settings?.accept_env === undefined
           ? {}
           : { accept_env: JSON.stringify(acceptable(settings.accept_env)) }),
         ...(settings?.agent_updates === undefined ? {} : { agent_updates: settings.agent_updates }),
+        ...(settings?.reconnect_grace_s === undefined
+          ? {}
+          : { reconnect_grace_s: settings.reconnect_grace_s }),
+        ...(settings?.audit_retention_days === undefined
+          ? {}
+          : { audit_retention_days: settings.audit_retention_days }),
+        ...(settings?.mask_secrets === undefined ? {} : { mask_secrets: flag(settings.mask_secrets) }),
+        ...(settings?.mask_after === undefined
+          ? {}
+          : { mask_after: JSON.stringify([...new Set(settings.mask_after)]) }),
+        ...(settings?.hold_sessions === undefined ? {} : { hold_sessions: settings.hold_sessions }),
+        ...(settings?.hold_unknown === undefined ? {} : { hold_unknown: flag(settings.hold_unknown) }),
+        ...(settings?.join_without_consent === undefined
+          ? {}
+          : { join_without_consent: flag(settings.join_without_consent) }),
+        ...(settings?.invite_outsiders === undefined
+          ? {}
+          : { invite_outsiders: flag(settings.invite_outsiders) }),
+        ...(settings?.require_person === undefined ? {} : { require_person: flag(settings.require_person) }),
         ...(settings?.connection_announcement === undefined
           ? {}
           : { connection_announcement: settings.connection_announcement }),
       }
-      if (Object.keys(change).length > 0)
-        await orNameTaken(() => stores.namespaces.save(params.tenant, change))
-      if (settings?.agent_updates === 'off') await stores.agentUpdates.cancel(params.tenant)
-      bus.tell('namespace.changed', { tenant_id: params.tenant })
+      await orNameTaken(() =>
+        save(caller, params.tenant, change, async ({ agentUpdates, searchQueue }) => {
+          // What was indexed is removed; it is indexed again when the search is switched on.
+          if (settings?.search === false) await searchQueue.markAll(params.tenant)
+          if (settings?.agent_updates === 'off') await agentUpdates.cancel(params.tenant)
+        }),
+      )
       return present(await mustFind(params.tenant))
     },
 
-    async remove({ params }) {
-      await admin.removeNamespace(params.tenant)
+    async remove({ params }, caller) {
+      await admin.removeNamespace(params.tenant, caller)
     },
 
     async addMember({ params, body }, caller) {
@@ -242,25 +362,44 @@ export function namespaces({
       mayGrant(caller.role, body.role)
       const user = await findOther(stores, identifier)
       if (!user) throw new Failure('notFound', { message: 'There is no such user.' })
-      await admin.join(params.tenant, user.id, body.role)
+      await admin.join(params.tenant, user.id, body.role, caller)
       return present(await mustFind(params.tenant))
     },
 
     async removeMember({ params }, caller) {
       await managed(params.tenant, params.uid, caller.role)
-      await admin.leave(params.tenant, params.uid)
+      await admin.leave(params.tenant, params.uid, caller)
       return present(await mustFind(params.tenant))
     },
 
     async updateMember({ params, body }, caller) {
       const member = await managed(params.tenant, params.uid, caller.role)
       if (body.role === undefined || body.role === member.role) return
-      mayGrant(caller.role, body.role)
-      await stores.namespaces.saveMember(params.tenant, params.uid, { role: body.role, epoch: newUuid() })
+      const { role } = body
+      mayGrant(caller.role, role)
+      await audit.change(caller, async (inside, record) => {
+        const columns = { role, epoch: newUuid() }
+        if (!(await inside.namespaces.saveMember(params.tenant, params.uid, member.role, columns)))
+          throw new Failure('conflict', {
+            message: 'The membership was changed a moment ago; reload and try again.',
+          })
+        // Invitations to sessions rest on the role that their maker had.
+        await inside.of(params.tenant).sessionInvitations.removeOf(params.uid)
+        // Invitations into the namespace end with the right to invite.
+        if (rank(role) < rank('administrator'))
+          await inside.of(params.tenant).memberInvitations.removeOf(params.uid)
+        record({
+          action: 'member.updated',
+          target: await memberTarget(inside, params.uid),
+          before: { role: member.role },
+          after: { role },
+        })
+      })
       bus.tell('member.changed', { tenant_id: params.tenant, user_id: params.uid })
     },
 
-    setSessionRecord: ({ params, body }) => setRecording(params.tenant, body.session_record),
+    setSessionRecord: ({ params, body }, caller) =>
+      save(caller, params.tenant, { session_record: flag(body.session_record) }),
 
     async getSessionRecord(_, caller) {
       return (await mustFind(caller.tenant_id)).session_record === 1

@@ -16,9 +16,13 @@ import type { Emails } from '../../mail/emails.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
+import type { Audit, Recorder } from '../audit/audit.ts'
+import { logsOf } from '../audit/refusals.ts'
+import { signInOf, type Caller } from '../callers/callers.ts'
 
 export interface IdentityParts {
   stores: Stores
+  audit: Audit
   vault: Vault
   clock: Clock
   mailer: Mailer
@@ -73,16 +77,74 @@ export async function lockAsRead(inside: StoresInTransaction, user: UserRow): Pr
     })
 }
 
-/** Sets the password of a locked user, and ends every one-time token that was issued under the old one. */
+type Named = Pick<UserRow, 'id' | 'username'>
+
+/**
+ * Ends the invitations that a user made, into namespaces and to sessions: somebody else who was signed in as the user
+ * may have made some to come back with. Those into namespaces can be sent again.
+ */
+async function endInvitations(
+  inside: StoresInTransaction,
+  record: Recorder,
+  { id, username }: Named,
+  now: string,
+): Promise<void> {
+  for (const { id: invitation, tenant_id, email, role } of await inside.presentedMemberInvitations.endOf(
+    id,
+    now,
+  ))
+    record({
+      action: 'invitation.ended',
+      target: { kind: 'invitation', id: invitation, name: email },
+      detail: { role, invited_by: username },
+      tenant_id,
+    })
+  for (const row of await inside.presentedInvitations.removeOf(id)) {
+    const { tenant_id, session_uid, expires_at } = row
+    if (expires_at <= now) continue
+    const session = await inside.of(tenant_id).sessions.find(session_uid)
+    record({
+      action: 'session.invitation.revoked',
+      target: { kind: 'session', id: session_uid, name: session?.username ?? '' },
+      detail: { invitation: row.id, mode: row.mode, to: row.for_name, expires_at, created_by: username },
+      tenant_id,
+    })
+  }
+}
+
+interface NewPassword {
+  /** Its hash. */
+  readonly password: string
+  readonly now: string
+  /** The token that sets it, which stays good. */
+  readonly kept_token?: string
+  /** How it came to be set, for the audit log. */
+  readonly method?: string
+}
+
+/**
+ * Sets the password of a locked user. The other sign-ins end, every one-time token that was issued under the old
+ * password, and the invitations that the user made.
+ */
 export async function setPassword(
   inside: StoresInTransaction,
-  id: string,
-  password: string,
-  kept_token?: string,
+  record: Recorder,
+  user: Named,
+  { password, now, kept_token, method }: NewPassword,
 ): Promise<void> {
+  const { id, username: name } = user
   await inside.users.savePassword(id, password, kept_token)
+  await inside.signIns.endOthers(id, kept_token === undefined ? '' : signInOf(kept_token))
   for (const kind of ['recovery', 'mfa-sign-in', 'mfa-reset-main'] as const)
     await inside.tokens.removeOf(id, kind)
+  for (const tenant_id of await logsOf(inside, id))
+    record({
+      action: 'user.password.changed',
+      target: { kind: 'user', id, name },
+      ...(method === undefined ? {} : { detail: { method } }),
+      tenant_id,
+    })
+  await endInvitations(inside, record, user, now)
 }
 
 const address = new RegExp(patterns.email, 'u')
@@ -99,7 +161,7 @@ export function findOther(stores: Pick<Stores, 'users'>, identifier: string): Pr
 
 export type Identity = ReturnType<typeof identity>
 
-export function identity({ stores, vault, clock, mailer, emails, background }: IdentityParts) {
+export function identity({ stores, audit, vault, clock, mailer, emails, background }: IdentityParts) {
   const issued = (lives_ms: number) => ({ token: newUuid(), expires_at: iso(clock.now() + lives_ms) })
 
   /** Sends the link that confirms an address, if the address waits for one. The previous link ends. */
@@ -178,8 +240,8 @@ export function identity({ stores, vault, clock, mailer, emails, background }: I
     sendConfirmation,
 
     /** Makes the address count to which the link was sent. */
-    async confirm(token: string): Promise<void> {
-      await stores.transaction(async (inside) => {
+    async confirm(token: string, caller: Caller): Promise<void> {
+      await audit.change(caller, async (inside, record) => {
         for (const which of addresses) {
           const hash = vault.mark(kinds[which], token)
           const found = await inside.tokens.find(kinds[which], hash, iso(clock.now()))
@@ -188,6 +250,16 @@ export function identity({ stores, vault, clock, mailer, emails, background }: I
             found.user_id,
             which === 'email' ? { former_email: null } : { former_recovery_email: null },
           )
+          record({
+            action: 'user.email.confirmed',
+            target: {
+              kind: 'user',
+              id: found.user_id,
+              name: (await inside.users.find(found.user_id))?.username ?? '',
+            },
+            detail: { which },
+            tenant_id: '',
+          })
           // Links and codes that were sent to the former address end here.
           for (const kind of which === 'email'
             ? (['recovery', 'mfa-reset-main'] as const)
@@ -203,12 +275,13 @@ export function identity({ stores, vault, clock, mailer, emails, background }: I
      * Restores the state before the change that the link is about; gives whether a new password is needed.
      * The addresses that the account loses get an e-mail, too, because a stranger may have used the link.
      */
-    async undo(token: string): Promise<{ user_id: string; passwordGone: boolean }> {
-      const { user, before, passwordGone } = await stores.transaction(async (inside) => {
+    async undo(token: string, caller: Caller): Promise<{ user_id: string; passwordGone: boolean }> {
+      const { user, before, passwordGone } = await audit.change(caller, async (inside, record) => {
         const before = await inside.identityChanges.spend(vault.mark('undo', token), iso(clock.now()))
         const user = before && (await inside.users.endTokens(before.user_id))
         if (!user) throw new Failure('wrongToken')
         const { id } = user
+        await inside.signIns.endOthers(id, '')
         const passwordGone = user.epoch !== before.epoch + 1
         await inside.users.save(id, {
           email: before.email,
@@ -228,6 +301,14 @@ export function identity({ stores, vault, clock, mailer, emails, background }: I
         await inside.tokens.removeAllOf(id)
         await inside.identityChanges.removeAfter(id, before.id)
         await inside.identityChanges.raiseEpochs(id)
+        for (const tenant_id of await logsOf(inside, id))
+          record({
+            action: 'user.identity.restored',
+            target: { kind: 'user', id, name: user.username },
+            detail: { password_ended: passwordGone },
+            tenant_id,
+          })
+        await endInvitations(inside, record, user, iso(clock.now()))
         return { user, before, passwordGone }
       })
       const gone = new Set([user.former_email, user.email, user.former_recovery_email, user.recovery_email])

@@ -13,6 +13,8 @@ import type { Emails } from '../../mail/emails.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
+import type { Audit, Recorder } from '../audit/audit.ts'
+import { logsOf } from '../audit/refusals.ts'
 import { callingUser } from '../callers/callers.ts'
 import { countingEmail, countingRecoveryEmail, lockAsRead, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
@@ -21,6 +23,7 @@ import { signInSubject, type SignIn } from './sign-in.ts'
 
 export interface MfaParts {
   stores: Stores
+  audit: Audit
   vault: Vault
   clock: Clock
   lockout: Lockout
@@ -70,8 +73,20 @@ export function recoveryMark(vault: Vault, user_id: string, code: string): strin
   return vault.mark('recovery code', `${user_id} ${code.trim().toUpperCase()}`)
 }
 
+/** Whether this is a code of the user's secret that was not used before. Marks the code as used. */
+export async function spendCode(
+  { stores, vault, clock }: Pick<MfaParts, 'stores' | 'vault' | 'clock'>,
+  user: UserRow,
+  code: string,
+): Promise<boolean> {
+  if (user.mfa_secret === null) return false
+  const step = stepOf(vault.open('mfa secret', user.mfa_secret), code, clock.now())
+  return step !== undefined && (await stores.users.spendStep(user.id, step))
+}
+
 export function mfa({
   stores,
+  audit,
   vault,
   clock,
   lockout,
@@ -86,18 +101,22 @@ export function mfa({
   const resetMark = (kind: string, user_id: string, code: string) =>
     vault.mark(kind, `${user_id} ${code.trim().toUpperCase()}`)
 
-  /** Whether this is a code of the user's secret that was not used before. Marks the code as used. */
-  async function spendCode(user: UserRow, code: string): Promise<boolean> {
-    if (user.mfa_secret === null) return false
-    const step = stepOf(vault.open('mfa secret', user.mfa_secret), code, clock.now())
-    return step !== undefined && (await stores.users.spendStep(user.id, step))
-  }
-
   async function switchOff(inside: StoresInTransaction, user_id: string): Promise<void> {
     await inside.users.save(user_id, { mfa_secret: null })
     await inside.users.setRecoveryCodes(user_id, [])
     for (const kind of ['mfa-sign-in', 'mfa-recovered', 'mfa-reset-main', 'mfa-reset-recovery'] as const)
       await inside.tokens.removeOf(user_id, kind)
+  }
+
+  /** Says in all logs of the user that the second factor changed. */
+  async function note(
+    inside: StoresInTransaction,
+    record: Recorder,
+    action: 'user.mfa.enabled' | 'user.mfa.disabled',
+    { id, username: name }: UserRow,
+  ): Promise<void> {
+    for (const tenant_id of await logsOf(inside, id))
+      record({ action, target: { kind: 'user', id, name }, tenant_id })
   }
 
   return {
@@ -107,14 +126,14 @@ export function mfa({
         const hash = vault.mark(kind, body.token)
         const token = await stores.tokens.find(kind, hash, iso(clock.now()))
         const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
-        attempt.username = user?.username
+        attempt.user = user
         if (!user) throw wrongCode()
         const everywhere = `mfa codes ${user.id}`
         const missed = await stores.attempts.find(everywhere, iso(clock.now()))
         if (missed && missed.count >= wrong_codes_per_hour)
           throw new Failure('locked', { retryAfter: (Date.parse(missed.expires_at) - clock.now()) / 1000 })
         await lockout.judge(signInSubject(caller.source, user.id), signInPolicy, wrongCode, async () => {
-          if (await spendCode(user, body.code)) return true
+          if (await spendCode({ stores, vault, clock }, user, body.code)) return true
           await stores.attempts.count(everywhere, iso(clock.now()), iso(clock.now() + hour_ms))
           if ((await stores.tokens.miss(kind, hash)) >= wrong_codes_per_sign_in)
             await stores.tokens.spend(kind, hash, iso(clock.now()))
@@ -122,7 +141,7 @@ export function mfa({
         })
         if (!(await stores.tokens.spend(kind, hash, iso(clock.now())))) throw wrongCode()
         if (missed) await stores.attempts.clear(everywhere)
-        return signIn.signedIn(user)
+        return signIn.signedIn(user, attempt)
       })
     },
 
@@ -130,7 +149,7 @@ export function mfa({
       return signIn.attempt('recovery-code', caller, async (attempt) => {
         const identifier = body.identifier.toLowerCase()
         const user = await stores.users.findByIdentifier(identifier)
-        attempt.username = user?.username
+        attempt.user = user
         const hash = codeMark(user?.id ?? '', body.recovery_code)
         const expires_ms = clock.now() + recovered_ms
         // An unknown user costs the same look-up, so that time does not reveal who exists.
@@ -152,7 +171,7 @@ export function mfa({
             }),
         )
         return {
-          answer: await signIn.signedIn(user!),
+          answer: await signIn.signedIn(user!, attempt),
           headers: { 'x-expires-at': String(Math.floor(expires_ms / 1000)) },
         }
       })
@@ -199,7 +218,7 @@ export function mfa({
     reset({ params, body }, caller) {
       return signIn.attempt('reset-codes', caller, async (attempt) => {
         const id = params.user_id
-        attempt.username = (await stores.users.find(id))?.username
+        attempt.user = await stores.users.find(id)
         const user = await lockout.judge(
           `mfa reset ${neighbourhood(caller.source)} ${id}`,
           fiveTries,
@@ -219,21 +238,23 @@ export function mfa({
                 for (const kind of resetKinds) await stores.tokens.removeOf(id, kind)
               return undefined
             }
-            return stores.transaction(async (inside) => {
+            return audit.change(caller, async (inside, record) => {
               const locked = await inside.users.lock(id)
               if (
                 !(await inside.tokens.spend('mfa-reset-main', main, now)) ||
                 !(await inside.tokens.spend('mfa-reset-recovery', recovery, now))
               )
-                // Another request was quicker. The throw rolls back, so that this request spends neither code.
+                // Another request was quicker. The throw rolls back, so that this request
+                // spends neither code.
                 throw wrongCode()
               await switchOff(inside, id)
+              if (locked) await note(inside, record, 'user.mfa.disabled', locked)
               return locked && { ...locked, mfa_secret: null }
             })
           },
         )
         // The token is made for the user as read in that transaction: any later change, an undo too, ends it.
-        return signIn.signedIn(user)
+        return signIn.signedIn(user, attempt)
       })
     },
 
@@ -273,8 +294,9 @@ export function mfa({
         stepOf(body.secret, body.code, clock.now()),
       )
       await identity.countChange(user.id)
-      const notify = await stores.transaction(async (inside) => {
+      const notify = await audit.change(caller, async (inside, record) => {
         await lockAsRead(inside, user)
+        await note(inside, record, 'user.mfa.enabled', user)
         const notifyOwner = await identity.saveUndo(inside, user, ['second factor'])
         await inside.users.save(user.id, {
           mfa_secret: vault.seal('mfa secret', body.secret),
@@ -295,16 +317,17 @@ export function mfa({
       if (!code && !recovery_code)
         throw new Failure('invalid', { message: 'code or recovery_code: one of them is needed' })
       await lockout.judge(`mfa disable ${user.id}`, fiveTries, wrongCode, async () => {
-        if (code) return (await spendCode(user, code)) || undefined
+        if (code) return (await spendCode({ stores, vault, clock }, user, code)) || undefined
         const hash = codeMark(user.id, recovery_code!)
         const spent =
           (await stores.transaction((inside) => inside.users.spendRecoveryCode(user.id, hash))) ||
           (await stores.tokens.spend('mfa-recovered', hash, iso(clock.now())))
         return spent || undefined
       })
-      await stores.transaction(async (inside) => {
+      await audit.change(caller, async (inside, record) => {
         await lockAsRead(inside, user)
         await switchOff(inside, user.id)
+        await note(inside, record, 'user.mfa.disabled', user)
       })
     },
   }

@@ -5,12 +5,15 @@
 import { Failure, type FailureKind } from '@hawser/contract/failures'
 import type { UserSession } from '@hawser/contract/users'
 import { neighbourhood } from '../../kit/address.ts'
-import { iso, type Clock } from '../../kit/clock.ts'
+import { day_ms, hour_ms, iso, type Clock } from '../../kit/clock.ts'
 import { Counter } from '../../kit/counter.ts'
+import { newUuid } from '../../kit/ids.ts'
 import type { Stores } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { RequestOrigin } from '../callers/callers.ts'
-import type { Tokens } from '../callers/tokens.ts'
+import { user_token_hours, type Tokens } from '../callers/tokens.ts'
+import { agentOf, mostSignIns } from './sign-ins.ts'
 
 const signInMethods = ['password', 'second-factor', 'recovery-code', 'reset-codes'] as const
 export type SignInMethod = (typeof signInMethods)[number]
@@ -35,14 +38,21 @@ export interface SignInReport {
   readonly method: SignInMethod
   /** Undefined when nobody has the name that was given. */
   readonly username: string | undefined
+  readonly user_id: string | undefined
   readonly source: string
   readonly request_id: string | undefined
 }
 
 /** An attempt to sign in, while it is judged. */
-export interface SignInAttempt {
+export interface SignInAttempt extends SignInWay {
   /** Set as soon as it is known who signs in. */
-  username?: string | undefined
+  user?: Pick<UserRow, 'id' | 'username'> | undefined
+}
+
+/** How somebody signs in, for the audit log. */
+interface SignInWay {
+  readonly method: SignInMethod | 'set-up' | 'invitation'
+  readonly from: RequestOrigin
 }
 
 export interface SignInCounters {
@@ -60,9 +70,9 @@ const reasons: { readonly [K in FailureKind]?: SignInReason } = {
   unavailable: 'unavailable',
 }
 
-function reasonOf(error: unknown, { username }: SignInAttempt): SignInReason {
+function reasonOf(error: unknown, { user }: SignInAttempt): SignInReason {
   if (!(error instanceof Failure)) return 'failed'
-  if (error.kind === 'wrongCredentials') return username === undefined ? 'unknown-user' : 'password'
+  if (error.kind === 'wrongCredentials') return user === undefined ? 'unknown-user' : 'password'
   return reasons[error.kind] ?? 'failed'
 }
 
@@ -75,13 +85,14 @@ export interface SignIn {
   ): Promise<T>
   readonly counts: SignInCounters
   /**
-   * A new token and the profile: for the namespace asked for, else the preferred one, else the oldest
-   * membership. The token, and every token issued for it, ends no later than `until`, in seconds since 1970.
+   * A new token of the sign-in and the profile: for the namespace asked for, else the preferred one, else the oldest
+   * membership. The token, and every token issued for it, ends no later than `until`, in seconds since 1970;
+   * without it, when the longest sign-in that begins now does.
    * Undefined when the user is no member of the namespace asked for.
    */
-  session(user: UserRow, tenant?: string, until?: number): Promise<UserSession | undefined>
-  /** The same, and stores the time as the user's last sign-in. */
-  signedIn(user: UserRow): Promise<UserSession>
+  session(user: UserRow, sign_in: string, tenant?: string, until?: number): Promise<UserSession | undefined>
+  /** The same, and stores the time as the user's last sign-in, with its entry in the audit log. */
+  signedIn(user: UserRow, way: SignInWay): Promise<UserSession>
 }
 
 /** The subject under which wrong attempts at signing in are counted: one source and one user. */
@@ -89,21 +100,32 @@ export function signInSubject(source: string, who: string): string {
   return `sign-in ${neighbourhood(source)} ${who}`
 }
 
+/** How long a sign-in can be prolonged by new tokens; then the password is asked for again. */
+const longestSignIn_ms = 90 * day_ms
+/** The row of a sign-in outlives its newest token by half a day, so that not each new token has to be noted. */
+const noted_ms = 12 * hour_ms
+
 export interface SignInParts {
   stores: Stores
+  audit: Audit
   tokens: Tokens
   clock: Clock
   onAttempt(report: SignInReport): void
 }
 
-export function signIn({ stores, tokens, clock, onAttempt }: SignInParts): SignIn {
+export function signIn({ stores, audit, tokens, clock, onAttempt }: SignInParts): SignIn {
   const counts: SignInCounters = {
     accepted: new Counter(signInMethods),
     challenged: new Counter(['password']),
     refused: new Counter(signInReasons),
   }
 
-  async function session(user: UserRow, tenant?: string, until?: number): Promise<UserSession | undefined> {
+  async function session(
+    user: UserRow,
+    sign_in: string,
+    tenant?: string,
+    until?: number,
+  ): Promise<UserSession | undefined> {
     const memberships = await stores.namespaces.memberships(user.id)
     const wanted = tenant ?? user.preferred_tenant
     const found = memberships.find((membership) => membership.tenant_id === wanted)
@@ -111,14 +133,21 @@ export function signIn({ stores, tokens, clock, onAttempt }: SignInParts): SignI
     const chosen = found ?? memberships[0]
     if (chosen && chosen.tenant_id !== user.preferred_tenant)
       await stores.users.save(user.id, { preferred_tenant: chosen.tenant_id })
-    const token = await tokens.forUser({
+    if (chosen?.signed_in === 0) await stores.namespaces.signedIn(chosen.tenant_id, user.id)
+    const now = clock.now()
+    const end_s = until ?? Math.floor((now + longestSignIn_ms) / 1000)
+    const last = Math.min(now + user_token_hours * hour_ms, end_s * 1000)
+    await stores.signIns.prolong(sign_in, iso(last), iso(last + noted_ms))
+    const claims = {
+      sid: sign_in,
       id: user.id,
       tenant: chosen?.tenant_id ?? '',
       name: user.username,
       mfa: user.mfa_secret !== null,
       ver: `${user.epoch}.${chosen?.epoch ?? ''}`,
-      ...(until === undefined ? {} : { until }),
-    })
+      until: end_s,
+    }
+    const token = await tokens.forUser(claims)
     return {
       token,
       id: user.id,
@@ -133,10 +162,19 @@ export function signIn({ stores, tokens, clock, onAttempt }: SignInParts): SignI
   }
   return {
     counts,
-    async attempt(method, { source, request_id }, work) {
-      const attempt: SignInAttempt = {}
+    async attempt(method, from, work) {
+      const { source, request_id } = from
+      const attempt: SignInAttempt = { method, from }
       const report = (result: SignInReport['result'], reason?: SignInReason): void =>
-        onAttempt({ result, reason, method, username: attempt.username, source, request_id })
+        onAttempt({
+          result,
+          reason,
+          method,
+          username: attempt.user?.username,
+          user_id: attempt.user?.id,
+          source,
+          request_id,
+        })
       try {
         const value = await work(attempt)
         counts.accepted.add(method)
@@ -155,9 +193,37 @@ export function signIn({ stores, tokens, clock, onAttempt }: SignInParts): SignI
       }
     },
     session,
-    async signedIn(user) {
-      await stores.users.save(user.id, { last_login_at: iso(clock.now()) })
-      return (await session(user))!
+    async signedIn(user, { method, from }) {
+      const sign_in = newUuid()
+      const signed = (await session(user, sign_in))!
+      const { id, username: name } = user
+      const by = {
+        actor: 'user',
+        id,
+        name,
+        source: from.source,
+        request_id: from.request_id ?? '',
+        tenant_id: signed.tenant,
+      } as const
+      await audit.change(by, async (inside, record) => {
+        // If the password changed since it was compared, no sign-in by the old one may follow.
+        if ((await inside.users.lock(id))?.epoch !== user.epoch) throw new Failure('unauthenticated')
+        const now = iso(clock.now())
+        await inside.users.save(id, { last_login_at: now })
+        await inside.signIns.trim(id, mostSignIns - 1)
+        await inside.signIns.insert({
+          id: sign_in,
+          user_id: id,
+          agent: agentOf(from.agent),
+          source: from.source,
+          created_at: now,
+          used_from: from.source,
+          used_at: now,
+          expires_at: iso(clock.now() + user_token_hours * hour_ms + noted_ms),
+        })
+        record({ action: 'user.signed-in', target: { kind: 'user', id, name }, detail: { method } })
+      })
+      return signed
     },
   }
 }

@@ -11,7 +11,8 @@ import type { Emails } from '../../mail/emails.ts'
 import type { TokenKind } from '../../storage/one-time-tokens.ts'
 import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
 import type { UserRow } from '../../storage/users.ts'
-import { callingUser, endOfIssued, type UserCaller } from '../callers/callers.ts'
+import { theAdministrator, type Audit, type AuditActor, type Recorder } from '../audit/audit.ts'
+import { callingUser, endOfIssued, signInOf, type Caller, type UserCaller } from '../callers/callers.ts'
 import { hashPassword, isForeign, passwordMatches } from './credentials.ts'
 import { countingEmail, lockAsRead, setPassword, withFormer, type Identity } from './identity.ts'
 import { fiveTries, signInPolicy, type Lockout } from './lockout.ts'
@@ -20,6 +21,7 @@ import { signInSubject, type SignIn, type SignInAttempt } from './sign-in.ts'
 
 export interface UserParts {
   stores: Stores
+  audit: Audit
   bus: Bus
   vault: Vault
   clock: Clock
@@ -29,7 +31,7 @@ export interface UserParts {
   emails: Emails
   identity: Identity
   background: Lifetime
-  registration: 'open' | 'closed'
+  registration: 'open' | 'invited' | 'closed'
 }
 
 /** E-mails of one kind to one user: enough for a few retries, too few to flood a mailbox. */
@@ -37,7 +39,7 @@ const emails_per_hour = 5
 const mfa_token_ms = 30 * minute_ms
 
 export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministration } {
-  const { stores, bus, vault, clock, lockout, signIn, identity, background } = parts
+  const { stores, audit, bus, vault, clock, lockout, signIn, identity, background } = parts
 
   let noBcryptLeft = false
   /**
@@ -51,7 +53,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
   async function login(username: string, password: string, source: string, attempt: SignInAttempt) {
     const identifier = username.toLowerCase()
     const found = await stores.users.findByIdentifier(identifier)
-    attempt.username = found?.username
+    attempt.user = found
     const user = await lockout.judge(
       signInSubject(source, found?.id ?? identifier),
       signInPolicy,
@@ -72,7 +74,7 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       })
       throw new Failure('mfaRequired', { headers: { ...headers, 'x-mfa-token': token } })
     }
-    return { answer: await signIn.signedIn(user), headers }
+    return { answer: await signIn.signedIn(user, attempt), headers }
   }
 
   const signInWith: Rules<'users'>['login'] = ({ body }, caller) =>
@@ -136,8 +138,16 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
 
   async function namespaceToken(caller: UserCaller, tenant: string) {
     const user = await callingUser(stores, caller)
-    const session = await signIn.session(user, tenant, endOfIssued(user, caller))
+    const session = await signIn.session(user, signInOf(caller.token_id), tenant, endOfIssued(user, caller))
     if (!session) throw new Failure('notFound')
+    // Whoever goes on in another namespace is signed in there from now on.
+    if (tenant !== caller.tenant_id)
+      await audit.event(caller, {
+        action: 'user.signed-in',
+        target: targetOf(user),
+        detail: { method: 'token of another namespace' },
+        tenant_id: tenant,
+      })
     return session
   }
 
@@ -180,11 +190,21 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     const password = passwords && (await newHash(user, passwords.current, passwords.next))
     let notify = (): void => {}
     await orTaken(columns, id, () =>
-      stores.transaction(async (inside) => {
+      audit.change(caller, async (inside, record) => {
         await lockAsRead(inside, user)
+        record({
+          action: 'user.updated',
+          target: targetOf(user),
+          before: audited(user),
+          after: audited({ ...user, ...columns }),
+          tenant_id: '',
+        })
         if (changed.length > 0) notify = await identity.saveUndo(inside, user, changed)
         if (Object.keys(columns).length > 0) await inside.users.save(id, columns)
-        if (password !== undefined) await setPassword(inside, id, password, caller.token_id)
+        if (password !== undefined) {
+          const now = iso(clock.now())
+          await setPassword(inside, record, user, { password, now, kept_token: caller.token_id })
+        }
       }),
     )
     notify()
@@ -225,8 +245,19 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
     }
   }
 
+  /** Makes an account that waits for its address to be confirmed. */
+  async function register(fields: NewUser, by: Caller): Promise<void> {
+    const user = await create(fields, false, by)
+    sendLink('activation', user.username, () => true)
+  }
+
   /** Set-up and the administrator create confirmed users; people who register are not confirmed yet. */
-  async function create(fields: NewUser, confirmed: boolean): Promise<UserRow> {
+  async function create(
+    fields: NewUser,
+    confirmed: boolean,
+    by: Caller | AuditActor = theAdministrator,
+    invited?: Invited,
+  ): Promise<UserRow> {
     const row: UserRow = {
       id: newUserId(),
       name: fields.name,
@@ -237,7 +268,8 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       former_recovery_email: null,
       password: await hashPassword(fields.password),
       confirmed: confirmed ? 1 : 0,
-      registered: confirmed ? 0 : 1,
+      // Whoever was invited did not set the server up either.
+      registered: confirmed && !invited ? 0 : 1,
       epoch: 1,
       kept_token: null,
       email_marketing: fields.email_marketing ? 1 : 0,
@@ -248,19 +280,30 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       created_at: iso(clock.now()),
       last_login_at: null,
     }
-    await orTaken(row, undefined, () => stores.users.insert(row))
+    await orTaken(row, undefined, () =>
+      audit.change(by, async (inside, record) => {
+        await inside.users.insert(row)
+        const action = confirmed && !invited ? 'user.created' : 'user.registered'
+        record({ action, target: targetOf(row), after: audited(row), tenant_id: '' })
+        await invited?.(inside, record, row)
+      }),
+    )
     return row
   }
 
   return {
-    admin: { create },
+    admin: {
+      create: (fields, confirmed, by) => create(fields, confirmed, by),
+      register,
+      createInvited: (fields, by, invited) => create(fields, true, by, invited),
+    },
 
     login: signInWith,
     auth: signInWith,
 
     async refresh(_, caller) {
       const user = await callingUser(stores, caller)
-      return (await signIn.session(user, undefined, endOfIssued(user, caller)))!
+      return (await signIn.session(user, signInOf(caller.token_id), undefined, endOfIssued(user, caller)))!
     },
     namespaceToken: ({ params }, caller) => namespaceToken(caller, params.tenant),
     token: ({ params }, caller) => namespaceToken(caller, params.tenant),
@@ -282,10 +325,9 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
       await change(caller, {}, { current: body.current_password, next: body.new_password })
     },
 
-    async register({ body }) {
-      if (parts.registration === 'closed') throw new Failure('registrationClosed')
-      const user = await create(body, false)
-      sendLink('activation', user.username, () => true)
+    async register({ body }, caller) {
+      if (parts.registration !== 'open') throw new Failure('registrationClosed')
+      await register(body, caller)
     },
     resend({ body }) {
       sendLink('activation', body.username, (user) => user.confirmed === 0)
@@ -295,23 +337,24 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
           await identity.sendConfirmation(user.id, 'email')
       })
     },
-    confirmEmail: ({ body }) => identity.confirm(body.token),
-    async undoChange({ body }) {
-      const { user_id, passwordGone } = await identity.undo(body.token)
+    confirmEmail: ({ body }, caller) => identity.confirm(body.token, caller),
+    async undoChange({ body }, caller) {
+      const { user_id, passwordGone } = await identity.undo(body.token, caller)
       bus.tell('user.changed', { user_id })
       const user = passwordGone && (await stores.users.find(user_id))
       if (user) sendLink('recovery', user.username, () => true)
     },
-    async activate({ query }) {
+    async activate({ query }, caller) {
       const kind = 'activation'
       const hash = vault.mark(kind, query.token)
       const now = iso(clock.now())
       const token = await stores.tokens.find(kind, hash, now)
       const user = token?.user_id ? await stores.users.find(token.user_id) : undefined
       if (!user || user.email !== query.email.toLowerCase()) throw new Failure('wrongToken')
-      await stores.transaction(async (inside) => {
+      await audit.change(caller, async (inside, record) => {
         if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
         await inside.users.save(user.id, { confirmed: 1 })
+        record({ action: 'user.activated', target: targetOf(user), tenant_id: '' })
       })
     },
     recover({ body }) {
@@ -320,22 +363,35 @@ export function users(parts: UserParts): Rules<'users'> & { admin: UserAdministr
         throw new Failure('invalid', { message: 'username or email: one of them is needed' })
       sendLink('recovery', identifier, () => true)
     },
-    async resetPassword({ params, body }) {
+    async resetPassword({ params, body }, caller) {
       const kind = 'recovery'
       const hash = vault.mark(kind, body.token)
       const now = iso(clock.now())
       const token = await stores.tokens.find(kind, hash, now)
       if (!token || token.user_id !== params.uid) throw new Failure('wrongToken')
       const password = await hashPassword(body.password)
-      await stores.transaction(async (inside) => {
-        await inside.users.lock(params.uid)
-        if (!(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
-        await setPassword(inside, params.uid, password)
+      await audit.change(caller, async (inside, record) => {
+        const user = await inside.users.lock(params.uid)
+        if (!user || !(await inside.tokens.spend(kind, hash, now))) throw new Failure('wrongToken')
+        await setPassword(inside, record, user, { password, now, method: 'link by e-mail' })
       })
       bus.tell('user.changed', { user_id: params.uid })
     },
   }
 }
+
+const targetOf = ({ id, username }: Pick<UserRow, 'id' | 'username'>) => ({
+  kind: 'user',
+  id,
+  name: username,
+})
+/** What entries of the audit log show of a user. */
+const audited = ({ name, username, email, recovery_email }: UserRow) => ({
+  name,
+  username,
+  email,
+  recovery_email,
+})
 
 export interface NewUser {
   name: string
@@ -347,5 +403,13 @@ export interface NewUser {
 
 /** What set-up and the administrator's commands use beside the operations. */
 export interface UserAdministration {
-  create(fields: NewUser, confirmed: boolean): Promise<UserRow>
+  /** `by` is who does it, for the audit log; without it, the administrator does. */
+  create(fields: NewUser, confirmed: boolean, by?: Caller | AuditActor): Promise<UserRow>
+  /** Makes an account that waits for its address to be confirmed. */
+  register(fields: NewUser, by: Caller): Promise<void>
+  /** Makes a confirmed account of somebody who was invited, and does what `invited` does, or neither. */
+  createInvited(fields: NewUser, by: Caller, invited: Invited): Promise<UserRow>
 }
+
+/** What follows from an invitation, in the transaction that makes the account. */
+type Invited = (inside: StoresInTransaction, record: Recorder, user: UserRow) => Promise<void>

@@ -2,9 +2,11 @@
 // known of all sessions within a moment. Nothing of it is lost when a commit fails.
 import { expect, test, vi } from 'vitest'
 import { sample } from '@hawser/contract/examples'
+import { eventually } from '../../../../tests/harness/eventually.ts'
 import { startService } from '../../../../tests/harness/service.ts'
 import { buildWorld } from '../../../../tests/harness/world.ts'
 import type { Stores } from '../../storage/stores.ts'
+import { audit } from '../audit/audit.ts'
 import { liveSessions } from './live-sessions.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -37,6 +39,8 @@ test('short sessions cost one commit each and one together, also after a commit 
   const errors: unknown[] = []
   await using live = liveSessions({
     stores: counting,
+    audit: audit({ stores: counting, clock: { now: Date.now } }),
+    events: { of: () => ({ add: () => () => undefined, end: () => undefined }) },
     clock: { now: Date.now },
     node: '',
     register: () => ({ [Symbol.dispose]: () => undefined }),
@@ -52,13 +56,17 @@ test('short sessions cost one commit each and one together, also after a commit 
         device_uid: sample.device,
         username: 'root',
         ip_address: '192.0.2.1',
+        person: { kind: 'unknown', id: '', name: '' },
+        via: 'ssh',
+        method: 'password',
+        client: 'SSH-2.0-test',
       }),
     ),
   )
   expect(seen.commits).toBe(3)
   for (const session of begun) session.note({ type: 'exec', term: 'vt220' })
   for (const session of begun.slice(1)) session.finish()
-  await vi.waitFor(async () =>
+  await eventually(async () =>
     expect(await rows()).toMatchObject([
       { type: 'exec', term: 'vt220', active: 1 },
       { type: 'exec', term: 'vt220', active: 0 },
@@ -69,7 +77,7 @@ test('short sessions cost one commit each and one together, also after a commit 
 
   seen.away = true
   begun[0]!.finish()
-  await vi.waitFor(() => expect(errors).toHaveLength(1))
+  await eventually(() => expect(errors).toHaveLength(1))
   seen.away = false
   await live[Symbol.asyncDispose]()
   expect((await rows())[0]).toMatchObject({ type: 'exec', active: 0 })

@@ -34,7 +34,7 @@ export function recordingSweep({
     const found = await stores.recordings.endedBefore(iso(clock.now() - days * day_ms), batch)
     for (const { tenant_id, uid } of found) {
       await recordings.remove(tenant_id, uid)
-      await stores.of(tenant_id).sessions.save(uid, { recorded: 0 })
+      await stores.of(tenant_id).sessions.save(uid, { recorded: 0, index_at: null })
     }
     return found.length
   }

@@ -1,36 +1,53 @@
 // Recordings as a player reads them, in the caller's namespace: the recorded terminals of a session, a part
-// of one, and a search for text in one.
+// of one, and a search for text in one. The search over all is in search.ts.
 import { Failure } from '@hawser/contract/failures'
 import type { JournalName } from '../../recording/journal.ts'
 import type { Recordings } from '../../recording/recordings.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
+import type { MemberCaller } from '../callers/callers.ts'
 import type { Rules } from '../callers/rules.ts'
 
 export interface RecordingParts {
   stores: Stores
-  recordings: Pick<Recordings, 'channels' | 'facts' | 'part' | 'search'>
+  audit: Audit
+  recordings: Pick<Recordings, 'channels' | 'facts' | 'part' | 'filmstrip' | 'search'>
 }
 
-export function recordingRules({ stores, recordings }: RecordingParts): Rules<'recordings'> {
+/** In a filmstrip, unless the query says otherwise. */
+const usualMoments = 8
+
+export function recordingRules({
+  stores,
+  audit,
+  recordings,
+}: RecordingParts): Omit<Rules<'recordings'>, 'find'> {
   async function terminals(uid: string, tenant_id: string): Promise<JournalName[]> {
     if (!(await stores.of(tenant_id).sessions.find(uid))) throw new Failure('notFound')
     return recordings.channels(tenant_id, uid)
   }
+  /** A recorded terminal that the caller is about to see something of. */
   async function one(
     { uid, channel }: { uid: string; channel: string },
-    tenant_id: string,
+    caller: MemberCaller,
   ): Promise<JournalName> {
-    const name = (await terminals(uid, tenant_id)).find((terminal) => terminal.channel === Number(channel))
+    const all = await terminals(uid, caller.tenant_id)
+    const name = all.find((terminal) => terminal.channel === Number(channel))
     if (!name) throw new Failure('notFound', { message: 'The session has no such recorded terminal.' })
+    // A player asks for part after part.
+    await audit.eventOnce(caller, {
+      action: 'recording.played',
+      target: { kind: 'session', id: uid, name: '' },
+    })
     return name
   }
   return {
     async list({ params }, { tenant_id }) {
       return Promise.all((await terminals(params.uid, tenant_id)).map((name) => recordings.facts(name)))
     },
-    async window({ params, query }, { tenant_id }) {
-      const name = await one(params, tenant_id)
-      const { time_ms, size, screen, events, next } = await recordings.part(
+    async window({ params, query }, caller) {
+      const name = await one(params, caller)
+      const { time_ms, size, screen, typist, events, next } = await recordings.part(
         name,
         query.from === undefined ? { at_ms: query.at ?? 0 } : { from: query.from },
       )
@@ -39,18 +56,23 @@ export function recordingRules({ stores, recordings }: RecordingParts): Rules<'r
         width: size.width,
         height: size.height,
         screen: screen.toString('base64'),
+        typist,
         events: events.map((event) =>
           'bytes' in event ? { time_ms: event.time_ms, bytes: event.bytes.toString('base64') } : event,
         ),
         next: next ?? null,
       }
     },
-    async search({ params, query }, { tenant_id }) {
-      const { hits, next } = await recordings.search(
-        await one(params, tenant_id),
-        query.text,
-        query.from ?? 0,
-      )
+    async filmstrip({ params, query }, caller) {
+      const moments = await recordings.filmstrip(await one(params, caller), query.moments ?? usualMoments)
+      return moments.map(({ time_ms, size, output }) => ({
+        time_ms,
+        ...size,
+        output: output.toString('base64'),
+      }))
+    },
+    async search({ params, query }, caller) {
+      const { hits, next } = await recordings.search(await one(params, caller), query.text, query.from ?? 0)
       return { found: [...hits], next: next ?? null }
     },
   }

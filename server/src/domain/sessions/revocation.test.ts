@@ -1,12 +1,15 @@
 // The table of news and effects, on a real database and a real bus; what is open is a list that writes down
 // what is asked of it.
+import { unknownPerson, type SessionPerson } from '@hawser/contract/sessions'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventually } from '../../../../tests/harness/eventually.ts'
 import {
   databases,
   device,
   namespace,
   openFresh,
   session,
+  unique,
   type Storage,
 } from '../../../../tests/storage/databases.ts'
 import type { Bus } from '../../bus/bus.ts'
@@ -29,6 +32,8 @@ async function start(recheck_ms?: number) {
   const record = session(accepted.uid, { active: 1 })
   await here.sessions.insert(record)
 
+  /** Who opened the sessions that are open. */
+  const opener: { person: SessionPerson } = { person: unknownPerson }
   const done: unknown[][] = []
   const failed: unknown[] = []
   const background = lifetime((_, error) => void failed.push(error))
@@ -41,8 +46,12 @@ async function start(recheck_ms?: number) {
       uid,
       tenant_id,
       device_uid,
+      get person() {
+        return opener.person
+      },
       end: (why) => void done.push(['end', uid, why]),
       record: (wish) => void done.push(['record', uid, wish]),
+      restrict: (policy) => void (policy.files.writes && done.push(['restrict', uid, policy.files])),
     },
   ]
   const people: readonly Person[] = [
@@ -72,11 +81,14 @@ async function start(recheck_ms?: number) {
     recheckPeople: (whose) =>
       void done.push(['recheck', ...people.filter(whose).map((one) => people.indexOf(one))]),
   }
+  /** The device whose data budget is used up. */
+  const budget = { usedUp: '' }
   const rules = revocation({
     bus,
     stores,
     later: background.later,
     sweepRecordings: async () => void done.push(['sweep']),
+    stopsRecordings: async (_, uid) => budget.usedUp === uid,
     recheck_ms,
   })
   const applying = rules.apply(open)
@@ -97,6 +109,8 @@ async function start(recheck_ms?: number) {
     rejected: rejected.uid,
     session: record.uid,
     missed: () => missed(),
+    opener,
+    budget,
     away,
     failed,
     background,
@@ -155,12 +169,26 @@ test('tunnels, enrolment keys and connectors hear of what concerns them', async 
 test('a namespace that changes its wish switches the recording of its sessions', async () => {
   const { stores, rules, bus, effects, tenant_id, session } = await start()
   await stores.namespaces.save(tenant_id, { session_record: 0, continue_unrecorded: 1 })
-  const wish = { record: false, continueUnrecorded: true }
-  expect(await rules.recordingOf(tenant_id)).toEqual(wish)
+  const wish = { record: false, continueUnrecorded: true, mask: [] }
+  expect(await rules.recordingOf(tenant_id, 'b')).toEqual(wish)
   bus.tell('namespace.changed', { tenant_id })
   expect(await effects()).toEqual(
     expect.arrayContaining([['record', session, wish], ['record', 'b', wish], ['sweep']]),
   )
+})
+
+test('a device whose data budget is used up is not recorded, and others are', async () => {
+  const { rules, bus, effects, tenant_id, accepted, session, budget } = await start()
+  budget.usedUp = accepted
+  bus.tell('namespace.changed', { tenant_id })
+  const stopped = { record: false, overBudget: true, continueUnrecorded: false, mask: [] }
+  expect(await rules.recordingOf(tenant_id, accepted)).toEqual(stopped)
+  expect(await rules.recordingOf(tenant_id, 'another')).toEqual({
+    record: true,
+    continueUnrecorded: false,
+    mask: [],
+  })
+  expect(await effects()).toContainEqual(['record', session, stopped])
 })
 
 test('a namespace that is gone takes tunnels, sessions, connectors, viewers and recordings along', async () => {
@@ -230,7 +258,7 @@ test('while the database is away people ask for themselves, and the rest is chec
 test('where nobody can tell news, everything is held against the database again and again', async () => {
   const { applying, effects } = await start(10)
   const found: unknown[][] = []
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     found.push(...(await effects()))
     expect(found.filter(([what]) => what === 'joined recheck').length).toBeGreaterThan(1)
   })
@@ -245,4 +273,41 @@ test('nothing takes effect any more once it was disposed; recordings are swept u
   rules[Symbol.dispose]()
   bus.tell('device.changed', { tenant_id, uid: accepted, status: 'gone' })
   expect(await effects()).toEqual([])
+})
+
+test('sessions end when their person is no member any more, or their API key is gone, in whatever client', async () => {
+  const { bus, stores, tenant_id, effects, opener, session: uid, missed } = await start()
+  const created_at = new Date().toISOString()
+  const id = unique('user')
+  await stores.users.insert({
+    id,
+    username: id,
+    email: `${id}@example.com`,
+    name: '',
+    password: '',
+    confirmed: 1,
+    epoch: 1,
+    email_marketing: 0,
+    max_namespaces: -1,
+    mfa_step: 0,
+    created_at,
+  })
+  await stores.namespaces.addMember({ tenant_id, user_id: id, role: 'operator', epoch: 'first', created_at })
+  opener.person = { kind: 'user', id, name: id }
+  const ends = async () => (await effects()).filter(([what]) => what === 'end')
+  bus.tell('member.changed', { tenant_id, user_id: id })
+  bus.tell('user.changed', { user_id: id })
+  expect(await ends()).toEqual([])
+  await stores.namespaces.removeMember(tenant_id, id)
+  bus.tell('member.changed', { tenant_id, user_id: 'another' })
+  bus.tell('member.changed', { tenant_id: 'another', user_id: id })
+  expect(await ends()).toEqual([])
+  bus.tell('member.changed', { tenant_id, user_id: id })
+  const both = (why: string) => [uid, 'b'].map((one) => ['end', one, why])
+  expect(await ends()).toEqual(both(reasons.notMember))
+  missed()
+  expect(await ends()).toEqual(expect.arrayContaining(both(reasons.notMember)))
+  opener.person = { kind: 'api-key', id: 'nightly', name: 'nightly' }
+  bus.tell('apiKey.changed', { tenant_id })
+  expect(await ends()).toEqual(both(reasons.noKey))
 })

@@ -1,24 +1,57 @@
 // What a change ends for those who are connected: one table from news to effects. A device that is no longer
 // accepted loses its sessions; a rejected or deleted one loses its tunnel, too. A person who loses a role, a
-// sign-in or an API key loses the terminals and live views opened with it. A deleted device or namespace
+// sign-in or an API key loses the terminals and live views opened with it; whoever loses the membership or
+// the API key loses the sessions, too, whatever client they are in. A deleted device or namespace
 // loses its recordings. When news may have been missed, every open connection is checked against the
 // database.
 //
 // The rule that makes a change publishes the news, on any node; the effects happen on the node that has the
 // connection.
+import { Failure } from '@hawser/contract/failures'
+import type { SessionPerson } from '@hawser/contract/sessions'
+import type { OwnPresence } from '@hawser/contract/sharing'
 import type { Bus, News } from '../../bus/bus.ts'
 import type { RecordingSettings } from '../../recording/tap.ts'
+import type { NamespaceRow } from '../../storage/namespaces.ts'
 import type { Stores } from '../../storage/stores.ts'
+import { policyOf } from '../access/policies.ts'
+import { sessionPolicy, type SessionPolicy } from '../access/session-policy.ts'
+import type { SharedTerminal, SharingDesk } from './sharing.ts'
 
 /** A session that goes on here, between a client and a device. */
 export interface OpenSession {
   readonly uid: string
   readonly tenant_id: string
   readonly device_uid: string
+  /** Who opened it. */
+  readonly person: SessionPerson
   /** Ends the session; the client shows the sentence. */
   end(sentence: string): void
   /** Starts or stops recording, from now on. */
   record(settings: RecordingSettings): void
+  /** From now on this holds; what it forbids is ended. */
+  restrict(policy: SessionPolicy): void
+  /** For whom it goes on without its client; undefined: it has a client. */
+  heldFor?(): HeldFor | undefined
+  /** The terminal that this channel of its recording shows, for others to type in. */
+  shared?(channel: number): SharedTerminal | undefined
+  /** For its person: who is in its terminals, now and at each change, and what they decide about them. */
+  desk?(hear: (presence: OwnPresence) => void): SharingDesk
+}
+
+/** Who may come back to a held session. */
+export interface HeldFor {
+  readonly tenant_id: string
+  readonly person: SessionPerson
+  /** The MD5 fingerprint of the registered key that let them in; undefined: it was a password. */
+  readonly key: string | undefined
+  /**
+   * Their `standing` when the session began, if nobody could hear of changes since; undefined:
+   * it is not compared.
+   */
+  readonly standing?: string | undefined
+  /** The session, if it may have been closed while no server had it. */
+  readonly restored?: string | undefined
 }
 
 /** A person who has a terminal or a live view open, and the namespace of it. */
@@ -54,6 +87,9 @@ export const reasons = {
   unavailable: 'The device is no longer available.',
   refused: 'The device may not connect any more.',
   closed: 'The session was closed by an administrator.',
+  notHeld: 'Nobody may come back to the session any more.',
+  notMember: 'You are no longer a member of the namespace.',
+  noKey: 'The API key that the session was opened with is gone.',
 } as const
 
 export interface RevocationParts {
@@ -63,9 +99,11 @@ export interface RevocationParts {
   later(name: string, work: () => Promise<void>): void
   /** Removes the recordings of deleted devices and namespaces. */
   sweepRecordings(): Promise<void>
+  /** Whether a data budget that is used up says that sessions on the device are not recorded. */
+  stopsRecordings(tenant_id: string, device_uid: string): Promise<boolean>
   /**
-   * How often everything open is held against the database, where changes may be made by processes that cannot
-   * tell news; undefined: never.
+   * How often everything open is held against the database, where changes may be made by processes that
+   * cannot tell news; undefined: never.
    */
   recheck_ms?: number | undefined
 }
@@ -73,9 +111,22 @@ export interface RevocationParts {
 export interface Revocation extends Disposable {
   /** From now on changes take effect on what is open here, until this is disposed. */
   apply(open: Connections): Disposable
-  /** Whether the namespace wants its sessions recorded now. */
-  recordingOf(tenant_id: string): Promise<RecordingSettings>
+  /** Whether the namespace wants sessions on the device recorded now. */
+  recordingOf(tenant_id: string, device_uid: string): Promise<RecordingSettings>
+  /** Whether a session may wait for its person. */
+  mayWait(held: HeldFor): Promise<boolean>
+  /**
+   * What changes with a role, a membership or a password of the person; undefined: they are
+   * not here any more.
+   */
+  standing(held: Pick<HeldFor, 'tenant_id' | 'person'>): Promise<string | undefined>
+  /** What the namespace forbids now. Throws while the database is away. */
+  policyOf(tenant_id: string): Promise<SessionPolicy>
 }
+
+/** What is forbidden in sessions of the namespace. */
+export const policyOfSessions = (namespace: Pick<NamespaceRow, 'policy'>): SessionPolicy =>
+  sessionPolicy(policyOf(namespace))
 
 /** Between two attempts, when the database does not answer. */
 const retry_ms = 5_000
@@ -87,12 +138,67 @@ interface Applied extends Connections {
   untilDone(name: string, work: () => Promise<void>): void
 }
 
-export function revocation({ bus, stores, later, sweepRecordings, recheck_ms }: RevocationParts): Revocation {
-  async function recordingOf(tenant_id: string): Promise<RecordingSettings> {
+export function revocation(parts: RevocationParts): Revocation {
+  const { bus, stores, later, sweepRecordings, recheck_ms } = parts
+
+  async function recordingOf(tenant_id: string, device_uid: string): Promise<RecordingSettings> {
     const namespace = await stores.namespaces.find(tenant_id)
+    const isWanted = namespace?.session_record === 1
+    const overBudget = isWanted && (await parts.stopsRecordings(tenant_id, device_uid))
     return {
-      record: namespace?.session_record === 1,
+      record: isWanted && !overBudget,
+      ...(overBudget ? { overBudget } : {}),
       continueUnrecorded: namespace?.continue_unrecorded === 1,
+      mask: namespace?.mask_secrets === 0 ? false : (JSON.parse(namespace?.mask_after ?? '[]') as string[]),
+    }
+  }
+
+  async function standing({
+    tenant_id,
+    person,
+  }: Pick<HeldFor, 'tenant_id' | 'person'>): Promise<string | undefined> {
+    if (person.kind === 'api-key') return (await stores.of(tenant_id).apiKeys.find(person.id))?.role
+    if (person.kind !== 'user') return ''
+    const found = await stores.callers.user(person.id, tenant_id)
+    return found && found.role !== null ? `${found.role} ${found.member_epoch} ${found.epoch}` : undefined
+  }
+
+  async function mayWait({ tenant_id, person, key, standing: before, restored }: HeldFor): Promise<boolean> {
+    if (restored !== undefined && (await stores.of(tenant_id).sessions.find(restored))?.active !== 1)
+      return false
+    const namespace = await stores.namespaces.find(tenant_id)
+    if (!namespace || namespace.hold_sessions === 0) return false
+    const isAnybody = person.kind === 'unknown' && key === undefined
+    if (isAnybody && namespace.hold_unknown === 0) return false
+    if (key !== undefined && !(await stores.of(tenant_id).publicKeys.find(key))) return false
+    const now = await standing({ tenant_id, person })
+    return now !== undefined && (before === undefined || before === now)
+  }
+
+  /** Ends held sessions: whoever they wait for may not come back as they were. */
+  function endHeld(open: Connections, whose: (held: HeldFor) => boolean): void {
+    for (const session of open.sessions.values()) {
+      const held = session.heldFor?.()
+      if (held && whose(held)) session.end(reasons.notHeld)
+    }
+  }
+
+  async function recheckHeld(open: Connections, tenant_id?: string): Promise<void> {
+    for (const session of open.sessions.values()) {
+      const held = session.heldFor?.()
+      if (!held || (tenant_id !== undefined && held.tenant_id !== tenant_id)) continue
+      if (!(await mayWait(held))) session.end(reasons.notHeld)
+    }
+  }
+
+  /** Ends sessions whose person has lost the membership, or the API key, that they were opened with. */
+  async function recheckPersons(open: Connections, whose: (session: OpenSession) => boolean): Promise<void> {
+    for (const session of [...open.sessions.values()].filter(whose)) {
+      const { person, tenant_id } = session
+      if (person.kind === 'user' && !(await stores.callers.user(person.id, tenant_id))?.role)
+        session.end(reasons.notMember)
+      if (person.kind === 'api-key' && !(await stores.of(tenant_id).apiKeys.find(person.id)))
+        session.end(reasons.noKey)
     }
   }
 
@@ -107,17 +213,24 @@ export function revocation({ bus, stores, later, sweepRecordings, recheck_ms }: 
   }
 
   async function namespaceChanged(tenant_id: string, open: Connections): Promise<void> {
-    if (!(await stores.namespaces.find(tenant_id))) {
+    const namespace = await stores.namespaces.find(tenant_id)
+    // Settings say who may type in sessions of others, too.
+    open.recheckPeople((person) => person.tenant_id === tenant_id)
+    if (!namespace) {
       open.connectors.namespaceRemoved(tenant_id)
       for (const { device } of open.tunnels.all())
         if (device.tenant_id === tenant_id) disconnect(device.uid, open)
-      open.recheckPeople((person) => person.tenant_id === tenant_id)
+      endHeld(open, (held) => held.tenant_id === tenant_id)
       return
     }
+    await recheckHeld(open, tenant_id)
     const sessions = [...open.sessions.values()].filter((session) => session.tenant_id === tenant_id)
-    if (sessions.length === 0) return
-    const policy = await recordingOf(tenant_id)
-    for (const session of sessions) session.record(policy)
+    const policy = policyOfSessions(namespace)
+    for (const session of sessions) session.restrict(policy)
+    for (const [uid, its] of Map.groupBy(sessions, ({ device_uid }) => device_uid)) {
+      const settings = await recordingOf(tenant_id, uid)
+      for (const session of its) session.record(settings)
+    }
   }
 
   /** After missed news: checks every open connection against the database. */
@@ -125,10 +238,19 @@ export function revocation({ bus, stores, later, sweepRecordings, recheck_ms }: 
     // Each of these asks for itself, until the database answers.
     open.recheckPeople(() => true)
     await open.joined.recheck()
+    await recheckHeld(open)
+    await recheckPersons(open, () => true)
     for (const { device } of open.tunnels.all()) {
       const row = await stores.of(device.tenant_id).devices.find(device.uid)
       if (!row || row.status === 'rejected') disconnect(device.uid, open)
       else open.tunnels.yield(device.uid, row.tunnel)
+    }
+    for (const tenant_id of new Set([...open.sessions.values()].map((session) => session.tenant_id))) {
+      const namespace = await stores.namespaces.find(tenant_id)
+      if (!namespace) continue
+      const policy = policyOfSessions(namespace)
+      for (const session of open.sessions.values())
+        if (session.tenant_id === tenant_id) session.restrict(policy)
     }
     for (const session of open.sessions.values()) {
       const device = await stores.of(session.tenant_id).devices.find(session.device_uid)
@@ -153,10 +275,28 @@ export function revocation({ bus, stores, later, sweepRecordings, recheck_ms }: 
     'connector.changed': ({ tenant_id, uid }, { connectors }) => connectors.changed(tenant_id, uid),
     'namespace.changed': ({ tenant_id }, open) =>
       open.untilDone('namespace.change', () => namespaceChanged(tenant_id, open)),
-    'member.changed': ({ tenant_id, user_id }, open) =>
+    'member.changed': ({ tenant_id, user_id }, open) => {
+      open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id)
+      endHeld(open, (held) => held.tenant_id === tenant_id && isUser(held, user_id))
+      const isTheirs = (session: OpenSession) => session.tenant_id === tenant_id && isUser(session, user_id)
+      open.untilDone('member.change', () => recheckPersons(open, isTheirs))
+    },
+    'invitation.revoked': ({ tenant_id, user_id }, open) =>
       open.recheckPeople((person) => person.user_id === user_id && person.tenant_id === tenant_id),
-    'user.changed': ({ user_id }, open) => open.recheckPeople((person) => person.user_id === user_id),
-    'apiKey.changed': ({ tenant_id }, open) => open.recheckPeople((person) => person.tenant_id === tenant_id),
+    'user.changed': ({ user_id }, open) => {
+      open.recheckPeople((person) => person.user_id === user_id)
+      endHeld(open, (held) => isUser(held, user_id))
+      open.untilDone('user.change', () => recheckPersons(open, (session) => isUser(session, user_id)))
+    },
+    'apiKey.changed': ({ tenant_id }, open) => {
+      open.recheckPeople((person) => person.tenant_id === tenant_id)
+      endHeld(open, ({ person, ...held }) => held.tenant_id === tenant_id && person.kind === 'api-key')
+      const isByKey = ({ person, ...session }: OpenSession) =>
+        session.tenant_id === tenant_id && person.kind === 'api-key'
+      open.untilDone('apiKey.change', () => recheckPersons(open, isByKey))
+    },
+    'publicKey.changed': ({ tenant_id, fingerprint }, open) =>
+      endHeld(open, (held) => held.tenant_id === tenant_id && held.key === fingerprint),
   }
 
   // A person who deletes a device or a namespace expects its recordings to be gone at once, not at the next
@@ -170,6 +310,13 @@ export function revocation({ bus, stores, later, sweepRecordings, recheck_ms }: 
 
   return {
     recordingOf,
+    mayWait,
+    standing,
+    async policyOf(tenant_id) {
+      const namespace = await stores.namespaces.find(tenant_id)
+      if (!namespace) throw new Failure('notFound')
+      return policyOfSessions(namespace)
+    },
     apply(connections) {
       const retries = new Set<NodeJS.Timeout>()
       let over = false
@@ -216,3 +363,6 @@ export function revocation({ bus, stores, later, sweepRecordings, recheck_ms }: 
     [Symbol.dispose]: () => sweeping.forEach((one) => one[Symbol.dispose]()),
   }
 }
+
+const isUser = ({ person }: Pick<HeldFor, 'person'>, user_id: string): boolean =>
+  person.kind === 'user' && person.id === user_id

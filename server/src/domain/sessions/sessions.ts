@@ -1,25 +1,35 @@
 // Sessions as members see them, and the calls by which an agent reports on its own sessions.
 import { Failure } from '@hawser/contract/failures'
+import type { SessionEvent } from '@hawser/contract/session-events'
+import { rank } from '@hawser/contract/access'
 import type { Frame, Session } from '@hawser/contract/sessions'
+import type { Participant } from '@hawser/contract/sharing'
 import type { Bus } from '../../bus/bus.ts'
 import { iso, type Clock } from '../../kit/clock.ts'
 import type { PlayedFrame } from '../../recording/frames.ts'
 import type { JournalName } from '../../recording/journal.ts'
 import type { Recording, Recordings } from '../../recording/recordings.ts'
+import type { SessionEventRow } from '../../storage/session-events.ts'
 import type { SessionRow } from '../../storage/sessions.ts'
 import type { Stores } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { DeviceCaller, MemberCaller } from '../callers/callers.ts'
+import { spanOf } from '../access/moments.ts'
 import type { DeviceView } from '../devices/device-view.ts'
 import type { Rules } from '../callers/rules.ts'
+import { personIds, personOf } from './persons.ts'
 import type { WatchTickets } from './watch-tickets.ts'
 
 export interface SessionParts {
   stores: Stores
+  audit: Audit
   view: DeviceView
   bus: Bus
   clock: Clock
   recordings: Recordings
   tickets: Pick<WatchTickets, 'give'>
+  /** Whether a data budget that is used up says that sessions on the device are not recorded. */
+  stopsRecordings(tenant_id: string, device_uid: string): Promise<boolean>
   /** The asciicast of a session of which nothing was recorded. */
   emptyCast(started_ms: number): string
 }
@@ -28,16 +38,23 @@ export interface SessionParts {
 export interface SessionWatching {
   /** The running recording of the session: of the newest channel, or of the one that is named. */
   watch(uid: string, channel: number | undefined, caller: MemberCaller): Promise<Recording>
+  /** The same for somebody who is shown nothing before the person of the session allows it. */
+  find(uid: string, channel: number | undefined, caller: MemberCaller): Promise<Recording>
+  /** Whether somebody may type in the session without being allowed to by its person. */
+  needsNoConsent(uid: string, caller: MemberCaller): Promise<boolean>
 }
 
-export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatching {
-  const { stores, view, bus, clock, recordings } = parts
+/** The rules about invitations are in invitations.ts. */
+type Verbs = Exclude<keyof Rules<'sessions'>, 'invite' | 'invitations' | 'uninvite' | 'acceptInvitation'>
+
+export function sessions(parts: SessionParts): Pick<Rules<'sessions'>, Verbs> & SessionWatching {
+  const { stores, audit, view, bus, clock, recordings } = parts
 
   async function present(tenant_id: string, rows: readonly SessionRow[]): Promise<Session[]> {
     const uids = [...new Set(rows.map((row) => row.device_uid))]
     const devices = await view.many(tenant_id, await stores.of(tenant_id).devices.findMany(uids))
     const byUid = new Map(devices.map((device) => [device.uid, device]))
-    return rows.flatMap((row) => {
+    return rows.flatMap(({ held_until, resumes, participants, ...row }) => {
       const device = byUid.get(row.device_uid)
       if (!device) return []
       return {
@@ -46,8 +63,19 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
         active: row.active === 1,
         authenticated: row.authenticated === 1,
         recorded: row.recorded === 1,
+        secrets_masked: row.secrets_masked,
         unrecorded: row.unrecorded === 1,
         position: JSON.parse(row.position) as Session['position'],
+        person: personOf(row),
+        held: isHeld({ active: row.active, held_until }),
+        ...(isHeld({ active: row.active, held_until }) ? { held_until } : {}),
+        ...(resumes === '' ? {} : { resumes }),
+        ...(row.active === 0 || participants === '[]'
+          ? {}
+          : { participants: JSON.parse(participants) as Participant[] }),
+        ...(row.key_fingerprint === ''
+          ? {}
+          : { key: { fingerprint: row.key_fingerprint, name: row.key_name } }),
       }
     })
   }
@@ -59,15 +87,32 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
     return row
   }
 
+  function going(uid: string, channel: number | undefined, { tenant_id }: MemberCaller): Recording {
+    const all = recordings.live(tenant_id, uid)
+    const one = channel === undefined ? all.at(-1) : all.find(({ name }) => name.channel === channel)
+    if (!one) throw new Failure('notFound', { message: 'Nothing of this session is being recorded now.' })
+    return one
+  }
+
   return {
     async list({ query }, { tenant_id }) {
-      const { items, total } = await stores.of(tenant_id).sessions.list(query)
+      const { person, from, to, ...rest } = query
+      const span = spanOf({ from, to })
+      const persons = person === undefined ? undefined : await personIds(stores, person)
+      const { items, total } = await stores.of(tenant_id).sessions.list({ ...rest, ...span, persons })
       return { items: await present(tenant_id, items), total }
     },
     async get({ params }, caller) {
       const [session] = await present(caller.tenant_id, [await mustFind(params.uid, caller)])
       if (!session) throw new Failure('notFound')
       return session
+    },
+    async events({ params, query }, caller) {
+      await mustFind(params.uid, caller)
+      const { limit, after = 0 } = query
+      const rows = await stores.of(caller.tenant_id).sessionEvents.list(params.uid, after, limit)
+      const last = rows.at(-1)
+      return { events: rows.map(eventOf), next: last && rows.length === limit ? last.seq : null }
     },
     async setAuthenticated({ params, body }, caller) {
       await mustFind(params.uid, caller)
@@ -77,39 +122,58 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
           .sessions.save(params.uid, { authenticated: body.authenticated ? 1 : 0 })
     },
     async play({ params }, caller) {
-      await mustFind(params.uid, caller)
-      const { tenant_id } = caller
-      return played(await recordings.channels(tenant_id, params.uid))
+      const session = await mustFind(params.uid, caller)
+      const channels = await recordings.channels(caller.tenant_id, params.uid)
+      if (channels.length > 0)
+        await audit.eventOnce(caller, { action: 'recording.played', ...recordingOf(session) })
+      return played(channels)
     },
     async ticket({ params }, caller) {
       await mustFind(params.uid, caller)
-      return { token: parts.tickets.give(caller, params.uid) }
+      return { token: parts.tickets.give(caller, params.uid, 'watch') }
+    },
+    async join({ params }, caller) {
+      await mustFind(params.uid, caller)
+      return { token: parts.tickets.give(caller, params.uid, 'join') }
     },
     async cast({ params, query }, caller) {
-      const { started_at } = await mustFind(params.uid, caller)
+      const session = await mustFind(params.uid, caller)
       const channels = await recordings.channels(caller.tenant_id, params.uid)
       const one =
         query.channel === undefined ? channels[0] : channels.find(({ channel }) => channel === query.channel)
       if (!one && query.channel !== undefined)
         throw new Failure('notFound', { message: 'The session has no such recorded terminal.' })
+      if (one) await audit.event(caller, { action: 'recording.downloaded', ...recordingOf(session) })
       return {
-        answer: one ? recordings.cast(one) : nothing(parts.emptyCast(Date.parse(started_at))),
+        answer: one ? recordings.cast(one) : nothing(parts.emptyCast(Date.parse(session.started_at))),
         headers: { 'content-disposition': `attachment; filename="${params.uid.slice(0, 12)}.cast"` },
       }
     },
     async watch(uid, channel, caller) {
-      await mustFind(uid, caller)
-      const going = recordings.live(caller.tenant_id, uid)
-      const one = channel === undefined ? going.at(-1) : going.find(({ name }) => name.channel === channel)
-      if (!one) throw new Failure('notFound', { message: 'Nothing of this session is being recorded now.' })
+      const session = await mustFind(uid, caller)
+      const one = going(uid, channel, caller)
+      await audit.eventOnce(caller, { action: 'session.watched', ...recordingOf(session) })
       return one
+    },
+    async find(uid, channel, caller) {
+      await mustFind(uid, caller)
+      return going(uid, channel, caller)
+    },
+    async needsNoConsent(uid, caller) {
+      const { person_kind, person_id } = await mustFind(uid, caller)
+      if (caller.kind === 'user' && person_kind === 'user' && person_id === caller.id) return true
+      if (rank(caller.role) < rank('administrator')) return false
+      return (await stores.namespaces.find(caller.tenant_id))?.join_without_consent === 1
     },
     async close({ params, body }, caller) {
       const session = await mustFind(params.uid, caller)
       if (session.device_uid !== body.device) throw new Failure('notFound')
       const { tenant_id } = caller
       if (session.active === 1)
-        await stores.of(tenant_id).sessions.save(params.uid, { active: 0, last_seen: iso(clock.now()) })
+        await audit.change(caller, async (inside, record) => {
+          await inside.of(tenant_id).sessions.save(params.uid, { active: 0, last_seen: iso(clock.now()) })
+          record({ action: 'session.terminated', ...recordingOf(session) })
+        })
       bus.tell('session.closed', { tenant_id, uid: params.uid })
     },
     async record({ params, body }, caller) {
@@ -118,8 +182,10 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
       const { device_uid, username, term, recorded } = await mustFind(params.uid, caller)
       const { tenant_id } = caller
       if ((await stores.namespaces.find(tenant_id))?.session_record !== 1) return
+      if (await parts.stopsRecordings(tenant_id, device_uid)) return
       // The session is marked as recorded first, so that a removal always finds the recording.
-      if (recorded === 0) await stores.of(tenant_id).sessions.save(params.uid, { recorded: 1 })
+      if (recorded === 0)
+        await stores.of(tenant_id).sessions.save(params.uid, { recorded: 1, index_at: iso(clock.now()) })
       const { message, width, height } = body
       const about = { tenant_id, session_uid: params.uid, device_uid, username, term }
       await recordings.post(about, { message, width, height }).catch((cause: unknown) => {
@@ -129,12 +195,16 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
       })
     },
     async removeRecording({ params }, caller) {
-      await mustFind(params.uid, caller)
+      const session = await mustFind(params.uid, caller)
       const { tenant_id } = caller
       if (recordings.live(tenant_id, params.uid).length > 0)
         throw new Failure('conflict', { message: 'The session is still being recorded; close it before.' })
+      // The entry first: files go with no transaction, and no recording may go without its entry.
+      await audit.change(caller, async (inside, record) => {
+        await inside.of(tenant_id).sessions.save(params.uid, { recorded: 0, index_at: null })
+        if (session.recorded === 1) record({ action: 'recording.removed', ...recordingOf(session) })
+      })
       await recordings.remove(tenant_id, params.uid)
-      await stores.of(tenant_id).sessions.save(params.uid, { recorded: 0 })
     },
   }
 
@@ -142,6 +212,28 @@ export function sessions(parts: SessionParts): Rules<'sessions'> & SessionWatchi
     for (const name of names) for await (const frame of recordings.frames(name)) yield frameOf(name, frame)
   }
 }
+
+const isHeld = ({ active, held_until }: Pick<SessionRow, 'active' | 'held_until'>): boolean =>
+  active === 1 && held_until !== ''
+
+const eventOf = (row: SessionEventRow): SessionEvent => ({
+  seq: row.seq,
+  at: row.at,
+  kind: row.kind as SessionEvent['kind'],
+  subject: row.subject,
+  outcome: row.outcome as SessionEvent['outcome'],
+  received: row.received,
+  sent: row.sent,
+  ...(row.target === '' ? {} : { target: row.target }),
+  ...(row.sha256 === '' ? {} : { sha256: row.sha256 }),
+  ...(row.why === '' ? {} : { why: row.why }),
+})
+
+/** A session in the audit log. */
+const recordingOf = ({ uid, username, device_uid, started_at, ip_address }: SessionRow) => ({
+  target: { kind: 'session', id: uid, name: username },
+  detail: { device: device_uid, started_at, ip_address },
+})
 
 const frameOf = ({ session_uid, tenant_id }: JournalName, frame: PlayedFrame): Frame => ({
   uid: session_uid,

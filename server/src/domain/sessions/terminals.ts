@@ -7,7 +7,7 @@ import { newUid } from '../../kit/ids.ts'
 import { hashOf } from '../../kit/secrets.ts'
 import { second_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
-import { outlivesPasswords, type MemberCaller } from '../callers/callers.ts'
+import { standingOf, type MemberCaller } from '../callers/callers.ts'
 import type { KeyReader } from '../access/public-keys.ts'
 import type { Rules } from '../callers/rules.ts'
 
@@ -31,6 +31,7 @@ export type TerminalTicket = TicketHolder &
         readonly proof: { readonly password: string } | { readonly fingerprint: string }
       }
     | { readonly kind: 'files'; readonly session_uid: string }
+    | { readonly kind: 'attach'; readonly session_uid: string; readonly scrollback: boolean }
   )
 
 export interface TerminalTickets {
@@ -41,6 +42,8 @@ export interface TerminalTickets {
   holds(holder: TicketHolder): Promise<boolean>
   /** The user has a terminal open, and may see files beside it, until this is disposed. */
   opened(holder: TicketHolder, session_uid: string): Disposable
+  /** A session on this node can be continued by the user, until this is disposed. */
+  attachable(session_uid: string, user_id: string): Disposable
 }
 
 const life_ms = 30 * second_ms
@@ -60,6 +63,7 @@ export interface TerminalParts {
 /** The name of a ticket on the bus. It has the token's hash, because other nodes must not learn the token. */
 export const ticketName = (token: string): string => `ticket.${hashOf(token)}`
 const terminalName = (session_uid: string): string => `terminal.${session_uid}`
+const attachName = (session_uid: string): string => `attach.${session_uid}`
 
 export function terminals({
   stores,
@@ -73,6 +77,8 @@ export function terminals({
     { readonly ticket: TerminalTicket; readonly ends_at: number; forget(): void }
   >()
   const open = new Map<string, TicketHolder>()
+  /** The user of each session that can be continued. */
+  const continuable = new Map<string, string>()
 
   function holderOf(caller: MemberCaller): TicketHolder {
     // The contract admits no API keys, but the types do not say so.
@@ -124,6 +130,17 @@ export function terminals({
     return give({ user_id, username, tenant_id, epoch, token_id, kind: 'files', session_uid }).token
   }
 
+  function attachTicket(
+    session_uid: string,
+    { holder, scrollback }: { readonly holder: TicketHolder; readonly scrollback: boolean },
+  ): string | undefined {
+    if (continuable.get(session_uid) !== holder.user_id) return undefined
+    // Copies field by field, as above.
+    const { user_id, username, tenant_id, epoch, token_id } = holder
+    const whose = { user_id, username, tenant_id, epoch, token_id }
+    return give({ ...whose, kind: 'attach', session_uid, scrollback }).token
+  }
+
   return {
     async open({ body }, caller) {
       const { password, public_key } = body
@@ -169,6 +186,25 @@ export function terminals({
       if (token === undefined) throw new Failure('notFound', { message: 'You have no such terminal open.' })
       return { token }
     },
+    async attach({ body }, caller) {
+      const holder = holderOf(caller)
+      const row = await stores.of(caller.tenant_id).sessions.find(body.session)
+      const isOwn = row?.active === 1 && row.person_kind === 'user' && row.person_id === holder.user_id
+      const asked = { holder, scrollback: body.scrollback ?? false }
+      // The session may be on another node, which then gives the ticket.
+      const token = isOwn
+        ? (attachTicket(body.session, asked) ??
+          (await bus.seek(attachName(body.session), JSON.stringify(asked))))
+        : undefined
+      if (token === undefined && isOwn && row.held_until !== '')
+        throw new Failure('unavailable', {
+          message: 'The session waits for its device; try again in a moment.',
+          retryAfter: 2,
+        })
+      if (token === undefined)
+        throw new Failure('notFound', { message: 'You have no such session to continue.' })
+      return { token }
+    },
     tickets: {
       has: (token) => given.has(token),
       take(token) {
@@ -177,11 +213,8 @@ export function terminals({
         if (!found || found.ends_at <= clock.now()) throw new Failure('wrongToken')
         return found.ticket
       },
-      async holds({ user_id, tenant_id, epoch, token_id }) {
-        const standing = await stores.callers.user(user_id, tenant_id)
-        return (
-          standing !== undefined && standing.role !== null && outlivesPasswords(standing, epoch, token_id)
-        )
+      async holds(holder) {
+        return ((await standingOf(stores, holder))?.role ?? null) !== null
       },
       opened(holder, session_uid) {
         open.set(session_uid, holder)
@@ -191,7 +224,19 @@ export function terminals({
         return {
           [Symbol.dispose]() {
             name[Symbol.dispose]()
-            open.delete(session_uid)
+            if (open.get(session_uid) === holder) open.delete(session_uid)
+          },
+        }
+      },
+      attachable(session_uid, user_id) {
+        continuable.set(session_uid, user_id)
+        const name = bus.hold(attachName(session_uid), (asking) =>
+          attachTicket(session_uid, JSON.parse(asking) as Parameters<typeof attachTicket>[1]),
+        )
+        return {
+          [Symbol.dispose]() {
+            name[Symbol.dispose]()
+            continuable.delete(session_uid)
           },
         }
       },

@@ -9,19 +9,35 @@ import { second_ms, type Clock } from '../../kit/clock.ts'
 import { newUid } from '../../kit/ids.ts'
 import type { Vault } from '../../kit/secrets.ts'
 import type { Stores } from '../../storage/stores.ts'
-import { outlivesPasswords, type MemberCaller, type RequestOrigin } from '../callers/callers.ts'
+import { standingOf, type MemberCaller, type RequestOrigin, type UserCaller } from '../callers/callers.ts'
+import type { Invited, InvitationStanding } from './sharing.ts'
 
-/** Gives the user of the ticket with the present role. Throws when the user may not watch any more. */
-export type AuthoriseWatcher = (from: RequestOrigin) => Promise<MemberCaller>
+/** What a ticket is for: to watch, or to ask whether one may type; or what an invitation is for. */
+export type TicketKind = 'watch' | 'join' | 'invitation'
+
+/** Somebody who is in a session. Whoever was invited has no role of their own in it. */
+export type WatchingCaller = MemberCaller & { readonly invited?: Invited }
+
+export interface OpenedTicket {
+  readonly purpose: TicketKind
+  /** Gives the user of the ticket with the present role. Throws when the user may not be there any more. */
+  authorise(from: RequestOrigin): Promise<WatchingCaller>
+}
 
 export interface WatchTickets {
-  give(caller: MemberCaller, session_uid: string): string
+  give(caller: MemberCaller, session_uid: string, purpose: 'watch' | 'join'): string
+  /** For somebody who has taken an invitation. */
+  invite(
+    caller: UserCaller,
+    to: { readonly tenant_id: string; readonly session_uid: string; readonly invitation: string },
+  ): string
   /** Redeems the ticket, which then is worthless. Throws wrongToken. */
-  take(ticket: string, session_uid: string): AuthoriseWatcher
+  take(ticket: string, session_uid: string): OpenedTicket
 }
 
 interface Ticket {
   readonly id: string
+  readonly purpose: TicketKind
   readonly session_uid: string
   readonly user_id: string
   readonly tenant_id: string
@@ -30,6 +46,8 @@ interface Ticket {
   /** The id of the same token; the token that changes the password stays good. */
   readonly token_id: string
   readonly ends_at: number
+  /** The id of it. */
+  readonly invitation?: string
 }
 
 const life_ms = 30 * second_ms
@@ -37,7 +55,9 @@ const life_ms = 30 * second_ms
 const mostGiven = 20
 /** Tickets that one user redeemed in the last half minute. */
 const mostTaken = 200
-const purpose = 'watch ticket'
+const sealedFor = 'watch ticket'
+/** The least role for each. */
+const leastRole = { watch: 'administrator', join: 'operator' } as const
 
 /** Tickets of the last half minute, counted by user. */
 function recent(most: number) {
@@ -75,10 +95,12 @@ export function watchTickets({
   stores,
   vault,
   clock,
+  invited,
 }: {
   stores: Stores
   vault: Vault
   clock: Clock
+  invited: InvitationStanding
 }): WatchTickets {
   /** Tickets that this node issued and that nobody redeemed here. */
   const given = recent(mostGiven)
@@ -86,57 +108,51 @@ export function watchTickets({
 
   function opened(sealed: string): Ticket {
     try {
-      return JSON.parse(vault.open(purpose, sealed)) as Ticket
+      return JSON.parse(vault.open(sealedFor, sealed)) as Ticket
     } catch (cause) {
       throw new Failure('wrongToken', { cause })
     }
   }
 
+  type Purpose = Pick<Ticket, 'purpose' | 'session_uid' | 'tenant_id' | 'invitation'>
+
+  function issue({ id: user_id, epoch, token_id }: UserCaller, purpose: Purpose): string {
+    const now = clock.now()
+    const ticket: Ticket = { ...purpose, id: newUid(), user_id, epoch, token_id, ends_at: now + life_ms }
+    given.add(ticket, now)
+    return Buffer.from(vault.seal(sealedFor, JSON.stringify(ticket)), 'base64').toString('base64url')
+  }
+
   return {
-    give(caller, session_uid) {
+    give(caller, session_uid, purpose) {
       // The contract admits no API keys, but the types do not say so.
       if (caller.kind !== 'user') throw new Failure('apiKeyRefused')
-      const { id: user_id, tenant_id, epoch, token_id } = caller
-      const now = clock.now()
-      const ticket: Ticket = {
-        id: newUid(),
-        session_uid,
-        user_id,
-        tenant_id,
-        epoch,
-        token_id,
-        ends_at: now + life_ms,
-      }
-      given.add(ticket, now)
-      return Buffer.from(vault.seal(purpose, JSON.stringify(ticket)), 'base64').toString('base64url')
+      return issue(caller, { purpose, session_uid, tenant_id: caller.tenant_id })
     },
+    invite: (caller, to) => issue(caller, { ...to, purpose: 'invitation' }),
 
     take(sealed, session_uid) {
       const ticket = opened(sealed)
-      const { id, user_id, tenant_id, epoch, token_id } = ticket
+      const { id, purpose, user_id, tenant_id, epoch, token_id, invitation } = ticket
       const now = clock.now()
       if (ticket.session_uid !== session_uid || ticket.ends_at <= now || taken.has(id))
         throw new Failure('wrongToken')
       taken.add(ticket, now)
       given.drop(id)
-      return async (from) => {
-        const standing = await stores.callers.user(user_id, tenant_id)
-        if (!standing || !outlivesPasswords(standing, epoch, token_id) || standing.role === null)
-          throw new Failure('unauthenticated')
-        if (rank(standing.role) < rank('administrator')) throw new Failure('roleTooLow')
-        const { username, role } = standing
-        return {
-          ...from,
-          kind: 'user',
-          id: user_id,
-          token_id,
-          epoch,
-          exp: ticket.ends_at / second_ms,
-          username,
-          tenant_id,
-          role,
+      const exp = ticket.ends_at / second_ms
+      const sameSignIn = { kind: 'user', id: user_id, token_id, epoch, exp, tenant_id } as const
+      const authorise: OpenedTicket['authorise'] = async (from) => {
+        if (purpose === 'invitation') {
+          const guest = await invited(tenant_id, invitation ?? '', { user_id, epoch, token_id })
+          return { ...from, ...sameSignIn, ...guest, role: 'observer' }
         }
+        const standing = await standingOf(stores, ticket)
+        if (!standing || standing.role === null) throw new Failure('unauthenticated')
+        if (rank(standing.role) < rank(leastRole[purpose])) throw new Failure('roleTooLow')
+        const { username, role } = standing
+        return { ...from, ...sameSignIn, username, role }
       }
+      return { purpose, authorise }
     },
   }
 }

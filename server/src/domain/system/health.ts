@@ -1,7 +1,7 @@
 // Whether people can sign in. Each part that signing in needs has a check: the database answers and can be
-// written, and passwords can be checked. Balancers ask all the time, and so may strangers: an answer is shared
-// by all who ask and counts for a while, and nobody waits for a part that does not answer. The log tells
-// when a part fails and when it is back, once each.
+// written, and passwords can be checked. Balancers ask all the time, and so may strangers: an answer is
+// shared by all who ask and counts for a while, and nobody waits for a part that does not answer. The log
+// tells when a part fails and when it is back, once each.
 import { Failure } from '@hawser/contract/failures'
 import { second_ms } from '../../kit/clock.ts'
 

@@ -1,5 +1,6 @@
 // Sweeps: they remove what has expired, and mark devices offline that a crash left marked as online. Every
 // sweep is safe to repeat and to run on several nodes at once.
+import { trafficDays_most } from '@hawser/contract/devices'
 import { day_ms, iso, minute_ms, type Clock } from '../../kit/clock.ts'
 import type { Stores } from '../../storage/stores.ts'
 import { stale_ms } from '../sessions/live-sessions.ts'
@@ -12,25 +13,48 @@ const lag_ms = 5 * minute_ms
 /** The payment provider retries an event for days; after that it never sends it again. */
 const event_ms = 30 * day_ms
 
+/** How long expired invitations can be sent again. */
+const invitation_ms = 30 * day_ms
+
+/** How long refused logins are kept. */
+const refusal_ms = 30 * day_ms
+
 export interface SweepParts {
   stores: Stores
   clock: Clock
   /** Removes recordings. */
   recordings(): Promise<void>
+  /** Closes sessions that nobody has touched since this moment. */
+  sessions(moments: { readonly last_seen: string; readonly now: string }): Promise<void>
+  /** Removes old entries of audit logs. */
+  audit(): Promise<void>
   onError: (error: unknown) => void
 }
 
-export async function sweeps({ stores, clock, recordings, onError }: SweepParts): Promise<Disposable> {
+export async function sweeps({
+  stores,
+  clock,
+  recordings,
+  sessions,
+  audit,
+  onError,
+}: SweepParts): Promise<Disposable> {
   const sweep = async (): Promise<void> => {
     const now = clock.now()
     await stores.tokens.sweep(iso(now))
     await stores.identityChanges.sweep(iso(now))
     await stores.attempts.sweep(iso(now))
+    await stores.signIns.sweep(iso(now))
+    await stores.presentedMemberInvitations.sweep(iso(now - invitation_ms))
     await stores.pairings.sweep(iso(now))
+    await stores.presentedInvitations.sweep(iso(now))
     await stores.presence.forgetOlderThan(iso(now - online_ms - lag_ms))
-    await stores.liveSessions.closeOlderThan(iso(now - stale_ms))
+    await sessions({ last_seen: iso(now - stale_ms), now: iso(now) })
     await stores.billing.sweep({ places: iso(now - slot_hold_ms), events: iso(now - event_ms) })
+    await stores.trafficSums.sweep(iso(now - trafficDays_most * day_ms).slice(0, 10))
+    await stores.oldRefusals.sweep(iso(now - refusal_ms))
     await recordings()
+    await audit()
   }
   await sweep()
   const timer = setInterval(() => void sweep().catch(onError), every_ms)

@@ -29,6 +29,8 @@ export interface SystemParts {
   /** The public address, where one is set. */
   url: string
   sshPort: number
+  /** Whether there is a mail server. */
+  hasMail: boolean
   /** Throws a Failure that says what is missing, if anything is. */
   ready: () => Promise<void>
   /** The state of the disk with the data folder. */
@@ -71,6 +73,7 @@ export function system(parts: SystemParts): SystemRules {
         version: interfaceVersion,
         endpoints: { api: hostOf(from), ssh: sshOf(from) },
         setup: await stores.users.anyFounder(),
+        mail: parts.hasMail,
       }
     },
 
@@ -96,7 +99,8 @@ export function system(parts: SystemParts): SystemRules {
       }
     },
 
-    async setup({ body }, { source }) {
+    async setup({ body }, caller) {
+      const { source } = caller
       const hash = vault.mark('setup', body.code)
       const wrong = () => new Failure('wrongToken')
       const right =
@@ -114,9 +118,9 @@ export function system(parts: SystemParts): SystemRules {
       if (taken) throw new Failure('takenFields', { fields: ['namespace'] })
       if (!(await stores.tokens.spend('setup', hash, iso(clock.now())))) throw wrong()
       try {
-        const user = await parts.users.create(body, true)
-        await parts.namespaces.create(user.id, body.namespace ?? nameOf(user.username))
-        return await parts.signIn.signedIn(user)
+        const user = await parts.users.create(body, true, caller)
+        await parts.namespaces.create(user.id, body.namespace ?? nameOf(user.username), undefined, caller)
+        return await parts.signIn.signedIn(user, { method: 'set-up', from: caller })
       } catch (error) {
         // No user was created, so the code stays good for another try. Once there is a user it is worthless.
         await stores.tokens.insert(setupToken(hash))

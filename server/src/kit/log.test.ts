@@ -1,6 +1,6 @@
 // A flood of lines is cut, per source and altogether, and what was dropped is told.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { lineLimiter, type DroppedLines, type LineLimiter } from './line-limiter.ts'
+import { lineLimiter, type DroppedLines, type LineLimiter } from './log.ts'
 
 let told: DroppedLines[]
 let limit: LineLimiter

@@ -1,0 +1,210 @@
+// The audit log as administrators read it: pages, exports and the signed head; and its retention. An export
+// reads page after page as fast as its reader takes them, and ends at the head that it began with.
+import {
+  defaultRetention_days,
+  type AuditEntry,
+  type AuditFilter,
+  type AuditHead,
+} from '@hawser/contract/audit'
+import { firstHash, signedText } from '@hawser/contract/audit-chain'
+import { Failure } from '@hawser/contract/failures'
+import { day_ms, iso, type Clock } from '../../kit/clock.ts'
+import type { AuditQuery, AuditRow } from '../../storage/audit.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { MemberCaller } from '../callers/callers.ts'
+import type { Rules } from '../callers/rules.ts'
+import { theServer, type Audit } from './audit.ts'
+import type { AuditSigner } from './head-key.ts'
+
+export interface AuditLogParts {
+  stores: Stores
+  audit: Audit
+  signer: AuditSigner
+  clock: Clock
+}
+
+export interface AuditLog extends Rules<'audit'> {
+  /** Of the key that signs heads. */
+  readonly public_key: string
+  /** Entries of any log, for the commands of the server's administrator. Empty: the server's own. */
+  entries(tenant_id: string, query: Pick<AuditQuery, 'action' | 'before' | 'limit'>): Promise<AuditEntry[]>
+  /** Removes entries that are older than their namespaces keep them. */
+  trim(): Promise<void>
+}
+
+/** Entries that one call looks at. */
+const window = 20_000
+const exportPage = 500
+/** Entries that one statement removes, so that other writers wait for none of them long. */
+const trimStep = 5000
+
+/** An entry as the interface shows it. */
+export function presentEntry(tenant_id: string, row: AuditRow): AuditEntry {
+  const { seq, at, action, source, request_id, hash } = row
+  return {
+    tenant_id,
+    seq,
+    at,
+    action,
+    actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name },
+    source,
+    request_id,
+    target: { kind: row.target_kind, id: row.target_id, name: row.target_name },
+    detail: JSON.parse(row.detail) as Record<string, unknown>,
+    hash,
+  }
+}
+
+/** As entries have it; throws a Failure that names the field. */
+function momentOf(field: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const at = Date.parse(text)
+  if (Number.isNaN(at) || at < 0)
+    throw new Failure('invalid', { message: `${field}: a moment such as 2026-11-17T10:00:00Z is expected` })
+  return iso(at)
+}
+
+const filterOf = ({ from, to, ...rest }: AuditFilter) => ({
+  ...rest,
+  from: momentOf('from', from),
+  to: momentOf('to', to),
+})
+
+const csvColumns = [
+  'seq',
+  'at',
+  'action',
+  'actor_kind',
+  'actor_id',
+  'actor_name',
+  'source',
+  'request_id',
+  'target_kind',
+  'target_id',
+  'target_name',
+  'detail',
+  'hash',
+] as const
+
+/**
+ * Strangers choose names, and a spreadsheet runs a cell that begins with one of these as a formula. Where a comma is
+ * for decimals, as in German, it divides cells at semicolons instead, and does not see these quotes.
+ */
+const formulas = /^(?=[=+\-@\t\r])|(?<=[;\t\r\n])(?=[=+\-@])/g
+
+const csvCell = (value: string | number): string =>
+  `"${String(value).replaceAll(formulas, "'").replaceAll('"', '""')}"`
+
+export function auditLog({ stores, audit, signer, clock }: AuditLogParts): AuditLog {
+  async function headOf(tenant_id: string): Promise<AuditHead> {
+    const row = await stores.of(tenant_id).audit.head()
+    const head = {
+      tenant_id,
+      ...(row ?? { seq: 0, hash: firstHash, at: '', first_seq: 1, first_hash: firstHash }),
+      signed_at: iso(clock.now()),
+    }
+    return { ...head, public_key: signer.public_key, signature: signer.sign(signedText(head)) }
+  }
+
+  /** Oldest first, up to the head. */
+  async function* rowsOf(
+    tenant_id: string,
+    filter: ReturnType<typeof filterOf>,
+    head: AuditHead,
+  ): AsyncGenerator<AuditRow[]> {
+    let after: number | undefined = head.first_seq - 1
+    while (after !== undefined && after < head.seq) {
+      const page: { rows: AuditRow[]; next: number | undefined } = await stores.of(tenant_id).audit.list({
+        ...filter,
+        oldest: head.first_seq,
+        after,
+        before: head.seq + 1,
+        limit: exportPage,
+        window,
+      })
+      if (page.rows.length > 0) yield page.rows
+      after = page.next
+    }
+  }
+
+  /** Notes the export before the first byte of it. */
+  async function beginExport(caller: MemberCaller, query: AuditFilter, format: 'ndjson' | 'csv') {
+    const filter = filterOf(query)
+    await audit.event(caller, {
+      action: 'audit.exported',
+      target: { kind: 'audit log', id: caller.tenant_id, name: '' },
+      detail: { format, filter: query },
+    })
+    const head = await headOf(caller.tenant_id)
+    const name = `audit-${head.signed_at.slice(0, 10)}.${format}`
+    return { filter, head, headers: { 'content-disposition': `attachment; filename="${name}"` } }
+  }
+
+  return {
+    public_key: signer.public_key,
+
+    async list({ query }, { tenant_id }) {
+      const { before, after, limit, ...filter } = query
+      const mine = stores.of(tenant_id).audit
+      const oldest = (await mine.head())?.first_seq ?? 1
+      const { rows, next } = await mine.list({ ...filterOf(filter), oldest, before, after, limit, window })
+      return { entries: rows.map((row) => presentEntry(tenant_id, row)), next: next ?? null }
+    },
+
+    head: (_, { tenant_id }) => headOf(tenant_id),
+
+    async export({ query }, caller) {
+      const { filter, head, headers } = await beginExport(caller, query, 'ndjson')
+      async function* lines(): AsyncGenerator<string> {
+        for await (const rows of rowsOf(caller.tenant_id, filter, head))
+          yield rows.map((row) => `${JSON.stringify(presentEntry(caller.tenant_id, row))}\n`).join('')
+        yield `${JSON.stringify({ head })}\n`
+      }
+      return { answer: lines(), headers }
+    },
+
+    async exportCsv({ query }, caller) {
+      const { filter, head, headers } = await beginExport(caller, query, 'csv')
+      async function* lines(): AsyncGenerator<string> {
+        yield `${csvColumns.join(',')}\r\n`
+        for await (const rows of rowsOf(caller.tenant_id, filter, head))
+          yield rows
+            .map((row) => `${csvColumns.map((column) => csvCell(row[column])).join(',')}\r\n`)
+            .join('')
+      }
+      return { answer: lines(), headers }
+    },
+
+    async entries(tenant_id, query) {
+      const mine = stores.of(tenant_id).audit
+      const oldest = (await mine.head())?.first_seq ?? 1
+      const { rows } = await mine.list({ ...query, oldest, window })
+      return rows.map((row) => presentEntry(tenant_id, row))
+    },
+
+    async trim() {
+      for (const { tenant_id, audit_retention_days } of await stores.auditLogs.retentions()) {
+        const days = audit_retention_days ?? defaultRetention_days
+        if (days === 0) continue
+        // By whole days, so that a log is trimmed once a day at most: trimming leaves an entry itself.
+        const midnight = `${iso(clock.now() - days * day_ms).slice(0, 10)}T00:00:00.000Z`
+        const last = await stores.auditLogs.lastBefore(tenant_id, midnight)
+        if (!last) continue
+        const removed = await audit.change({ ...theServer, tenant_id }, async (inside, record) => {
+          const mine = inside.of(tenant_id).audit
+          const head = await mine.head()
+          if (!head || head.first_seq > last.seq) return false
+          await mine.saveHead({ first_seq: last.seq + 1, first_hash: last.hash })
+          record({
+            action: 'audit.trimmed',
+            target: { kind: 'audit log', id: tenant_id, name: '' },
+            detail: { days, first_seq: last.seq + 1, first_hash: last.hash },
+          })
+          return true
+        })
+        if (!removed) continue
+        while (await stores.auditLogs.removeBefore(tenant_id, last.seq + 1, trimStep));
+      }
+    },
+  }
+}

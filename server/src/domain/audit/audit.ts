@@ -1,0 +1,307 @@
+// Writing the audit log. A rule makes its change through `change`, which runs it in a transaction and appends
+// what was recorded as the last act of the same transaction: no change without its entry, and no entry
+// without its change. The head of the log is locked for that last moment only, so that changes of one
+// namespace wait for each other no longer than an insert takes.
+//
+// Rules record presentable views, such as the answers of the interface, never rows: no entry holds a secret.
+import { hash } from 'node:crypto'
+import type { AuditAction } from '@hawser/contract/audit-actions'
+import { canonicalJson, firstHash, hashedText, type ChainedEntry } from '@hawser/contract/audit-chain'
+import type { SessionPerson } from '@hawser/contract/sessions'
+import { BoundedMap } from '../../kit/bounded-map.ts'
+import { iso, minute_ms, type Clock } from '../../kit/clock.ts'
+import type { AuditHeadRow } from '../../storage/audit.ts'
+import type { Stores, StoresInTransaction } from '../../storage/stores.ts'
+import type { Caller } from '../callers/callers.ts'
+
+/** Who did something. */
+export interface AuditActor {
+  readonly actor: 'user' | 'api-key' | 'certificate' | 'device' | 'admin' | 'server' | 'anonymous'
+  readonly id: string
+  readonly name: string
+  /** The address that the request came from; empty: the server itself. */
+  readonly source: string
+  readonly request_id: string
+  /** The namespace in which the actor acts; empty: none. */
+  readonly tenant_id: string
+}
+
+export interface AuditTarget {
+  readonly kind: string
+  readonly id: string
+  readonly name: string
+}
+
+/** What an entry says beside who did it. */
+export interface AuditRecord {
+  readonly action: AuditAction
+  readonly target: AuditTarget
+  /** Presentable views from before and after. Only fields that differ are stored. */
+  readonly before?: object | undefined
+  readonly after?: object | undefined
+  readonly detail?: Readonly<Record<string, unknown>> | undefined
+  /** Whose log, if not that of the namespace in which the actor acts. Empty: the server's own. */
+  readonly tenant_id?: string | undefined
+}
+
+/** Notes what a change is about. A record whose `before` equals its `after` leaves no entry. */
+export type Recorder = (record: AuditRecord) => void
+
+export interface Audit {
+  /**
+   * Runs a change in a transaction and appends what it recorded in the same one. The work may run again from
+   * its beginning, as in any transaction; then what it recorded before does not count.
+   */
+  change<T>(
+    by: Caller | AuditActor,
+    work: (inside: StoresInTransaction, record: Recorder) => Promise<T>,
+  ): Promise<T>
+  /** Appends an entry about something that changes nothing else. */
+  event(by: Caller | AuditActor, record: AuditRecord): Promise<void>
+  /** The same, unless the same actor did the same to the same target a few minutes ago. */
+  eventOnce(by: Caller | AuditActor, record: AuditRecord): Promise<void>
+  /** Appends entries of several actors inside of a transaction, as its last act. */
+  append(inside: StoresInTransaction, entries: readonly AuditNote[]): Promise<void>
+}
+
+/** A record with its actor. */
+export interface AuditNote {
+  readonly by: AuditActor
+  readonly record: AuditRecord
+}
+
+const nowhere = { id: '', source: '', request_id: '', tenant_id: '' }
+/** The server itself, such as a sweep. */
+export const theServer: AuditActor = { ...nowhere, actor: 'server', name: 'server' }
+/** Somebody who runs commands on the machine of the server. */
+export const theAdministrator: AuditActor = { ...nowhere, actor: 'admin', name: 'administrator' }
+
+/** Somebody who has proved nothing. */
+export function stranger(source: string, request_id = ''): AuditActor {
+  return { ...nowhere, actor: 'anonymous', name: '', source, request_id }
+}
+
+/** Whoever opened a session, from this address. */
+export function actorOfPerson({ kind, id, name }: SessionPerson, source: string): AuditActor {
+  if (kind === 'unknown') return stranger(source)
+  return { ...nowhere, actor: kind, id, name, source }
+}
+
+export function actorOf(caller: Caller | AuditActor): AuditActor {
+  if ('actor' in caller) return caller
+  const from = { source: caller.source, request_id: caller.request_id ?? '' }
+  if (caller.kind === 'key')
+    return { ...from, actor: 'api-key', id: caller.name, name: caller.name, tenant_id: caller.tenant_id }
+  if (caller.kind === 'device')
+    return { ...from, actor: 'device', id: caller.uid, name: '', tenant_id: caller.tenant_id }
+  if (caller.kind === 'anonymous') return { ...from, actor: 'anonymous', id: '', name: '', tenant_id: '' }
+  return { ...from, actor: 'user', id: caller.id, name: caller.username, tenant_id: caller.tenant_id ?? '' }
+}
+
+const longestText = 1000
+const mostItems = 100
+const deepest = 6
+const largestDetail = 16 * 1024
+/** The same actor, action and target within this time are one event for `eventOnce`. */
+const once_ms = 10 * minute_ms
+const mostRemembered = 10_000
+
+/** Text that both databases keep as it is, so that its hash stays right. */
+function plainText(text: string, longest = longestText): string {
+  const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
+  return cut.isWellFormed() && !cut.includes('\0') ? cut : cut.toWellFormed().replaceAll('\0', '\ufffd')
+}
+
+/** A copy that is plain JSON of a bounded size. */
+function bounded(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return plainText(value)
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null
+  if (typeof value === 'boolean' || value === null) return value
+  if (depth === deepest || typeof value !== 'object') return '…'
+  if (Array.isArray(value)) return value.slice(0, mostItems).map((item) => bounded(item, depth + 1))
+  const copy: [string, unknown][] = []
+  for (const [name, field] of Object.entries(value)) {
+    if (copy.length === mostItems) break
+    if (field !== undefined) copy.push([plainText(name), bounded(field, depth + 1)])
+  }
+  return Object.fromEntries(copy)
+}
+
+/** The fields of both views that differ. */
+function differing(before: object, after: object): { before: object; after: object } {
+  const [old, young] = [before, after].map((view) => new Map<string, unknown>(Object.entries(view)))
+  const names = [...new Set([...(old?.keys() ?? []), ...(young?.keys() ?? [])])].filter(
+    (name) => canonicalJson(old?.get(name) ?? null) !== canonicalJson(young?.get(name) ?? null),
+  )
+  const only = (view: Map<string, unknown> | undefined) =>
+    Object.fromEntries(names.map((name) => [name, view?.get(name) ?? null]))
+  return { before: only(old), after: only(young) }
+}
+
+/** The detail of an entry, and its canonical JSON. */
+interface AuditDetail {
+  readonly value: Record<string, unknown>
+  readonly text: string
+}
+
+/** The detail of an entry; undefined: nothing differs, so there is nothing to write. */
+function detailOf({ before, after, detail = {} }: AuditRecord): AuditDetail | undefined {
+  let views: { before?: object; after?: object } = {
+    ...(before ? { before } : {}),
+    ...(after ? { after } : {}),
+  }
+  if (before && after) {
+    views = differing(before, after)
+    if (Object.keys(views.before ?? {}).length === 0) return undefined
+  }
+  const value = bounded({ ...detail, ...views }) as Record<string, unknown>
+  const text = canonicalJson(value)
+  return text.length > largestDetail
+    ? { value: { truncated: true }, text: '{"truncated":true}' }
+    : { value, text }
+}
+
+/** The SHA-256 of the entry in its chain. */
+export function chainHash(previous: string, entry: ChainedEntry, detail?: string): string {
+  return hash('sha256', hashedText(previous, entry, detail))
+}
+
+type Head = Pick<AuditHeadRow, 'seq' | 'hash' | 'at'>
+type DetailedNote = AuditNote & { readonly detail: AuditDetail }
+
+export function audit({ stores, clock }: { stores: Stores; clock: Clock }): Audit {
+  /** Events of `eventOnce`, when they were last written. */
+  const seen = new BoundedMap<string, { at: number; written: Promise<void> }>(mostRemembered)
+
+  /**
+   * Where logs ended when this process last appended to them, so that nobody has to look. It may be
+   * wrong: the transaction was rolled back, another node was here. Then the database does nothing
+   * and the head is read.
+   */
+  const heads = new BoundedMap<string, Head>(mostRemembered)
+
+  /** The locked head of a log. Undefined: its namespace is gone. */
+  async function hold(inside: StoresInTransaction, tenant_id: string): Promise<AuditHeadRow | undefined> {
+    const mine = inside.of(tenant_id).audit
+    const head = await mine.holdHead()
+    if (head) return head
+    if (tenant_id !== '' && !(await inside.namespaces.find(tenant_id))) return undefined
+    await mine.begin({ seq: 0, hash: firstHash, at: '', first_seq: 1, first_hash: firstHash })
+    return mine.holdHead()
+  }
+
+  /** Appends to one log whose head is believed to be this one. Undefined: it is not, and nothing was done. */
+  async function appendAfter(
+    head: Head,
+    inside: StoresInTransaction,
+    tenant_id: string,
+    notes: readonly DetailedNote[],
+  ): Promise<Head | undefined> {
+    // Clocks of nodes differ; the order of the numbers is also that of the moments.
+    const now = iso(clock.now())
+    const at = now > head.at ? now : head.at
+    let { seq, hash: previous } = head
+    const rows = notes.map(({ by, record: { action, target }, detail }) => {
+      seq += 1
+      const actor = { kind: by.actor, id: plainText(by.id), name: plainText(by.name) }
+      const about = { kind: target.kind, id: plainText(target.id), name: plainText(target.name) }
+      const [source, request_id] = [plainText(by.source), plainText(by.request_id)]
+      previous = chainHash(
+        previous,
+        { tenant_id, seq, at, action, actor, source, request_id, target: about, detail: detail.value },
+        detail.text,
+      )
+      return {
+        seq,
+        at,
+        action,
+        actor_kind: actor.kind,
+        actor_id: actor.id,
+        actor_name: actor.name,
+        source,
+        request_id,
+        target_kind: about.kind,
+        target_id: about.id,
+        target_name: about.name,
+        detail: detail.text,
+        hash: previous,
+      }
+    })
+    const done = await inside.of(tenant_id).audit.append(head, rows)
+    return done ? { seq, hash: previous, at } : undefined
+  }
+
+  /** Appends to one log. */
+  async function appendTo(
+    inside: StoresInTransaction,
+    tenant_id: string,
+    notes: readonly DetailedNote[],
+  ): Promise<void> {
+    const believed = heads.get(tenant_id)
+    // Whoever comes meanwhile looks for itself.
+    heads.delete(tenant_id)
+    let head = believed && (await appendAfter(believed, inside, tenant_id, notes))
+    if (!head) {
+      const held = await hold(inside, tenant_id)
+      if (!held) return
+      head = await appendAfter(held, inside, tenant_id, notes)
+      if (!head) throw new Error(`the head of the audit log of ${tenant_id} moved while it was held`)
+    }
+    heads.set(tenant_id, head)
+  }
+
+  async function append(inside: StoresInTransaction, entries: readonly AuditNote[]): Promise<void> {
+    const notes = entries.flatMap(({ by, record }) => {
+      const detail = detailOf(record)
+      return detail ? [{ tenant_id: record.tenant_id ?? by.tenant_id, by, record, detail }] : []
+    })
+    const byTenant = Map.groupBy(notes, ({ tenant_id }) => tenant_id)
+    // In one order everywhere, so that two transactions never wait for each other.
+    for (const [tenant_id, own] of [...byTenant].toSorted(([one], [other]) => (one < other ? -1 : 1)))
+      await appendTo(inside, tenant_id, own)
+  }
+
+  async function change<T>(
+    by: Caller | AuditActor,
+    work: (inside: StoresInTransaction, record: Recorder) => Promise<T>,
+  ): Promise<T> {
+    const actor = actorOf(by)
+    return stores.transaction(async (inside) => {
+      const notes: AuditNote[] = []
+      const result = await work(inside, (record) => void notes.push({ by: actor, record }))
+      await append(inside, notes)
+      return result
+    })
+  }
+
+  const event: Audit['event'] = (by, record) => change(by, async (_, note) => note(record))
+
+  return {
+    change,
+    event,
+    append,
+    async eventOnce(by, record) {
+      const { actor, id, source, tenant_id } = actorOf(by)
+      const { action, target } = record
+      const key = JSON.stringify([
+        actor,
+        id,
+        source,
+        record.tenant_id ?? tenant_id,
+        action,
+        target.kind,
+        target.id,
+      ])
+      const now = clock.now()
+      const known = seen.get(key)
+      // Whoever asks meanwhile waits for the same entry.
+      if (known && now - known.at < once_ms) return known.written
+      const written = event(by, record)
+      seen.set(key, { at: now, written })
+      return written.catch((error: unknown) => {
+        seen.delete(key)
+        throw error
+      })
+    },
+  }
+}

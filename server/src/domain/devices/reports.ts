@@ -1,0 +1,76 @@
+// What devices report through their tunnels, and what they are told there. Our own agents do this instead of
+// calling Auth device again and again: they report what has changed, and the server tells them of a new name,
+// a new status or an update that was asked for. It means the same as the call, for a device that is enrolled.
+import type { AgentReport } from '@hawser/contract/agents'
+import type { DeviceNews, DeviceReport } from '@hawser/contract/reports'
+import type { Bus } from '../../bus/bus.ts'
+import type { DeviceRow } from '../../storage/devices.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { AgentUpdates } from './agent-updates.ts'
+
+export interface ReportParts {
+  stores: Stores
+  bus: Bus
+  updates: Pick<AgentUpdates, 'reported' | 'answer'>
+  /** Agents may not let more seconds pass between two pings. */
+  longestPing_s: number
+}
+
+export interface DeviceReports {
+  /**
+   * Saves what is new about the device and returns what its agent should know. `said` is all that the agent
+   * has reported so far. Undefined: the device is gone.
+   */
+  take(
+    device: { readonly uid: string; readonly tenant_id: string },
+    said: DeviceReport,
+    source: string | undefined,
+  ): Promise<DeviceNews | undefined>
+}
+
+export function deviceReports({ stores, bus, updates, longestPing_s }: ReportParts): DeviceReports {
+  return {
+    async take({ uid, tenant_id }, said, source) {
+      const devices = stores.of(tenant_id).devices
+      const row = await devices.find(uid)
+      if (!row) return undefined
+      const agent = agentIn(said)
+      const facts: Partial<DeviceRow> = {
+        ...(source === undefined ? {} : { remote_addr: source }),
+        ...(said.info ? { ...infoIn(said.info), ...updates.reported(agent, row) } : {}),
+      }
+      const next = { ...row, ...facts, ping_s: Math.min(said.ping_s ?? row.ping_s, longestPing_s) }
+      const changed = (Object.keys(facts) as (keyof DeviceRow)[]).filter((name) => row[name] !== next[name])
+      if (changed.length > 0 || next.ping_s !== row.ping_s)
+        await devices.save(uid, {
+          ...Object.fromEntries(changed.map((name) => [name, next[name]])),
+          ping_s: next.ping_s,
+        })
+      // Auth device remembers facts, on every node.
+      if (changed.length > 0) bus.tell('device.changed', { tenant_id, uid, status: row.status })
+      const request =
+        row.status === 'accepted' && next.update_asked_at !== null
+          ? { build: next.update_build, asked_at: next.update_asked_at }
+          : undefined
+      return {
+        name: row.name,
+        status: row.status,
+        ...(agent ? { agent: updates.answer(agent, next.info_arch, request) } : {}),
+        ping: { learnt_s: row.ping_s, longest_s: longestPing_s },
+      }
+    },
+  }
+}
+
+const infoIn = (info: NonNullable<DeviceReport['info']>) => ({
+  info_id: info.id ?? '',
+  info_pretty_name: info.pretty_name ?? '',
+  info_version: info.version ?? '',
+  info_arch: info.arch ?? '',
+  info_platform: info.platform ?? '',
+})
+
+/** Only our own agents update themselves. */
+function agentIn({ info, agent }: DeviceReport): AgentReport | undefined {
+  return info?.version?.startsWith('hawser-') === true ? agent : undefined
+}

@@ -1,0 +1,70 @@
+// Leaving a namespace, and handing it over. A namespace has exactly one owner at every moment: the
+// owner cannot leave, nobody else can make an owner, and handing over is one transaction that changes
+// both members or none.
+import { Failure } from '@hawser/contract/failures'
+import type { Bus } from '../../bus/bus.ts'
+import { newUuid } from '../../kit/ids.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { Audit } from '../audit/audit.ts'
+import { callingUser, type UserCaller } from '../callers/callers.ts'
+import type { Rules } from '../callers/rules.ts'
+import type { ProofOfUser } from '../people/proof.ts'
+import type { NamespaceAdministration } from './namespaces.ts'
+
+export type OwnershipRules = Pick<Rules<'namespaces'>, 'leave' | 'handOver'>
+
+export interface OwnershipParts {
+  stores: Stores
+  audit: Audit
+  bus: Bus
+  namespaces: Pick<NamespaceAdministration, 'leave'>
+  proof: ProofOfUser
+}
+
+export function ownership({ stores, audit, bus, namespaces, proof }: OwnershipParts): OwnershipRules {
+  const unchanged = () =>
+    new Failure('conflict', {
+      message: 'The members changed a moment ago, so nothing was handed over; reload and try again.',
+    })
+
+  return {
+    async leave({ params }, caller) {
+      const member = await stores.namespaces.member(params.tenant, caller.id)
+      if (!member) throw new Failure('notFound')
+      if (member.role === 'owner')
+        throw new Failure('forbidden', {
+          message: 'The owner cannot leave. Hand the namespace over first, or delete it.',
+        })
+      await namespaces.leave(params.tenant, caller.id, caller)
+    },
+
+    async handOver({ params, body }, caller) {
+      const { tenant, uid } = params
+      const owner = await callingUser(stores, caller as UserCaller)
+      const [before, next] = await Promise.all([
+        stores.namespaces.member(tenant, uid),
+        stores.users.find(uid),
+      ])
+      if (!before || !next) throw new Failure('notFound', { message: 'There is no such member.' })
+      if (uid === owner.id) throw new Failure('conflict', { message: 'You are the owner already.' })
+      await proof(owner, body)
+      const owned = (await stores.namespaces.ownedBy(uid)).length
+      if (next.max_namespaces > 0 && owned >= next.max_namespaces)
+        throw new Failure('namespaceLimit', { message: `${next.username} may not own more namespaces.` })
+      await audit.change(caller, async (inside, record) => {
+        const namespace = await inside.namespaces.hold(tenant)
+        if (!namespace) throw new Failure('notFound')
+        const from = { id: owner.id, epoch: newUuid() }
+        if (!(await inside.namespaces.handOver(tenant, from, { id: uid, epoch: newUuid() })))
+          throw unchanged()
+        record({
+          action: 'namespace.handed-over',
+          target: { kind: 'namespace', id: tenant, name: namespace.name },
+          before: { owner: owner.username },
+          after: { owner: next.username },
+        })
+      })
+      for (const user_id of [owner.id, uid]) bus.tell('member.changed', { tenant_id: tenant, user_id })
+    },
+  }
+}

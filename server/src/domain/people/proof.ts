@@ -1,0 +1,45 @@
+// Makes a signed-in user prove once more who they are, before something that a stolen token alone must not be
+// able to do: with a code where there is a second factor, else with the password.
+import { Failure } from '@hawser/contract/failures'
+import type { Clock } from '../../kit/clock.ts'
+import type { Vault } from '../../kit/secrets.ts'
+import type { Stores } from '../../storage/stores.ts'
+import type { UserRow } from '../../storage/users.ts'
+import { passwordMatches } from './credentials.ts'
+import { fiveTries, type Lockout } from './lockout.ts'
+import { spendCode } from './mfa.ts'
+
+/** Throws when what was given proves nothing. Five wrong tries lock for a quarter of an hour. */
+export type ProofOfUser = (
+  user: UserRow,
+  given: { readonly password?: string | undefined; readonly code?: string | undefined },
+) => Promise<void>
+
+export interface ProofParts {
+  stores: Stores
+  vault: Vault
+  clock: Clock
+  lockout: Lockout
+}
+
+export function proofOfUser(parts: ProofParts): ProofOfUser {
+  return async (user, { password, code }) => {
+    const hasFactor = user.mfa_secret !== null
+    const missing = hasFactor
+      ? !code && 'code: a code of your second factor is needed'
+      : !password && 'password: your password is needed'
+    if (missing) throw new Failure('invalid', { message: missing })
+    await parts.lockout.judge(
+      `proof ${user.id}`,
+      fiveTries,
+      () =>
+        hasFactor
+          ? new Failure('wrongCode')
+          : new Failure('wrongCredentials', { message: 'This is not your password.' }),
+      async () =>
+        (hasFactor
+          ? await spendCode(parts, user, code ?? '')
+          : await passwordMatches(password ?? '', user.password)) || undefined,
+    )
+  }
+}

@@ -1,0 +1,147 @@
+// What kind of place an address is, for connections that the server makes on somebody's behalf: connectors to
+// container engines, and audit streams. Whoever may name a host may otherwise use the server to reach what
+// only the server can reach. Addresses are told apart here; who may go where, each room decides by itself.
+//   forbidden   link-local (cloud metadata), unspecified, multicast, broadcast and reserved
+//   loopback    127.0.0.0/8 and ::1
+//   own         an address of this machine's own interfaces
+//   private     networks that the Internet does not route: RFC 1918, RFC 6598, fc00::/7
+//   public      everything else
+// IPv4 in the disguises of IPv6 (mapped, 6to4, NAT64) is what it stands for.
+import { lookup } from 'node:dns/promises'
+import { BlockList, isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+
+export type AddressKind = 'forbidden' | 'loopback' | 'own' | 'private' | 'public'
+
+type Subnet = readonly [net: string, bits: number]
+
+function listOf(ipv4: readonly Subnet[], ipv6: readonly Subnet[]): BlockList {
+  const list = new BlockList()
+  for (const [net, bits] of ipv4) list.addSubnet(net, bits, 'ipv4')
+  for (const [net, bits] of ipv6) list.addSubnet(net, bits, 'ipv6')
+  return list
+}
+
+const forbidden = listOf(
+  [
+    ['0.0.0.0', 8],
+    ['169.254.0.0', 16],
+    ['224.0.0.0', 3],
+    // Where some clouds tell their machines secrets.
+    ['100.100.100.200', 32],
+    ['192.0.0.192', 32],
+  ],
+  [
+    // Unspecified, and IPv4 in its oldest disguise.
+    ['::', 96],
+    ['fe80::', 10],
+    ['ff00::', 8],
+    ['fd00:ec2::254', 128],
+    ['fd20:ce::254', 128],
+  ],
+)
+const loopback = listOf([['127.0.0.0', 8]], [['::1', 128]])
+const privateNetworks = listOf(
+  [
+    ['10.0.0.0', 8],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+    ['100.64.0.0', 10],
+    // Between networks, for measurements and protocols; nobody's address on the Internet.
+    ['192.0.0.0', 24],
+    ['198.18.0.0', 15],
+  ],
+  [
+    ['fc00::', 7],
+    ['fec0::', 10],
+    // Translators that a network keeps for itself.
+    ['64:ff9b:1::', 48],
+    // Teredo hides an IPv4 address, and nobody needs it.
+    ['2001::', 32],
+  ],
+)
+
+const isIn = (list: BlockList, address: string): boolean =>
+  list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+/** The eight numbers of an IPv6 address. */
+function groupsOf(address: string): number[] {
+  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
+  const numbers = (text: string): number[] =>
+    text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
+  const [before, after] = [numbers(head), numbers(tail ?? '')]
+  return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after]
+}
+
+/** The IPv4 address that an IPv6 address stands for, if it does: mapped, by NAT64, or by 6to4. */
+function embedded(address: string): string | undefined {
+  if (isIP(address) !== 6) return undefined
+  const groups = groupsOf(address)
+  const [a, b, c, d, e, f] = groups as [number, number, number, number, number, number]
+  const zeros = c === 0 && d === 0 && e === 0
+  const at =
+    a === 0 && b === 0 && zeros && f === 0xffff
+      ? 6
+      : a === 0x64 && b === 0xff9b && zeros && f === 0
+        ? 6
+        : a === 0x2002
+          ? 1
+          : 0
+  if (at === 0) return undefined
+  const [high, low] = groups.slice(at) as [number, number]
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
+}
+
+/**
+ * Asked each time: interfaces come and go. What listens on one of them often believes whoever is on the same
+ * machine.
+ */
+function isOwn(address: string): boolean {
+  const own = new BlockList()
+  for (const each of Object.values(networkInterfaces()).flatMap((list) => list ?? []))
+    own.addAddress(each.address, each.family === 'IPv6' ? 'ipv6' : 'ipv4')
+  return isIn(own, address)
+}
+
+/** What kind of place an address is. */
+export function kindOf(address: string): AddressKind {
+  // With a zone it is link-local, whatever else it says; what is no address leads nowhere.
+  if (address.includes('%') || isIP(address) === 0) return 'forbidden'
+  const inside = embedded(address)
+  if (inside !== undefined) return kindOf(inside)
+  if (isIn(loopback, address)) return 'loopback'
+  if (isIn(forbidden, address)) return 'forbidden'
+  if (isOwn(address)) return 'own'
+  return isIn(privateNetworks, address) ? 'private' : 'public'
+}
+
+/** The address may not be gone to, or there is none. */
+export class AddressRefused extends Error {
+  readonly why: 'unresolved' | 'refused'
+  constructor(why: 'unresolved' | 'refused') {
+    super(why)
+    this.why = why
+  }
+}
+
+export type Lookup = (host: string) => Promise<readonly string[]>
+
+/** By the system, which also knows the names in its own files. */
+export const systemLookup: Lookup = async (host) =>
+  (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address)
+
+/**
+ * The address to connect to. Every address that the name stands for must be allowed, and the caller connects
+ * to the checked address and not to the name, which could mean something else a moment later.
+ */
+export async function checkedAddress(
+  host: string,
+  may: (address: string) => boolean,
+  find: Lookup = systemLookup,
+): Promise<string> {
+  const found = isIP(host) ? [host] : await find(host).catch(() => [])
+  const [first] = found
+  if (first === undefined) throw new AddressRefused('unresolved')
+  if (!found.every(may)) throw new AddressRefused('refused')
+  return first
+}
