@@ -1,6 +1,8 @@
 // The context of a command: its server, its credential and its output. Only this file and accounts.ts read
 // the environment: scripts set HAWSER_SERVER and HAWSER_API_KEY, people use the saved account. An API key
 // takes precedence over the account.
+import os from 'node:os'
+import { version } from '@hawser/contract/version'
 import { client, type Client, type ClientOptions } from '@hawser/contract/client'
 import { accounts, type Accounts } from './accounts.ts'
 import { CliError, signInCode, unreachable, unreachableCode, usageCode, type Credential } from './errors.ts'
@@ -30,6 +32,9 @@ export interface GlobalChoices {
   readonly output: string | undefined
 }
 
+/** So that the list of one's sign-ins names the machine. */
+const headers = { 'user-agent': `hawser/${version} (${os.hostname()})` }
+
 export function openContext(env: NodeJS.ProcessEnv, chosen: GlobalChoices): Context {
   const saved = accounts(env)
   const output = chosen.output === 'json' ? 'json' : 'table'
@@ -54,11 +59,11 @@ export function openContext(env: NodeJS.ProcessEnv, chosen: GlobalChoices): Cont
         `You are not signed in to ${url}. Run \`hawser login\`, or set HAWSER_API_KEY.`,
         signInCode,
       )
-    return { url, apiKey, token, fetch: fetchFrom(url) }
+    return { url, apiKey, token, headers, fetch: fetchFrom(url) }
   }
   const anonymous = (url = server()): ClientOptions => {
     credential = 'none'
-    return { url, fetch: fetchFrom(url) }
+    return { url, headers, fetch: fetchFrom(url) }
   }
   return {
     env,

@@ -1,6 +1,6 @@
-// Selects the devices of a command: by name, by a pattern of names, by tag, or all. A tag selects devices that
-// have at least one of the tags, as in firewall rules and public keys. A command without any selection is an
-// error, and never means all.
+// Selects the devices of a command: by name, by a pattern of names, by tag, or all. A tag selects devices
+// that have at least one of the tags, as in firewall rules and public keys. A command without any selection
+// is an error, and never means all.
 import type { Client } from '@hawser/contract/client'
 import type { Device, DeviceStatus } from '@hawser/contract/devices'
 import type { Argument, ParsedArgs, Option } from './command.ts'

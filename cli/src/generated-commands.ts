@@ -6,18 +6,35 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { operations, type NamedOperation } from '@hawser/contract'
 import { ApiError, call, client, type ClientOptions, type RawInput } from '@hawser/contract/client'
-import { DeviceUid, SessionUid, TenantId } from '@hawser/contract/fields'
+import { DeviceUid, NotAfter, NotBefore, SessionUid, TenantId } from '@hawser/contract/fields'
 import { accessSentence, rulesOf, type Schema } from '@hawser/contract/openapi'
 import { promptSecret, readInput } from './prompt.ts'
 import type { Argument, Command, ParsedArgs, NameSource, Option } from './command.ts'
 import { CliError, usageCode } from './errors.ts'
 import type { Context } from './context.ts'
+import { momentOf } from './moment.ts'
 import { columnsOf } from './print.ts'
-import { everyPage, findDevice, findKey, findMember, findNamespace, findSession } from './resolve.ts'
+import {
+  everyPage,
+  findAuditStream,
+  findDevice,
+  findKey,
+  findMember,
+  findNamespace,
+  findSession,
+} from './resolve.ts'
 import { safeText, screenFilter } from './safe-text.ts'
 import { openStream } from './stream.ts'
 
-type Kind = 'device' | 'session' | 'namespace' | 'member' | 'public key' | 'enrolment key'
+type Kind =
+  | 'device'
+  | 'session'
+  | 'namespace'
+  | 'member'
+  | 'public key'
+  | 'enrolment key'
+  | 'audit stream'
+  | 'moment'
 
 /** A field of a query or a body, as an option of the command. */
 interface Field {
@@ -34,14 +51,15 @@ export const kebab = (name: string): string =>
     .replaceAll('_', '-')
     .toLowerCase()
 
-const isSecret = (field: Field): boolean => /password|secret|^code$|-code$|^token$|^key$/.test(field.option)
+const isSecret = (field: Field): boolean =>
+  field.schema.type !== 'boolean' && /password|secret|^code$|-code$|^token$|^key$/.test(field.option)
 
 export function generatedCommands(): Command[] {
   return operations.map(commandFor)
 }
 
 export function commandFor(named: NamedOperation): Command {
-  const { noun, verb, op } = named
+  const { id, noun, verb, op } = named
   const params = Object.entries(schemaOf(op.params)?.properties ?? {}).map(([name, schema]) => ({
     name,
     schema,
@@ -88,7 +106,9 @@ export function commandFor(named: NamedOperation): Command {
           const result = await callOrThrow(op, { ...input, query: { ...input.query, ...pages } }, options)
           return { body: result.body as unknown[], total: Number(result.headers.get('x-total-count')) }
         }
-        context.print(await everyPage(read, progressOf(context)), { columns: columnsOf[noun] })
+        context.print(await everyPage(read, progressOf(context)), {
+          columns: columnsOf[id] ?? columnsOf[noun],
+        })
         return undefined
       }
       if (op.streamed && (op.text || context.output === 'json')) {
@@ -109,7 +129,11 @@ export function commandFor(named: NamedOperation): Command {
       else
         context.print(
           answer,
-          op.list ? { columns: columnsOf[noun], total: Number(headers.get('x-total-count')) } : {},
+          op.list
+            ? { columns: columnsOf[id] ?? columnsOf[noun], total: Number(headers.get('x-total-count')) }
+            : Array.isArray(answer)
+              ? { columns: columnsOf[noun] }
+              : {},
         )
       // The server reports side effects of the change in this header.
       const notice = headers.get('x-notice')
@@ -168,6 +192,8 @@ async function idOf(
   if (kind === 'namespace') return (await findNamespace(api, text)).tenant_id
   if (kind === 'public key') return findKey((query) => api.publicKeys.list({ query }), kind, text)
   if (kind === 'enrolment key') return findKey((query) => api.enrolmentKeys.list({ query }), kind, text)
+  if (kind === 'audit stream') return findAuditStream(api, text)
+  if (kind === 'moment') return momentOf(text)
   return kind === 'member' ? findMember(api, tenant, text) : text
 }
 
@@ -305,6 +331,8 @@ function docOf(schema: Schema, kind: Kind | undefined): string {
   if (kind === 'member') return 'a member: the username or the id'
   if (kind === 'public key' || kind === 'enrolment key')
     return 'a key: its name or its fingerprint, SHA-256 or MD5'
+  if (kind === 'audit stream') return 'an audit stream: its name or its uid'
+  if (kind === 'moment') return `${schema.description?.replace(/\.$/, '')}; or 7d: a week ago`
   const choices = (schema.items ?? schema).enum?.join(', ')
   return (
     [schema.description?.replace(/\.$/, ''), choices && `one of ${choices}`].filter(Boolean).join('; ') ||
@@ -323,8 +351,10 @@ function kindOf(noun: string, name: string, schema: Schema, path: string): Kind 
   if (same(DeviceUid)) return 'device'
   if (same(SessionUid)) return 'session'
   if (same(TenantId)) return 'namespace'
+  if (same(NotBefore) || same(NotAfter)) return 'moment'
   if (noun === 'publicKeys' && name === 'fingerprint') return 'public key'
   if (noun === 'enrolmentKeys' && name === 'fingerprint') return 'enrolment key'
+  if (noun === 'auditStreams' && name === 'uid') return 'audit stream'
   return noun === 'namespaces' && name === 'uid' && path.includes('/members/') ? 'member' : undefined
 }
 

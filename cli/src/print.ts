@@ -12,18 +12,38 @@ export interface Shape {
   readonly empty?: string
 }
 
-/** The columns of lists, by noun. Other lists show their fields that are no objects. */
+/**
+ * The columns of lists, by noun or by operation; one with a question mark only where some row has it. Other
+ * lists show their fields that are no objects.
+ */
 export const columnsOf: Readonly<Record<string, readonly string[]>> = {
   devices: ['name', 'status', 'online', 'tags', 'info.pretty_name', 'last_seen', 'uid'],
-  sessions: ['uid', 'device.name', 'username', 'ip_address', 'started_at', 'active', 'type', 'recorded'],
-  publicKeys: ['name', 'username', 'filter', 'certificate_authority', 'fingerprint_sha256', 'created_at'],
+  sessions: [
+    'uid',
+    'device.name',
+    'username',
+    'person.name',
+    'ip_address',
+    'started_at',
+    'active',
+    'held',
+    'recorded',
+    'resumes?',
+  ],
+  publicKeys: ['name', 'username', 'filter', 'owner_name', 'certificate_authority', 'fingerprint_sha256'],
   enrolmentTokens: ['name', 'hint', 'used', 'most_devices', 'accept', 'expires_at', 'id'],
   acceptRules: ['id', 'priority', 'source', 'hostname', 'mac', 'platform', 'tags'],
+  budgets: ['id', 'device_name', 'tag', 'used', 'bytes', 'state', 'month'],
   enrolmentKeys: ['name', 'fingerprint_sha256', 'created_at'],
   apiKeys: ['name', 'role', 'expires_in', 'created_at'],
   namespaces: ['name', 'device_count', 'members', 'tenant_id'],
   firewall: ['id', 'priority', 'action', 'active', 'source_ip', 'username', 'filter'],
+  logins: ['reference', 'last_at', 'reason', 'sshid', 'source', 'times'],
   connectors: ['uid', 'enable', 'address', 'port', 'secure', 'status.state'],
+  auditStreams: ['name', 'kind', 'state', 'sent_seq', 'unsent', 'dead_letters', 'uid'],
+  'auditStreams.deadLetters': ['id', 'from_seq', 'to_seq', 'reason', 'queued', 'at', 'error'],
+  invitations: ['email', 'role', 'invited_by', 'sent_at', 'expires_at', 'id'],
+  signIns: ['client', 'source', 'created_at', 'used_at', 'used_from', 'current', 'id'],
   announcements: ['date', 'title', 'uuid'],
 }
 
@@ -49,14 +69,24 @@ function printRows(
     process.stdout.write(rows.map((row) => `${cell(row)}\n`).join(''))
   } else {
     const objects = rows as Record<string, unknown>[]
-    const shown = columns ?? plainFields(objects[0]!)
-    const head = shown.map((name) => (name.split('.').at(-1) ?? name).replaceAll('_', ' ').toUpperCase())
+    const has = (name: string): boolean => objects.some((row) => at(row, name) !== undefined)
+    const shown = (columns ?? plainFields(objects[0]!)).flatMap((name) =>
+      !name.endsWith('?') ? name : has(name.slice(0, -1)) ? name.slice(0, -1) : [],
+    )
+    const head = shown.map(headingOf)
     const cells = objects.map((row) => shown.map((name) => cell(at(row, name), name)))
     process.stdout.write(aligned([head, ...cells], process.stdout.isTTY ? process.stdout.columns : undefined))
     noteConflicts(objects)
   }
   if (total !== undefined && total > rows.length)
     process.stderr.write(`${rows.length} of ${total}; --all shows all, --page 2 the next.\n`)
+}
+
+/** `device.name` is the DEVICE, `status.state` the STATE. */
+function headingOf(column: string): string {
+  const words = column.split('.')
+  const word = words.at(-1) === 'name' ? words.at(-2) : words.at(-1)
+  return (word ?? column).replaceAll('_', ' ').toUpperCase()
 }
 
 /** Devices whose identity two machines use: no column would be seen in time. */

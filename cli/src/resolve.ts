@@ -162,6 +162,14 @@ export async function findKey(
   return found.fingerprint
 }
 
+/** The uid of an audit stream by its name, or as it is. */
+export async function findAuditStream(api: Client, text: string): Promise<string> {
+  if (new RegExp(patterns.uuid).test(text)) return text
+  const { body } = await api.auditStreams.list({ query: { per_page: 100 } })
+  const found = body.filter(({ name }) => name === text)
+  return only(found, `audit stream ${safeText(text)}`, 'hawser audit-streams list', ({ uid }) => uid).uid
+}
+
 export async function findMember(api: Client, tenant: string, text: string): Promise<string> {
   if (new RegExp(patterns.userId).test(text)) return text
   const { body } = await api.namespaces.get({ params: { tenant } })

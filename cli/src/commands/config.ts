@@ -74,7 +74,9 @@ export const configSsh: Command = {
     write(ours, fileFor(usable, user, context.server(), await findGateway(context)))
     includeIn(main, ours, true)
     const first = usable[0]
-    context.say(`${usable.length} devices are in ${ours}${first ? `. Try: ssh ${first.name}` : ''}`)
+    context.say(
+      `${usable.length} ${usable.length === 1 ? 'device is' : 'devices are'} in ${ours}${first ? `. Try: ssh ${first.name}` : ''}`,
+    )
     return undefined
   },
 }

@@ -78,9 +78,15 @@ async function signIn(
 
 export const logout: Command = {
   words: ['logout'],
-  summary: 'Removes the saved token for the server.',
+  summary: 'Ends your sign-in to the server, and removes the saved token.',
   async run(_, context) {
     const url = context.server()
+    const token = context.accounts.find(url)?.token
+    // A sign-in that has ended anyway, or a server that is away, keeps nobody signed in here.
+    if (token)
+      await client({ ...context.anonymous(url), token })
+        .signIns.end({ params: { id: 'current' } })
+        .catch(() => undefined)
     context.say(context.accounts.remove(url) ? `Signed out of ${url}.` : `You were not signed in to ${url}.`)
     return undefined
   },

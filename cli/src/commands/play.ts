@@ -30,6 +30,10 @@ export const play: Command = {
       doc: 'starts this far into the recording, with the screen as it was then',
     },
     { name: 'idle', value: 'seconds', doc: 'the longest pause; default: 2' },
+    {
+      name: 'interruptions',
+      doc: 'plays what came while the session had no client, too, instead of skipping it',
+    },
     { name: 'channel', value: 'number', doc: 'which terminal of the session, if it had several; from 0' },
   ],
   details: ['Keys: space pauses, + and - change the speed, the right arrow goes ten seconds ahead, q ends.'],
@@ -45,7 +49,7 @@ export const play: Command = {
     const stream = await openStream(contract.sessions.cast, { params: { uid }, query: { channel } }, options)
     const lines = createInterface({ input: stream, crlfDelay: Infinity })
     const filter = screenFilter()
-    let [second, recorded] = [false, false]
+    let [second, recorded, interrupted] = [false, false, false]
     using _ = openKeyboard(pace.press)
     try {
       for await (const line of lines) {
@@ -55,9 +59,13 @@ export const play: Command = {
             `The recording is ${event.width} wide and ${event.height} high; a terminal as large as that shows it right.`,
           )
         }
+        // Whoever goes to a moment in an interruption wants to see it.
+        if (event?.kind === 'held')
+          interrupted = given.flag('interruptions') !== true && !pace.goesBeyond(event.at_s)
+        if (event?.kind === 'resumed') interrupted = false
         if (event?.kind !== 'output') continue
         recorded = true
-        if (!(await pace.reach(event.at_s))) break
+        if (!(await pace.reach(event.at_s, interrupted ? 0 : undefined))) break
         const shown = filter(event.text)
         second = entersAlternateScreen(shown) ?? second
         if (!process.stdout.write(shown)) await once(process.stdout, 'drain')
@@ -88,16 +96,19 @@ function amount(given: ParsedArgs, option: string): number | undefined {
 type CastEvent =
   | { readonly kind: 'header'; readonly width: number; readonly height: number }
   | { readonly kind: 'output'; readonly at_s: number; readonly text: string }
+  /** The session has no client from here on, or has one again. */
+  | { readonly kind: 'held' | 'resumed'; readonly at_s: number }
 
-/** Parses a line of an asciicast file. Other lines (resizes, markers, unknown ones) give undefined. */
+/** Parses a line of an asciicast file. Other lines (resizes, other markers, unknown ones) give undefined. */
 export function eventOf(line: string): CastEvent | undefined {
   try {
     const parsed = JSON.parse(line) as unknown
     if (Array.isArray(parsed)) {
       const [at_s, kind, text] = parsed as unknown[]
-      return typeof at_s === 'number' && kind === 'o' && typeof text === 'string'
-        ? { kind: 'output', at_s, text }
-        : undefined
+      if (typeof at_s !== 'number' || typeof text !== 'string') return undefined
+      if (kind === 'o') return { kind: 'output', at_s, text }
+      if (kind === 'm' && text === 'held') return { kind: 'held', at_s }
+      return kind === 'm' && text.startsWith('resumed by ') ? { kind: 'resumed', at_s } : undefined
     }
     const { width, height } = parsed as { width?: unknown; height?: unknown }
     return typeof width === 'number' && typeof height === 'number'
@@ -109,15 +120,7 @@ export function eventOf(line: string): CastEvent | undefined {
 }
 
 /** The clock of the playback. Keys make it faster or slower, pause it and jump ahead. */
-export function openPlaybackClock({
-  speed,
-  from_s,
-  idle_s,
-}: {
-  speed: number
-  from_s: number
-  idle_s: number
-}) {
+function openPlaybackClock({ speed, from_s, idle_s }: { speed: number; from_s: number; idle_s: number }) {
   const is = { over: false }
   let [now_s, skipTo_s, paused] = [0, from_s, false]
   let changed = new AbortController()
@@ -135,9 +138,11 @@ export function openPlaybackClock({
       changed = new AbortController()
     },
     ended: () => is.over,
+    /** Whether the person wants to go to a later moment. */
+    goesBeyond: (at_s: number) => skipTo_s > at_s,
     /** Waits until the playback reaches this time; false if the person has quit. */
-    async reach(at_s: number): Promise<boolean> {
-      now_s = Math.max(now_s, at_s - idle_s)
+    async reach(at_s: number, longest_s = idle_s): Promise<boolean> {
+      now_s = Math.max(now_s, at_s - longest_s)
       while (!is.over && now_s < at_s) {
         if (speed === 0 || skipTo_s > now_s) {
           now_s = speed === 0 ? at_s : Math.min(at_s, skipTo_s)

@@ -7,6 +7,7 @@ import type { Device } from '@hawser/contract/devices'
 import type { Command } from '../command.ts'
 import { CliError, usageCode } from '../errors.ts'
 import type { Context } from '../context.ts'
+import { openIdentity } from '../identity.ts'
 import { bare, findGateway, missing, sshidOf, type Gateway } from '../openssh.ts'
 import { safeText, screenFilter } from '../safe-text.ts'
 import { selectDevices, selectors } from '../device-selection.ts'
@@ -81,6 +82,8 @@ export const run: Command = {
     const stop = (): void => stopped.abort()
     process.on('SIGINT', stop).on('SIGTERM', stop)
     const progress = progressOf(context, devices.length)
+    using identity = openIdentity(context)
+    const options = sshOptions(given)
     try {
       const outcomes = await mapConcurrently(devices, atOnce, async (device) => {
         if (stopped.signal.aborted)
@@ -90,7 +93,7 @@ export const run: Command = {
           user,
           gateway,
           timeout_s,
-          options: sshOptions(given),
+          options: [...options, ...(await identity.options(options, bare(gateway.host)))],
           signal: stopped.signal,
         })
         progress.done(outcome)

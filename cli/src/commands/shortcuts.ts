@@ -1,7 +1,8 @@
 // Shortcuts for what takes several steps in the API: switching the namespace, adding a public key from its
 // file, closing a session without naming its device.
 import path from 'node:path'
-import type { Command } from '../command.ts'
+import type { Command, ParsedArgs } from '../command.ts'
+import type { Context } from '../context.ts'
 import { fileText } from '../generated-commands.ts'
 import { CliError, usageCode } from '../errors.ts'
 import { findNamespace, findSession } from '../resolve.ts'
@@ -43,6 +44,8 @@ const addKey: Command = {
       completes: 'tag',
     },
     { name: 'certificate-authority', doc: 'it signs certificates for users, and lets nobody in by itself' },
+    { name: 'owner', value: 'member', doc: 'whose key it is: the username or the id; default: you' },
+    { name: 'shared', doc: 'it is nobody’s in particular: for a machine, or for several people' },
   ],
   async run(given, context) {
     const [file = ''] = given.words
@@ -61,6 +64,7 @@ const addKey: Command = {
     const tags = given.values('tag')
     if (tags.length > 0 && given.value('device') !== undefined)
       throw new CliError('--device or --tag, not both.', usageCode)
+    const owner = ownerOf(given, context)
     const { body } = await context.api().publicKeys.create({
       body: {
         data: Buffer.from(line).toString('base64'),
@@ -68,11 +72,30 @@ const addKey: Command = {
         username: given.value('user') ?? '.*',
         filter: tags.length > 0 ? { tags: [...tags] } : { hostname: given.value('device') ?? '.*' },
         certificate_authority: given.flag('certificate-authority') === true,
+        owner,
       },
     })
     context.print(body)
+    if (owner !== '' && given.value('owner') === undefined)
+      context.say(
+        'It is yours: its sessions name you, and it goes when you leave the namespace (see --shared).',
+      )
     return undefined
   },
+}
+
+/**
+ * Who a new key is for: the person that adds it, unless they say otherwise. API keys and
+ * authorities have none.
+ */
+function ownerOf(given: ParsedArgs, context: Context): string {
+  const named = given.value('owner')
+  const nobodys = given.flag('shared') === true || given.flag('certificate-authority') === true
+  if (named !== undefined && nobodys)
+    throw new CliError('--owner or --shared or --certificate-authority, not both.', usageCode)
+  if (named !== undefined || nobodys) return named ?? ''
+  context.options()
+  return context.credential() === 'token' ? (context.accounts.find(context.server())?.username ?? '') : ''
 }
 
 const closeSession: Command = {

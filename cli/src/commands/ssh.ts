@@ -1,8 +1,12 @@
 // ssh, scp and forward: they run the OpenSSH programs, with a device in place of a host. The options belong
 // to those programs, so the words are parsed the way they do it, just far enough to find the device.
+import type { Session } from '@hawser/contract/sessions'
 import type { Command } from '../command.ts'
-import { CliError, usageCode } from '../errors.ts'
+import type { Context } from '../context.ts'
+import { CliError, notFoundCode, usageCode } from '../errors.ts'
+import { openIdentity } from '../identity.ts'
 import { bare, findGateway, launch, targetOf } from '../openssh.ts'
+import { findSession } from '../resolve.ts'
 
 /** The options of each program that take a value. */
 const ofSsh = 'BbcDEeFIiJLlmOoPpQRSWw'
@@ -20,6 +24,73 @@ function optionWords(words: readonly string[], withValue: string): number {
     i += at >= 0 && at === word.length - 2 ? 2 : 1
   }
   return i
+}
+
+/** The options that choose the configuration of ssh and its keys (-F, -i, -o), each with its value. */
+function configWords(words: readonly string[], withValue: string): string[] {
+  const found: string[] = []
+  for (let i = 0; i < words.length; i += 1) {
+    const letters = Array.from((words[i] ?? '').slice(1))
+    const at = letters.findIndex((letter) => withValue.includes(letter))
+    if (at < 0) continue
+    const value = letters.slice(at + 1).join('') || (words[(i += 1)] ?? '')
+    if (/[Fio]/.test(letters[at] ?? '')) found.push(`-${letters[at]}`, value)
+  }
+  return found
+}
+
+/** Runs ssh to a device, as whoever is signed in. */
+async function reach(
+  context: Context,
+  target: string,
+  options: readonly string[],
+  command: readonly string[],
+): Promise<number> {
+  const sshid = await targetOf(context, target)
+  const { host, port } = await findGateway(context)
+  using identity = openIdentity(context)
+  const own = await identity.options(configWords(options, ofSsh), bare(host))
+  const words = ['-p', port, '-o', `User=${sshid}`, ...options, ...own]
+  return await launch('ssh', [...words, '--', bare(host), ...command])
+}
+
+export const attach: Command = {
+  words: ['attach'],
+  summary: 'Continues a session of yours that lost its client, or takes one from another client.',
+  arguments: [
+    { name: 'ssh options', doc: 'all that ssh takes, such as -i …', optional: true },
+    {
+      name: 'session',
+      doc: 'its uid or the beginning of it; without one the newest that is held',
+      optional: true,
+      completes: 'session',
+    },
+  ],
+  details: ['With --scrollback as the first word it shows what scrolled by, too.'],
+  raw: true,
+  async run(given, context) {
+    const scrollback = given.words[0] === '--scrollback'
+    const words = scrollback ? given.words.slice(1) : given.words
+    const count = optionWords(words, ofSsh)
+    const [wanted] = words.slice(count)
+    const options = words.slice(0, count).filter((word) => word !== '--')
+    const session =
+      wanted === undefined ? await newestHeld(context) : await findSession(context.api(), wanted)
+    if (!session.active) throw new CliError('The session is over.')
+    const command = ['hawser-attach', ...(scrollback ? ['-s'] : []), session.uid]
+    return reach(context, `${session.username}@${session.device.uid}`, ['-t', ...options], command)
+  },
+}
+
+/** The newest session that waits for whoever is signed in. */
+async function newestHeld(context: Context): Promise<Session> {
+  const person = context.accounts.find(context.server())?.username
+  const mine = context.credential() === 'token' && person !== undefined ? { person } : {}
+  const { body } = await context.api().sessions.list({ query: { active: true, per_page: 100, ...mine } })
+  const found = body.find(({ held }) => held)
+  if (!found)
+    throw new CliError('No session of yours is held; `hawser sessions` shows those that go on.', notFoundCode)
+  return found
 }
 
 export const ssh: Command = {
@@ -41,20 +112,24 @@ export const ssh: Command = {
   details: [
     'The exit code is the one of the command, or 255 if there was no connection.',
     'Options of hawser stand before the word ssh.',
+    'With --resume as the first word it continues your session there, and opens none.',
   ],
   raw: true,
   async run(given, context) {
-    const count = optionWords(given.words, ofSsh)
-    const [target, ...rest] = given.words.slice(count)
+    const resumes = given.words[0] === '--resume'
+    const all = resumes ? given.words.slice(1) : given.words
+    const count = optionWords(all, ofSsh)
+    const [target, ...rest] = all.slice(count)
     if (target === undefined)
       throw new CliError('Which device? Usage: hawser ssh [ssh options] [user@]device [command]', usageCode)
     // ssh also takes options after the host, unless a -- came before it.
-    const later = given.words[count - 1] === '--' ? 0 : optionWords(rest, ofSsh)
-    const options = [...given.words.slice(0, count), ...rest.slice(0, later)].filter((word) => word !== '--')
+    const later = all[count - 1] === '--' ? 0 : optionWords(rest, ofSsh)
+    const options = [...all.slice(0, count), ...rest.slice(0, later)].filter((word) => word !== '--')
     const command = rest.slice(later)
-    const sshid = await targetOf(context, target)
-    const { host, port } = await findGateway(context)
-    return launch('ssh', ['-p', port, '-o', `User=${sshid}`, ...options, '--', bare(host), ...command])
+    if (resumes && command.length > 0)
+      throw new CliError('With --resume there is no command: what runs there goes on.', usageCode)
+    const wanted = resumes ? ['hawser-attach'] : command
+    return reach(context, target, resumes ? ['-t', ...options] : options, wanted)
   },
 }
 
@@ -87,7 +162,9 @@ export const scp: Command = {
         isThere(file) ? `${await targetOf(context, file.slice(0, colon))}@${host}${file.slice(colon)}` : file,
       )
     }
-    return launch('scp', ['-P', port, ...options, '--', ...places])
+    using identity = openIdentity(context)
+    const own = await identity.options(configWords(options, ofScp), bare(host))
+    return await launch('scp', ['-P', port, ...options, ...own, '--', ...places])
   },
 }
 
@@ -150,17 +227,11 @@ export const forward: Command = {
       `Forwarding ${[...here, ...reverse, ...(socks === undefined ? [] : [`SOCKS on ${socks}`])].join(', ')}; Ctrl-C ends it.`,
     )
     const own = ['-N', '-o', 'ExitOnForwardFailure=yes', '-o', 'ServerAliveInterval=30']
-    return launch('ssh', [
-      '-p',
-      port,
-      '-o',
-      `User=${sshid}`,
-      ...own,
-      ...sshOptions(given),
-      ...wanted,
-      '--',
-      bare(host),
-    ])
+    using identity = openIdentity(context)
+    const options = sshOptions(given)
+    const certified = await identity.options(options, bare(host))
+    const words = ['-p', port, '-o', `User=${sshid}`, ...own, ...options, ...certified, ...wanted]
+    return await launch('ssh', [...words, '--', bare(host)])
   },
 }
 

@@ -1,11 +1,12 @@
 // `hawser watch` shows a live session over the server's WebSocket. It is read-only: nothing typed here is
-// sent. The output passes through the filter of safe-text.ts.
+// sent; `hawser join` (join.ts) does that. The output passes through the filter of safe-text.ts.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { ApiError } from '@hawser/contract/client'
 import { failureHeader } from '@hawser/contract/failures'
 import { livePath } from '@hawser/contract/sessions'
+import type { LiveMessage } from '@hawser/contract/sharing'
 import type { Command } from '../command.ts'
 import { CliError, notFoundCode, unreachableCode } from '../errors.ts'
 import type { Context } from '../context.ts'
@@ -29,16 +30,29 @@ export const watch: Command = {
     if (!session.active)
       throw new CliError(`The session is over. Run \`hawser play ${session.uid.slice(0, 12)}\`.`)
     context.say(`Watching ${safeText(session.username)} on ${safeText(session.device.name)}; q ends it.`)
-    context.say(await show(context, session.uid, given.value('channel')))
+    const channel = given.value('channel')
+    context.say(await showLive(context, session.uid, channel === undefined ? {} : { channel }))
     return undefined
   },
 }
 
+/** What somebody does who does more than watch. */
+export interface Participation {
+  heard(message: LiveMessage): void
+  /** Takes the keyboard, until it is disposed. */
+  begin(socket: WebSocket, leave: () => void): Disposable
+}
+
 /** Shows the session until it ends; returns the sentence with which it ended. */
-async function show(context: Context, uid: string, channel: string | undefined): Promise<string> {
+export async function showLive(
+  context: Context,
+  uid: string,
+  query: Readonly<Record<string, string>>,
+  participation?: Participation,
+): Promise<string> {
   const { url, token, apiKey } = context.options()
   const address = new URL(`${url}${livePath.replace(':uid', uid)}`.replace(/^http/, 'ws'))
-  if (channel !== undefined) address.searchParams.set('channel', channel)
+  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value)
   const headers: Record<string, string> = apiKey
     ? { 'x-api-key': apiKey }
     : { authorization: `Bearer ${token}` }
@@ -61,9 +75,10 @@ async function show(context: Context, uid: string, channel: string | undefined):
   socket.addEventListener('message', (event) => {
     const data = event.data as unknown
     if (typeof data !== 'string') return draw(data as ArrayBuffer)
-    const { kind, message } = JSON.parse(data) as { kind?: string; message?: string }
-    if (kind === 'screen' && process.stdout.isTTY) process.stdout.write('\u001b[2J\u001b[H')
-    if (kind === 'end') resolve(safeText(message ?? ''))
+    const message = JSON.parse(data) as LiveMessage
+    if (message.kind === 'screen' && process.stdout.isTTY) process.stdout.write('\u001b[2J\u001b[H')
+    if (message.kind === 'end') resolve(safeText(message.message))
+    participation?.heard(message)
   })
   socket.addEventListener('error', () => void (opened || refusalOf(address, headers).then(reject, reject)))
   // After the `end` message this has no effect: the promise is already settled.
@@ -71,7 +86,7 @@ async function show(context: Context, uid: string, channel: string | undefined):
     if (opened) reject(new CliError(reason || 'The connection to the server was lost.', unreachableCode))
   })
   process.on('SIGINT', stop).on('SIGTERM', stop)
-  using _ = openKeyboard((key) => key === 'quit' && stop())
+  using _ = participation?.begin(socket, stop) ?? openKeyboard((key) => key === 'quit' && stop())
   try {
     return await promise
   } finally {

@@ -1,0 +1,98 @@
+// Members and roles: what each role may do, leaving a namespace, and handing one over.
+import { roles } from '@hawser/contract/access'
+import { roleMatrix } from '@hawser/contract/role-matrix'
+import type { Command } from '../command.ts'
+import { CliError, usageCode } from '../errors.ts'
+import { kebab } from '../generated-commands.ts'
+import { prompt, promptSecret } from '../prompt.ts'
+import { findMember, findNamespace } from '../resolve.ts'
+import { safeText } from '../safe-text.ts'
+
+const rolesCommand: Command = {
+  words: ['roles'],
+  summary: 'What each role may do in a namespace, from the table that the server goes by.',
+  arguments: [{ name: 'thing', doc: 'only what is about these, such as devices', optional: true }],
+  async run(given, context) {
+    const [named] = given.words
+    const rows = roleMatrix().filter(({ noun }) => named === undefined || kebab(noun) === named)
+    if (rows.length === 0)
+      throw new CliError(`There is nothing called ${safeText(named ?? '')} here.`, usageCode)
+    const mark = (yes: boolean): string => (yes ? 'yes' : '-')
+    if (context.output === 'json') context.print(rows)
+    else
+      context.print(
+        rows.map(({ thing, title, allowed, apiKey }) => ({
+          thing,
+          what: title,
+          ...Object.fromEntries(roles.map((role) => [role, mark(allowed[role])])),
+          api_keys: mark(apiKey),
+        })),
+        { columns: ['thing', 'what', ...roles, 'api_keys'] },
+      )
+    return undefined
+  },
+}
+
+const leave: Command = {
+  words: ['namespaces', 'leave'],
+  summary: 'Ends your membership; your sessions, API keys and public keys there go with it.',
+  arguments: [{ name: 'namespace', doc: 'its name or its id', completes: 'namespace' }],
+  options: [{ name: 'yes', doc: 'does not ask' }],
+  async run(given, context) {
+    const api = context.api()
+    const { tenant_id, name } = await findNamespace(api, given.words[0]!)
+    if (!given.flag('yes')) {
+      const answer = await prompt(
+        `Leave ${safeText(name)}? Only somebody who is in it can let you in again (yes or no)`,
+        'add --yes',
+      )
+      if (!/^y(es)?$/i.test(answer)) throw new CliError('Nothing was done.', usageCode)
+    }
+    const server = context.server()
+    // A token of the namespace ends with the membership, so another one is asked for before.
+    const others = (await api.namespaces.list({ query: { per_page: 100 } })).body
+    const next = others.find((one) => one.tenant_id !== tenant_id)
+    const isHere = context.accounts.find(server)?.tenant === tenant_id
+    const session =
+      isHere && next && (await api.users.namespaceToken({ params: { tenant: next.tenant_id } })).body
+    await api.namespaces.leave({ params: { tenant: tenant_id } })
+    if (session)
+      context.accounts.save(server, { token: session.token, username: session.user, tenant: session.tenant })
+    const after = session ? ` You are in ${safeText(next?.name ?? '')} now.` : ''
+    context.say(`You have left ${safeText(name)}.${after}`)
+    if (isHere && !session) context.say('You are in no namespace any more: run `hawser login` to go on.')
+    return undefined
+  },
+}
+
+const handOver: Command = {
+  words: ['namespaces', 'hand-over'],
+  summary: 'Makes another member the owner of the namespace; you become an administrator.',
+  arguments: [
+    { name: 'namespace', doc: 'its name or its id', completes: 'namespace' },
+    { name: 'member', doc: 'the username or the id' },
+  ],
+  options: [
+    { name: 'password', value: 'text', doc: 'your password; prompted for unless given' },
+    { name: 'code', value: 'digits', doc: 'a code of your second factor, if you have one; prompted for' },
+  ],
+  async run(given, context) {
+    const api = context.api()
+    const { tenant_id, name } = await findNamespace(api, given.words[0]!)
+    const uid = await findMember(api, tenant_id, given.words[1]!)
+    const { mfa } = (await api.users.refresh()).body
+    const body = mfa
+      ? { code: given.value('code') ?? (await prompt('Code of your second factor', 'give --code')) }
+      : { password: given.value('password') ?? (await promptSecret('Password', 'give --password')) }
+    await api.namespaces.handOver({ params: { tenant: tenant_id, uid }, body })
+    // The token of the owner has ended with the role.
+    const { body: now } = await api.users.refresh()
+    context.accounts.save(context.server(), { token: now.token, username: now.user, tenant: now.tenant })
+    context.say(
+      `${safeText(given.words[1]!)} is the owner of ${safeText(name)} now, and you are an administrator.`,
+    )
+    return undefined
+  },
+}
+
+export const peopleCommands: readonly Command[] = [rolesCommand, leave, handOver]
